@@ -33,19 +33,17 @@ POISONS = (
 
 
 class KnobBox:
-    """`widget` holds the controls; `value` all settings, `changed` those that are not the preset's."""
+    """`widget` holds the controls that are seen at once, `rest` the others; `value` all settings, `changed` those that
+    are not the preset's."""
 
     def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
         self.method = method
         self.knobs = {knob.name: knob for knob in METHODS[method].fields()} if method else {}
         self.controls = {name: control(knob, METHODS[method].info.title) for name, knob in self.knobs.items()}
         first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(self.knobs)[:6]
-        rest = [name for name in self.knobs if name not in first]
-        self.more = made(widgets.ToggleButton, "fl-more", label=f"More settings ({len(rest)})", width="auto")
-        self.rest = widgets.VBox([self.controls[name] for name in rest], layout={"display": "none"})
-        parts = [self.controls[name] for name in first]
-        self.widget = made(widgets.VBox, "fl-knobs", children=[*parts, self.more, self.rest] if rest else parts)
-        self.more.observe(lambda change: show_if(change["new"], self.rest), "value")
+        others = [self.controls[name] for name in self.knobs if name not in first]
+        self.widget = made(widgets.VBox, "fl-knobs", children=[self.controls[name] for name in first])
+        self.rest = made(widgets.VBox, "fl-knobs", children=others)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -108,26 +106,36 @@ def on_grid(value: float, low: float) -> bool:
 
 
 class MethodBox:
-    """The methods to choose from, in groups: `value` is the tuple of those that are ticked; `widget` the list.
+    """The methods to choose from: `value` is the tuple of those that are chosen, each of them a chip that a click takes
+    out; "+" opens the list of all, in groups, with a filter.
 
     without: a lab's own method, which always runs
     """
 
     def __init__(self, without: str = "") -> None:
-        self.boxes = {}
+        self.boxes, self._chips = {}, {}
         for name, info in ((name, cls.info) for name, cls in METHODS.items() if name != without):
             tip = f"{info.help} ({info.paper}; {info.rounds})"
             self.boxes[name] = widgets.Checkbox(False, description=info.title, indent=False, tooltip=tip)
+            self._chips[name] = made(widgets.Button, "fl-chip", label=info.title, help=f"Take {info.title} out")
+            self._chips[name].on_click(lambda _, name=name: self._take_out(name))
+            self.boxes[name].observe(lambda _: self._chosen(), "value")
         self.groups = grouped(self.boxes)
         self.headings = {title: made(widgets.HTML, "fl-group", value=title) for title in self.groups}
         self.filter = made(
             widgets.Text, "fl-filter", placeholder="filter: a name, a group or a year",
             help="Show the methods whose name, group or paper has these letters",
         )  # fmt: skip
-        self.widget = made(widgets.VBox, "fl-methods")
-        self.first: tuple[str, ...] = ()
+        self.add = made(widgets.ToggleButton, "fl-add", label="+ method", help="The list of all methods", width="auto")
+        children: list[widgets.Widget] = []
+        for title, names in self.groups.items():
+            children += [self.headings[title], *(self.boxes[name] for name in names)]
+        self.list = made(widgets.VBox, "fl-methods", children=children)
+        self.chips = made(widgets.Box, "fl-chips", children=[self.add])
+        self.widget = made(widgets.VBox, "fl-choice", children=[self.chips, self.filter, self.list])
         self.filter.observe(lambda _: self._show(), "value")
-        self.ticked_first()
+        self.add.observe(lambda change: show_if(change["new"], self.filter, self.list), "value")
+        show_if(False, self.filter, self.list)
 
     @property
     def value(self) -> tuple[str, ...]:
@@ -139,26 +147,24 @@ class MethodBox:
         for name, box in self.boxes.items():
             box.value = name in names
 
-    def ticked_first(self) -> None:
-        """Put the ticked ones on top, so that what is chosen can be seen without scrolling; done once, at the start."""
-        self.first = self.value
-        children: list[widgets.Widget] = [self.boxes[name] for name in self.first]
-        for title, names in self.groups.items():
-            children += [self.headings[title], *(self.boxes[name] for name in names if name not in self.first)]
-        self.widget.children = children
-        self._show()
+    def _take_out(self, name: str) -> None:
+        self.boxes[name].value = False
+        self.add.focus()  # the chip that had it is gone
+
+    def _chosen(self) -> None:
+        self.chips.children = [*(self._chips[name] for name in self.value), self.add]
 
     def _show(self) -> None:
         """Show what the field asks for, by title, name, group or paper; everything while it is empty."""
         asked = self.filter.value.strip().lower()
         for title, names in self.groups.items():
-            shown = 0
+            fitting = set()
             for name in names:
                 info = METHODS[name].info
-                fits = asked in f"{info.title}\n{name}\n{title}\n{info.paper}".lower()
-                show_if(fits, self.boxes[name])
-                shown += fits and name not in self.first
-            show_if(shown, self.headings[title])
+                if asked in f"{info.title}\n{name}\n{title}\n{info.paper}".lower():
+                    fitting.add(name)
+                show_if(name in fitting, self.boxes[name])
+            show_if(fitting, self.headings[title])
 
 
 class PoisonRow:

@@ -1,6 +1,6 @@
 """The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..data import federate as deal_out
 from ..errors import choose, demand, number, several, whole
 from ..methods import METHODS
 from ..models import build_specified, model_state
+from ..plots.style import class_colours
 from ..plots.words import data_size, plural
 from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
@@ -20,9 +21,8 @@ from .theme import made, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
-ENDS = (
-    '<div class="fl-ends"><span>each client sees one or two classes</span><span>everyone sees the same mix</span></div>'
-)
+PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)  # five places of the α slider, as far from each other as they are there
+THUMB = 10  # clients in a small picture, at most
 WIDE, SHORT = {"label_width": 58}, {"label_width": 52}  # labels of the column, and of the grid in it
 
 
@@ -79,7 +79,7 @@ class Controls:
             widgets.Dropdown, "fl-dealing", label="Divided", options=ways, **WIDE,
             help="Use the clients that the data set names, or divide the samples again with the sliders",
         )  # fmt: skip
-        self.alpha, self.ends, self.seed = alpha_slider(), widgets.HTML(ENDS), seed_field()
+        self.alpha, self.ends, self.seed = alpha_slider(), made(widgets.HTML, "fl-ends"), seed_field()
         many = "How many share the data (M in formulas)"
         self.clients = made(
             widgets.IntSlider, "fl-clients", label="Clients", value=10, min=1, max=50, help=many, **WIDE
@@ -90,7 +90,7 @@ class Controls:
             widgets.Dropdown, "fl-device", label="Device", options=["auto", "cpu", "cuda"], help=auto, **SHORT
         )
         self.seeds = whole_field("Seeds", 3, 1, 50, "Each makes another federation. Bands show how much they differ")
-        self.run = made(widgets.Button, "fl-run", label="Run", help="Train the clients and run the ticked methods")
+        self.run = made(widgets.Button, "fl-run", label="Run", help="Train the clients and run the chosen methods")
         self.stop = made(widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept")
         self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
         self.methods, self.most_clients = MethodBox(spec.method), self.clients.max
@@ -98,27 +98,41 @@ class Controls:
         self.preset_epochs, self.named_clients = self.epochs.value, 0
         self.named = {name: getattr(self, name) for name in SETTINGS} | self.extras
         self.named |= {"methods": self.methods.widget, "poison": self.poison.row}
+        self.more = made(
+            widgets.ToggleButton, "fl-more", label="More", help="What most runs leave as it is", width="auto"
+        )
         self._fixed: set[str] = set()
+        self._previewed: Mapping[str, Any] | None = None
         show_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
         for menu in filter(None, (self.dealing, self.extras.get("partition"))):
             menu.observe(lambda _: self._deal(), "value")
 
     def layout(self) -> widgets.VBox:
-        own: list[widgets.Widget] = list(self.extras.values())
+        own: list[widgets.Widget] = []
         if self.spec.method:
-            own = [heading(METHODS[self.spec.method].info.title), *own, self.knobs.widget]
-            self.methods.widget.add_class("fl-few")
+            own = [heading(METHODS[self.spec.method].info.title), *self.extras.values(), self.knobs.widget]
         grid = made(widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds])
+        rest = [*([] if own else self.extras.values()), grid, self.poison.row]
+        rest += [self.knobs.rest] if self.knobs.rest.children else []
+        folded = made(widgets.VBox, "fl-folded", children=rest)
+        self.more.observe(lambda change: show_if(change["new"], folded), "value")
+        show_if(False, folded)
         buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
         start = made(widgets.VBox, "fl-start", children=[buttons, self.progress, self.phase, self.error])
-        title = heading("Beside it" if self.spec.method else "Methods")
+        beside = heading("Beside it" if self.spec.method else "Methods")
         column = [
             self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
-            made(widgets.HBox, "fl-over", children=[title, self.methods.filter]), self.methods.widget,
-            grid, self.poison.row,
+            beside, self.methods.widget, self.more, folded,
         ]  # fmt: skip
         return made(widgets.VBox, "fl-controls", children=column)
+
+    def preview(self, partition: Mapping[str, Any]) -> None:
+        """Show at the slider how the same data would be divided at five values of α."""
+        about = {name: value for name, value in partition.items() if name != "alpha"}
+        if about != self._previewed:
+            self._previewed = about
+            self.ends.value = "" if self.own_clients else thumbs(about)
 
     def begin(self, methods: Iterable[str] | None, settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
         """Put the controls where a panel begins; `fixed` ones stay there. UsageError for a value that cannot be had."""
@@ -130,7 +144,6 @@ class Controls:
                 self.put(name, value)
         for name, value in fixed.items():
             self.fix(name, value)
-        self.methods.ticked_first()
 
     @property
     def choices(self) -> list[Any]:
@@ -246,7 +259,7 @@ class Controls:
         widget = self._control(name)
         self._fixed.add(name)
         self.put(name, value)
-        for part in getattr(widget, "children", (widget,)):
+        for part in leaves(widget):
             part.disabled = True
 
     def takes(self, name: str) -> bool:
@@ -275,6 +288,14 @@ class Controls:
         return self.named[choose("control", name, (*self.named, *self.knobs.knobs))]
 
 
+def leaves(widget: widgets.Widget) -> Iterator[Any]:
+    """The widgets in a box, and in the boxes in it; of any other itself."""
+    if not hasattr(widget, "children"):
+        yield widget
+    for part in getattr(widget, "children", ()):
+        yield from leaves(part)
+
+
 def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
     """Give a widget a value; UsageError, with the widget's `name`, for one that it has not."""
     if hasattr(widget, "options"):
@@ -295,6 +316,27 @@ def partition_of(settings: Mapping[str, Any]) -> dict[str, Any]:
 def federate(dataset: str, public: str | float, **options: Any) -> Federation:
     """The federation of a run with these settings; `options`: of `data.federate`."""
     return deal_out(with_public(load(dataset), public), **options)
+
+
+def thumbs(partition: Mapping[str, Any]) -> str:
+    """Small pictures of a partition at the values PREVIEWED of α: a column a client, its classes on one another."""
+    options, pictures = dict(partition), []
+    data = with_public(load(options.pop("dataset")), options.pop("public"))
+    for alpha in PREVIEWED:
+        shares = deal_out(data, **options, alpha=alpha).label_counts[:THUMB].double()
+        ends = (100 * shares / shares.sum(1, keepdim=True)).cumsum(1).round().int().tolist()
+        paths = [""] * shares.shape[1]
+        for k, own in enumerate(ends):
+            for c, (low, high) in enumerate(zip([0, *own], own, strict=False)):
+                if high > low:
+                    paths[c] += f"M{10 * k} {low}h9v{high - low}h-9z"
+        coloured = zip(class_colours(len(paths)), paths, strict=True)
+        drawn = "".join(f'<path fill="{colour}" d="{path}"/>' for colour, path in coloured if path)
+        box = f'viewBox="0 0 {10 * len(ends)} 100" preserveAspectRatio="none"'
+        pictures.append(f"<svg {box}><title>α = {alpha:g}</title>{drawn}</svg>")
+    few, same = "each client sees one or two classes", "everyone sees the same mix"
+    row = f'<div class="fl-thumbs" role="img" aria-label="{few} … {same}">{"".join(pictures)}</div>'
+    return f"{row}<div><span>{few}</span><span>{same}</span></div>"
 
 
 def facts(federation: Federation, models: str) -> str:

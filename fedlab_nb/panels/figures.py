@@ -32,7 +32,7 @@ STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
 QUICK, SLOW = 60, 200  # milliseconds a step of a race that plays
 STRIDE = 6  # steps of the button "Step"
 SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
-WHAT_TO_DO = "Set α and the number of clients, then press Run. The ticked methods are then compared."
+WHAT_TO_DO = "Set α and the number of clients, then press Run. The chosen methods are then compared."
 
 
 class WhoHoldsWhat(LabView):
@@ -68,13 +68,18 @@ class ResultView(LabView):
 
 
 class Accuracy(ResultView):
-    """Accuracy; before the first run of the stored results."""
+    """Accuracy, the best first once all is done; before the first run of the stored results."""
 
-    name, title, needs = "accuracy", "Accuracy", ("runs", "stored", "frame")
+    name, title, needs = "accuracy", "Accuracy", ("runs", "stored", "frame", "running")
 
     def __init__(self) -> None:
         super().__init__()
         self._stored = Stored()
+        about = "Bars in the order of the list of methods, in place of the best first"
+        self.listed = made(widgets.Checkbox, label="In the order of the list", help=about, indent=False)
+
+    def adapt(self, state: PanelState) -> None:
+        show_if(state.stored is None, self.listed)
 
     def is_ready(self, state: PanelState) -> bool:
         return super().is_ready(state) or state.stored is not None
@@ -82,7 +87,10 @@ class Accuracy(ResultView):
     def draw(self, state: PanelState) -> plots.Picture:
         if state.stored is not None:
             return state.stored.picture(self._stored)
-        return plots.accuracy(state.runs.series(others=True), chance=1 / len(state.class_names))
+        rows = state.runs.series(others=True)
+        if not state.running and not self.listed.value:
+            rows = sorted(rows, key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
+        return plots.accuracy(rows, chance=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
         if state.stored is not None:

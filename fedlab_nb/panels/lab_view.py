@@ -239,7 +239,7 @@ class LabSpec:
     """A panel's contents.
 
     method:     whose knobs are shown; empty for a panel of many methods
-    companions: methods that run beside it, ticked at the start;   knobs: shown at once, the rest under "More settings"
+    companions: methods that run beside it, ticked at the start;   knobs: shown at once, the rest under "More"
     first:      the view that is seen first; Run turns to the first own one that is drawn live, or to the accuracy
     settings:   starting values;   last: own views stand after the common ones
     """

@@ -206,6 +206,7 @@ class Panel(saved.Saved):
         if federation is not old.federation and federation is not None:
             text = facts(federation, self._state.settings.get("model", "auto"))
             self.controls.facts.value = theme.paragraph(text)
+            self.controls.preview(self._state.partition or {})
         self.runs_panel.show(self._state.runs)
         self.runs_panel.code.value = f"<pre>{html.escape(self.code())}</pre>"
 
@@ -304,7 +305,7 @@ class Panel(saved.Saved):
     @guarded
     def _start(self, by_hand: bool = False) -> None:
         self._status.clear()
-        demand(self.methods, "No method is ticked; tick at least one.")
+        demand(self.methods, "No method is chosen; open “+ method” and tick at least one.")
         self._use(fresh=self._state.federation is None)  # tells again what is wrong with the data, or finds them there
         state = self._state
         steps = self._job(list(state.methods), **state.settings)

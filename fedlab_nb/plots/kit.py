@@ -73,8 +73,12 @@ def blank(text: str, *, setting: str) -> Picture:
 
 
 # -------------------------------------------------------------------------------------------------------------- bars
+STRIP = 0.2  # height of the strip of seeds under a bar, where the place of a row is 1
+
+
 class Bars:
-    """One horizontal bar a series: mean, 95 % band of Student's t, a dot a seed; the numbers at the right edge.
+    """One horizontal bar a series: mean, on it the 95 % band of Student's t, below it a strip with a dot a seed; the
+    numbers at the right edge.
 
     A series without a result yet has its place and no bar, so that nothing moves when the result comes. seed: whose
     accuracy the bars show in the place of the mean
@@ -89,9 +93,11 @@ class Bars:
         self.parts = []
         for i, s in enumerate(rows):
             hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if s.pinned else {}
-            bar = ax.barh(i, 0, height=0.62, color=s.look.colour, alpha=0.45 if s.pinned else 0.8, **hatch)[0]
+            bar = ax.barh(i - STRIP / 2, 0, height=0.5, color=s.look.colour, alpha=0.45 if s.pinned else 0.8, **hatch)[
+                0
+            ]
             span = ax.plot([], [], "|-", color=INK, lw=2, ms=9, mew=1.6, solid_capstyle="butt")[0]
-            dots = ax.plot([], [], "o", ms=4.6, mfc="white", mec=INK, mew=0.9, ls="", zorder=3)[0]
+            dots = ax.plot([], [], "o", ms=3.6, color=INK, mew=0, alpha=0.55, ls="", zorder=3)[0]
             text = ax.text(1.02, i, "88.8 ± 0.8", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")
             self.parts.append((bar, span, dots, text))
         if chance:
@@ -105,8 +111,8 @@ class Bars:
             number = s.number if s.accuracies else "…"
             long = s.accuracies.get(self.seed, s.mean if s.accuracies else 0)
             bar.set_width(long)
-            span.set_data(s.ends, [i] * len(s.ends))
-            dots.set_data(list(s.accuracies.values()), [i] * len(s.accuracies))
+            span.set_data(s.ends, [i - STRIP / 2] * len(s.ends))
+            dots.set_data(list(s.accuracies.values()), [i + 0.25 + STRIP / 2] * len(s.accuracies))
             mark(bar, s.says, method=s.held_as)
             text.set_text(number if self.seed is None else f"{percent(long)}  ({number})")
 

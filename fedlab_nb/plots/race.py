@@ -93,7 +93,7 @@ class Race:
 def limits(series: Sequence[Series]) -> tuple[float, float]:
     """Least and most bytes at which something happens, for the slider."""
     values = [p["bytes"] for s in finished(series) for p in points(s) if p["bytes"] > 0]
-    return (min(values) / 2, max(values)) if values else (1e3, 1e6)
+    return (min(values) / 1.1, max(values)) if values else (1e3, 1e6)
 
 
 def points(s: Series) -> list[Mapping[str, Any]]:

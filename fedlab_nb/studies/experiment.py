@@ -315,12 +315,13 @@ def job(
     return events([plan for i in range(count) for plan in plans_for(replace(base, seed=base.seed + i), names)], cache)
 
 
-def events(plans: Sequence[Plan], cache: bool) -> Generator[Event, None, None]:
-    """Events of all plans, one plan after the other."""
+def events(plans: Sequence[Plan], cache: bool, together: bool = False) -> Generator[Event, None, None]:
+    """Events of all plans, one plan after the other. `together`: clients of several of them may be trained as one
+    stack, which takes less time, and gives what they give alone to rounding."""
     clients = _remembered if cache else TrainedClients()
     for i, work in enumerate(plans, 1):
         try:
-            yield from plan_events(work, clients, cache, plans[i:])
+            yield from plan_events(work, clients, cache, plans[i:] if together else ())
         except Exception as error:
             yield Event(work.name, work.settings.seed, "failed", error=error)
 

@@ -1,5 +1,7 @@
 """What can be chosen in the left column: methods in groups with a filter, poisoned clients, larger letters."""
 
+import re
+
 import pytest
 
 from fedlab_nb.errors import UsageError
@@ -42,11 +44,39 @@ def test_the_filter_looks_at_names_groups_and_papers():
     assert shown(box) == list(METHODS)
 
 
+def test_a_chip_for_each_chosen_method_takes_it_out(make):
+    panel = make()
+    box = panel.controls.methods
+    chips = [chip for chip in box.chips.children if chip is not box.add]
+    assert [chip.description for chip in chips] == [METHODS[name].info.title for name in panel.methods]
+    assert box.list.layout.display == box.filter.layout.display == "none"
+    chips[0].click()
+    assert box.value == panel.methods == ("fens",) and len(box.chips.children) == 2
+    box.add.value = True
+    assert box.list.layout.display is None
+    box.boxes["afl"].value = True
+    assert [chip.description for chip in box.chips.children[:-1]] == [
+        METHODS[name].info.title for name in panel.methods
+    ]
+
+
+def test_the_rest_is_folded_and_the_slider_shows_five_partitions(make):
+    panel = make(clients=3)
+    folded = next(w for w in panel.controls.layout().children if "fl-folded" in w._dom_classes)
+    assert folded.layout.display == "none"
+    thumbs = re.findall(r"<svg.*?</svg>", panel.controls.ends.value)
+    held = [len(re.findall("M", svg)) for svg in thumbs]  # a piece for each class of each client
+    assert len(thumbs) == 5 and held == sorted(held) and held[0] < 15 and held[-1] == 30
+    before = panel.controls.ends.value
+    panel.controls.alpha.value = 1
+    assert panel.controls.ends.value == before
+    panel.controls.seed.value = 1
+    assert panel.controls.ends.value != before
+
+
 def test_poisoned_clients_are_a_setting_of_the_run(make, job):
     panel = make(poison="scaled:2:5", projector=True)
-    box = panel.controls.methods  # what is ticked stands above the groups
-    assert [each.description for each in box.widget.children[:2]] == ["FedAvg, one round", "FENS"]
-    assert box.widget.children[2] is box.headings["Average weights"] and panel.views.larger.value
+    assert panel.views.larger.value
     assert panel.controls.poison.value == "scaled:2:5" and "poison='scaled:2:5'" in panel.code()
     panel.controls.poison.kind.value = "labels"
     panel.controls.clients.value = 1

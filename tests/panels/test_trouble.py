@@ -31,7 +31,7 @@ def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     panel.run(wait=True)
     panel.controls.methods.value = []
     panel.controls.run.click()
-    assert "No method is ticked" in panel.controls.error.value and len(panel.outcomes) == 4
+    assert "No method is chosen" in panel.controls.error.value and len(panel.outcomes) == 4
     panel.controls.methods.value = ["fens"]
     panel.controls.dataset.value = "own file"
     assert "No file is named" in panel.controls.error.value and panel.controls.path.layout.display is None

@@ -32,7 +32,7 @@ TINY = Series(
 def test_a_budget_pays_for_points_up_to_it():
     assert at(ONCE, 399) is None and at(ONCE, 400)["accuracy"] == 0.6
     assert at(MANY, 399)["accuracy"] == pytest.approx(0.2) and at(MANY, 1600)["accuracy"] == pytest.approx(0.9)
-    assert limits([ONCE, MANY]) == (100, 1600)
+    assert limits([ONCE, MANY]) == (200 / 1.1, 1600)
     assert is_round_based(MANY) and not is_round_based(ONCE) and not is_round_based(TINY)
 
 
