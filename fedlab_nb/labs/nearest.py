@@ -81,10 +81,11 @@ def pairs(
     rows = np.flatnonzero(of.labels == klass) if (of.labels == klass).any() else np.arange(len(of.labels))
     shown = rows[np.lexsort((of.counts[rows], ~of.copies[rows]))][:MOST]
     far = {(0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET) for i, s in enumerate(shown)}
-    called = [f"{shorten([names[of.labels[s]]], 7)[0]}: {of.counts[s]}" for s in shown]
+    many = bool((of.counts > 1).any())  # else an image is an image
+    called = [shorten([names[of.labels[s]]], 7)[0] + f": {of.counts[s]}" * many for s in shown]
     with drawing() as (figure, ax):
         tiles(ax, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far)
-        heading(ax, f"{title} (class: images)", 12)
+        heading(ax, title + " (class: images)" * many, 12)
     cells = zip(of.labels, of.counts, of.nearest_labels, of.distance, of.copies, strict=True)
     each = ((names[a], int(n), names[b], round(float(d), 4), "yes" if same else "no") for a, n, b, d, same in cells)
     table = tabled("class | images | class of the nearest | distance | its own", each)

@@ -86,7 +86,7 @@ def who_says_what(ax: Axes, of: OneSample, title: str, hues: Sequence[str]) -> N
     few = m <= FEW and classes <= NARROW
     heat_map(ax, values, signed=True, text=unless_zero("{:.0f}") if few else None, numbers=written, size=8)
     colours = [*hues, *[INK] * len(answers)]
-    ax.scatter(values.argmax(1) + 0.36, range(len(values)), s=14, color=colours, edgecolors="white", lw=0.5)
+    ax.scatter(values.argmax(1) + 0.38, np.arange(len(values)) - 0.34, s=14, color=colours, edgecolors="white", lw=0.5)
     heading(ax, title, size=10.5)
     ax.set_xlabel("class (answers in %)", fontsize=10, color=QUIET)
     class_ticks(ax, of.names, length=6, few=26)

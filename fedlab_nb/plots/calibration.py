@@ -29,7 +29,8 @@ def calibration(series: Sequence[Series]) -> Picture:
             shown = counts >= LEAST
             style = {"color": s.look.colour, "marker": s.look.marker, "ls": (0, (4, 2)) if s.pinned else s.look.line}
             label = f"{s.lines} ({percent(averages(s)[1])})"
-            line = ax.plot(x[shown], y[shown], lw=1.6, ms=5, alpha=0.55 if s.pinned else 1, label=label, **style)[0]
+            faint = {"alpha": 0.55 if s.pinned else 1, "clip_on": False}
+            line = ax.plot(x[shown], y[shown], lw=1.6, ms=5, label=label, **faint, **style)[0]
             mark(line, f"{s.name}\n{against_truth(s)}", method=s.held_as)
         ax.set(xlim=(0, 1), ylim=(0, 1))
         for axis in "xy":

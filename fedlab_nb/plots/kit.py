@@ -97,7 +97,7 @@ class Bars:
                 0
             ]
             span = ax.plot([], [], "|-", color=INK, lw=2, ms=9, mew=1.6, solid_capstyle="butt")[0]
-            dots = ax.plot([], [], "o", ms=3.6, color=INK, mew=0, alpha=0.55, ls="", zorder=3)[0]
+            dots = ax.plot([], [], "o", ms=3.6, color=INK, mew=0, alpha=0.55, ls="", zorder=3, clip_on=False)[0]
             text = ax.text(1.02, i, "88.8 ± 0.8", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")
             self.parts.append((bar, span, dots, text))
         if chance:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from lessons import LESSONS
+from lessons import teachers_page
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.course.fens import lesson
@@ -44,15 +44,16 @@ def test_the_sum_for_one_sample_is_the_models(panel):
 
 
 def test_the_bill_is_the_ledgers_and_the_papers(panel):
-    text, one_shot = LESSONS["03_fens"], 2 * 4 * 6570
+    text, page, one_shot = repr(lesson.bill(panel)), teachers_page("03_fens"), 2 * 4 * 6570
     for_20 = formulas.fens_ratio(6570, 20, 10 * 20, 20)  # without the scales of quantised tensors, some per cent
     assert for_20 < lesson.ratio(panel, 20) < for_20 + 0.2
     (paid,) = {sum(both) for both in lesson.first(panel).ledger.by_client().values()}
-    assert lesson.ratio(panel, 10) == round(paid / one_shot, 2)
+    assert lesson.ratio(panel, 10) == round(paid / one_shot, 2) and f"= {paid:,}, which is" in text
     ensemble = paid - one_shot - 2 * 4 * 100 * 20
-    for clients in (10, 20):  # and 50 rounds, as in the lesson
-        whole = one_shot + ensemble * clients // 10 + 2 * 4 * 10 * clients * 50
-        assert f"{whole:,}, which is {whole / one_shot:.2f} times" in text
+    whole = one_shot + 2 * ensemble + 2 * 4 * 10 * 20 * 20
+    assert f"+ {2 * ensemble:,} for 20 models" in text and f"= {whole:,}, which is {whole / one_shot:.2f} times" in text
+    whole = one_shot + 2 * ensemble + 2 * 4 * 10 * 20 * 50  # the page has the lesson's 50 rounds
+    assert f"= {whole:,} bytes, {whole / one_shot:.2f} times" in page
     papers = formulas.fens_bytes(6570, 10, 4450, 500) / one_shot  # its aggregator and rounds, with our network
     assert f"= {PAPER_RATIO:.4f}." in text and f"pay {papers:.0f} times" in text
 

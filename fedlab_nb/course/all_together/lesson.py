@@ -28,7 +28,7 @@ from ..kit.claims import BELOW, chosen_gaps, two_kinds
 LEFT, RIGHT = ("right", "center", -7, 0), ("left", "center", 7, 0)
 UP, DOWN = ("center", "bottom", 0, 5), ("center", "top", 0, -6)
 NAMED = {  # in a picture, beaten or not, and where the name stands
-    "fedavg": LEFT, "ensemble": LEFT, "fedlpa": ("center", "top", 2, -6), "afl": DOWN, "fedpft": DOWN,
+    "fedavg": LEFT, "ensemble": LEFT, "fedlpa": ("left", "top", -5, -7), "afl": DOWN, "fedpft": DOWN,
     "distilled": ("center", "bottom", -8, 6), "fusefl": RIGHT, "fens": UP, "gauss": ("left", "bottom", -8, 6),
     "fedadam": ("right", "top", 6, -6),
 }  # fmt: skip
@@ -36,7 +36,9 @@ AT_HOSPITALS = {
     "fedpft": DOWN, "afl": UP, "distilled": DOWN, "gauss": UP, "fedavg": LEFT, "ensemble": LEFT,
     "fens": ("left", "top", 7, 1), "fedlpa": ("left", "bottom", 7, -3), "fusefl": RIGHT, "fedadam": DOWN,
 }  # fmt: skip
-FRAME, FRAMES = (NAMED, 0.1, 1.06), {"heart": (AT_HOSPITALS, 0.72, 0.88)}  # the names' places, and from where to where
+AT_LETTERS = {**NAMED, "distilled": ("right", "bottom", 4, 7)}
+FRAME = NAMED, 0.1, 1.06  # the names' places, and from where to where
+FRAMES = {"heart": (AT_HOSPITALS, 0.72, 0.88), "glyphs:16g": (AT_LETTERS, 0.1, 1.06)}
 
 
 # ---------------------------------------------------------------------------------- who is beaten
@@ -81,7 +83,7 @@ def prices(*datasets: str) -> Picture:
             made, name = {s.name: s for s in all_methods(dataset)}, title_of(dataset)
             best = front([*made.values()])
             dress(ax, title=name, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-            ax.plot(*zip(*((made[m].total, made[m].mean) for m in best), strict=True), color=ACCENT, lw=1.2, zorder=0)
+            ax.plot(*zip(*((made[m].total, made[m].mean) for m in best), strict=True), color=ACCENT, lw=1.2, zorder=0.8)
             for s in made.values():
                 mark(ax.plot(s.total, s.mean, "o", color=QUIET, ms=4, zorder=1)[0], s.says, method=s.name)
             for method, (across, up, right, higher) in named.items():

@@ -59,7 +59,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     def name(at: tuple) -> str:
         return "{per_class} per class and the {server}".format(**dict(at[1]))
 
-    return two_kinds(chosen_gaps(outcomes, by_images, "kmeans", "random", name), **words)
+    return two_kinds(chosen_gaps(outcomes, by_images, "kmeans", "random", name, MANY), **words)
 
 
 def both_settings() -> Outcomes:

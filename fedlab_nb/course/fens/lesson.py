@@ -6,8 +6,11 @@ from functools import partial
 import numpy as np
 import torch
 
-from ...labs.fens.cost import ENSEMBLE, OWN, ROUNDS, bytes_by_part
+from ...comm import formulas
+from ...labs.fens.cost import ENSEMBLE, OWN, PAPER_RATIO, ROUNDS, bytes_by_part
+from ...methods.fens import Fens
 from ...methods.fens.aggregators import TRAINED
+from ...methods.fens.model import PAPER, PAPER_D
 from ...panels import Panel
 from ...plots.words import letter
 from ...studies import Outcome
@@ -40,6 +43,27 @@ def ratio(panel: Panel, clients: int) -> float:
     counted = bytes_by_part(outcome.ledger, 0)
     grows = (counted[ENSEMBLE] + counted[ROUNDS]) / outcome.settings.clients
     return round(1 + clients * grows / counted[OWN], 2)
+
+
+def bill(panel: Panel) -> Card:
+    """What one client pays, term by term: as the ledger counted, with twice as many clients, and in the paper."""
+    outcome, lines = first(panel), []
+    counted, (clients, classes) = bytes_by_part(outcome.ledger, 0), outcome.label_counts.shape
+    for many, counted_by in ((clients, ", as the ledger counted"), (2 * clients, "")):
+        own, models, rounds = counted[OWN], *(counted[part] * many // clients for part in (ENSEMBLE, ROUNDS))
+        lines.append(
+            f"{many} clients{counted_by}: {own:,} bytes for the client's own model, down and up, + {models:,} for "
+            f"{many} models of 8 bits + {rounds:,} for the rounds = {own + models + rounds:,}, which is "
+            f"{ratio(panel, many)} times one-shot learning."
+        )
+    d, q = counted[OWN] // formulas.one_shot_bytes(1), Fens(aggregator="nn").terms(clients, classes, ())["q"]
+    paper = "1 + M/8 + q T / d = 1 + {clients}/8 + {q} · {rounds} / ".format(**PAPER)
+    return worked(
+        *lines,
+        f"The paper's setting: {paper}{PAPER_D:,} = {PAPER_RATIO:.4f}.",
+        f"The paper's aggregator is a small network, trained for {PAPER['rounds']} rounds. Beside our {d:,} numbers it "
+        f"would make a client pay {formulas.fens_ratio(d, clients, q, PAPER['rounds']):.0f} times one-shot learning.",
+    )
 
 
 def sum_for_one(panel: Panel) -> Card:

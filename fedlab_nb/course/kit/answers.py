@@ -9,9 +9,10 @@ from typing import Any
 from ...errors import parsed
 
 LARGEST = 1e30  # infinite and undefined numbers are no answers
+QUOTES = " \t\r\n\"'“”„‘’«»`"  # round a number, with white space
 PER_CENT = ("%", "percent", "per cent")
 BYTES = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
-NAMED = r"(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*"  # λ = or T ≥ or > or × or nothing
+NAMED = r"(?:\D*\bis )?(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*"  # it is, λ = or T ≥ or > or × or nothing
 TYPED = re.compile(NAMED + r"(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
 FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")  # a whole number or none, numerator, denominator
 POWER = re.compile(r"(.+?) *(?:\^|\*\*) *(.+)")  # 2^1.5
@@ -29,12 +30,12 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
     >>> sorted(readings("16,040")), readings(0.25, ["%"])
     ([16.04, 16040.0], [0.25, 25.0])
     """
-    values, unit = [answer], None
+    values, unit = [answer.item() if getattr(answer, "shape", None) == () else answer], None
     if isinstance(answer, str):
         spread = re.sub(r"(?<=\d)[¼-¾⅐-⅞]", lambda sign: f" {sign[0]}", answer)
-        text = unicodedata.normalize("NFKC", spread).replace("\N{FRACTION SLASH}", "/").replace("−", "-").strip()
-        parts = TYPED.fullmatch(text)
-        values, unit = (quotients(parts[1]), parts[2] and parts[2].rstrip(" .!")) if parts else ([], None)
+        text = unicodedata.normalize("NFKC", spread).replace("\N{FRACTION SLASH}", "/").replace("−", "-")
+        parts = TYPED.fullmatch(text.strip(QUOTES).rstrip(".! "))
+        values, unit = (quotients(parts[1]), parts[2]) if parts else ([], None)
     real: list[Any] = [v for v in values if isinstance(v, numbers.Real) and not isinstance(v, bool)]
     values = [float(v) for v in real if abs(v) < LARGEST]
     if "%" in units:

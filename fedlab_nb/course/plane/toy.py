@@ -22,7 +22,7 @@ from ...models import Network, build, load_state
 from ...rng import generator
 from ...training import ClientModels, Recipe, accuracy, once, trained
 
-CLASSES = ("A", "B", "C")
+CLASSES = ("blue", "orange", "red")  # the first colours of `class_colours`; the clients are A to C
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
 RADIUS, SPREAD = 1.8, 0.4  # of the ring of islands; the standard deviation of an island's points
 TRAIN, TEST, PUBLIC = 40, 100, 30  # points of one island

@@ -4,6 +4,7 @@ import numpy as np
 from ipywidgets import FloatLogSlider, IntSlider
 from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
+from matplotlib.patheffects import withStroke
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, tabled, told
@@ -75,7 +76,8 @@ def gaussians(ax: Axes, weights: TwoWeights) -> None:
             ellipse.set(facecolor=(colour, strength), edgecolor=colour, lw=1.1, zorder=2)
             ax.add_patch(ellipse)
         ax.plot(*mean, "X", color=colour, ms=9, mec="white", zorder=5)
-        ax.text(*(mean + 0.12), f"client {letter(k)}", fontsize=10, color=colour, fontweight="bold", zorder=9)
+        name = {"fontsize": 10, "color": colour, "fontweight": "bold", "zorder": 9}
+        ax.text(*(mean + 0.12), f"client {letter(k)}", path_effects=[withStroke(linewidth=3, foreground="white")], **name)
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="W")
 
 

@@ -137,7 +137,8 @@ def beside_the_samples(
     below zero;   client, klass: marked;   ring: round the largest value of each class
     """
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
-        marks, text = {"client": client, "klass": klass, "setting": setting}, "{:.0f}" if limit > 10 else "{:.1f}"
+        text = "{:.0f}" if limit > 10 else "{:.1f}" if limit > 2 else "{:.2f}"
+        marks = {"client": client, "klass": klass, "setting": setting}
         most = max(int(counts.max(initial=0)), 1)
         clients_and_classes(left, counts, names, "Training samples", most, ring=True, **marks)
         marks |= {"text": text, "signed": signed, "ring": ring, "first": False}

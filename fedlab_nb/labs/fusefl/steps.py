@@ -215,7 +215,7 @@ def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
             reads += [((a, low), (b, high)) for a, b in pairs]
         if everybody and not joined and replay.options["adaptor"] == "conv":
             ax.plot(places, [high - 0.1] * len(who), "s", color=style["color"], mec=INK, ms=7, zorder=4)
-        ax.bar(at, 0.56, 0.62, high, ec=INK, lw=0.9, zorder=3, **style)
+        ax.bar(at, 0.56, 0.62, high, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
     ax.add_collection(LineCollection(reads, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
     mark(ax, who.index(client) if client in who else None, len(who))
     ax.set_xticks(places, [letter(k) for k in who])
