@@ -14,7 +14,6 @@ from records import (
     LEARNT,
     RIGHT,
     SKEWED,
-    TEN,
     averages,
     fused,
     images,

@@ -1,4 +1,4 @@
-"""Every checked exercise of every lesson: right answers as people write them, wrong ones of all kinds, and empty ones."""
+"""Every exercise of every lesson: right answers as people write them, wrong ones of all kinds, and empty ones."""
 
 import copy
 import itertools
@@ -21,8 +21,8 @@ EMPTY = [None, ..., "", " ", "\n"]
 # ------------------------------------------------------------------------------------------------------ numbers
 def numbers(problem):
     v, text = float(problem.right_answer), f"{problem.right_answer:g}"
-    spelled = [v, np.float32(v), torch.tensor(v), text, f" {text}\n", text.replace(".", ","), text.lstrip("0"), f"{v:.3f}"]
-    spelled += [f"“{text}”", f"{text}.", f"≈ {text}", f"x = {text}", f"The answer is {text}."]
+    spelled = [v, np.float32(v), torch.tensor(v), text, f" {text}\n", text.replace(".", ","), text.lstrip("0")]
+    spelled += [f"{v:.3f}", f"“{text}”", f"{text}.", f"≈ {text}", f"x = {text}", f"The answer is {text}."]
     spelled += [f"{text} {unit}" for unit in problem.units] + [f"{100 * v:g} %"] * ("%" not in problem.units)
     wrong = [v + 3 * problem.tolerance, v - 3 * problem.tolerance, f"{1000 * v:g}", -v, *(v for v, _ in problem.slips)]
     wrong += ["no idea", f"{text} furlongs", f"{text} or so, or {text}", f"not {text}", f"{text}/0", "nan", [v], "?"]
@@ -65,7 +65,9 @@ ANOTHER = {  # way to write each function
     "weighted_sum": lambda z, w: np.einsum("mc,mnc->nc", w, z),
     "consensus": lambda s: np.average(s, axis=0, weights=np.repeat(s.std(2)[..., None] ** 2, s.shape[2], axis=2)),
     "ee_step": by_autograd,
-    "fused_block": lambda h, a, s, b, c: [((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))],
+    "fused_block": lambda h, a, s, b, c: [
+        ((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))
+    ],
     "product_mean": lambda m, p: np.linalg.inv(p.sum(0)) @ np.einsum("kij,kj->i", p, m),
     "paired_band": lambda a, b: [np.mean(a) - np.mean(b), np.ptp(stats.ttest_rel(a, b).confidence_interval()) / 2],
     "mean_and_spread": lambda n, s, q: [sum(s) / sum(n), (sum(q) / sum(n) - (sum(s) / sum(n)) ** 2) ** 0.5],

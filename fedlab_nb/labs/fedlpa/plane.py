@@ -76,8 +76,9 @@ def gaussians(ax: Axes, weights: TwoWeights) -> None:
             ellipse.set(facecolor=(colour, strength), edgecolor=colour, lw=1.1, zorder=2)
             ax.add_patch(ellipse)
         ax.plot(*mean, "X", color=colour, ms=9, mec="white", zorder=5)
-        name = {"fontsize": 10, "color": colour, "fontweight": "bold", "zorder": 9}
-        ax.text(*(mean + 0.12), f"client {letter(k)}", path_effects=[withStroke(linewidth=3, foreground="white")], **name)
+        style = {"fontsize": 10, "color": colour, "fontweight": "bold", "zorder": 9}
+        halo = [withStroke(linewidth=3, foreground="white")]  # over the lines
+        ax.text(*(mean + 0.12), f"client {letter(k)}", path_effects=halo, **style)
     ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="W")
 
 
