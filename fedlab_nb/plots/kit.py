@@ -11,6 +11,7 @@ blank(text, setting=…)                  a picture that says what to do so that
 """
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -224,10 +225,10 @@ def mark_cells(ax: Axes, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> 
 
 
 def unless_zero(form: str) -> Callable[[float], str]:
-    """A form of numbers, for a table in which a zero is not written."""
+    """A form of numbers, for a narrow table: neither a zero is written nor the one before a point."""
 
     def written(value: float) -> str:
-        label = form.format(value)
+        label = re.sub(r"^(-?)0\.", r"\1.", form.format(value))
         return label if label.strip("+-0.") else ""
 
     return written
