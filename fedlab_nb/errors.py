@@ -37,8 +37,12 @@ def reason(error: Exception | None) -> str:
     return text if isinstance(error, FedlabError) else f"{type(error).__name__}: {text}"
 
 
+FEW = 12  # names that a sentence lists; of more it says the nearest, and what lists them all
+LISTED = ("method", "dataset", "model", "setting")  # kinds that `fedlab-nb list` and `fedlab-nb run --help` list
+
+
 def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
-    """Return `name` if it is one of `allowed`; otherwise raise UsageError naming the nearest match.
+    """Return `name` if it is one of `allowed`; otherwise raise UsageError with the nearest names, three at most.
 
     >>> choose("method", "fens", ["fens", "fedlpa"])
     'fens'
@@ -46,8 +50,10 @@ def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
     allowed = list(allowed)
     if isinstance(name, str) and name in allowed:
         return name
-    near = difflib.get_close_matches(str(name).lower(), allowed, n=1)
-    guess = f"did you mean {near[0]!r}? " if near else ""
+    near = difflib.get_close_matches(str(name).lower(), allowed)
+    guess = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    if len(allowed) > FEW and kind.partition(" ")[0] in LISTED:
+        raise UsageError(f"Unknown {kind} {name!r}: {guess}See fedlab-nb list, and fedlab-nb run --help, for all.")
     raise UsageError(f"Unknown {kind} {name!r}: {guess}Allowed: {', '.join(allowed)}.")
 
 

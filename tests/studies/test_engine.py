@@ -111,7 +111,7 @@ def test_the_command_line(tmp_path, capsys):
     assert main(["study", str(file), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("8 cells, 0 remembered, 8 to compute: about ")
     assert main(["study", str(file), "--out", str(out), "--plot", "alfa"]) == 2
-    assert "'alfa': did you mean 'alpha'?" in capsys.readouterr().err and not out.exists()  # before anything is run
+    assert "'alfa': did you mean 'alpha'" in capsys.readouterr().err and not out.exists()  # before anything is run
     assert main(["study", str(file), "--out", str(out), "--table", "latex", "--plot", "alpha"]) == 0
     assert "\\begin{tabular}{lrr}" in capsys.readouterr().out
     assert {p.name for p in out.iterdir()} == {"results.csv", "results.json", "results.parquet", "results.svg"}

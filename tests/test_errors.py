@@ -1,0 +1,23 @@
+"""What a sentence about an unknown name names: the nearest, and of a long list where it stands."""
+
+import pytest
+
+from fedlab_nb.errors import FEW, UsageError, choose
+
+MANY = [f"name{k}" for k in range(FEW)] + ["alpha", "gamma"]
+
+
+@pytest.mark.parametrize(
+    "kind, name, allowed, there, missing",
+    [
+        ("setting", "name1x", MANY, ["'name1'", "fedlab-nb list"], ["name9", "gamma"]),
+        ("setting of fens", "alfa", MANY, ["'alpha'", "fedlab-nb list"], ["name1"]),
+        ("setting", "alfa", ["alpha", "gamma"], ["'alpha'", "gamma"], []),
+        ("column", "alfa", MANY, ["'alpha'", "name1", "gamma"], ["fedlab-nb list"]),  # listed nowhere else
+    ],
+)
+def test_an_unknown_name_gets_the_nearest_ones(kind, name, allowed, there, missing):
+    with pytest.raises(UsageError) as caught:
+        choose(kind, name, allowed)
+    text = str(caught.value)
+    assert all(word in text for word in there) and not any(word in text for word in missing)
