@@ -49,6 +49,8 @@ def run_command(options: Namespace) -> int:
         table = load(str(settings["dataset"]))
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
     silent = "partition" in settings
+    one = len(options.methods) == 1 and options.methods != ["all"] and parsed(options.seeds) == 1
+    demand(one or not options.save, "--save keeps the model of one run; give one method and one seed.")
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:
             used = event.outcome.settings
@@ -56,6 +58,8 @@ def run_command(options: Namespace) -> int:
                 silent = True
                 print(f"fedlab-nb: {used.dataset} names its clients: its own {used.clients} are used.", file=sys.stderr)
             print(json.dumps(event.outcome.to_json()) if options.json else line(event.outcome), flush=True)
+            if options.save:
+                event.outcome.save(options.save)
         if event.error is not None:
             failed.append(event.error)
             print(f"fedlab-nb: {event.method} failed: {reason(event.error)}", file=sys.stderr)

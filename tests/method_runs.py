@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 
 from fedlab_nb.data import federate
+from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.models.build import architecture_of
 from fedlab_nb.training import Recipe
@@ -31,3 +32,22 @@ def context(
 def seeded(seed=0):
     """A random stream of its own."""
     return torch.Generator().manual_seed(seed)
+
+
+# What a fast run needs less of.
+FEWER = {
+    "rounds": 2, "iterations": 3, "epochs": 2, "steps": 3, "generator_steps": 2, "passes": 2, "distil_steps": 2,
+    "server_epochs": 1, "samples": 20, "server_steps": 2, "one_shot_steps": 2, "server_width": 4, "virtual": 20,
+    "local_epochs": 2, "local_steps": 2, "latent": 8, "hidden": 8, "images": 16, "adversarial": 1, "width": 4,
+}  # fmt: skip
+
+
+def small(name):
+    """Knobs that make the method fast."""
+    return {k.name: FEWER[k.name] for k in METHODS[name].fields() if k.name in FEWER and isinstance(k.default, int)}
+
+
+def in_study(*names):
+    """Settings of `study` that are cheap for these methods."""
+    cheap = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
+    return {"share": 0.3, "clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"} | cheap

@@ -180,8 +180,9 @@ class AflModel(HeadModel):
     """The features and the weights `[d, C]` (float64)."""
 
     score_kind = "regression"
+    parts = ("frozen", "weights")
 
-    def __init__(self, frozen: Frozen, weights: Tensor, report: AflReport) -> None:
+    def __init__(self, frozen: Frozen, weights: Tensor, report: AflReport = AflReport()) -> None:  # noqa: B008  (frozen)
         self.weights = weights
         report = replace(report, weights=weights.cpu().numpy())
         super().__init__(frozen, lambda features: scores(features, weights), weights.numel(), report)

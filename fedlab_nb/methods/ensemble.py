@@ -194,16 +194,19 @@ class EnsembleReport(Report):
 class RuledEnsemble(EnsembleModel):
     """All client models under one of six rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
 
-    `more`: further fields of the report, `beta` among them where the rule needs it.
+    `beta`: where the rule needs it;   `more`: further fields of the report.
     """
 
     report: EnsembleReport
+    parts = ("clients", "rule", "weights", "beta")
     RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta")
     KINDS = {"probabilities": "log-probabilities", "beta": "log-probabilities", "votes": "votes"}
 
-    def __init__(self, clients: ClientModels, rule: str, weights: Tensor | None = None, **more: Any) -> None:
+    def __init__(
+        self, clients: ClientModels, rule: str, weights: Tensor | None = None, beta: float | None = None, **more: Any
+    ) -> None:
         super().__init__(clients, rule)
-        self.weights, self.report = weights, EnsembleReport(rule, **more)
+        self.weights, self.beta, self.report = weights, beta, EnsembleReport(rule, beta=beta, **more)
         self.score_kind = self.KINDS.get(rule, "logits")
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
@@ -215,7 +218,7 @@ class RuledEnsemble(EnsembleModel):
         if self.rule in PLAIN:
             return plain_mean(logits, self.rule)
         if self.rule == "beta":
-            return between(logits, self.report.beta or 0.0)
+            return between(logits, self.beta or 0.0)
         if self.rule == "votes":
             votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
             return votes + logits.softmax(-1).mean(0)  # less than one vote

@@ -140,6 +140,8 @@ class OpenSetVote(EnsembleModel):
     logits, the one for "unknown" included, `[N, M (C + 1)]`.
     """
 
+    parts = ("clients", "voters")
+
     def __init__(self, clients: ClientModels, voters: int = 0) -> None:
         super().__init__(clients)
         self.voters, self.score_kind = voters, "log-probabilities"

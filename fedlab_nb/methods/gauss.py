@@ -282,7 +282,7 @@ class Gauss(FrozenMethod):
             each = [received(sent, kind) for sent in arrived]
             whole = sum(each[1:], each[0])
             made = scores(whole, self.head, self.shrinkage)
-            return HeadModel(frozen, lambda f: made(f).to(f.dtype), made.parameters, report_of(each, whole, self.head))
+            return HeadModel(frozen, made, made.parameters, report_of(each, whole, self.head))
 
 
 def report_of(each: Sequence[ClassSums], whole: ClassSums, head: str) -> GaussReport:

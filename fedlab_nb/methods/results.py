@@ -108,9 +108,12 @@ class GlobalModel:
 
     `parameters`: how many numbers predict (of all networks involved). `report`: what the run leaves behind, of the type
     that the method declares; on a snapshot of a running method what there is so far. `score_kind`: what its scores are,
-    a key of `training.calibration.SCORES`, which says whether their softmax is a probability.
+    a key of `training.calibration.SCORES`, which says whether their softmax is a probability. `parts`: the attributes
+    that are kept of a model in a file, and arguments of its constructor; a subclass that names none predicts as the
+    class that it is made from.
     """
 
+    parts: ClassVar[tuple[str, ...]] = ()
     parameters: int
     score_kind: str = "logits"
     report: Report = Report()
@@ -144,6 +147,8 @@ class GlobalModel:
 class NetworkModel(GlobalModel):
     """One network with `.features`, its penultimate layer."""
 
+    parts = ("module",)
+
     def __init__(self, module: nn.Module, report: Report | None = None) -> None:
         self.module: Any = module.eval()
         self.report = report or Report()
@@ -172,6 +177,7 @@ class EnsembleModel(GlobalModel):
     logarithm).
     """
 
+    parts: ClassVar[tuple[str, ...]] = ("clients", "rule")
     RULES: ClassVar[tuple[str, ...]] = ("logits", "probabilities")
 
     def __init__(self, clients: ClientModels, rule: str = "logits") -> None:

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ..methods import Report
 from ..methods.context import Context
 from ..training import Recipe
 from ..training.calibration import Calibration
+from . import saved
 from .settings import Plan, Settings
 
 VALUES = (
@@ -36,7 +39,7 @@ WORDS = {
 
 
 @dataclass(eq=False)
-class Outcome:
+class Outcome(saved.Predictor):
     """Result of one method on one federation.
 
     plan: what was run. It has `settings`, `recipe` (of the clients) and `options` (the method's hyper-parameters)
@@ -80,6 +83,7 @@ class Outcome:
     # ------------------------------------------------------------------------------------------- what was run
     method = property(attrgetter("plan.name"))
     settings = property(attrgetter("plan.settings"))
+    device = property(attrgetter("plan.settings.device"))  # type: ignore[assignment]
     recipe = property(attrgetter("plan.recipe"))
 
     @property
@@ -143,17 +147,9 @@ class Outcome:
         """The same outcome, whose model (megabytes) is computed again when somebody asks for it."""
         return dataclasses.replace(self, _model=self._again)
 
-    def _samples(self, x: Any) -> Any:
-        x = torch.as_tensor(np.asarray(x) if not isinstance(x, torch.Tensor) else x)
-        return x.to(self.settings.device, torch.float32)
-
-    def predict(self, x: Any) -> np.ndarray:
-        """Classes `[N]` of samples `x [N, ...]` (prepared as the data set's own: see `fedlab_nb.data.load`)."""
-        return self.model.predict(self._samples(x)).cpu().numpy()
-
-    def features(self, x: Any) -> np.ndarray:
-        """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
-        return self.model.features(self._samples(x)).cpu().numpy()
+    def save(self, path: str | PathLike) -> Path:
+        """Write the model, its settings and its result to a file of safetensors; `fedlab_nb.load_model` reads it."""
+        return saved.save(self, path)
 
     # ------------------------------------------------------------------------------------------- as text and files
     def to_json(self) -> dict[str, Any]:

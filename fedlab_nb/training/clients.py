@@ -27,6 +27,8 @@ class ClientModels:
     samples.
     """
 
+    parts = ("modules",)
+
     def __init__(self, modules: Sequence[Network]) -> None:
         self.modules = [module.eval() if module.training else module for module in modules]
 

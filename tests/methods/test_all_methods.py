@@ -9,6 +9,7 @@ import method_runs
 import numpy as np
 import pytest
 import torch
+from method_runs import in_study, small
 
 from fedlab_nb.comm import Ledger, Link, serialise, size
 from fedlab_nb.data import Dataset, Federation
@@ -23,15 +24,8 @@ from fedlab_nb.studies.experiment import finished
 from fedlab_nb.studies.settings import Settings, plans_for
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS
 
-# What a fast run needs less of.
-FEWER = {
-    "rounds": 2, "iterations": 3, "epochs": 2, "steps": 3, "generator_steps": 2, "passes": 2, "distil_steps": 2,
-    "server_epochs": 1, "samples": 20, "server_steps": 2, "one_shot_steps": 2, "server_width": 4, "virtual": 20,
-    "local_epochs": 2, "local_steps": 2, "latent": 8, "hidden": 8, "images": 16, "adversarial": 1, "width": 4,
-}  # fmt: skip
 NO_SERVER = {"local", "centralized"}
 context = functools.partial(method_runs.context, share=0.3)
-STUDY = {"share": 0.3, "clients": 3, "alpha": 0.5, "epochs": 2, "model": "mlp"}
 
 
 class Tripwire:
@@ -58,23 +52,8 @@ class Guarded(torch.Tensor):
             return function(*args, **(kwargs or {}))
 
 
-def small(name):
-    """Knobs that make the method fast."""
-    return {k.name: FEWER[k.name] for k in METHODS[name].fields() if k.name in FEWER and isinstance(k.default, int)}
-
-
 def cheap(name, **more):
     return METHODS[name].configure(**small(name), **more)
-
-
-def fewer(name):
-    """The same as qualified settings."""
-    return {f"{name}.{key}": value for key, value in small(name).items()}
-
-
-def in_study(*names):
-    """Settings of `study` that are cheap for these methods."""
-    return STUDY | {key: value for name in names for key, value in fewer(name).items()}
 
 
 @functools.cache
@@ -291,7 +270,7 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
         if model == MIXED:
             names = [n for n in names if "one architecture" not in METHODS[n].info.needs]
         setting = {"dataset": images, "preset": preset, "clients": 2, "alpha": 1.0, "epochs": 1, "model": model}
-        knobs = {key: value for name in names for key, value in fewer(name).items()}
+        knobs = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
         works = {work.name: work for work in plans_for(Settings.make(**setting), names)}
         done = {}
         for event in job(names, cache=False, **setting, **knobs):

@@ -81,6 +81,7 @@ class WeightedEnsemble(EnsembleModel):
     """
 
     report: CoBoostingReport
+    parts = ("clients", "weights", "normalise")
 
     def __init__(
         self, clients: ClientModels, weights: Tensor | Sequence[float], *, normalise: bool = True, report: Any = None

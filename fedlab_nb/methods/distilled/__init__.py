@@ -54,16 +54,15 @@ class DistilledReport(Report):
 
 
 class KernelModel(GlobalModel):
-    """Kernel ridge regression on the images `x [S, ...]` with labels `y [S]`.
-
-    Scores `[N, C]` are K(·, x) (K + λ_damp tr(K)/S I)⁻¹ (one-hot - 1/C); features are the kernel values `[N, S]`.
+    """Kernel ridge regression on the images `x [S, ...]`, with `coefficients [S, C]` (K + λ_damp tr(K)/S I)⁻¹
+    (one-hot - 1/C): scores `[N, C]` are K(·, x) times these; features are the kernel values `[N, S]`.
     """
 
     score_kind = "regression"
+    parts = ("x", "coefficients", "depth")
 
-    def __init__(self, x: Tensor, y: Tensor, classes: int, depth: int, ridge: float, report: Report) -> None:
-        self.x, self.depth, self.report = x, depth, report
-        self.coefficients = making.coefficients(x, making.centred(y, classes), depth, ridge)
+    def __init__(self, x: Tensor, coefficients: Tensor, depth: int, report: Report = DistilledReport()) -> None:  # noqa: B008
+        self.x, self.coefficients, self.depth, self.report = x, coefficients, depth, report
         self.parameters = x.numel() + self.coefficients.numel()
 
     def logits(self, x: Tensor) -> Tensor:
@@ -138,7 +137,8 @@ class Distilled(Method):
             y = torch.cat([message["labels"] for message in received]).long()
             report = self.reported(received, losses, ctx.classes)
             if self.server == "kernel":
-                return KernelModel(x, y, ctx.classes, self.depth, self.ridge, report)
+                fit = making.coefficients(x, making.centred(y, ctx.classes), self.depth, self.ridge)
+                return KernelModel(x, fit, self.depth, report)
             student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="distilled")

@@ -126,11 +126,18 @@ class Experts:
     """The frozen ensemble: logits `[N, M, C]` of `x [N, ...]`; `members` are the clients whose models these are.
 
     Those of the last `x` are remembered: the snapshots of a run differ in the rule alone, and so cost one pass through
-    the M models together.
+    the M models together. With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `bits`.
     """
 
-    def __init__(self, clients: ClientModels, members: Sequence[int]) -> None:
+    parts = ("clients", "members", "ranges", "bits")
+
+    def __init__(
+        self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32
+    ) -> None:
         self.clients, self.members, self.parameters = clients, list(members), sum(clients.parameters)
+        self.ranges, self.bits = list(ranges), bits
+        for module, own in zip(clients.modules, self.ranges, strict=False):
+            with_rounded_inputs(module, own, bits)
         self._remembered = Remembered(self.fresh)
 
     def fresh(self, x: Tensor) -> Tensor:
@@ -152,10 +159,9 @@ def quantised_experts(
     packed: list[dict[str, Any]] = [quantise_state(own, bits) if bits <= 8 else own for own in states]
     architectures = ClientModels([uploaded.module(k) for k in members])
     answering = architectures.with_states([dequantise_state(state) for state in packed])
-    for module, own, state in zip(answering.modules, ranges, packed, strict=False):
-        with_rounded_inputs(module, own, activation_bits)
+    for own, state in zip(ranges, packed, strict=False):
         state[RANGES] = own
-    return packed, Experts(answering, members)
+    return packed, Experts(answering, members, ranges, activation_bits)
 
 
 class FensModel(GlobalModel):
@@ -166,6 +172,7 @@ class FensModel(GlobalModel):
     """
 
     report: FensReport
+    parts = ("experts", "rule")
 
     def __init__(self, experts: Experts, rule: Aggregator, **more: Any) -> None:
         self.experts, self.rule = experts, rule.eval()

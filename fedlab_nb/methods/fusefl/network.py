@@ -150,6 +150,8 @@ class FusedNetwork(nn.Module):
     With one head, logits = head(features). With M heads (`own`), they are the mean of head_m(h_m) over the clients.
     """
 
+    parts = ("stages", "heads", "kind", "merge")
+
     def __init__(self, stages: Sequence[nn.Module], heads: Sequence[nn.Module], kind: str, merge: str) -> None:
         super().__init__()
         self.stages, self.heads = nn.ModuleList(stages), nn.ModuleList(heads)
@@ -247,13 +249,15 @@ class FusedModel(NetworkModel):
     `rounds [K]`: the clients' models after each round, of small networks alone.
     """
 
+    parts = ("module",)
     report: FuseFLReport
 
     def __init__(
-        self, network: FusedNetwork, heads: Mapping[str, list[nn.Linear]], rounds: list[Uppers], report: FuseFLReport
-    ) -> None:
-        super().__init__(network, report)
-        self.heads, self.rounds = heads, rounds
+        self, module: FusedNetwork, heads: Mapping[str, list[nn.Linear]] | None = None, rounds: Sequence[Uppers] = (),
+        report: FuseFLReport = FuseFLReport(),  # noqa: B008  (frozen)
+    ) -> None:  # fmt: skip
+        super().__init__(module, report)
+        self.heads, self.rounds = heads or {}, rounds
 
     def calibrated(self, head: nn.Linear, sent: tuple[int, int]) -> FusedModel:
         """This model under a calibrated classifier, when so many bytes were `sent` (up, down)."""

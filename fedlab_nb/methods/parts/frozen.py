@@ -17,6 +17,7 @@ The papers take a network that was trained on ImageNet; these are what a classro
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -50,12 +51,15 @@ class Frozen:
 
 
 class HeadModel(GlobalModel):
-    """Frozen features and a head: `head(features [N, d])` gives scores `[N, C]`; `numbers`: how many the head has."""
+    """Frozen features and a head: `head(features [N, d])` gives scores `[N, C]`, in any dtype; `numbers`: how many the
+    head has."""
+
+    parts: ClassVar[tuple[str, ...]] = ("frozen", "head", "numbers")
 
     def __init__(
         self, frozen: Frozen, head: Callable[[Tensor], Tensor], numbers: int, report: Report | None = None
     ) -> None:
-        self.frozen, self.head = frozen, head
+        self.frozen, self.head, self.numbers = frozen, head, numbers
         self.parameters = frozen.parameters + numbers
         self.report = report or Report()
 
@@ -63,7 +67,8 @@ class HeadModel(GlobalModel):
         return self.frozen(x)
 
     def logits(self, x: Tensor) -> Tensor:
-        return self.head(self.frozen(x))
+        features = self.frozen(x)
+        return self.head(features).to(features)
 
 
 # --------------------------------------------------------------------------------- the methods and their knobs

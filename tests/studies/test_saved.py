@@ -1,0 +1,139 @@
+"""A model as a file: every method's, the same to the last digit; a damaged or foreign one is a sentence."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from method_runs import in_study
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from fedlab_nb import load_model, run
+from fedlab_nb.cli import main
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.methods import METHODS, GlobalModel
+from fedlab_nb.studies import saved
+
+SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False}
+# Other kinds of models than the usual ones: rules, heads, features, networks of others, and what is in front of them.
+OTHERS = [
+    ("ensemble", {"rule": "beta"}), ("ensemble", {"rule": "class_counts"}), ("ensemble", {"rule": "votes"}),
+    ("fens", {"aggregator": "nn"}), ("fens", {"aggregator": "moe"}), ("fens", {"aggregator": "voting"}),
+    ("fens", {"activation_bits": 4, "bits": 8}), ("fens", {"distil": True}),
+    ("coboosting", {"answer": "ensemble"}), ("distilled", {"server": "network"}),
+    ("afl", {"features": "relu"}), ("afl", {"features": "conv"}), ("afl", {"features": "client"}),
+    ("gauss", {"head": "lda"}), ("gauss", {"head": "nb"}), ("gauss", {"head": "means"}),
+    ("fusefl", {"model": "cnn2", "head": "own"}), ("fusefl", {"adaptor": "average", "blocks": 1}),
+    ("matching", {"rule": "pfnm", "model": "mlp1"}), ("ensemble", {"model": "mlp,cnn2"}),
+    ("fedavg", {"model": "resnet8-gn:8", "transform": "standardise"}), ("fedavg", {"model": "cnn2-nobn"}),
+    ("fedavg", {"dataset": "heart", "partition": "natural", "clients": 4, "share": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *OTHERS])
+def test_a_loaded_model_is_the_saved_one_to_the_last_bit(name, change, tmp_path):
+    out = run(name, **in_study(name) | SMALL | change)
+    again = load_model(out.save(tmp_path / "model.safetensors"))
+    x = torch.rand(70, *again.about["data"]["input_shape"], generator=torch.Generator().manual_seed(1))
+    for read in ("logits", "features", "predict"):
+        assert torch.equal(getattr(out.model, read)(x), getattr(again.model, read)(x)), read
+    assert np.array_equal(out.predict(x.numpy()), again.predict(x.numpy()))
+    result = again.about["result"]
+    assert (result["method"], result["accuracy"], result["bytes_up"]) == (name, out.accuracy, out.bytes_up)
+    assert again.about["options"] == json.loads(json.dumps(out.options))
+
+
+@cache
+def small():
+    """An outcome whose model has few numbers."""
+    return run("fedavg", **in_study("fedavg") | SMALL | {"model": "mlp1:2"})
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return small().save(tmp_path_factory.mktemp("saved") / "model.safetensors")
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_file_that_was_changed_anywhere_is_refused_or_means_the_same(file, data):
+    content = bytearray(file.read_bytes())
+    if data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(content) - 1) | st.integers(0, 400))
+        content[at] ^= data.draw(st.integers(1, 255))
+    else:
+        content = content[: data.draw(st.integers(0, len(content) - 1))]
+    other = file.with_name("changed.safetensors")
+    other.write_bytes(content)
+    x = torch.rand(9, 1, 8, 8)
+    try:
+        assert torch.equal(load_model(other).model.logits(x), small().model.logits(x))
+    except UsageError as error:
+        assert str(other) in str(error)
+
+
+def rewritten(file, change):
+    """The file with other words in its header, whose digest fits them."""
+    with safe_open(file, "pt") as opened:
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}
+        words = opened.metadata()
+    form, _, text = words[saved.NAME].partition(" ")
+    form, text = change(form, text)
+    other = file.with_name("other.safetensors")
+    save_file(tensors, other, {saved.NAME: f"{form} {text}", saved.DIGEST: saved.digest(text, tensors)})
+    return other
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda form, text: (str(saved.FORMAT + 1), text),
+        lambda form, text: (form, text.replace('"NetworkModel"', '"Popen"')),
+        lambda form, text: (form, text.replace('"Linear"', '"os.system"')),
+        lambda form, text: (form, text.replace('"model":', '"modell":')),
+        lambda form, text: (form, "[]"),
+    ],
+)
+def test_what_this_version_does_not_know_is_refused(file, change):
+    with pytest.raises(UsageError):
+        load_model(rewritten(file, change))
+
+
+def test_foreign_files_and_places_are_refused(file, tmp_path):
+    foreign = tmp_path / "foreign.safetensors"
+    save_file({"x": torch.zeros(2)}, foreign)
+    np.savez(tmp_path / "arrays.npz", x=np.zeros(2))
+    for path in (foreign, tmp_path / "arrays.npz", tmp_path / "nothing.safetensors", tmp_path):
+        with pytest.raises(UsageError):
+            load_model(path)
+    with pytest.raises(UsageError):
+        small().save(tmp_path / "model.onnx")
+    with pytest.raises(RunError):
+        small().save(tmp_path / "no folder" / "model.safetensors")
+
+
+def test_a_model_of_unknown_make_is_not_saved():
+    class Own(GlobalModel):
+        parts = ("rule",)
+        rule = staticmethod(print)
+
+    with pytest.raises(UsageError):
+        saved.packed(Own(), {})
+
+
+def test_the_order_of_axes_in_memory_is_kept(tmp_path):
+    tensors = {}
+    for value in (torch.rand(3, 4).T, torch.rand(2, 3, 4).permute(2, 0, 1), torch.rand(5), torch.tensor(1.0)):
+        again = saved.unpacked(saved.packed(value, tensors, "x"), tensors)
+        assert torch.equal(again, value) and again.stride() == value.stride()
+
+
+def test_the_command_line_saves_one_run(tmp_path, capsys):
+    path = str(tmp_path / "model.safetensors")
+    assert main(["run", "fedavg", "--clients", "2", "--set", "epochs=1", "--save", path]) == 0
+    assert load_model(path).about["method"] == "fedavg"
+    assert main(["run", "fedavg", "fens", "--save", path]) == main(["run", "all", "--save", path]) == 2
