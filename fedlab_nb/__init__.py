@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "studies": ("study", "run", "compare", "plan", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
     "studies.saved": ("load_model",),
+    "studies.late": ("late",),
     "studies.papers": ("reproduce", "paper_tables"),
     "plots.journey": ("journey",),
     "plots.study": ("plot_study", "plot_orderings"),

@@ -202,6 +202,7 @@ def line(outcome: Any) -> str:
     o = outcome
     share = f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
     more = "   (remembered)" * o.cached + "".join(f"   {words} {v:.1%}" for words, v in o.report.others().items())
+    more += "".join(f"   unseen client {who} {v:.1%}" for who, v in o.unseen.items())
     name = short(label_of(o.method, o.options, o.method))
     return (
         f"{name:14s} accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "

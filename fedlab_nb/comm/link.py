@@ -26,10 +26,13 @@ DIRECTIONS = ("up", "down")
 
 
 class Link:
-    """The only way between `clients` clients, numbered from 0, and the server. `ledger` has what has passed."""
+    """The only way between `clients` clients, numbered from 0, and the server. `ledger` has what has passed.
 
-    def __init__(self, clients: int):
-        self.ledger = Ledger(clients)
+    `absent`: how many more there are, numbered after these, that nothing is broadcast to.
+    """
+
+    def __init__(self, clients: int, absent: int = 0):
+        self.clients, self.ledger = clients, Ledger(clients + absent)
 
     def up(self, client: int, payload: Any, *, phase: str) -> Any:
         """Send from client to server; returns what the server receives, a deep copy without gradient history."""
@@ -44,7 +47,7 @@ class Link:
         share.
         """
         received, count = _copy(payload), size(payload)
-        for client in range(self.ledger.clients) if clients is None else clients:
+        for client in range(self.clients) if clients is None else clients:
             self.ledger.add(client, "down", phase, count)
         return received
 

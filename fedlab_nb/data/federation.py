@@ -6,7 +6,7 @@ gives as data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike, fspath
@@ -19,7 +19,7 @@ from fedlab_nb.data.arrays import owners
 from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, cut, skew_of
-from fedlab_nb.errors import UsageError, choose, demand, number, whole
+from fedlab_nb.errors import UsageError, choose, demand, number, parsed, whole
 from fedlab_nb.rng import generator, numpy_rng
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ class Federation:
     moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with repair="redraw"
     spurious: clients whose images carry the `cue`, a tint or a small shape (see `cues.py`), of strength `tint`
     note:   what a reader should know about this partition; "" where there is nothing
+    absent, unseen: clients that were taken out of the federation `whole`, by their numbers there. Absent ones get the
+            initial model, train, and are never heard of again; unseen ones have no part at all, and their samples are
+            one more test set. `ids`: the numbers of those that are left
     """
 
     dataset: Dataset
@@ -57,6 +60,28 @@ class Federation:
     size_sigma: float = 0.0
     share: float = 1.0
     cue: str = "tint"
+    absent: tuple[int, ...] = ()
+    unseen: tuple[int, ...] = ()
+    whole: Federation | None = None
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return members((self.whole or self).clients, self.absent, self.unseen)
+
+    def without(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
+        """The federation of those that are left."""
+        left = members(self.clients, absent, unseen)
+        words = {"Absent (trained, sent nothing)": absent, "Unseen (a test set of its own)": unseen}
+        notes = [f"{what}: {len(gone)} of {self.clients} clients." for what, gone in words.items() if gone]
+        return replace(
+            self,
+            shards=tuple(self.shards[k] for k in left),
+            spurious=tuple(at for at, k in enumerate(left) if k in self.spurious),
+            note=" ".join([self.note, *notes]).strip(),
+            absent=tuple(absent),
+            unseen=tuple(unseen),
+            whole=self,
+        )
 
     @property
     def clients(self) -> int:
@@ -97,7 +122,7 @@ class Federation:
 
         fraction = number("fraction", fraction, 0, 1)
         parts = []
-        for k, shard in enumerate(self.shards):
+        for k, shard in zip(self.ids, self.shards, strict=True):
             n = len(shard)
             held = 0 if n < 2 or fraction == 0 else min(n - 1, max(1, round(fraction * n)))
             order = torch.from_numpy(numpy_rng(self.seed, "holdout", k).permutation(n))
@@ -128,6 +153,8 @@ def federate(
     spurious: Iterable[int] = (),
     cue: str = "tint",
     tint: float = 0.8,
+    absent: Any = (),
+    unseen: Any = (),
 ) -> Federation:
     """Divide the training samples of `dataset` among `clients`. The same arguments give the same Federation.
 
@@ -145,6 +172,8 @@ def federate(
     spurious:  clients whose training images get a cue that shows the label, of strength `tint`. It is the colour of the
                background (cue="tint") or a small figure (cue="shape"). The Federation then has a changed copy of the
                dataset, with the same test and public images
+    absent, unseen: clients that are taken out (see `Federation`): how many, which are then the last ones, or a list of
+               numbers, letters or names, as `client_list` reads them
 
     Raises UsageError for wrong arguments, RunError when redrawing did not reach the minimum.
 
@@ -184,10 +213,13 @@ def federate(
     choose("cue", cue, CUES)
     if marked:
         dataset = marked_images(dataset, torch.cat([shards[k] for k in marked]), cue, tint, seed)
-    return Federation(
+    everybody = Federation(
         dataset, shards, partition, alpha, seed, result.minimum, result.moved, result.draws, result.note,
         int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share), cue,
     )  # fmt: skip
+    names = dataset.client_names if partition == "natural" else ()
+    gone = [client_list(what, ids, len(shards), names) for what, ids in (("absent", absent), ("unseen", unseen))]
+    return everybody.without(*gone) if any(gone) else everybody
 
 
 def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any]) -> str:
@@ -259,6 +291,40 @@ def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
     return tuple(sorted({whole("A client in spurious", k, 0, clients - 1) for k in spurious}))
 
 
+def members(count: int, absent: Sequence[int], unseen: Sequence[int]) -> tuple[int, ...]:
+    """Those of `count` clients that are neither; UsageError for nobody, and for a client that is both."""
+    gone = {*absent, *unseen}
+    both = f"absent is {list(absent)} and unseen {list(unseen)}, but a client can only be one of both"
+    demand(len(gone) == len(absent) + len(unseen), f"{both}; name other clients.")
+    demand(len(gone) < count, f"All {count} clients are absent or unseen; leave at least one.")
+    return tuple(k for k in range(count) if k not in gone)
+
+
+def client_list(what: str, clients: Any, count: int, names: Sequence[str] = ()) -> tuple[int, ...]:
+    """The clients, of `count`, that the setting `what` names. 2 or "2": the last two; (0, 3), "0,3", "A,D", "3," or
+    "oslo": these, by number, letter, or one of the data's own `names`.
+
+    >>> client_list("absent", 2, 10), client_list("absent", "3,", 10)
+    ((8, 9), (3,))
+    >>> client_list("unseen", "A,oslo", 2, ("rome", "oslo"))
+    (0, 1)
+    """
+    hint = "give how many clients, or a list of numbers from 0, letters or names, such as 0,3"
+    if isinstance(clients, str):
+        listed, alone = [part.strip() for part in clients.split(",")], parsed(clients.strip() or "0")
+        clients = listed if len(listed) > 1 or isinstance(alone, str) else alone
+    if not isinstance(clients, Iterable):
+        return tuple(range(count - whole(what, clients, 0, count, hint=hint), count))
+    known = {chr(ord("A") + k): k for k in range(min(count, 26))} | {name: k for k, name in enumerate(names)}
+    numbers = [known.get(part, parsed(part)) for part in clients if part != ""]
+    return tuple(sorted({whole(f"A client in {what}", k, 0, count - 1, hint=hint) for k in numbers}))
+
+
+def client_text(clients: Iterable[int]) -> str:
+    """The one form of such a list as a setting: "3," or "0,3,"; "" for nobody."""
+    return "".join(f"{k}," for k in clients)
+
+
 def marked_images(dataset: Dataset, indices: torch.Tensor, cue: str, strength: float, seed: int) -> Dataset:
     """The dataset with the cue of their labels on these training images, and a digest of its own."""
     x = dataset.x_train.clone()
@@ -282,7 +348,9 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
         beside = " and ".join(name for name in (*DEALING, "share") if settings.get(name) is not None)
         demand(not beside, f"A federation already has its clients, so {beside} cannot be given with it; leave it out.")
         values.setdefault("seed", source.seed)
-        source = with_clients(source.dataset, source.shards)
+        for what, ids in (("absent", source.absent), ("unseen", source.unseen)):
+            values.update({what: client_text(ids)} if ids else {})
+        source = with_clients(source.dataset, (source.whole or source).shards)
     if isinstance(source, list | tuple):
         return {**values, "dataset": [text(each) for each in source]}
     return {**values, "dataset": text(source)} if "dataset" in values else values

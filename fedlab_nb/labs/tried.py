@@ -31,5 +31,5 @@ def accuracies(outcomes: Mapping[int, Outcome]) -> dict[int, float]:
 
 def series(name: str, outcomes: Mapping[int, Outcome], method: str = "") -> Series:
     """A row of a picture: test accuracies, and as `up` the mean of the bytes that one client sends."""
-    up = mean(o.bytes_up / o.settings.clients for o in outcomes.values())
+    up = mean(o.bytes_up / len(o.label_counts) for o in outcomes.values())
     return Series(name, method=method, accuracies=accuracies(outcomes), up=up)

@@ -96,8 +96,9 @@ class Context:
     ) -> None:
         self.device, self.dtype = torch.device(device), dtype
         self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
-        self.architectures = list(architectures)
-        self.clients_count = federation.clients
+        self.clients_count, self.ids = federation.clients, list(federation.ids)  # ids: which clients of the whole
+        self.architectures = list(architectures[: self.clients_count])
+        self._absent = architectures[self.clients_count :]  # of clients that get the initial model, and no more
         self.classes = federation.classes
         self.input_shape = federation.dataset.input_shape
         public = federation.dataset.x_public  # none: no samples
@@ -105,7 +106,7 @@ class Context:
         self.poison = Poison.read(poison, self.clients_count)
         self.poisoned = self.poison.clients(self.clients_count, seed)
         self.private = PrivateData(federation, holdout, self.device, dtype, self.poison, self.poisoned)
-        self.link = Link(self.clients_count)
+        self.link = Link(self.clients_count, len(self._absent))
         self._recall, self._remember, self._train = recall, remember, train or self.train
         self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
         self.server_steps = 0
@@ -151,7 +152,7 @@ class Context:
         `architecture`: instead of the client's; `names`: of the random stream, before "init".
         """
         kind = architecture or self.architectures[k]
-        own = (kind, *names) if self.init == "same" else (kind, *names, k)
+        own = (kind, *names) if self.init == "same" else (kind, *names, self.ids[k])
         if own not in self._initial:
             self._initial[own] = self.build(kind, self.generator(*names, "init", kind[0], *own[1 + len(names) :]))
         return copied(self._initial[own])
@@ -183,14 +184,17 @@ class Context:
     def send_initial_models(self, architectures: Sequence[tuple] = (), *names: str) -> list[Network]:
         """Every client gets the initial model (phase "initial model"); returns the clients' models.
 
-        With init="different" each client draws its own and nothing is sent. `architectures`, `names`: as in
-        `initial_model`.
+        With init="different" each client draws its own and nothing is sent. Absent clients get theirs, too.
+        `architectures`, `names`: as in `initial_model`.
         """
         kinds = architectures or self.architectures
         models = [self.initial_model(k, kind, *names) for k, kind in enumerate(kinds)]
         if self.init == "same":
             for k, model in enumerate(models):
                 load_state(model, self.link.down(k, model_state(model), phase="initial model"))
+            for k, kind in enumerate(self._absent, self.clients_count):
+                state = model_state(self.initial_model(0, kinds[0] if architectures else kind, *names))
+                self.link.down(k, state, phase="initial model")
         return models
 
     # ------------------------------------------------------------------ local training
@@ -222,7 +226,7 @@ class Context:
 
     def train(self, models: Sequence[Network], shards: Sequence[Shard]) -> Iterator[Tick]:
         """Every client trains alone, by the run's recipe; `models` are changed in place."""
-        return train_clients(models, shards, self.recipe, seed=self.seed, backend=self.backend)
+        return train_clients(models, shards, self.recipe, seed=self.seed, ids=self.ids, backend=self.backend)
 
     def starts(self, models: Sequence[Network]) -> dict[int, dict[str, Tensor]]:
         """The states of those untrained models whose poisoned clients will change what they send (see `as_sent`)."""

@@ -204,7 +204,8 @@ class FedOV(Method):
             if renewed:
                 recipe = replace(recipe, epochs=1, lr=recipe.lr_at(epoch), schedule="constant", lr_min=0)
                 stream = f"fedov, epoch {epoch}"
-            for tick in train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream):
+            seed, ids, backend = ctx.seed, ctx.ids, ctx.backend
+            for tick in train_clients(models, shards, recipe, seed=seed, ids=ids, backend=backend, stream=stream):
                 shows = tick.fresh and (not renewed or epoch + 1 in curve_epochs(epochs))
                 snapshot = OpenSetVote(ClientModels(models), self.voters) if shows else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)

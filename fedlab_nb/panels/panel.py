@@ -219,7 +219,7 @@ class Panel(saved.Saved):
         changes = self.controls.changes(self._state, fresh)
         federation = changes["federation"]
         if federation is not None and federation is not self._state.federation:
-            setting = setting_of({**changes["partition"], "clients": federation.clients})
+            setting = setting_of({**changes["partition"], "clients": (federation.whole or federation).clients})
             called = [own_name(k, setting) for k in range(federation.clients)]
             with self._fitting:
                 self.views.offer(called, federation.dataset.class_names)

@@ -20,6 +20,7 @@ from functools import cache
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
+from ..data import client_list, members
 from ..data.registry import names_of_clients
 from ..declared import ROOT
 from .axes import client_tick, client_ticks
@@ -48,8 +49,14 @@ def characters(setting: str) -> dict[int, str]:
 def own_names(setting: str) -> dict[int, str]:
     """The names that a file gives to its own clients, if `setting` is of such a file; long ones are cut."""
     of = getattr(setting, "of", {})
-    own = of.get("partition") == "natural"
-    return dict(enumerate(shorten(names_of_clients(name_of(of["dataset"]), of["clients"]), LONGEST))) if own else {}
+    if of.get("partition") != "natural":
+        return {}
+    names = names_of_clients(name_of(of["dataset"]), of["clients"])
+    if not names:
+        return {}
+    absent, unseen = (client_list(what, of.get(what, ""), len(names), names) for what in ("absent", "unseen"))
+    order = (*members(len(names), absent, unseen), *absent, *unseen)  # who takes part comes first
+    return dict(enumerate(shorten([names[k] for k in order], LONGEST)))
 
 
 def own_name(client: int, setting: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from ..data import Federation
@@ -21,6 +22,8 @@ from .vector import mark, moves
 from .words import capital, listed, percent, plural, tabled
 
 LIMIT = 26
+PALE = 0.3  # opacity of clients that take no part
+NOBODY = -1  # the client of a mark that stands for none to look at
 
 
 class Partition:
@@ -38,13 +41,13 @@ class Partition:
         setting: in words;   stored: results to show beside it, one Series a method, and the title that says where they
         come from
         """
-        counts, names = np.asarray(federation.label_counts), tuple(federation.dataset.class_names)
+        (counts, gone), names = everybody(federation), tuple(federation.dataset.class_names)
         rows, title = stored or ((), "")
         what = "Who holds what: a dot for each client and class, its area the number of training samples"
         with LOCK:
-            shape = (*counts.shape, names, tuple(s.label for s in rows))
+            shape = (*counts.shape, names, tuple(s.label for s in rows), tuple(gone))
             if shape != self._shape:
-                self._build(*counts.shape, names, rows)
+                self._build(*counts.shape, names, rows, gone)
                 self._shape, self._rows = shape, ()
             self._artists.update(counts, client, klass, setting=setting)
             parts = self._artists.parts
@@ -60,7 +63,9 @@ class Partition:
         about = sentence(federation, client, klass, setting)
         return told(self.figure, what, setting, about, table(federation, setting))
 
-    def _build(self, clients: int, classes: int, names: Sequence[str], rows: Sequence[Series]) -> None:
+    def _build(
+        self, clients: int, classes: int, names: Sequence[str], rows: Sequence[Series], gone: Sequence[str]
+    ) -> None:
         """The axes: the partition's two, and one for bars where there are rows for it."""
         self.figure = new_figure()
         columns = {"width_ratios": [1.35, 1]} if rows else {}
@@ -68,23 +73,30 @@ class Partition:
         upper = self.figure.add_subplot(grid[0, 0])
         lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
         inches = (current_size()[0] * (0.46 if rows else 0.88), 2.75)
-        self._artists = Artists(upper, lower, clients, classes, names, inches)
+        self._artists = Artists(upper, lower, clients, classes, names, inches, gone)
         if rows:
             right = self.figure.add_subplot(grid[:, 1])
             self._bars = Bars(right, rows)
 
 
 class Artists:
-    """The artists of one partition on two axes: sizes above, classes below. inches: size of the lower axes, about."""
+    """The artists of one partition on two axes: sizes above, classes below. inches: size of the lower axes, about.
+
+    gone: what to call each of the last clients, which take no part and are drawn pale
+    """
 
     def __init__(
-        self, upper: Axes, lower: Axes, clients: int, classes: int, names: Sequence[str], inches: tuple[float, float]
-    ) -> None:
+        self, upper: Axes, lower: Axes, clients: int, classes: int, names: Sequence[str], inches: tuple[float, float],
+        gone: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.upper, self.lower, self.shape, self.names = upper, lower, (clients, classes), names
+        self.gone = ("",) * (clients - len(gone)) + tuple(gone)
         colours = class_colours(classes)
         self.marks = [ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)]
         self.row = lower.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
         self.bars = upper.bar(range(clients), np.ones(clients), width=0.7, color="#9aa4ae")
+        for bar in self.bars[clients - len(gone) :]:
+            bar.set(alpha=PALE)
         dress(upper, y="samples", grid="y")
         upper.tick_params(labelbottom=False, bottom=False)
         few_ticks(upper, "y", 2, whole=True)
@@ -94,7 +106,8 @@ class Artists:
         dress(lower, x="client", y="class")
         if classes <= LIMIT:
             y, x = np.divmod(np.arange(classes * clients), clients)
-            self.dots = lower.scatter(x, y, s=1, c=[colours[c] for c in y], linewidths=0)
+            shades = [to_rgba(colours[c], PALE if self.gone[k] else 1) for c, k in zip(y, x, strict=True)]
+            self.dots = lower.scatter(x, y, s=1, c=shades, linewidths=0)
             lower.set_axisbelow(True)
             lower.grid(True, axis="y", color=FAINT, linewidth=1)
         else:
@@ -128,7 +141,7 @@ class Artists:
             self.dots.set_sizes(np.where(held > 0, np.maximum(held / most * self.largest, 2.5), 0))
             y, x = np.divmod(np.arange(classes * clients), clients)
             says = [cell(counts, self.names, k, c, setting) if counts[k, c] else "" for c, k in zip(y, x, strict=True)]
-            mark(self.dots, says, client=x.tolist(), klass=y.tolist())
+            mark(self.dots, says, client=[NOBODY if self.gone[k] else k for k in x.tolist()], klass=y.tolist())
         else:
             self.dots.set_data(counts.T)
             self.dots.set_clim(0, most)
@@ -136,7 +149,9 @@ class Artists:
         for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
             held = plural(int((counts[k] > 0).sum()), "class")
-            mark(bar, f"{capital(client_name(k, setting))}\n{plural(int(size), 'sample')} of {held}", client=k)
+            who = capital(client_name(k, setting)) + f", {self.gone[k]}" * bool(self.gone[k])
+            here = {} if self.gone[k] else {"client": k}
+            mark(bar, f"{who}\n{plural(int(size), 'sample')} of {held}", **here)
         self.upper.set_ylim(0, beyond(max(int(sizes.max()), 1)))
         for span in self.marks:
             show_at(span, "x", client, clients)
@@ -184,10 +199,21 @@ def sentence(federation: Federation, client: int | None, klass: int | None, sett
     ).strip()
 
 
+def everybody(federation: Federation) -> tuple[np.ndarray, list[str]]:
+    """Samples `[M, C]` of all clients, those that take no part at the end, and what to call each of these."""
+    if federation.whole is None:
+        return np.asarray(federation.label_counts), []
+    order = [*federation.ids, *federation.absent, *federation.unseen]
+    gone = ["absent"] * len(federation.absent) + ["unseen"] * len(federation.unseen)
+    return np.asarray(federation.whole.label_counts)[order], gone
+
+
 def table(federation: Federation, setting: str) -> list[dict[str, Any]]:
     columns = ["client", "samples", *(f"class {n}" for n in federation.dataset.class_names)]
-    rows = enumerate(np.asarray(federation.label_counts).tolist())
-    return tabled(columns, ((own_name(k, setting), sum(row), *row) for k, row in rows))
+    counts, gone = everybody(federation)
+    words = [""] * (len(counts) - len(gone)) + [f", {word}" for word in gone]
+    rows = enumerate(zip(counts.tolist(), words, strict=True))
+    return tabled(columns, ((own_name(k, setting) + word, sum(row), *row) for k, (row, word) in rows))
 
 
 def partition(federation: Federation, *, setting: str) -> Picture:

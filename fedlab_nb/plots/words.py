@@ -73,7 +73,8 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
     if partition in ("quantity", "client_dirichlet"):
         skew += f", α = {s['alpha']:g}"
     clients = plural(s["clients"], "client")
-    whose = f"its own {clients}" if partition == "natural" else f"{skew}, {clients}{dealt_otherwise(s)}"
+    natural = partition == "natural"
+    whose = f"its own {clients}{away(s)}" if natural else f"{skew}, {clients}{dealt_otherwise(s)}"
     made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
     made.of = dict(s)
     return made
@@ -87,7 +88,19 @@ def dealt_otherwise(s: Mapping[str, Any]) -> str:
         f"at least {s.get('minimum')} per client": s.get("minimum", 0),
         f"repair {s.get('repair')}": s.get("repair", "move") != "move",
     }
-    return "".join(f", {word}" for word, differs in words.items() if differs)
+    return "".join(f", {word}" for word, differs in words.items() if differs) + away(s)
+
+
+def away(s: Mapping[str, Any]) -> str:
+    """How many clients are absent or unseen: ', 2 absent'; '' if all take part."""
+    words = ""
+    for what in ("absent", "unseen"):
+        given = s.get(what) or 0
+        if isinstance(given, str):
+            given = int(given) if given.isdecimal() else [part for part in given.split(",") if part.strip()]
+        count = given if isinstance(given, int) else len(given)
+        words += f", {count} {what}" if count else ""
+    return words
 
 
 def name_of(dataset: str) -> str:

@@ -143,6 +143,7 @@ def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
         row |= {name: getattr(outcome, name) for name in (*MEASURED, "nll", "ece")}
         row |= {"seconds_total": round(outcome.seconds_total, 4)}
         row |= {f"{OTHER}{words}": share for words, share in outcome.report.others().items()}
+        row |= {"accuracy_unseen": outcome.accuracy_unseen} if outcome.unseen else {}
     row |= {**setting, **cell.values, "model": cell.plan.model}
     row["recipe"] = json.dumps(dataclasses.asdict(cell.plan.recipe), sort_keys=True)
     row["options"] = json.dumps(dataclasses.asdict(cell.plan.method), sort_keys=True)  # type: ignore[call-overload]

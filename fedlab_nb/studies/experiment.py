@@ -114,7 +114,7 @@ class Run:
             shards = shards + [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
         everybody = models + [model for _, own in others for model in own]
         seeds = [run.settings.seed for run in (self, *(run for run, _ in others)) for _ in models]
-        ids = [*range(len(models))] * (1 + len(others))
+        ids = [k for run in (self, *(run for run, _ in others)) for k in run.ctx.ids]
         self.share = 1 / (1 + len(others))
         for tick in train_clients(everybody, shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend):
             for run, own in others if tick.fresh else ():
@@ -205,6 +205,17 @@ class Run:
         self._keep()
         return model
 
+    def unseen(self) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        """`(x, y)` of the clients that take no part, by their names or numbers; for the report alone."""
+        whole, dataset = self.federation.whole, self.federation.dataset
+        rows = {k: whole.shards[k] for k in self.federation.unseen} if whole else {}
+        names = dataset.client_names if self.federation.partition == "natural" else ()
+        x, y = dataset.x_train.to(self.ctx.dtype), dataset.y_train
+        return {
+            names[k] if names else str(k): (x[own].to(self.ctx.device), y[own].to(self.ctx.device))
+            for k, own in rows.items()
+        }
+
     @torch.no_grad()
     @one_pass()
     def evaluate(self, model: GlobalModel) -> Outcome:
@@ -221,6 +232,7 @@ class Run:
         report = typed(model.measured(x, y), self.plan.method.report)
         held = validation_samples(self.ctx, federation, self.plan.method.holds_out)
         validation, validation_on = (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
+        unseen = {who: model.accuracy(*own) for who, own in self.unseen().items()}
         ledger = self.ctx.link.ledger
         last = {"phase": "end", "progress": 1.0, "accuracy": tested.accuracy, "bytes": ledger.total}
         features = model.features(x)[points].float().cpu().numpy()
@@ -242,6 +254,7 @@ class Run:
             test_features=features,
             test_labels=y[points].cpu().numpy(),
             test_predictions=predictions[points].cpu().numpy(),
+            unseen=unseen,
             report=report,
             clients_cached=self.clients_cached,
             _model=lambda: model,

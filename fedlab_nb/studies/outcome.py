@@ -56,6 +56,7 @@ class Outcome(saved.Predictor):
     test_*: the same fixed test points for every method, 500 at most
     parameters: numbers in the model that predicts
     report: what the method keeps for pictures and lessons, of the type that it declares
+    unseen: 0–1 on the samples of each client that took no part, by its name or number
     """
 
     plan: Plan
@@ -75,6 +76,7 @@ class Outcome(saved.Predictor):
     test_labels: np.ndarray
     test_predictions: np.ndarray
     report: Report = Report()
+    unseen: dict[str, float] = field(default_factory=dict)
     cached: bool = False
     clients_cached: bool = False
     _model: Callable[[], Any] = field(default=lambda: None, repr=False)
@@ -113,7 +115,8 @@ class Outcome(saved.Predictor):
     @property
     def local_passes(self) -> float:
         """Passes over its own data that a client trained, the mean over clients: the local work of this result."""
-        return self.plan.local_passes(int(self.label_counts.sum()))
+        samples = self.label_counts.sum() * self.settings.clients / len(self.label_counts)  # also of who took no part
+        return self.plan.local_passes(round(samples))
 
     @property
     def seconds_local(self) -> float:
@@ -131,6 +134,11 @@ class Outcome(saved.Predictor):
 
     nll = property(attrgetter("calibration.nll"))
     ece = property(attrgetter("calibration.ece"))
+
+    @property
+    def accuracy_unseen(self) -> float | None:
+        """The mean over the clients that took no part; None if all took part."""
+        return sum(self.unseen.values()) / len(self.unseen) if self.unseen else None
 
     bytes_up = property(attrgetter("ledger.up"))
     bytes_down = property(attrgetter("ledger.down"))
@@ -162,11 +170,13 @@ class Outcome(saved.Predictor):
         }
         record |= {name: getattr(self.settings, name) for name in ("partition", "public", "transform")}
         record |= {"local_passes": round(self.local_passes, 2), "model": self.plan.model, "holdout": self.plan.holdout}
+        record |= {"absent": self.settings.absent} if self.settings.absent else {}
+        record |= {"accuracy_unseen": self.accuracy_unseen, "unseen": self.unseen} if self.unseen else {}
         return record | {"extras": self.report.numbers()}
 
     def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """`(values, arrays)` for the store. "about" is for a person who looks into it."""
-        values = {name: getattr(self, name) for name in VALUES}
+        values = {name: getattr(self, name) for name in VALUES} | ({"unseen": self.unseen} if self.unseen else {})
         values |= {"calibration": dataclasses.asdict(self.calibration)}
         values |= {"about": self.about(), "ledger": self.ledger.to_json(), "report": self.report.numbers()}
         arrays = {name: getattr(self, name) for name in ARRAYS}
@@ -180,6 +190,7 @@ class Outcome(saved.Predictor):
         own = {name.removeprefix("report."): array for name, array in arrays.items() if name.startswith("report.")}
         fields = {name: values[name] for name in VALUES} | {name: arrays[name] for name in ARRAYS}
         fields["calibration"] = Calibration.restored(values.get("calibration", {}))
+        fields["unseen"] = values.get("unseen", {})
         fields["ledger"] = Ledger.from_json(values["ledger"])
         fields["report"] = plan.method.report(**values["report"], **own)
         return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model, _again=model)

@@ -30,7 +30,8 @@ ALLOWED: Mapping[str, Iterable[str]] = {
     "preset": SETUPS, "partition": data.PARTITIONS, "backend": BACKENDS, "init": ("same", "different"),
     "cue": data.CUES, "holdout_for": HOLDOUT_FOR, "repair": data.REPAIRS,
 }  # fmt: skip
-UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move"}  # values with which a partition is as ever
+# Values with which a partition is as ever.
+UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move", "absent": "", "unseen": ""}
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
 
@@ -56,9 +57,11 @@ class Settings:
     `transform`: what is done to images before a network reads them (`data/transform.py`). `holdout`: share of its
     samples that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that
     all methods start from the same models), or of those methods alone that are trained on it ("needed"). `poison`:
-    clients that harm the others, such as "labels:2" (`methods/poison.py`). `size_sigma`, `share`, `minimum` (0:
-    10, or half the mean size), `repair`: see `data.federate`. `overrides` holds recipe fields (`epochs`, …) and method
-    fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises UsageError from `check()`."""
+    clients that harm the others, such as "labels:2" (`methods/poison.py`). `absent`: clients that train and never
+    upload, `unseen`: clients that take no part, whose samples are one more test set: how many, or which; these and
+    `size_sigma`, `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`. `overrides` holds
+    recipe fields (`epochs`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises
+    UsageError from `check()`."""
 
     dataset: str = "digits"
     alpha: float = 0.1
@@ -83,6 +86,8 @@ class Settings:
     share: float = 1.0
     minimum: int = 0
     repair: str = "move"
+    absent: Any = ""
+    unseen: Any = ""
     overrides: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
@@ -130,6 +135,11 @@ class Settings:
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
         marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
+        names = data.load(self.dataset).client_names if natural and (self.absent or self.unseen) else ()
+        gone = [data.client_list(what, getattr(self, what), clients, names) for what in ("absent", "unseen")]
+        shared = natural and gone[1] and isinstance(public, float) and public > 0
+        advice = "leave public out, or set partition='dirichlet'"
+        demand(not shared, f"public={public} takes samples of every client, the unseen ones, too; {advice}.")
         return dataclasses.replace(
             self,
             spurious=",".join(map(str, marked)),
@@ -144,7 +154,9 @@ class Settings:
             share=share,
             minimum=minimum,
             size_sigma=sigma,
-            poison=str(Poison.read(self.poison, clients)),
+            poison=str(Poison.read(self.poison, len(data.members(clients, *gone)))),
+            absent=data.client_text(gone[0]),
+            unseen=data.client_text(gone[1]),
             device=resolve_device(self.device),
         )
 
@@ -160,6 +172,16 @@ class Settings:
             options |= {"spurious": tuple(int(k) for k in self.spurious.split(",")), "tint": self.tint}
             options |= {} if self.cue == "tint" else {"cue": self.cue}
         return options
+
+    @property
+    def gone(self) -> list[tuple[int, ...]]:
+        """The clients that are absent, and those that are unseen."""
+        return [data.client_list(what, getattr(self, what), self.clients) for what in ("absent", "unseen")]
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The clients that take part."""
+        return data.members(self.clients, *self.gone)
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, dealt out."""
@@ -213,7 +235,7 @@ class Plan:
 
     settings: Settings
     method: Method
-    architectures: tuple[tuple, ...]  # (name, input_shape, classes, width), one a client
+    architectures: tuple[tuple, ...]  # (name, input_shape, classes, width), one a client; of the absent ones at the end
     recipe: Recipe
     digest: str  # of the data set
 
@@ -246,7 +268,7 @@ class Plan:
         """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
         training set. Methods can so be compared at equal local work."""
         each = samples * (1 - self.holdout) / self.settings.clients
-        return self.method.local_passes(self.recipe, [each] * self.settings.clients)
+        return self.method.local_passes(self.recipe, [each] * len(self.settings.members))
 
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
@@ -291,7 +313,8 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
     given |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
     setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
-    networks = architectures(model_for(settings, setup, cls, about), settings.clients, about)
+    dealt = architectures(model_for(settings, setup, cls, about), settings.clients, about)
+    networks = tuple(dealt[k] for k in (*settings.members, *settings.gone[0]))
     convolutions = any(MODELS[name].images_only for name, *_ in networks)
     knobs = values(setup.lines(tuple(own), cls.info.name))
     method = cls.configure(convolutions=convolutions, **{**knobs, **given})

@@ -46,7 +46,7 @@ def federation(table, names):
     """What the pictures read of a `Federation`."""
     skew = SimpleNamespace(jensen_shannon=0.5, effective_classes=3.2)
     dataset = SimpleNamespace(class_names=tuple(names))
-    return SimpleNamespace(label_counts=table, dataset=dataset, skew=skew, note="")
+    return SimpleNamespace(label_counts=table, dataset=dataset, skew=skew, note="", whole=None)
 
 
 def who(table=None, names=DIGITS, picture=None, **more):

@@ -113,7 +113,7 @@ def replay_of(state: PanelState) -> Replay:
     outcome, report = state.outcome, state.report
     if outcome is None:
         return Replay(state.federation.clients, state.setting, state.knobs, {}, report)
-    return Replay(outcome.settings.clients, where(outcome), outcome.options, outcome.ledger.by_phase(), report)
+    return Replay(len(outcome.label_counts), where(outcome), outcome.options, outcome.ledger.by_phase(), report)
 
 
 def steps(replay: Replay) -> list[Step]:

@@ -152,7 +152,7 @@ class TwoClients(LabView):
 
     def adapt(self, state: PanelState) -> None:
         """Fit both menus to the run's clients; two different ones at the start."""
-        clients = [(f"client {letter(k)}", k) for k in range(state.outcome.settings.clients)]
+        clients = [(f"client {letter(k)}", k) for k in range(len(state.outcome.label_counts))]
         offer(self.a, clients, 0)
         offer(self.b, clients, min(1, len(clients) - 1))
 

@@ -146,7 +146,8 @@ class FuseFL(Method):
         stream = f"batches of block {k + 1}" if k else "batches"
         backend = "loop" if inputs.ahead else ctx.backend
         points = 0  # that the live curve could have; every K-th is shown
-        for tick in train_clients(models, inputs.shards, recipe, seed=ctx.seed, backend=backend, stream=stream):
+        shards, seed, ids = inputs.shards, ctx.seed, ctx.ids
+        for tick in train_clients(models, shards, recipe, seed=seed, ids=ids, backend=backend, stream=stream):
             done = k * share + tick.done * epochs // tick.total
             points += tick.fresh
             snapshot = None

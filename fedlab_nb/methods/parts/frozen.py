@@ -155,7 +155,8 @@ def _of_largest_client(ctx: Context) -> Steps[Frozen]:
     model = ctx.initial_model(k)
     if ctx.init == "same":
         load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
-    ticks = train_clients([model], [ctx.private.train(k)], ctx.recipe, seed=ctx.seed, backend=ctx.backend, ids=[k])
+    shard, who = ctx.private.train(k), ctx.ids[k]
+    ticks = train_clients([model], [shard], ctx.recipe, seed=ctx.seed, backend=ctx.backend, ids=[who])
     yield from reported("local training", ticks)
     check_finite(model.parameters(), f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")
     received = ctx.link.up(k, model_state(model.body), phase="features")

@@ -154,7 +154,13 @@ class Rounds:
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
         stream = "batches" if t == 0 else f"batches of round {t}"
         epochs, shards = self.recipe.epochs, shards or self.of_chosen(self.shards)
-        options = {"seed": self.ctx.seed, "backend": self.ctx.backend, "ids": self.chosen, "stream": stream, **change}
+        options = {
+            "seed": self.ctx.seed,
+            "backend": self.ctx.backend,
+            "ids": self.of_chosen(self.ctx.ids),
+            "stream": stream,
+            **change,
+        }
         for tick in train_clients(self.of_chosen(self.models), shards, self.recipe, **options):
             yield Progress(PHASE, t * epochs + tick.done, self.rounds * epochs)
 
