@@ -24,9 +24,10 @@ OPTIONAL = ("x_public", "y_public", "client_train")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Images (or feature rows) on the CPU, with labels 0..C-1.
+    """Images (or recordings, or feature rows) on the CPU, with labels 0..C-1.
 
-    x_train:  float32 [N, C, H, W] in [0, 1], or standardised features [N, D];   y_train: int64 [N]
+    x_train:  float32 [N, C, H, W] in [0, 1], or standardised: recordings of C channels and T steps [N, C, T], or
+              features [N, D];   y_train: int64 [N]
     x_test, y_test:  the same for the test set
     x_public: float32 like x_train, without labels, or None
     digest:   equal for equal content, so that stored results find their data again
@@ -34,6 +35,8 @@ class Dataset:
     note:     what was done to the data on the way in, in a sentence for the reader
     client_train: int64 [N], the client 0..M-1 that holds each training sample (-1: nobody), or None where the data do
               not name their clients;   client_names: their M names
+    font_train: int64 [N], the font of each training sample (-1: not known), or None where samples have none
+    client_test: int64 [T], the client whose own each test sample is, or None: not known, or nobody's
 
     Raises UsageError where the parts do not fit together.
     """
@@ -50,6 +53,8 @@ class Dataset:
     y_public: torch.Tensor | None = None
     client_train: torch.Tensor | None = None
     client_names: tuple[str, ...] = ()
+    client_test: torch.Tensor | None = None
+    font_train: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         import torch
@@ -59,9 +64,11 @@ class Dataset:
             kinds = x.dtype, y.dtype
             if kinds != (torch.float32, torch.int64):
                 raise UsageError(f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and int64.")
-            if not (len(x) and x.ndim in (2, 4) and y.shape == x.shape[:1]):
+            if not (len(x) and x.ndim in (2, 3, 4) and y.shape == x.shape[:1]):
                 shapes = f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}"
-                raise UsageError(f"{shapes}, but they must be [N, C, H, W] or [N, D], and [N], with N at least 1.")
+                raise UsageError(
+                    f"{shapes}, but they must be [N, C, H, W], [N, C, T] or [N, D], and [N], with N at least 1."
+                )
             low, high, names = int(y.min()), int(y.max()), f"0..{self.classes - 1}, the class names"
             fits = 0 <= low and high < self.classes
             demand(fits, f"y_{part} has labels from {low} to {high}, but they must lie in {names}.")
@@ -76,10 +83,17 @@ class Dataset:
             held = torch.bincount(ids[ids >= 0]) if fits else ids[:0]
             every = f"each of the {clients} named clients must occur (-1: nobody's sample)"
             demand(len(held) == clients > 0 and bool(held.all()), f"client_train must be int64 [N], and {every}.")
+        if self.client_test is not None:
+            there = torch.equal(self.client_test.unique(), torch.arange(len(self.client_names)))
+            fits = there and self.client_test.shape == self.y_test.shape
+            demand(
+                fits,
+                f"client_test must be int64 [T], with a sample or more of each of 0..{len(self.client_names) - 1}.",
+            )
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        """(C, H, W) of an image, or (D,) of a feature row."""
+        """(C, H, W) of an image, (C, T) of a recording, or (D,) of a feature row."""
         return tuple(self.x_train.shape[1:])
 
     @property
@@ -89,7 +103,8 @@ class Dataset:
     def description(self) -> Description:
         sizes = len(self.x_train), len(self.x_test), 0 if self.x_public is None else len(self.x_public)
         labelled, clients = self.y_public is not None, len(self.client_names)
-        return Description(self.name, self.input_shape, self.classes, *sizes, self.digest, labelled, clients)
+        fonts = 0 if self.font_train is None else len(self.font_train[self.font_train >= 0].unique())
+        return Description(self.name, self.input_shape, self.classes, *sizes, self.digest, labelled, clients, fonts)
 
     def __repr__(self) -> str:
         public = "none" if self.x_public is None else len(self.x_public)
@@ -103,7 +118,7 @@ class Dataset:
 class Description:
     """What can be said of a dataset before it is loaded. `digest` is None while its files are not on this machine.
     `public_labelled`: whether the labels of its public samples are known (no method sees them). `n_clients`: how many
-    clients the data name, 0 for none."""
+    clients the data name, 0 for none; `n_fonts`: how many fonts its training samples have, likewise."""
 
     name: str
     input_shape: tuple[int, ...]
@@ -114,19 +129,21 @@ class Description:
     digest: str | None
     public_labelled: bool = True
     n_clients: int = 0
+    n_fonts: int = 0
 
 
 def of_arrays(
     name: str, digest: str, arrays: Mapping[str, np.ndarray], classes: Names, note: str, clients: Names
 ) -> Dataset:
-    """The Dataset of arrays by name, x float32 [N, C, H, W] or [N, D], y and client_train int64 [N]; of the names of
-    the C classes, of a note on what was done to the data, and of the names of the M clients, or none."""
+    """The Dataset of arrays by name, x float32 [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]; of the names
+    of the C classes, of a note on what was done to the data, and of the names of the M clients, or none."""
     import torch
 
     tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in arrays.items()}
     x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
     public, y_public, owner = (tensors.get(key) for key in OPTIONAL)
-    return Dataset(name, x, y, x_test, y_test, public, classes, digest, note, y_public, owner, clients)
+    rest = y_public, owner, clients, tensors.get("client_test")
+    return Dataset(name, x, y, x_test, y_test, public, classes, digest, note, *rest)
 
 
 def digest_of(*parts: object) -> str:

@@ -85,6 +85,8 @@ def load(path: Path, options: Mapping[str, str], digest: str, split: Callable | 
     parts = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     if owner is not None:
         there, parts["client_train"] = np.unique(owner[~test], return_inverse=True)
+        if np.array_equal(there, np.unique(owner[test])):
+            parts["client_test"] = np.searchsorted(there, owner[test])
         clients = tuple(clients[k] for k in there)
     return of_arrays(name or file, digest, parts, classes, note, clients)
 

@@ -11,9 +11,10 @@ from ..data import in_memory
 from ..errors import RunError
 from ..plots import Picture
 from ..studies import results
+from ..studies.outcome import ROUND
 from .record import Runs
 
-COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", "nll", "ece", "seconds_local", "seconds_method", "seconds_total")
+COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", *ROUND)
 
 
 def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:

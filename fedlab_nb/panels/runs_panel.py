@@ -6,9 +6,10 @@ from collections.abc import Callable
 import ipywidgets as widgets
 
 from ..methods import METHODS
+from ..plots.classes import beside
 from ..plots.words import data_size, number, seeds_of
 from ..studies.statistics import band
-from .record import Row, Runs
+from .record import Row, Runs, series
 from .theme import made, paragraph, show_if, show_only, table, tabs
 
 HEAD = '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span>'
@@ -83,7 +84,9 @@ def cells(row: Row) -> str:
         end = "<span>…</span><span></span><span></span>"
     else:
         sizes = [data_size(row.mean(key)) for key in ("bytes_up", "bytes_down")]
-        end = f"<span>{number(band(values))} %</span>" + "".join(f'<span class="fl-right">{s}</span>' for s in sizes)
+        more = ", ".join(f"{name} {said}" for name, said in beside(series(row)).items())
+        end = f'<span title="{more}">{number(band(values))} %</span>'
+        end += "".join(f'<span class="fl-right">{s}</span>' for s in sizes)
     return f'<div class="fl-cells">{start}{end}</div>'
 
 

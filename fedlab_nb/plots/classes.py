@@ -38,10 +38,22 @@ def classes(
     rows = []
     for s, *values in zip(done, per_class, per_client, strict=True):
         by_class, by_client = (["" if np.isnan(v) else percent(v) for v in row] for row in values)
-        row = {"method": s.name, **{f"class {n}": v for n, v in zip(class_names, by_class, strict=False)}}
+        row = {"method": s.name, **beside(s), **{f"class {n}": v for n, v in zip(class_names, by_class, strict=False)}}
         rows.append(row | {f"client {own_name(k, place)}": v for k, v in enumerate(by_client)})
     title = "Heat-maps of accuracy for each class and each client"
     return told(figure, title, place or settings_of(series), text, rows)
+
+
+def beside(s: Series) -> dict[str, str]:
+    """What tables say beside the accuracy, where it is known: balanced accuracy, AUC, the worst client."""
+    by_class, by_client = (averages([s], name)[0] for name in ("per_class", "per_client"))
+    areas = [c.auc for c in s.calibration.values()]
+    said = {
+        "balanced accuracy": "" if np.isnan(by_class).all() else percent(np.nanmean(by_class)),
+        "AUC": f"{np.mean(areas):.3f}" if areas and None not in areas else "",
+        "worst client": "" if np.isnan(by_client).all() else percent(np.nanmin(by_client)),
+    }
+    return {name: words for name, words in said.items() if words}
 
 
 def averages(series: Sequence[Series], name: str) -> np.ndarray:

@@ -20,7 +20,7 @@ from ..errors import UsageError, demand, parsed, reason, whole
 from .code_version import torch_version
 from .experiment import Event, events
 from .grid import Cell, Done, Study
-from .outcome import Outcome
+from .outcome import QUALITY, Outcome
 from .results import COLUMNS, OTHER, Results
 
 MEASURED = ("accuracy", "bytes_up", "bytes_down", "seconds_total", "accuracy_validation", "validation_on", "parameters")
@@ -140,7 +140,7 @@ def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     blank = dict.fromkeys(COLUMNS)
     row = {**blank, **{k: v for k, v in setting.items() if k in blank}, "method": cell.plan.name}
     if outcome is not None:
-        row |= {name: getattr(outcome, name) for name in (*MEASURED, "nll", "ece")}
+        row |= {name: getattr(outcome, name) for name in (*MEASURED, *QUALITY)}
         row |= {"seconds_total": round(outcome.seconds_total, 4)}
         row |= {f"{OTHER}{words}": share for words, share in outcome.report.others().items()}
         row |= {"accuracy_unseen": outcome.accuracy_unseen} if outcome.unseen else {}

@@ -21,7 +21,7 @@ from ..methods.results import ClientsAlone, Report, typed
 from ..models import Network, parameter_count
 from ..models.state import finite
 from ..rng import numpy_rng
-from ..training import ClientModels, Tick, class_accuracy, client_accuracy, one_pass, train_clients
+from ..training import ClientModels, Tick, class_accuracy, client_accuracy, group_accuracy, one_pass, train_clients
 from ..training.backend import choose_backend, suitable_threads
 from ..training.clients import by_architecture
 from ..training.loop import Shard
@@ -228,6 +228,9 @@ class Run:
             raise RunError(f"{title} gave scores that are not finite; use a smaller learning rate.")
         predictions = scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
+        own = federation.dataset.client_test if federation.partition == "natural" else None
+        per_client = client_accuracy(per_class, federation.label_counts)
+        per_client = per_client if own is None else group_accuracy(predictions == y, own, federation.clients)
         points = test_points(len(y))
         report = typed(model.measured(x, y), self.plan.method.report)
         held = validation_samples(self.ctx, federation, self.plan.method.holds_out)
@@ -244,7 +247,7 @@ class Run:
             accuracy_validation=validation,
             validation_on=validation_on,
             per_class=[None if np.isnan(a) else a for a in per_class.tolist()],
-            per_client=client_accuracy(per_class, federation.label_counts).tolist(),
+            per_client=per_client.tolist(),
             ledger=ledger,
             history=[*self.history, last],
             seconds=self.seconds,

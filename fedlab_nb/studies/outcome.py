@@ -28,7 +28,8 @@ VALUES = (
     "skew",
 )  # fmt: skip
 FIRST = ("dataset", "alpha", "clients", "seed", "preset", "device")  # of the flat record
-ROUND = ("nll", "ece", "seconds_local", "seconds_method", "seconds_total")
+QUALITY = ("nll", "ece", "balanced_accuracy", "auc", "worst_client")  # beside the accuracy
+ROUND = (*QUALITY, "seconds_local", "seconds_method", "seconds_total")
 NUMBERS = ("accuracy", "bytes_up", "bytes_down", "parameters", *ROUND, "cached", "clients_cached", "skew")
 ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
 WORDS = {
@@ -48,8 +49,9 @@ class Outcome(saved.Predictor):
     validation_on: which images these are: "held-out" parts of the clients, on which nobody trained; the "public" share
     with its labels, on which some methods distil, and clients of DS-FL and FedKT train; or ""
     calibration: NLL and reliability counts on the test set, with `nll` (nats) and `ece` (0–1). They are None for scores
-    that are not probabilities
-    per_class: accuracies `[C]`. per_client: accuracies `[M]`, those of the classes weighted by each client's label mix
+    that are not probabilities; its `auc` (0–1) is there for these, too
+    per_class: accuracies `[C]`. per_client: accuracies `[M]`, on the client's own test samples where the data name
+    these (`Dataset.client_test`), else those of the classes weighted by its label mix
     history: dicts with `phase`, `progress` (0–1 over the run), `accuracy` and `bytes` (sent so far, both ways)
     seconds: wall time of each phase, also "live curve" and "evaluation", measured when the work was done. A stored run
     (`cached`) and stored clients (`clients_cached`) keep these times
@@ -134,6 +136,17 @@ class Outcome(saved.Predictor):
 
     nll = property(attrgetter("calibration.nll"))
     ece = property(attrgetter("calibration.ece"))
+    auc = property(attrgetter("calibration.auc"))
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The plain mean of the accuracies of the classes that have test samples: each class counts alike."""
+        return float(np.mean([a for a in self.per_class if a is not None]))
+
+    @property
+    def worst_client(self) -> float:
+        """Accuracy of the client that has the lowest (see `per_client`)."""
+        return min(self.per_client)
 
     @property
     def accuracy_unseen(self) -> float | None:

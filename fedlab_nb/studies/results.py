@@ -24,6 +24,7 @@ import numpy as np
 
 from ..errors import FedlabError, UsageError, choose, demand
 from ..methods import METHODS, label_of
+from .outcome import QUALITY
 from .statistics import Band, band, difference, holm, mean_ranks, over_images
 
 # What every row begins with; then come the study's axes and the whole setting.
@@ -110,9 +111,9 @@ class Results(Shown):
         return self.name_of(row, "" if title == row["method"] else title)
 
     def summary(self) -> list[dict[str, Any]]:
-        """Mean test accuracy with its 95 % band over seeds, mean bytes, NLL and ECE, of each method at each point."""
+        """Mean test accuracy with its 95 % band over seeds, mean bytes and QUALITY, of each method at each point."""
         means = {"validation": self.points("accuracy_validation")}
-        means |= {name: self.points(name) for name in ("bytes_up", "bytes_down", "nll", "ece")}
+        means |= {name: self.points(name) for name in ("bytes_up", "bytes_down", *QUALITY)}
         rows = []
         for at, methods in self.each():
             for name, accuracies in methods.items():

@@ -3,6 +3,9 @@
 Confidence is the probability of the class that is named. The diagram sorts answers into BINS bins of equal width,
 bin b = (b/15, (b+1)/15], b = 0…14 (Naeini et al., AAAI 2015; Guo et al., ICML 2017). The expected calibration error is
 ECE = Σ_b (n_b/N) |share right in b - mean confidence in b|, 0–1. NLL is the mean of -log p(true class), in nats.
+
+Beside it the area under the ROC curve (`ranking`), which asks for less: whether a class's own samples have the higher
+scores.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ class Calibration:
     scores: what the model's scores are, a key of SCORES; "" where nobody has measured
     nll:    mean negative log-likelihood, nats a sample
     counts, right: answers of each bin and how many of them are right, `[BINS]`;   confidence: their sum, `[BINS]`
+    auc:    area under the ROC curve, 0–1 (`ranking`); also of scores that are no probabilities
     """
 
     scores: str = ""
@@ -40,6 +44,7 @@ class Calibration:
     counts: tuple[int, ...] = ()
     right: tuple[int, ...] = ()
     confidence: tuple[float, ...] = ()
+    auc: float | None = None
 
     @classmethod
     def restored(cls, values: Mapping[str, Any]) -> Calibration:
@@ -67,7 +72,7 @@ def calibration(scores: Tensor, labels: Tensor, kind: str = "logits") -> Calibra
     A score of -inf is a probability that the scores' dtype cannot hold: for the NLL it is the smallest that it can.
     """
     if not SCORES[kind]:
-        return Calibration(kind)
+        return Calibration(kind, auc=ranking(scores.double(), labels))
     logs = scores.double().log_softmax(-1)
     truth = labels.expand(logs.shape[:-1])
     own = logs.gather(-1, truth[..., None])[..., 0]
@@ -81,4 +86,24 @@ def calibration(scores: Tensor, labels: Tensor, kind: str = "logits") -> Calibra
     sums = sure.new_zeros(BINS, 3).index_add_(0, at, columns)
     *bins, last = torch.cat([sums.T.flatten(), nll[None]]).tolist()
     counts, right, confidence = (bins[i * BINS : (i + 1) * BINS] for i in range(3))
-    return Calibration(kind, last, tuple(map(int, counts)), tuple(map(int, right)), tuple(confidence))
+    return Calibration(
+        kind, last, tuple(map(int, counts)), tuple(map(int, right)), tuple(confidence), ranking(logs, labels)
+    )
+
+
+def ranking(scores: Tensor, labels: Tensor) -> float | None:
+    """AUC of scores `[N, C]`, or the mean over M models' `[M, N, C]`, for labels `[N]`: each class against the rest.
+
+    AUC_c is the chance that a sample of class c has a higher score s_c than one of another class, a tie counting half:
+    (sum of the own samples' ranks - P (P + 1)/2) / (P (N - P)), P own samples, equal scores sharing their mean rank
+    (Hanley and McNeil 1982). The plain mean over the classes with test samples; None if they are all of one class.
+    """
+    own = torch.nn.functional.one_hot(labels, scores.shape[-1]).T.to(scores)  # [C, N]
+    columns = scores.transpose(-1, -2).contiguous()
+    ordered = columns.sort(-1).values
+    below = torch.searchsorted(ordered, columns)
+    ranks = (below + torch.searchsorted(ordered, columns, right=True) + 1) / 2
+    held = own.sum(-1)
+    pairs = held * (len(labels) - held)
+    areas = ((ranks * own).sum(-1) - held * (held + 1) / 2) / pairs
+    return areas[..., pairs > 0].mean().item() if bool((pairs > 0).any()) else None

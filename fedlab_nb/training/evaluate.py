@@ -21,12 +21,12 @@ def rows_at_once(function: Callable[[Tensor], Tensor], x: Tensor) -> int:
     By the maps after its first convolution, as wide as the image: ResNet-8 reads 128 images of 28x28, the 5-layer CNN
     512, and every network CHUNK rows of features.
     """
-    if x.dim() < 4 or x.device.type != "cpu":
+    if x.dim() < 3 or x.device.type != "cpu":
         return CHUNK
     owner: Any = getattr(function, "__self__", function)
     layers = owner.modules() if isinstance(owner, nn.Module) else ()
     maps = next((layer.out_channels for layer in layers if isinstance(layer, nn.Conv2d)), 1)
-    fit = WIDEST_MAP // (max(maps, x.shape[1]) * prod(x.shape[-2:]))
+    fit = WIDEST_MAP // (max(maps, x.shape[1]) * prod(x.shape[2:]))
     return max(SMALLEST_CHUNK, min(CHUNK, 1 << max(0, fit.bit_length() - 1)))
 
 
@@ -92,9 +92,14 @@ def accuracy(predictions: Tensor, labels: Tensor) -> float:
 
 def class_accuracy(predictions: Tensor, labels: Tensor, classes: int) -> Tensor:
     """Accuracy on each class's samples, `[C]`; NaN for a class without samples."""
-    right, labels = (predictions == labels).double().cpu(), labels.cpu()
-    sums = torch.zeros(classes, dtype=torch.float64).index_add_(0, labels, right)
-    return sums / torch.bincount(labels, minlength=classes)
+    return group_accuracy(predictions == labels, labels, classes)
+
+
+def group_accuracy(right: Tensor, groups: Tensor, count: int) -> Tensor:
+    """Share of `right [N]` in each of `count` groups, `groups [N]` says which; NaN for a group without samples."""
+    right, groups = right.double().cpu(), groups.cpu()
+    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, groups, right)
+    return sums / torch.bincount(groups, minlength=count)
 
 
 def client_accuracy(per_class: Tensor, label_counts: Tensor) -> Tensor:

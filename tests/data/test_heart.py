@@ -24,6 +24,17 @@ def test_the_hospitals_are_the_clients_with_their_own_share_of_disease():
         assert sick / (healthy + sick) == pytest.approx(ill, abs=0.01)
 
 
+def test_a_hospitals_accuracy_is_that_of_its_own_test_patients():
+    out, data = fl.run("fedavg", dataset="heart", epochs=1), load("heart")
+    right = out.predict(data.x_test) == data.y_test.numpy()
+    own = [float(right[data.client_test.numpy() == k].mean()) for k in range(4)]
+    assert out.per_client == pytest.approx(own, abs=1e-12) and out.worst_client == min(out.per_client)
+    assert torch.bincount(data.client_test).tolist() == [59, 58, 39, 24] and load("heart:hungary").client_test is None
+    anew = fl.run("fedavg", dataset="heart", epochs=1, partition="iid", clients=2)
+    shares = anew.label_counts / anew.label_counts.sum(1, keepdims=True)
+    assert anew.per_client == pytest.approx((shares @ anew.per_class).tolist())
+
+
 @pytest.mark.parametrize(("name", "hospital"), LEFT_OUT.items())
 def test_a_hospital_left_out_is_the_test_set(name, hospital):
     data, k = load(name), HOSPITALS.index(hospital)

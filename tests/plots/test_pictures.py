@@ -140,4 +140,5 @@ def test_classes_that_no_test_sample_has_are_empty_not_nought():
     row = series(per_class={0: [None] + [0.5] * 9, 1: [None] + [0.7] * 9})
     picture = plots.classes([row], DIGITS)
     assert picture.table[0]["class 0"] == "" and picture.table[0]["class 1"] == "60 %"
+    assert picture.table[0]["balanced accuracy"] == "60 %" and "AUC" not in picture.table[0]
     assert plots.png(picture).startswith(PNG)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import log_loss
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from fedlab_nb.studies import Outcome, run
-from fedlab_nb.training.calibration import BINS, SCORES, Calibration, calibration
+from fedlab_nb.training.calibration import BINS, SCORES, Calibration, calibration, ranking
 
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 
@@ -67,11 +67,27 @@ def test_several_models_are_judged_by_all_their_answers():
     assert both.counts == tuple(a + b for a, b in zip(apart[0].counts, apart[1].counts, strict=True))
 
 
+def test_the_area_by_hand_and_against_scikit_learn():
+    one = torch.tensor([0.1, 0.4, 0.35, 0.8])  # of the four pairs 0.4 > 0.35 alone is in the wrong order
+    y = torch.tensor([0, 0, 1, 1])
+    assert ranking(torch.stack([-one, one], 1), y) == 0.75
+    assert ranking(torch.tensor([[0.5, 0.5]]).expand(4, 2), y) == 0.5  # ties count half
+    both = torch.stack([torch.stack([-one, one], 1), torch.stack([one, -one], 1)])
+    assert ranking(both, y) == 0.5  # two models, one as good as the other is bad
+    assert ranking(torch.eye(3), torch.tensor([1, 1, 1])) is None  # nothing to tell apart
+    thirds = torch.tensor([[3.0, 0, 9], [2, 1, 9], [1, 0, 9], [0, 5, 9]])  # nobody is of class 2, which does not count
+    assert ranking(thirds, torch.tensor([0, 0, 1, 1])) == pytest.approx((1 + 2.5 / 4) / 2)
+    scores, labels = drawn(sharp=0.5)
+    scores[:, 0] = scores[:, 0].round()
+    report, shares = calibration(scores, labels), scores.double().softmax(1)
+    assert report.auc == pytest.approx(roc_auc_score(labels, shares, multi_class="ovr"), abs=1e-12)
+
+
 @pytest.mark.parametrize("kind", SCORES)
 def test_scores_that_are_no_probabilities_have_no_numbers(kind):
     report = calibration(*drawn(), kind)
     assert (report.nll is None) == (report.ece is None) == (report.counts == ()) == (SCORES[kind] == "")
-    assert report.scores == kind
+    assert report.scores == kind and 0.4 < report.auc < 0.6  # chance
 
 
 def test_an_outcome_has_it_and_the_store_gives_it_back():
@@ -82,6 +98,12 @@ def test_an_outcome_has_it_and_the_store_gives_it_back():
     truth = fresh.federation().dataset
     right = float((fresh.model.logits(truth.x_test).argmax(1) == truth.y_test).double().mean())
     assert sum(fresh.calibration.right) / sum(fresh.calibration.counts) == pytest.approx(right) == fresh.accuracy
+    named, y = fresh.model.logits(truth.x_test), truth.y_test
+    assert fresh.balanced_accuracy == pytest.approx(balanced_accuracy_score(y, named.argmax(1)), abs=1e-12)
+    assert fresh.auc == pytest.approx(roc_auc_score(y, named.double().softmax(1), multi_class="ovr"), abs=1e-12)
+    counts = np.array(fresh.label_counts, float)
+    homes = counts @ np.array(fresh.per_class) / counts.sum(1)
+    assert record["worst_client"] == round(fresh.worst_client, 4) and fresh.worst_client == pytest.approx(homes.min())
     votes = run("ensemble", rule="votes", **QUICK)
     assert votes.nll is None and votes.to_json()["ece"] is None and votes.calibration.scores == "votes"
 
@@ -98,4 +120,4 @@ def test_an_entry_from_before_has_no_numbers():
     values, arrays = fresh.to_entry()
     del values["calibration"]
     old = Outcome.from_entry(values, arrays, plan=fresh.plan, model=lambda: None)
-    assert old.calibration == Calibration() and old.nll is None and old.to_json()["nll"] is None
+    assert old.calibration == Calibration() and old.nll is None and old.to_json()["nll"] is None and old.auc is None
