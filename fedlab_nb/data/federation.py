@@ -18,7 +18,7 @@ from fedlab_nb.data import registry
 from fedlab_nb.data.arrays import owners
 from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
-from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, cut, skew_of
+from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, by_fonts, cut, skew_of
 from fedlab_nb.errors import UsageError, choose, demand, number, parsed, whole
 from fedlab_nb.rng import generator, numpy_rng
 
@@ -160,7 +160,8 @@ def federate(
 
     dataset:   a name, a path, a Dataset, or arrays (see `load`)
     partition: one of PARTITIONS. The default is `natural` if the data set names its clients, else `dirichlet`
-    alpha:     how even the partition is, by default 0.1. Smaller is more skewed. `classes`, `iid`, `natural` ignore it
+    alpha:     how even the partition is, by default 0.1. Smaller is more skewed. `classes`, `iid`, `fonts`, `natural`
+               ignore it
     clients:   M, by default 10, or as many as the data set names
     classes_per_client: used only by `classes`
     size_sigma: makes client sizes lognormal, with `dirichlet` and `client_dirichlet`: standard deviation of log n_k
@@ -199,6 +200,11 @@ def federate(
     used = None if share == 1 else used_samples(dataset, partition, share, seed)
     if partition == "natural":
         result = natural(dataset, used)
+    elif partition == "fonts":
+        check_fonts(dataset.name, dataset.font_train is not None, changed)
+        fonts: Any = dataset.font_train  # of the samples that are not used, unknown
+        fonts = fonts.numpy() if used is None else np.where(np.isin(np.arange(len(fonts)), used), fonts, -1)
+        result = by_fonts(fonts, 10 if clients is None else clients, numpy_rng(seed, "partition"))
     else:
         labels = dataset.y_train.numpy()
         result = cut(
@@ -241,6 +247,15 @@ def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any
     return partition
 
 
+def check_fonts(name: str, there: object, changed: Mapping[str, Any]) -> None:
+    """UsageError where partition `fonts` cannot be had. there: the data say which font a sample has;   changed: wishes
+    that a client which gets whole fonts cannot meet, by name, None for none."""
+    other = f"set dataset='glyphs', or another partition: {', '.join(RULES)}"
+    demand(there, f"Partition 'fonts' needs samples in fonts, and the data set {name!r} has none; {other}.")
+    wishes = " and ".join(wish for wish, value in changed.items() if value is not None)
+    demand(not wishes, f"{wishes} cannot be set with partition 'fonts', whose clients get whole fonts; leave it out.")
+
+
 def used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
     """Sorted indices of the training samples that are used: round(share N) of them at random; of natural clients
     round(share n_k) of each, at least 1."""
@@ -281,7 +296,8 @@ def with_clients(dataset: Dataset, indices: Any) -> Dataset:
     owner = owners(indices, len(dataset.y_train))
     names = tuple(str(k) for k in range(owner.max() + 1))
     digest = digest_of(dataset.digest, "clients", owner.tobytes())
-    return replace(dataset, client_train=torch.from_numpy(owner), client_names=names, digest=digest)
+    owned: dict[str, Any] = {"client_train": torch.from_numpy(owner), "client_names": names, "client_test": None}
+    return replace(dataset, **owned, digest=digest)
 
 
 def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:

@@ -52,14 +52,15 @@ def load(name: str = "glyphs", **options: Any) -> Dataset:
     return Dataset(
         name, parts["train"], labels["train"], parts["test"], labels["test"],
         parts["public"] if o["n_public"] else None, tuple(LETTERS), digest(o),
-        y_public=labels["public"] if o["n_public"] else None,
+        y_public=labels["public"] if o["n_public"] else None, font_train=fonts(o["n_train"], "train", o["seed"]),
     )  # fmt: skip
 
 
 def describe(name: str = "glyphs", **options: Any) -> Description:
     o = checked(options, name)
     shape = (o["channels"], o["size"], o["size"])
-    return Description(name, shape, len(LETTERS), o["n_train"], o["n_test"], o["n_public"], digest(o))
+    sizes = o["n_train"], o["n_test"], o["n_public"]
+    return Description(name, shape, len(LETTERS), *sizes, digest(o), n_fonts=len(FONTS))
 
 
 def digest(checked: Mapping[str, Any]) -> str:
@@ -107,6 +108,14 @@ def draw(count: int, part: str, seed: int, size: int, channels: int) -> torch.Te
     return images
 
 
+def fonts(count: int, part: str, seed: int) -> torch.Tensor:
+    """Which of FONTS the first `count` letters of a part are in, int64 [count]: the first draw of each block."""
+    import torch
+
+    streams = (generator(seed, "glyphs", part, block) for block in range(-(-count // BLOCK)))
+    return torch.cat([torch.randint(len(FONTS), (BLOCK,), generator=stream) for stream in streams])[:count]
+
+
 def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
     """Images start..start+255, [256, 3, size, size]: background, clutter, letter, a thin stroke across, noise."""
     import torch
@@ -117,6 +126,7 @@ def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
         return low + (high - low) * torch.rand(BLOCK, *shape, generator=random)
 
     letter = (start + torch.arange(BLOCK)) % len(LETTERS)
+    # the letters' fonts first: `fonts` counts on it
     font, other_font = (torch.randint(len(FONTS), (BLOCK,), generator=random) for _ in range(2))
     other = torch.randint(len(LETTERS), (BLOCK,), generator=random)
     paper = uniform(0, 0.65, 3)

@@ -5,7 +5,7 @@ owner for each sample; a client left with fewer than the minimum is then helped 
 (`repair="move"`: one draw, always answers) or by drawing again (`repair="redraw"`: what the papers' codes do, bounded
 here). Only numpy, and no images: a slider may call this while it is dragged.
 
-The partition `natural` has no rule: the data say who holds what.
+The partition `natural` has no rule: the data say who holds what. In `fonts` they say which samples belong together.
 
 Label skew is two numbers, from the table of label counts alone (`skew_of`). With n_k samples at client k, N in all, p_k
 the label distribution of client k and p = sum_k (n_k/N) p_k the pooled one,
@@ -35,7 +35,12 @@ RULES: dict[str, str] = {
     "quantity": "the same mix of labels everywhere, but lognormal sizes; smaller alpha makes them more unequal",
     "iid": "a random even cut: no skew",
 }
-PARTITIONS = {**RULES, "natural": "the clients that the data name (client_train), or your own lists of indices"}
+FONTS = "each client writes in fonts of its own, which nobody else has (glyphs): the same classes look different"
+PARTITIONS = {
+    **RULES,
+    "fonts": FONTS,
+    "natural": "the clients that the data name (client_train), or your own lists of indices",
+}
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
 REPAIRS = ("move", "redraw")
@@ -247,6 +252,21 @@ def quantity(n: int, clients: int, rng: np.random.Generator, alpha: float) -> np
 def iid(n: int, clients: int, rng: np.random.Generator) -> np.ndarray:
     """Owner [N]: random samples, sizes equal to within one."""
     return rng.permutation(np.arange(n) % clients)
+
+
+def by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator) -> Cut:
+    """Each client gets all samples of fonts of its own: the fonts that occur, shuffled and cut evenly. `fonts` [N]: of
+    each sample, -1 for one that becomes nobody's.
+
+    >>> by_fonts(np.array([7, 3, 7, -1]), 2, np.random.default_rng(0)).shards
+    [array([1]), array([0, 2])]
+    """
+    there = rng.permutation(np.unique(fonts[fonts >= 0]))
+    hint = f"the samples are in {len(there)} fonts, and each client needs one of its own"
+    parts = np.array_split(there, whole("clients", clients, 1, len(there), hint=hint))
+    shards = [np.flatnonzero(np.isin(fonts, own)) for own in parts]
+    many = " to ".join(sorted({str(len(own)) for own in parts}, key=int))
+    return Cut(shards, min(map(len, shards)), 0, 1, f"Each client has its own fonts, {many} of {len(there)}.")
 
 
 def top_up(shards: list[np.ndarray], minimum: int, rng: np.random.Generator) -> tuple[list[np.ndarray], int]:

@@ -84,9 +84,10 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     x, y = dataset.x_train, dataset.y_train
     if dataset.x_public is not None and dataset.y_public is not None:
         x, y = torch.cat([x, dataset.x_public]), torch.cat([y, dataset.y_public])
-    if dataset.client_train is not None:
-        nobody = torch.full((len(x) - len(dataset.client_train),), -1)
-        dataset = replace(dataset, x_train=x, y_train=y, client_train=torch.cat([dataset.client_train, nobody]))
+    owned = {name: ids for name in ("client_train", "font_train") if (ids := getattr(dataset, name)) is not None}
+    more = torch.full((len(x) - len(dataset.y_train),), -1)  # nobody's, in no known font
+    owned = {name: torch.cat([ids, more]) for name, ids in owned.items()}
+    dataset = replace(dataset, x_train=x, y_train=y, **owned)
     if isinstance(choice, str):
         other = registry.load(choice)
         parts = [other.x_train] + ([] if other.x_public is None else [other.x_public])
@@ -100,13 +101,14 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     order = numpy_rng(0, "public part").permutation(len(x))
     public, private = (torch.from_numpy(np.sort(rows)) for rows in (order[:size], order[size:]))
     note = f"{size:,} of {len(x):,} training samples are held back as unlabelled public data."
-    if dataset.client_train is not None:
-        ids = dataset.client_train[private]
+    owned = {name: ids[private] for name, ids in owned.items()}
+    if "client_train" in owned:
+        ids = owned["client_train"]
         lost = sorted(set(range(len(dataset.client_names))) - set(ids.tolist()))
         who = ", ".join(repr(dataset.client_names[k]) for k in lost[:1])
         less = "set a smaller share, or another partition"
         demand(not lost, f"public is {choice}, which leaves client {who} without a training sample; {less}.")
-        dataset = replace(dataset, x_train=x[private], y_train=y[private], client_train=ids)
+    dataset = replace(dataset, x_train=x[private], y_train=y[private], **owned)
     return renewed(dataset, x[private], y[private], x[public], y[public], digest, note)
 
 

@@ -121,6 +121,9 @@ class Settings:
         public = data.checked_public(self.public, about)
         about = data.describe_with_public(about, public)
         natural = self.partition == "natural"
+        if self.partition == "fonts":
+            wishes = {"minimum": parsed(self.minimum) or None, "repair": None if self.repair == "move" else self.repair}
+            data.check_fonts(self.dataset, about.n_fonts, wishes)
         share = number("share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples")
         used = max(1, round(share * about.n_train))
         clients = about.n_clients if natural else whole("clients", parsed(self.clients), 1)
