@@ -242,6 +242,8 @@ def list_command(options: Namespace) -> int:
         print(f"{title}:")
         for name, text in entries.items():
             print(f"  {name:{width}} {text}")
+            if title == "datasets" and DATASETS[name].card:
+                print(f"  {'':{width}} {DATASETS[name].card}")
         if title == "models":
             print("  NAME:WIDTH: another width; NAME-nobn: no batch norm; NAME-gn: group norm in its place")
         if title == "methods":

@@ -23,6 +23,10 @@ class RunError(FedlabError, RuntimeError):
     """A correct request that could not be carried out: no network, no room on the disk, numbers that diverged."""
 
 
+# What samples are called, by the number of axes that one of them has: [D], [C, T], [C, H, W].
+SAMPLES = {1: "feature rows", 2: "recordings", 3: "images"}
+
+
 def demand(holds: object, text: str) -> None:
     """UsageError with that sentence unless `holds`."""
     if not holds:

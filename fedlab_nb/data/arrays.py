@@ -3,7 +3,8 @@ y_test`, and `x_public` for unlabelled samples; `y_public`, their labels, serve 
 and are shown to no method. `client_train` names the client that holds each training sample: whole numbers or texts.
 
 Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or
-3 is always the channels, and there is nothing to guess. Rows [N, D] are features. Labels are whole numbers 0..C-1.
+3 is always the channels, and there is nothing to guess. Recordings are [N, T, C] or [N, C, T] with T at least 16 and C
+below 8: the shorter axis is the channels. Rows [N, D] are features. Labels are whole numbers 0..C-1.
 Nothing pickled is ever read. Every file that cannot be used gets one sentence: what is wrong, what is allowed, what
 to do.
 """
@@ -133,7 +134,8 @@ def array(key: str, value: Any) -> np.ndarray:
 def content_digest(dataset: Dataset) -> str:
     """A digest of the tensors and of the names of classes and clients."""
     h = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
-    for name in (*REQUIRED, *OPTIONAL):
+    tested = () if dataset.client_test is None else ("client_test",)
+    for name in (*REQUIRED, *OPTIONAL, *tested):
         tensor: torch.Tensor | None = getattr(dataset, name)
         h.update(f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode())
         if tensor is not None:
@@ -190,7 +192,7 @@ def count_classes(y: dict[str, np.ndarray]) -> int:
 
 
 def samples(key: str, x: np.ndarray) -> np.ndarray:
-    """[N, C, H, W] or [N, D] in the file's own numbers, or UsageError."""
+    """[N, C, H, W], [N, C, T] or [N, D] in the file's own numbers, or UsageError."""
     what = "leave it out" if key == "x_public" else "it must have samples"
     demand(x.dtype.kind in "biuf", f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
     demand(x.size, f"{key} is empty (shape {x.shape}); {what}.")
@@ -199,28 +201,33 @@ def samples(key: str, x: np.ndarray) -> np.ndarray:
         raise UsageError(f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples.")
     if x.ndim == 2:
         return x
+    if x.ndim == 3 and min(x.shape[1:]) < SMALLEST <= max(x.shape[1:]) / 2:  # recordings
+        return x if x.shape[1] < x.shape[2] else np.moveaxis(x, 2, 1)
     if x.ndim == 3:
         x = x[:, None]
     elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST:
         x = np.moveaxis(x, 3, 1)
     images = x.ndim == 4 and x.shape[1] in (1, 3) and min(x.shape[2:]) >= SMALLEST
     allowed = f"[N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 and H, W at least {SMALLEST}"
-    demand(images, f"{key} has shape {x.shape}, but it must be images {allowed}, or feature rows [N, D].")
+    others = "recordings [N, C, T] with C below 8, or feature rows [N, D]"
+    demand(images, f"{key} has shape {x.shape}, but it must be images {allowed}, {others}.")
     return x
 
 
 def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     """float32 arrays, and a sentence on what was done."""
     train = x["x_train"]
-    if train.ndim == 2:
+    if train.ndim < 4:  # each column of rows, each channel of recordings
+        axes = (0,) if train.ndim == 2 else (0, 2)
         wide = {key: value.astype(np.float64) for key, value in x.items()}
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, std = wide["x_train"].mean(axis=0), wide["x_train"].std(axis=0)
+            mean, std = (getattr(wide["x_train"], of)(axis=axes, keepdims=True) for of in ("mean", "std"))
             scale = np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)  # a constant column becomes 0
             result = {key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()}
         finite = np.isfinite(std).all() and all(np.isfinite(value).all() for value in result.values())
         demand(finite, "The features are too large to standardise in 32-bit numbers; rescale their columns.")
-        return result, "Features are standardised by the training set's mean and standard deviation."
+        what = "Features are" if train.ndim == 2 else "Each channel is"
+        return result, f"{what} standardised by the training set's mean and standard deviation."
     kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
     alike = len({value.dtype for value in x.values()}) == 1
     demand(alike, f"The images have different number types ({kinds}), and so may their scales; save one type.")

@@ -26,11 +26,9 @@ import numpy as np
 
 from fedlab_nb.data import tables
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
+from fedlab_nb.declared import declared
 
-CARD = (
-    "UCI Heart Disease (CC BY 4.0, DOI 10.24432/C52P4X); the hospitals are the clients. What is missing "
-    "betrays the hospital: ca and thal are nearly complete in Cleveland alone."
-)
+CARD = declared("data/datasets.toml")["menu"]["heart"]["card"]
 FILE = Path(__file__).with_name("heart.csv")
 HOSPITALS = ("Cleveland", "Hungary", "Long Beach", "Switzerland")  # as `tables` sorts them
 LEFT_OUT = {f"heart:{hospital.lower().replace(' ', '-')}": hospital for hospital in HOSPITALS}

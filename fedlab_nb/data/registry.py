@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.data import arrays, digits, glyphs, heart, vision
+from fedlab_nb.data import arrays, digits, glyphs, heart, vision, watch
 from fedlab_nb.data.arrays import content_digest, from_arrays
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.tables import is_table
@@ -18,16 +18,18 @@ from fedlab_nb.errors import choose, demand
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One line of a menu. offline: needs no download;   images: has images, not feature rows."""
+    """One line of a menu. offline: needs no download;   images: has images, nothing else;   card: origin and
+    licence, what a sample is, how it was split, what it is not for."""
 
     title: str
     help: str
     offline: bool = False
     images: bool = True
+    card: str = ""
 
 
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
-HOMES: dict[str, Any] = {name: module for module in (digits, glyphs, heart, vision) for name in module.NAMES}
+HOMES: dict[str, Any] = {name: module for module in (digits, glyphs, heart, watch, vision) for name in module.NAMES}
 ALLOWED = (
     "give a name, the path of an .npz, .csv or .parquet file, a Dataset, a Federation, or a dict of arrays (x_train, "
     "y_train, x_test, y_test)"
@@ -169,11 +171,15 @@ def title_of(name: str) -> str:
 
     >>> title_of("glyphs:16g"), title_of("glyphs:28"), title_of("heart:hungary")
     ('Glyphs 16x16', 'Glyphs 28x28, colour', 'Heart disease, tested in Hungary')
+    >>> title_of("watch:3")
+    'Exercises, tested on person 3'
     """
     if name in DATASETS:
         return DATASETS[name].title
-    if name in heart.LEFT_OUT:
-        return f"{DATASETS['heart'].title}, tested in {heart.LEFT_OUT[name]}"
+    left_out = getattr(HOMES.get(name), "LEFT_OUT", {})
+    if name in left_out:
+        where = "in" if HOMES[name] is heart else "on"
+        return f"{DATASETS[name.partition(':')[0]].title}, tested {where} {left_out[name]}"
     look = glyphs.look_of(name)
     return f"Glyphs {look['size']}x{look['size']}{', colour' if look['channels'] == 3 else ''}"
 

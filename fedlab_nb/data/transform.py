@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedlab_nb.errors import demand
+from fedlab_nb.errors import SAMPLES, demand
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,8 @@ def checked_transform(text: object, input_shape: tuple[int, ...]) -> str:
     allowed = "none, standardise or symmetric, crop, flip, or such parts joined by +, as in standardise+crop+flip"
     other = "that of Fed-ET's public images is fedet.transform"
     demand(known and not set(SCALES) <= set(parts), f"transform is {text!r}, but it must be {allowed} ({other}).")
-    demand(len(input_shape) == 3, f"transform={text} needs images, not feature rows, which are standardised; set none.")
+    other = f"not {SAMPLES[len(input_shape)]}, which are standardised"
+    demand(len(input_shape) == 3, f"transform={text} needs images, {other}; set none.")
     return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
 
 

@@ -89,9 +89,9 @@ def client_weights_knob(symbol: str) -> Any:
 
 
 NEEDS = {
-    "public": "unlabelled public images",
+    "public": "unlabelled public {kind}",
     "one architecture": "the same architecture at every client",
-    "images": "images, not feature rows",
+    "images": "images, not {kind}",
 }
 
 # In which lists show the methods, in this order; a method that names none stands under one of the two of its `rounds`.
@@ -157,7 +157,7 @@ class Method:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
         ctx.server_architecture(getattr(self, "server_model", "auto"))  # refuses one that these samples do not fit
         missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
-        needs = " and ".join(NEEDS[need] for need in missing)
+        needs = " and ".join(NEEDS[need] for need in missing).format(kind=ctx.kind)
         other = "set public=0.1 or another data set" if "public" in missing else "choose another method or data set"
         demand(not missing, f"{self.info.title} needs {needs}, which this setting does not have; {other}.")
 
@@ -200,7 +200,7 @@ class Method:
             choose(f"setting of {cls.info.name}", key, knobs)
             checked[key] = knobs[key].check(cls.info.name, value)
             if knobs[key].model and checked[key] != "auto":
-                convolutions = convolutions or MODELS[checked[key].partition(":")[0]].images_only
+                convolutions = convolutions or MODELS[checked[key].partition(":")[0]].needs != ""
         if convolutions:
             values |= cls.convolutional
         return cls(**values | checked)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..comm import Link
 from ..data import Federation, constants
-from ..errors import RunError
+from ..errors import SAMPLES, RunError
 from ..models import Network, architecture_of, build, load_state, model_state, normalise_inputs
 from ..models.build import default_width
 from ..models.state import copied, finite
@@ -101,6 +101,7 @@ class Context:
         self._absent = architectures[self.clients_count :]  # of clients that get the initial model, and no more
         self.classes = federation.classes
         self.input_shape = federation.dataset.input_shape
+        self.kind = SAMPLES[len(self.input_shape)]  # what a sample is: "images", "recordings" or "feature rows"
         public = federation.dataset.x_public  # none: no samples
         self.public = (federation.dataset.x_train[:0] if public is None else public).to(self.device, dtype)
         self.poison = Poison.read(poison, self.clients_count)
@@ -118,7 +119,7 @@ class Context:
         return {
             "public": len(self.public) > 0,
             "one architecture": len(set(self.architectures)) == 1,
-            "images": len(self.input_shape) == 3,
+            "images": self.kind == "images",
         }[need]
 
     @property

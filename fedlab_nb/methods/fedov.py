@@ -38,9 +38,9 @@ from .base import Context, EnsembleModel, GlobalModel, Method, Progress, Steps, 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
 #
-# Each destroyed image is like its original in colours and strokes and unlike it as a whole. Rows of features are
-# destroyed by taking each number from some sample of the client, whichever. `harder` moves outliers towards what the
-# client's model takes for known.
+# Each destroyed image is like its original in colours and strokes and unlike it as a whole. Rows of features and
+# recordings are destroyed by taking each number from some sample of the client, whichever. `harder` moves outliers
+# towards what the client's model takes for known.
 
 LARGEST, SMALLEST = 0.6, 0.25  # sides of a patch, as shares of the image's
 STEP = 0.002  # of `harder`, in the samples' own units (FedOV's code)
@@ -48,8 +48,8 @@ STEP = 0.002  # of `harder`, in the samples' own units (FedOV's code)
 
 def destroyed(x: Tensor, stream: torch.Generator) -> Tensor:
     """One outlier for each of `x [n, ...]`: for images one of `WAYS`, drawn by `stream` (a CPU generator)."""
-    if x.dim() == 2:
-        return _mixed_columns(x, stream)
+    if x.dim() < 4:
+        return _mixed_columns(x.flatten(1), stream).view_as(x)
     way = torch.randint(len(WAYS), (len(x),), generator=stream).tolist()
     return torch.stack([WAYS[way[i]](x, i, stream) for i in range(len(x))]) if len(x) else x
 

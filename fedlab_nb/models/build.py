@@ -11,7 +11,7 @@ from torch import nn
 
 from .. import rng
 from ..declared import declared
-from ..errors import UsageError, choose, demand, parsed, whole
+from ..errors import SAMPLES, UsageError, choose, demand, parsed, whole
 from . import mobile, plain, resnet
 from .network import KINDS, Layout, Network, without_batch_norm
 from .state import materialise
@@ -32,6 +32,12 @@ class ModelInfo:
     widths: tuple[int, int] = (1, 256)  # smallest and largest `width` that build accepts
     images_only: bool = True
     batch_norm: bool = False  # whether NAME-nobn and NAME-gn are there as well
+    recordings_only: bool = False
+
+    @property
+    def needs(self) -> str:
+        """The only kind of samples that it takes, of errors.SAMPLES; "" for any."""
+        return "images" if self.images_only else "recordings" if self.recordings_only else ""
 
 
 def _own(layout: Callable[[Any, int], Layout], width: int | None, **more: Any) -> ModelInfo:
@@ -63,6 +69,7 @@ MODELS = Models({
     "mlp": _own(plain.mlp, None, widths=(4, 4096), images_only=False),
     "mlp1": _own(plain.mlp1, 32, widths=(1, 4096), images_only=False),
     "cnn": _own(plain.cnn, 6),
+    "cnn1d": _own(plain.cnn1d, 16, images_only=False, recordings_only=True),
     "lenet5": _own(plain.lenet5, 6),
     "cnn2": _own(plain.cnn2, 16, batch_norm=True),
     "cnn3": _own(plain.cnn3, 128, widths=(1, 512)),
@@ -79,7 +86,7 @@ MODELS = Models({
 })  # fmt: skip
 
 # What menus suggest; every other name of MODELS can be typed.
-MENU = ("mlp", "cnn", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
+MENU = ("mlp", "cnn", "cnn1d", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
 
 
 def add_model(
@@ -107,7 +114,10 @@ def add_model(
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:
-    """The architecture for "auto": the cnn for images of 256 numbers or more that it can take, else the mlp."""
+    """The architecture for "auto": the cnn for images of 256 numbers or more that it can take, the cnn1d for recordings
+    of eight steps or more, else the mlp."""
+    if len(input_shape) == 2 and input_shape[1] >= SMALLEST_SIDE:
+        return "cnn1d"
     if len(input_shape) != 3 or prod(input_shape) < CNN_FROM:
         return "mlp"
     return "cnn" if input_shape[0] in CHANNELS and min(input_shape[1:]) >= SMALLEST_SIDE else "mlp"
@@ -171,7 +181,7 @@ def build(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> Network:
-    """A freshly initialised model of architecture `name` for inputs of shape (C, H, W) or (D,).
+    """A freshly initialised model of architecture `name` for inputs of shape (C, H, W), (C, T) or (D,).
 
     Weights follow PyTorch's default formula (see `initialise`), drawn from `generator`, a CPU generator (None: one
     fixed stream); the same generator state gives the same weights on every device and, to rounding, for every dtype.
@@ -212,10 +222,15 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
 def _checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
-    demand(len(shape) in (1, 3), f"input_shape is {shape}, but must be (C, H, W) for images, (D,) for feature rows.")
+    shapes = "(C, H, W) for images, (C, T) for recordings, (D,) for feature rows"
+    demand(len(shape) in SAMPLES, f"input_shape is {shape}, but must be {shapes}.")
+    needs, sides = MODELS[name].needs, "x".join(map(str, shape))
+    fits = needs in ("", SAMPLES[len(shape)])
+    demand(fits, f"Model {name!r} needs {needs}, not {SAMPLES[len(shape)]} of {sides}; use {default_model(shape)!r}.")
     if not MODELS[name].images_only:
+        short = f"Model {name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[-1]}; use 'mlp'."
+        demand(needs == "" or shape[1] >= SMALLEST_SIDE, short)
         return shape
-    demand(len(shape) == 3, f"Model {name!r} needs images, not rows of {shape[0]} features; use 'mlp'.")
     demand(shape[0] in CHANNELS, f"Model {name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'.")
     if not (min(shape[1:]) >= SMALLEST_SIDE):
         raise UsageError(f"Model {name!r} needs images of at least 8x8, not {shape[1]}x{shape[2]}; use 'mlp'.")

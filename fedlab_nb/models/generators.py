@@ -1,4 +1,4 @@
-"""Generators of synthetic samples: z [N, nz] -> images [N, C, H, W] in [0, 1], or feature rows [N, D].
+"""Generators of synthetic samples: z [N, nz] -> images [N, C, H, W] in [0, 1], recordings [N, C, T], or rows [N, D].
 
 In short: `build_generator(input_shape, width=16, latent=32, generator=stream)` -> nn.Module with `.latent`,
 `.forward(z)`; `initialise_generator(module, stream)` draws all its weights anew. Images of any size and any number of
@@ -67,11 +67,10 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
     )
 
 
-def row_generator(features: int, width: int, latent: int) -> Generator:
-    """For feature rows: two hidden layers of 4·width units; the output is normalised over the batch, as rows of
-    features are standardised (a person's `.npz`), to mean 0 and variance 1. Not in the papers, which have images
-    only."""
-    hidden = 4 * width
+def row_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
+    """For feature rows and recordings: two hidden layers of 4·width units; the output is normalised over the batch, as
+    such samples are standardised, to mean 0 and variance 1. Not in the papers, which have images only."""
+    hidden, features = 4 * width, prod(input_shape)
     return Generator(
         latent,
         nn.Linear(latent, hidden),
@@ -82,6 +81,7 @@ def row_generator(features: int, width: int, latent: int) -> Generator:
         nn.LeakyReLU(SLOPE),
         nn.Linear(hidden, features),
         batch_norm(features, nn.BatchNorm1d, affine=False),
+        nn.Unflatten(1, input_shape) if len(input_shape) > 1 else nn.Identity(),
     )
 
 
@@ -94,7 +94,7 @@ def build_generator(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> Generator:
-    """A generator for samples of shape (C, H, W) or (D,), freshly drawn, in train mode. UsageError for sizes below 1.
+    """A generator for samples (C, H, W), (C, T) or (D,), freshly drawn, in train mode. UsageError for sizes below 1.
 
     >>> g = build_generator((1, 8, 8), width=4, latent=16, generator=torch.Generator())
     >>> g(torch.zeros(5, 16)).shape
@@ -104,7 +104,7 @@ def build_generator(
     latent = whole("latent size", latent, 1, 100_000)
     with torch.device("meta"):  # no draw from the global random state
         images = len(input_shape) == 3
-        made = image_generator(input_shape, width, latent) if images else row_generator(input_shape[0], width, latent)
+        made = (image_generator if images else row_generator)(input_shape, width, latent)
     materialise(made)
     initialise_generator(made, generator)
     made = made.to(device, dtype)

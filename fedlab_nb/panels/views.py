@@ -13,9 +13,11 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
+from ..plots.words import worded
 from .figures import COMMON
 from .lab_view import LabView, PanelState
 from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs
@@ -279,7 +281,7 @@ class Views:
             with self._fitting:
                 kind.adapt(state)
             with sized(self.inches):
-                view.show(kind.draw(state), kind.caption(state))
+                view.show(in_words(kind, state), kind.caption(state))
         if lacks:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
@@ -294,5 +296,13 @@ class Views:
             elif name == "partition" or state.runs.has_results:
                 if view.kind.lacks(state):
                     list(view.kind.prepare(state))
-                pictures[name] = view.kind.draw(state)
+                pictures[name] = in_words(view.kind, state)
         return {name: picture for name, picture in pictures.items() if picture is not None}
+
+
+def in_words(kind: LabView, state: PanelState) -> Picture:
+    """The picture of a view, whose words fit the samples that are shown."""
+    picture = kind.draw(state)
+    shape = (1, 8, 8) if state.federation is None else state.federation.dataset.input_shape
+    alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
+    return replace(picture, alt=alt, sentence=sentence)

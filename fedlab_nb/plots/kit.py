@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
@@ -31,7 +31,7 @@ from .axes import mark as look_at
 from .characters import client_axis, known_words
 from .identity import Look, looks, short
 from .series import Series
-from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, dress, heading, new_figure
+from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, heading, new_figure
 from .vector import mark
 from .words import percent
 
@@ -270,8 +270,8 @@ def tiles(
     ax: Axes, rows: Sequence[tuple[str, Sequence[np.ndarray | None]]], *, columns: Sequence[str] = (),
     under: Mapping[tuple[int, int], tuple[str, str]] | None = None, marked: int | None = None,
 ) -> None:  # fmt: skip
-    """Rows of small images, each row with its label at the left: `[C, H, W]` in [0, 1], features `[D]` as a strip, None
-    for a place without one.
+    """Rows of small images, each row with its label at the left: `[C, H, W]` in [0, 1], recordings `[C, T]` as lines,
+    features `[D]` as a strip, None for a place without one.
 
     columns: a name under each;   under: {(row, column): (word, colour)} below a tile;   marked: the column in a frame
     """
@@ -301,10 +301,25 @@ def tiles(
 
 
 def as_tile(image: np.ndarray) -> np.ndarray:
-    """One image of `tiles` as dots `[h, w, 1 or 3]`, each pixel several dots wide; of features, light for much."""
+    """One image of `tiles` as dots `[h, w, 1 or 3]`, each pixel several dots wide; of features, light for much; of a
+    recording a line a channel."""
     if image.ndim == 1:
         low, span = float(image.min()), float(np.ptp(image)) or 1.0
         return np.repeat(((image - low) / span)[:, None, None], len(image), 1)
+    if image.ndim == 2:
+        return lined(image)
     dots = np.moveaxis(np.clip(image if len(image) in (1, 3) else image[:1], 0, 1), 0, -1)
     times = max(1, -(-TILE // dots.shape[1]))
     return dots.repeat(times, 0).repeat(times, 1)
+
+
+def lined(recording: np.ndarray, height: int = 4 * TILE) -> np.ndarray:
+    """A recording `[C, T]` as dots `[height, T, 3]`: a line a channel in a colour of its own, all on one scale."""
+    dots = np.ones((height, recording.shape[1], 3))
+    low, span = float(recording.min()), float(np.ptp(recording)) or 1.0
+    rows = np.rint((1 - (recording - low) / span) * (height - 1)).astype(int)  # [C, T]
+    before = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)  # a line goes on where it was a step ago
+    at = np.arange(height)[:, None]
+    for c, colour in enumerate(class_colours(len(recording))):
+        dots[(np.minimum(rows[c], before[c]) <= at) & (at <= np.maximum(rows[c], before[c]))] = to_rgb(colour)
+    return dots

@@ -1,6 +1,7 @@
 """Numbers in words: percentages, bytes, settings, and whether a difference is more than noise."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
@@ -40,6 +41,16 @@ def tabled(columns: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> list[
     """A picture's table: a dict a row. tabled("client | share", [(0, "5 %")]) -> [{"client": 0, "share": "5 %"}]."""
     names = columns.split(" | ") if isinstance(columns, str) else columns
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def worded(text: str, kind: str) -> str:
+    """A sentence about images in the words of another kind of samples (`errors.SAMPLES`).
+
+    >>> worded("An image of 20 images", "recordings"), worded("test images", "feature rows")
+    ('A recording of 20 recordings', 'test samples')
+    """
+    word = {"recordings": "recording", "feature rows": "sample"}.get(kind)
+    return re.sub(r"\b([Aa])n(?= image)|\bimage(?=s?\b)", lambda at: at[1] or word, text) if word else text
 
 
 def plural(count: int, word: str) -> str:

@@ -125,7 +125,7 @@ def model_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any]) -
 
 def recipe_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any], about: Any) -> dict[str, Line]:
     """The recipe that the clients of all methods share; what a method has of its own is among its own lines."""
-    convolutions = any(MODELS[name].images_only for name, *_ in works[0].architectures)
+    convolutions = any(MODELS[name].needs for name, *_ in works[0].architectures)
     recipe = shared_recipe(works[0].settings, there, about, convolutions)
     off = {**OFF, "augmentation": recipe.augmentation}  # that is said by `transform`
     if recipe.schedule == "constant":

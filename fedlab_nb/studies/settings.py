@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import data
 from ..data import Dataset, Description, Federation
-from ..errors import UsageError, choose, demand, number, parsed, whole
+from ..errors import SAMPLES, choose, demand, number, parsed, whole
 from ..methods import METHODS, Method, label_of
 from ..methods.poison import Poison
 from ..models import MODELS, default_model, specified
@@ -318,7 +318,7 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
     dealt = architectures(model_for(settings, setup, cls, about), settings.clients, about)
     networks = tuple(dealt[k] for k in (*settings.members, *settings.gone[0]))
-    convolutions = any(MODELS[name].images_only for name, *_ in networks)
+    convolutions = any(MODELS[name].needs for name, *_ in networks)
     knobs = values(setup.lines(tuple(own), cls.info.name))
     method = cls.configure(convolutions=convolutions, **{**knobs, **given})
     recipe = shared_recipe(settings, setup, about, convolutions)
@@ -339,7 +339,7 @@ def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bo
 
 def model_for(settings: Settings, setup: Setup, cls: type[Method], about: Any) -> str:
     """The clients' model: the one that was asked for, else the set-up's. Where that is a mixture, `one_model` is for
-    methods that need one architecture. Feature rows get the perceptron, whatever the paper has for images."""
+    methods that need one architecture. Other samples get what is usual for them, whatever the paper has for images."""
     if settings.model != "auto":
         return settings.model
     lines = setup.block.shared
@@ -353,8 +353,9 @@ def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
     """`name`, `name:width`, or several of them joined by commas and dealt to the clients in turn."""
     kinds = []
     for name, width in specified(model, about.input_shape):
-        if MODELS[name].images_only and len(about.input_shape) == 1:
-            raise UsageError(f"Model {name!r} needs images, but {about.name} has feature rows; use model='mlp'.")
+        needs, kind = MODELS[name].needs, SAMPLES[len(about.input_shape)]
+        other = f"but {about.name} has {kind}; use model={default_model(about.input_shape)!r}"
+        demand(needs in ("", kind), f"Model {name!r} needs {needs}, {other}.")
         kinds.append((name, tuple(about.input_shape), about.classes, width))
     return tuple(kinds[k % len(kinds)] for k in range(clients))
 

@@ -45,13 +45,13 @@ _given = threading.local()
 
 
 def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> str:
-    """`loop` or `stacked` for `clients` models like `model` on images of `input_shape` `(C, H, W)` or rows `(D,)`."""
+    """`loop` or `stacked` for `clients` models like `model` on samples `(C, H, W)`, `(C, T)` or `(D,)`."""
     if clients == 1 or not stackable(model):
         return "loop"
     if device != "cpu":
         return "stacked"
     if is_convolutional(model):
-        small = prod(input_shape[-2:]) <= CPU_CONV_PIXELS and parameter_count(model) <= CPU_CONV_NUMBERS
+        small = prod(input_shape[1:]) <= CPU_CONV_PIXELS and parameter_count(model) <= CPU_CONV_NUMBERS
     else:
         small = parameter_count(model) <= CPU_LINEAR_NUMBERS
     return "stacked" if small else "loop"
@@ -70,7 +70,7 @@ def choose_backend(backend: str, device: str, model: nn.Module, input_shape: tup
 
 def wants_channels_last(device: str, model: nn.Module, input_shape: tuple[int, ...]) -> bool:
     """Whether the loop runs faster with channels-last images: batch norm on a CPU, above the stack's range."""
-    large = device == "cpu" and is_convolutional(model) and prod(input_shape[-2:]) > CPU_CONV_PIXELS
+    large = device == "cpu" and is_convolutional(model) and prod(input_shape[1:]) > CPU_CONV_PIXELS
     return large and any(isinstance(layer, nn.BatchNorm2d) for layer in model.modules())
 
 

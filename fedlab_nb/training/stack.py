@@ -193,6 +193,8 @@ def twin_of(leaf: nn.Module) -> nn.Module:
         return StackedBatchNorm2d(leaf)
     if isinstance(leaf, nn.Flatten):
         return nn.Flatten(leaf.start_dim + 1)
+    if isinstance(leaf, nn.Unflatten) and leaf.dim < 0:  # counted from the end
+        return leaf
     if isinstance(leaf, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):
         return PerImage(leaf)
     if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity | Normalise):

@@ -10,6 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
 from fedlab_nb.models.state import copied
 
+OF_IMAGES = [name for name, info in MODELS.items() if info.needs != "recordings"]
 FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
 SLIM = dict.fromkeys("resnet10 resnet18 resnet26 vgg9 vgg11 wrn40 mobilenet shufflenet".split(), 4)  # maps are as large
@@ -30,6 +31,7 @@ def seeded(seed=0):
         ("lenet5", (1, 28, 28), None, 61_706),
         ("lenet5", (1, 8, 8), None, 61_706),
         ("cnn2", (1, 28, 28), None, 416 + 32 + 12_832 + 64 + 1568 * 10 + 10),  # DENSE's for grey images
+        ("cnn1d", (6, 100), None, 6 * 80 + 16 + 16 * 160 + 32 + 32 * 160 + 32 + 330),
         ("cnn3", (3, 32, 32), None, 3_584 + 2 * 147_584 + 2048 * 10 + 10),  # Co-Boosting's CNN1
         ("resnet8", (3, 32, 32), 128, 4_932_344 - 20_590),  # FENS' count less the layers its forward never uses
         ("resnet18", (3, 32, 32), 64, 11_173_962),
@@ -61,7 +63,7 @@ def test_resnet18_state_has_the_published_buffers():
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 13), (1, 28, 28), (3, 32, 32), (3, 8, 40), (1, 37, 64)])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", OF_IMAGES)
 def test_every_model_takes_every_size(name, shape):
     model = build(name, shape, 7, width=SLIM.get(name), generator=seeded())
     x = torch.rand(3, *shape, generator=seeded(1))
@@ -104,7 +106,7 @@ def test_resnet8_pools_as_adaptive_pooling_to_two_by_two(size):
     torch.testing.assert_close(model.body[-1](maps), nn.functional.adaptive_avg_pool2d(maps, 2).flatten(1))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", OF_IMAGES)
 def test_first_weights_follow_the_generator_alone(name):
     before = torch.get_rng_state()
     a, b, c = (build(name, (3, 16, 16), 5, width=8, generator=seeded(s)) for s in (1, 1, 2))
@@ -116,7 +118,7 @@ def test_first_weights_follow_the_generator_alone(name):
     assert torch.equal(default.classifier.weight, again.classifier.weight)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", OF_IMAGES)
 def test_first_weights_have_pytorchs_distribution(name):
     ours = build(name, (3, 32, 32), 10, generator=seeded())
     for layer in ours.modules():
@@ -178,10 +180,10 @@ def test_default_model():
     "name, input_shape, options, message",
     [
         ("resnet9", (3, 32, 32), {}, "Unknown model 'resnet9': did you mean 'resnet8'"),
-        ("cnn", (64,), {}, "needs images, not rows of 64 features"),
+        ("cnn", (64,), {}, "needs images, not feature rows of 64"),
         ("lenet5", (1, 7, 28), {}, "at least 8x8, not 7x28"),
         ("resnet8", (4, 32, 32), {}, "1 or 3 channels, not 4"),
-        ("mlp", (8, 8), {}, r"input_shape is \(8, 8\)"),
+        ("mlp", (8, 8, 8, 8), {}, r"input_shape is \(8, 8, 8, 8\)"),
         ("mlp", (0,), {}, "a side of input_shape is 0"),
         ("mlp", (8,), {"width": 3}, "width of mlp is 3, .* from 4 to 4096"),
         ("cnn", (1, 28, 28), {"width": 1.5}, "width of cnn is 1.5"),
@@ -194,14 +196,14 @@ def test_wrong_requests_are_refused_in_one_sentence(name, input_shape, options, 
         build(name, input_shape, **{"classes": 10, **options})
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", OF_IMAGES)
 def test_widths_at_both_ends_of_the_range_are_built(name):
     low = MODELS[name].widths[0]
     assert build(name, (1, 8, 8), 2, width=low)(torch.rand(2, 1, 8, 8)).shape == (2, 2)
     assert MODELS[name].default_width is None or low <= MODELS[name].default_width <= MODELS[name].widths[1]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", OF_IMAGES)
 def test_a_copy_is_a_deep_copy(name):
     model = build(name, (1, 8, 8), 3, width=SLIM.get(name)).eval()
     next(model.parameters()).requires_grad_(False)

@@ -15,6 +15,7 @@ SIZES = (1, 70, 33, 32, 5, 64)
 
 
 def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None):
+    shape = (3, 16) if MODELS[name].needs == "recordings" else shape
     g = generator(0, "test data", name, shape)
     shards = [
         (torch.rand(n, *shape, generator=g, dtype=torch.float64).to(dtype), torch.randint(classes, (n,), generator=g))

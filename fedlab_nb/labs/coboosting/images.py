@@ -92,18 +92,18 @@ def gallery(
 
 
 def one_of_each(dataset: Any) -> np.ndarray | None:
-    """The first test image of each class `[C, c, H, W]`, to look at; None where a class has none, or without images."""
+    """The first test image of each class `[C, c, H, W]`, to look at; None where a class has none, or for rows."""
     y = dataset.y_test.numpy()
     first = [int(rows[0]) for c in range(dataset.classes) if len(rows := np.flatnonzero(y == c))]
     images = dataset.x_test[first].numpy()
-    return images if len(first) == dataset.classes and images.ndim == 4 else None
+    return images if len(first) == dataset.classes and images.ndim > 2 else None
 
 
 def images_of(
     ax: Axes, images: np.ndarray, labels: np.ndarray, names: Sequence[str], real: np.ndarray | None, klass: int | None
 ) -> None:
     """A column a class with a real image on top; of many classes the images in rows, with their names below."""
-    pixels = images.astype(float) / 255
+    pixels = images.astype(float) / (255 if images.ndim == 4 else 1)
     if len(names) > COLUMNS:
         words = {(s // 10, s % 10): (names[c], ACCENT if c == klass else INK) for s, c in enumerate(labels)}
         short = {at: (shorten([name], 8)[0], colour) for at, (name, colour) in words.items()}

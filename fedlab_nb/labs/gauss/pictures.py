@@ -44,7 +44,7 @@ class Pictures(LabView):
 def image_shape(state: PanelState) -> tuple[int, ...] | None:
     """The shape of an image if the run's features are its pixels."""
     shape = tuple(state.outcome.federation().dataset.input_shape)
-    return shape if state.outcome.options["features"] == "pixels" and len(shape) == 3 else None
+    return shape if state.outcome.options["features"] == "pixels" and len(shape) > 1 else None
 
 
 def classes(

@@ -117,7 +117,7 @@ class Distilled(Method):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         fits = self.images != "crops" or ctx.has("images")
-        demand(fits, "images=crops needs images, but the samples are rows; choose random, kmeans or kip.")
+        demand(fits, f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         passes = {"kip": self.steps, "crops": recipe.epochs}  # a step on a few images is no pass over all samples

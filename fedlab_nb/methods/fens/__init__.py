@@ -111,7 +111,7 @@ class Fens(Method):
         others = self.without < 0 or (0 < last >= self.without)
         demand(others, f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.")
         taught = not self.distil or ctx.has("public")
-        demand(taught, "FENS with distil=true needs public images, but there are none; set public=0.1.")
+        demand(taught, f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1.")
 
     @property
     def uses_proxy(self) -> bool:

@@ -24,7 +24,7 @@ FIXED = 0  # the group of what cannot move: inputs and classes
 POINTWISE = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Hardswish)
 PASSING = (
     nn.Identity, nn.Dropout, nn.Flatten, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d,
-    Normalise,
+    nn.Unflatten, Normalise,
 )  # fmt: skip
 
 

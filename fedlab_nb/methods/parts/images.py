@@ -119,7 +119,7 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
     demand(there, f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}.")
     wanted = "images of another data set" if source in DATASETS else "transformed images"
     fits = images or not (source in DATASETS or transform)
-    demand(fits, f"{title} cannot use {wanted} with feature rows; set fedet.public=held-out, transform=false.")
+    demand(fits, f"{title} cannot use {wanted} with {ctx.kind}; set fedet.public=held-out, transform=false.")
 
 
 def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = False) -> Tensor:

@@ -1,0 +1,107 @@
+"""`watch` and recordings of one's own: people as clients, windows that do not mix, the network, all methods."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import fedlab_nb as fl
+from fedlab_nb.data import describe, load, watch
+from fedlab_nb.data.arrays import from_arrays
+from fedlab_nb.methods import METHODS
+from fedlab_nb.models import build, parameter_count
+from fedlab_nb.plots.kit import lined
+
+CHEAP = {"rounds": 2, "iterations": 3, "epochs": 1, "steps": 5, "samples": 20, "distil_steps": 5, "one_shot_steps": 5}
+
+
+@pytest.fixture(scope="module")
+def stored():
+    with np.load(watch.FILE) as file:
+        return {key: file[key] for key in file.files}
+
+
+def some(every=20):
+    """A few windows of every person, as a person's own arrays."""
+    data = load("watch")
+    parts = {f"{what}_{part}": getattr(data, f"{what}_{part}")[::every] for what in "xy" for part in ("train", "test")}
+    return {**parts, "client_train": data.client_train[::every]}
+
+
+def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
+    data, fed = load("watch"), fl.federate("watch")
+    assert (data.input_shape, data.classes) == ((6, 100), 7) and describe("watch") == data.description()
+    assert fed.partition == "natural" and data.client_names == tuple(f"person {k}" for k in range(1, 11))
+    assert (fed.label_counts > 0).all() and len(data.y_train) + len(data.y_test) == len(stored["x"])
+    assert torch.equal(data.client_test.unique(), torch.arange(10))
+    assert len(np.unique(stored["recording"])) == 140 and watch.FILE.stat().st_size < 3_200_000
+
+
+def test_the_test_windows_end_each_recording(stored):
+    test = watch.last_fifth(stored["recording"])
+    for own in np.unique(stored["recording"]):
+        rows = test[stored["recording"] == own]
+        assert rows.sum() == len(rows) // 5 and not np.any(np.diff(rows.astype(int)) < 0)
+    y = stored["label"]
+    assert load("watch").y_test.tolist() == y[test].tolist() and load("watch").y_train.tolist() == y[~test].tolist()
+
+
+def test_each_channel_is_standardised_over_the_training_windows(stored):
+    data, x = load("watch"), stored["x"].astype(np.float64)
+    seen = x[~watch.last_fifth(stored["recording"])]
+    by_hand = (x - seen.mean((0, 2))[:, None]) / seen.std((0, 2))[:, None]
+    assert np.allclose(data.x_test.numpy(), by_hand[watch.last_fifth(stored["recording"])], atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [1, 10])
+def test_a_person_left_out_is_the_test_set(k, stored):
+    data = load(f"watch:{k}")
+    assert len(data.y_test) == (stored["person"] == k - 1).sum() and data.client_test is None
+    assert data.client_names == tuple(f"person {i}" for i in range(1, 11) if i != k)
+    others = np.bincount(stored["person"])[np.arange(10) != k - 1]
+    assert torch.bincount(data.client_train).tolist() == others.tolist()
+
+
+def test_channels_of_ones_own_recordings_may_come_first_or_last():
+    source = some(40)
+    first = from_arrays(source)
+    last = from_arrays({key: v.transpose(1, 2) if key[0] == "x" else v for key, v in source.items()})
+    assert first.input_shape == (6, 100) and torch.equal(first.x_train, last.x_train) and first.digest == last.digest
+    assert first.x_train.double().mean((0, 2)).abs().max() < 1e-6
+    short = {key: v[:, :, :7] if key[0] == "x" else v for key, v in source.items()}
+    with pytest.raises(fl.UsageError, match="recordings \\[N, C, T\\] with C below 8"):
+        from_arrays(short)
+
+
+def test_the_network_is_three_convolutions_along_time():
+    net = build("cnn1d", (6, 100), 7).double()
+    x = torch.randn(3, 6, 100, dtype=torch.float64)
+    h = x
+    for block in net.body:
+        layer = next(part for part in block if isinstance(part, torch.nn.Conv2d))
+        h = F.max_pool1d(F.conv1d(h, layer.weight[:, :, 0], layer.bias, padding=2).relu(), 2)
+    assert torch.allclose(net(x), net.classifier(h.mean(2)), atol=1e-12) and parameter_count(net) == 8471
+    with pytest.raises(fl.UsageError, match="needs recordings, not images of 1x8x8; use 'mlp'"):
+        build("cnn1d", (1, 8, 8), 10)
+    with pytest.raises(fl.UsageError, match="at least 8 steps, not 7"):
+        build("cnn1d", (6, 7), 10)
+
+
+@pytest.mark.slow
+def test_every_method_runs_on_recordings_or_says_why_not():
+    knobs = {f"{m}.{k.name}": CHEAP[k.name] for m, cls in METHODS.items() for k in cls.fields() if k.name in CHEAP}
+    done, errors = {}, {}
+    for event in fl.job("all", dataset=some(), public=0.1, epochs=1, **knobs):
+        if event.outcome is not None:
+            done[event.method] = event.outcome
+        if event.error is not None:
+            errors[event.method] = event.error
+    assert set(done) == set(METHODS) - {"fadi"} and str(errors["fadi"]).startswith("F-ADI needs images, not recordings")
+    assert all(out.settings.clients == len(out.label_counts) == 10 for out in done.values())
+
+
+def test_a_recording_is_a_line_a_channel():
+    dots = lined(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
+    lines = (dots != 1).any(2)
+    assert lines[:, 0].tolist() == [False, False, True, False, True]  # 0.5 in the middle, 0 at the bottom
+    assert lines[:, 1].all() and lines[:, 2].tolist() == [True, False, True, False, False]
