@@ -36,7 +36,7 @@ def doctor() -> int:
         fact("store", f"{store_folder()} (writable)")
     except UsageError:
         fact("store", f"{store_folder()} (NOT writable: results are not remembered)")
-    fact("offline data", "digits, glyphs, heart, watch, your own .npz or .csv")
+    fact("offline data", "digits, glyphs, heart, watch, mails, your own .npz or .csv")
     fact("downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)")
     from .studies import run
 

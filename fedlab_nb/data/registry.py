@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.data import arrays, digits, glyphs, heart, vision, watch
+from fedlab_nb.data import arrays, digits, glyphs, heart, mails, vision, watch
 from fedlab_nb.data.arrays import content_digest, from_arrays
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.tables import is_table
@@ -29,7 +29,9 @@ class DatasetInfo:
 
 
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
-HOMES: dict[str, Any] = {name: module for module in (digits, glyphs, heart, watch, vision) for name in module.NAMES}
+HOMES: dict[str, Any] = {
+    name: module for module in (digits, glyphs, heart, watch, mails, vision) for name in module.NAMES
+}
 ALLOWED = (
     "give a name, the path of an .npz, .csv or .parquet file, a Dataset, a Federation, or a dict of arrays (x_train, "
     "y_train, x_test, y_test)"

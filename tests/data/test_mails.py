@@ -1,0 +1,51 @@
+"""`mails`: lists as clients, a list left out, rows that are hashed counts, and a linear head that tells spam."""
+
+import numpy as np
+import pytest
+import torch
+
+import fedlab_nb as fl
+from fedlab_nb.data import describe, load, mails
+from fedlab_nb.data.mails import FILE, LEFT_OUT, LISTS
+
+
+def stored():
+    with np.load(FILE) as file:
+        return {key: file[key] for key in file.files}
+
+
+def test_the_lists_are_the_clients_with_their_own_share_of_spam():
+    data, raw = load("mails"), stored()
+    assert (data.input_shape, data.class_names, data.client_names) == ((512,), ("ham", "spam"), LISTS)
+    assert describe("mails") == data.description() and len(data.y_train) + len(data.y_test) == 6046
+    for k in range(len(LISTS)):
+        for c in range(2):
+            there = int(((raw["source"] == k) & (raw["spam"] == c)).sum())
+            assert int(((data.client_test == k) & (data.y_test == c)).sum()) == there // 5
+            assert int(((data.client_train == k) & (data.y_train == c)).sum()) == there - there // 5
+    assert FILE.stat().st_size < 1_000_000 and set(raw) == {"counts", "spam", "source"}  # no texts
+    assert raw["counts"].dtype == np.uint8 and raw["counts"].max() == 7
+
+
+def test_a_row_is_the_logarithm_of_its_counts_at_one_length():
+    data, raw = load("mails:fork"), stored()
+    own = raw["source"] == LISTS.index("fork")
+    logs = np.log(1 + raw["counts"][own].astype(float))
+    by_hand = logs / np.sqrt((logs**2).mean(1, keepdims=True))
+    assert np.allclose(data.x_test.numpy(), by_hand, atol=1e-5) and data.y_test.tolist() == raw["spam"][own].tolist()
+    assert "fork" not in data.client_names and data.client_test is None
+
+
+@pytest.mark.parametrize(("name", "left_out"), LEFT_OUT.items())
+def test_a_list_left_out_is_the_test_set(name, left_out):
+    data, k = load(name), LISTS.index(left_out)
+    counts = np.bincount(stored()["source"])
+    assert len(data.y_test) == counts[k] and data.client_names == tuple(own for own in LISTS if own != left_out)
+    assert torch.bincount(data.client_train).tolist() == [n for i, n in enumerate(counts) if i != k]
+    assert mails.digest(name) != mails.digest("mails")
+
+
+def test_sums_over_the_lists_tell_spam():
+    out = fl.run("afl", dataset="mails")
+    assert out.settings.clients == 6 and out.accuracy > 0.95 and out.auc > 0.98
+    assert 0 < out.worst_client <= out.balanced_accuracy + 0.05
