@@ -140,7 +140,7 @@ class Outcome(saved.Predictor):
 
     @property
     def balanced_accuracy(self) -> float:
-        """The plain mean of the accuracies of the classes that have test samples: each class counts alike."""
+        """The plain mean of `per_class`: each class with test samples counts alike; of local models the best one's."""
         return float(np.mean([a for a in self.per_class if a is not None]))
 
     @property

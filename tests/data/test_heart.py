@@ -1,10 +1,14 @@
 """`heart`: its four hospitals as clients, how many patients are ill, a hospital left out, and every method on it."""
 
+import csv
+from collections import Counter
+
+import numpy as np
 import pytest
 import torch
 
 import fedlab_nb as fl
-from fedlab_nb.data import describe, load
+from fedlab_nb.data import describe, heart, load, tables
 from fedlab_nb.data.heart import HOSPITALS, LEFT_OUT
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.settings import Settings
@@ -54,6 +58,22 @@ def test_every_method_runs_on_the_hospitals_or_says_why_not():
             errors[event.method] = event.error
     assert set(done) == set(METHODS) - {"fadi"} and isinstance(errors["fadi"], fl.UsageError)
     assert all(out.settings.clients == len(out.label_counts) == 4 for out in done.values())
+
+
+def test_the_gaps_alone_betray_the_hospital_and_with_it_the_disease():
+    """Which of the 13 values are missing, and what most of the training patients with the same gaps are."""
+    rows = list(csv.DictReader(heart.FILE.open(encoding="utf-8")))
+    gaps = ["".join(" x"[not row[name]] for name in list(row)[1:-1]) for row in rows]
+    hospital = np.array([HOSPITALS.index(row["hospital"]) for row in rows])
+    ill = np.array([row["disease"] == "yes" for row in rows]).astype(int)
+    test, right = tables.drawn(4 * ill + hospital, hospital), []
+    for truth in (hospital, ill):
+        usual = Counter(truth[~test]).most_common(1)[0][0]
+        seen = {own: Counter(truth[[i for i in np.flatnonzero(~test) if gaps[i] == own]]) for own in set(gaps)}
+        said = np.array([(seen[own] or Counter([usual])).most_common(1)[0][0] for own in gaps])
+        right.append(((said == truth)[test].mean(), (truth[test] == usual).mean()))
+    (who, most), (sick, often) = right
+    assert who > 0.8 and most < 0.35 and sick > 0.66 and often < 0.56  # about four of five, and two of three
 
 
 def test_alpha_plays_no_role_unless_the_patients_are_dealt_out():
