@@ -34,7 +34,7 @@ def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
     assert fed.partition == "natural" and data.client_names == tuple(f"person {k}" for k in range(1, 11))
     assert (fed.label_counts > 0).all() and len(data.y_train) + len(data.y_test) == len(stored["x"])
     assert torch.equal(data.client_test.unique(), torch.arange(10))
-    assert len(np.unique(stored["recording"])) == 140 and watch.FILE.stat().st_size < 3_200_000
+    assert len(np.unique(stored["recording"])) == 140 and watch.FILE.stat().st_size < 2_000_000
 
 
 def test_the_test_windows_end_each_recording(stored):
