@@ -5,9 +5,9 @@ Source: "Shoulder Physiotherapy Activity Recognition 9-axis Smartwatch Dataset",
 C. Whyne, P. Henry and S. McLachlin (arXiv 1802.01489), as the package seglearn 1.2.5 has it (BSD 3-Clause). There it is
 a pickle, which this package never reads. We have read it once, with an unpickler that knows arrays alone, and written
 `watch.npz`: the 140 recordings (ten people, two arms, seven exercises; acceleration and turning rate along three axes,
-50 a second) cut into windows of 2 seconds that do not overlap, `x` float16 [N, 6, 100] in the order of time, each within 0.8 %;
-a rest of less than 2 seconds is left out. `label`, `person` and `recording` [N] say whose window it is, and of which
-recording.
+50 a second) cut into windows of 2 seconds that do not overlap, `x` float16 [N, 6, 100] in the order of time. Each
+number is within 0.8 %, and a rest of less than 2 seconds is left out. `label`, `person` and `recording` [N] say whose
+window it is, and of which recording.
 
 A sample is [C, T], channels before time, as convolutions read it. Each channel is standardised by sums over the
 clients, as columns of a table are (`tables.py`).
