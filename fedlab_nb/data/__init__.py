@@ -8,7 +8,16 @@ torch.Size([10, 10])
 
 from fedlab_nb.data.cues import CUES, tint_background
 from fedlab_nb.data.dataset import Dataset, Description
-from fedlab_nb.data.federation import Federation, check_fonts, client_list, client_text, federate, members, natural_or, plain
+from fedlab_nb.data.federation import (
+    Federation,
+    check_fonts,
+    client_list,
+    client_text,
+    federate,
+    members,
+    natural_or,
+    plain,
+)
 from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, default_minimum, skew_of
 from fedlab_nb.data.public import checked_public, describe_with_public, with_public
 from fedlab_nb.data.registry import (

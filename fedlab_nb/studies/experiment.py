@@ -230,7 +230,9 @@ class Run:
         per_class = class_accuracy(predictions, y, federation.classes)
         own = federation.dataset.client_test if federation.partition == "natural" else None
         per_client = client_accuracy(per_class, federation.label_counts)
-        per_client = per_client if own is None else group_accuracy(predictions == y, own, federation.clients)
+        if own is not None:
+            every = group_accuracy(predictions == y, own, len(federation.dataset.client_names))
+            per_client = every[list(federation.ids)]
         points = test_points(len(y))
         report = typed(model.measured(x, y), self.plan.method.report)
         held = validation_samples(self.ctx, federation, self.plan.method.holds_out)

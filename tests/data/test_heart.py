@@ -80,3 +80,10 @@ def test_alpha_plays_no_role_unless_the_patients_are_dealt_out():
     with pytest.raises(fl.UsageError, match="alpha cannot be set, because data set 'heart' has 4 clients of its own"):
         Settings.make(dataset="heart", alpha=1)
     assert fl.federate("heart", partition="dirichlet", alpha=1, clients=7).clients == 7
+
+
+def test_hospitals_that_are_absent_or_unseen_have_no_place_among_the_accuracies():
+    out, data = fl.run("fedavg", dataset="heart", epochs=1, unseen="Hungary"), load("heart")
+    right = out.predict(data.x_test) == data.y_test.numpy()
+    own = [float(right[data.client_test.numpy() == k].mean()) for k in (0, 2, 3)]
+    assert out.per_client == pytest.approx(own, abs=1e-12)
