@@ -12,7 +12,7 @@ W = (I − R₁A₂ + R₁A₂SA₂)W₁ + (I − R₂A₁ + R₂A₁SA₁)W₂,
 A_kW_k = C_k, so that the sums are enough. The paper has ρ = 0; the classroom's ρ = 1 was chosen on validation images,
 but from a list that had been narrowed after test accuracies had been seen. Sums are float64 at clients and server, and
 travel in the run's dtype. The paper's features are those of a ResNet-18 that was trained on ImageNet; here they are
-pixels, random or the largest client's.
+those of a smaller network (`lite0`), pixels, random or the largest client's.
 
 Not in the paper: `secure` sums masked uploads, so that the server sees the total alone (`parts/privacy.py`).
 `epsilon`, `delta`: each row (φ(x), 1) is divided by its length, so that one sample moves X_kᵀX_k and X_kᵀY_k by at most
@@ -40,7 +40,7 @@ from torch import Tensor
 from ..comm import from_upper_triangle, upper_triangle
 from ..errors import UsageError, demand, whole
 from .base import Context, Progress, Report, Steps, knob, register
-from .parts.frozen import Frozen, FrozenMethod, HeadModel, frozen_features
+from .parts.frozen import Frozen, FrozenMethod, HeadModel
 from .parts.kronecker import inverse, plus_identity
 from .parts.privacy import gaussian, secure_sum, sigma_for
 
@@ -223,7 +223,7 @@ class AFL(FrozenMethod):
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         noisy = not self.private or self.features != "client"
-        demand(noisy, "features=client sends a network without noise; set features to pixels, relu or conv.")
+        demand(noisy, "features=client sends a network without noise; set features to pixels, relu, conv or lite0.")
 
     @property
     def private(self) -> bool:
@@ -239,7 +239,7 @@ class AFL(FrozenMethod):
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         # The features, the same at all clients; the noise that the promise needs.
-        features = yield from frozen_features(ctx, self.features, self.size, self.features_seed)
+        features = yield from self.frozen(ctx)
         sigma = sigma_for(self.epsilon, self.delta, sensitivity=SENSITIVITY) if self.private else 0.0
         # Clients: one pass over the samples; two sums.
         own = []

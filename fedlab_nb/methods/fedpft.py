@@ -7,11 +7,11 @@ Link, up only: 4 C bytes of counts and, for each class held, 4 K (1 + d + v), wh
 of spread (`none`, `spherical`, `diagonal`, `full`); K is the number of samples where that is less.
 Server: draws n_kc features from every mixture and trains a linear head on them by cross-entropy, with Adam.
 
-Departures: frozen random features, or pixels, instead of a network that was trained on images. The paper fits the
-mixtures of all sizes; a public code of FedCGS, which compares with FedPFT, leaves out every class of 10 samples or
-fewer, under label skew most of them (`smallest` = 11 does that). `none` sends means alone, which is our addition.
-10^-6 is added to every variance, as scikit-learn does. EM makes 20 steps. The head's 30 epochs were chosen for speed:
-no study has compared other numbers.
+Departures: the features are pixels unless `features` says otherwise (`lite0` is a small network that was trained on
+images; the paper's are large ones). The paper fits the mixtures of all sizes; a public code of FedCGS, which compares
+with FedPFT, leaves out every class of 10 samples or fewer, under label skew most of them (`smallest` = 11 does that).
+`none` sends means alone, which is our addition. 10^-6 is added to every variance, as scikit-learn does. EM makes 20
+steps. The head's 30 epochs were chosen for speed: no study has compared other numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..training import Recipe
 from ..training.distill import distil, distillation_loss
 from .base import Context, GlobalModel, Progress, Steps, knob, register, reported
 from .gauss import by_class
-from .parts.frozen import Frozen, FrozenMethod, HeadModel, frozen_features
+from .parts.frozen import Frozen, FrozenMethod, HeadModel
 
 # ------------------------------------------------------------------------------------------------------------- mixtures
 # Gaussian mixtures of feature rows: fitted by EM (Dempster, Laird, Rubin 1977), drawn from, and sent.
@@ -153,7 +153,7 @@ class FedPFT(FrozenMethod):
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        frozen = yield from frozen_features(ctx, self.features, self.size, self.features_seed)
+        frozen = yield from self.frozen(ctx)
         # Clients: a mixture of each class; up.
         arrived = []
         for k in range(ctx.clients_count):

@@ -62,6 +62,14 @@ def test_the_weights_are_those_of_one_place_for_every_partition_and_order(featur
     assert accuracy_of(pooled, model.features(data.x_test.double()).numpy(), data.y_test.numpy()) >= 0.938
 
 
+def test_with_a_public_network_too():
+    few = [shard[:20] for shard in federate("digits", alpha=0.1, clients=10, seed=0).shards]
+    one = with_shards(federate("digits", clients=2), [torch.cat(few)])
+    many = with_shards(one, few)
+    (pooled, _), (summed, _) = (fitted(AFL(features="lite0"), federation=f) for f in (one, many))
+    close(summed.report.weights, pooled.report.weights)
+
+
 def test_one_client_one_sample_and_missing_classes():
     data = federate("digits", alpha=1.0, clients=2, seed=0)
     n = len(data.dataset.x_train)

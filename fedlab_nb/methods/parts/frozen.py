@@ -1,6 +1,6 @@
 """Frozen features: a map from samples to d numbers that nobody trains, and models that read them with one head.
 
-What one sums over clients (AFL, Gaussian heads) needs the same features at every client. They come from one of four
+What one sums over clients (AFL, Gaussian heads) needs the same features at every client. They come from one of five
 places (`features`):
 
 - `pixels`: the sample itself, flattened. Nothing is sent.
@@ -8,10 +8,14 @@ places (`features`):
   in [0, 1], and 0 for rows. All that comes down is the seed, 8 bytes a client.
 - `conv`: random 5x5 filters whose weights sum to 0, ReLU, then the mean in each of 4x4 cells: 16 numbers a filter.
   The seed comes down.
+- `lite0`: a network that was trained on ImageNet, EfficientNet-Lite0 up to its eleventh block (`models/lite0.py`), 112
+  numbers of an image of any size. It is public and part of this package, so that nothing is sent; with `send_body` it
+  goes down to every client, 2 bytes a number.
 - `client`: the network of the client with most samples, without its last layer. It trains alone, uploads the network
   and all others get it; d is the length of its feature vector.
 
-The papers take a network that was trained on ImageNet; these are what a classroom without a download has.
+The papers take a network that was trained on ImageNet, and so does `lite0`; the others are what there is for rows, or
+to compare with.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +27,13 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import demand
-from ...models import load_state, model_state, parameter_count
+from ...models import lite0, load_state, model_state, parameter_count
 from ...rng import generator
 from ...training import Recipe, in_chunks, train_clients
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, reported
 from ..context import check_finite
 
-KINDS = ("pixels", "relu", "conv", "client")
+KINDS = ("pixels", "relu", "conv", "lite0", "client")
 CENTRE = 0.3  # about the mean of the classroom's pixels
 FILTER, CELLS = 5, 4  # side of a random filter; cells a side that its map is averaged in
 
@@ -83,11 +87,19 @@ class FrozenMethod(Method):
     size: int = knob(256, "Number of features", symbol="d", low=1, high=8192, log=True)
     # Apart from the run's own seed, so that runs share their features.
     features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
+    send_body: bool = knob(False, "Send the body")
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         fits = self.features != "conv" or ctx.has("images")
         demand(fits, f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.")
+        if self.features == "lite0":
+            check_images(ctx.input_shape)
+
+    def frozen(self, ctx: Context) -> Steps[Frozen]:
+        """`frozen_features` as the knobs say."""
+        made = frozen_features(ctx, self.features, self.size, self.features_seed, send_body=self.send_body)
+        return (yield from made)
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """With `client` one client trains a network."""
@@ -95,15 +107,27 @@ class FrozenMethod(Method):
 
 
 # ------------------------------------------------------------------------------------------------ making them
-def frozen_features(ctx: Context, kind: str, size: int, seed: int) -> Steps[Frozen]:
+def check_images(input_shape: Sequence[int]) -> None:
+    """UsageError for samples that `lite0` cannot read."""
+    shape, channels = "x".join(map(str, input_shape)), lite0.CHANNELS
+    fits = len(input_shape) == 3 and input_shape[0] in channels
+    demand(fits, f"features=lite0 reads images of 1 or 3 channels, but a sample is {shape} here; set features=pixels.")
+
+
+def frozen_features(ctx: Context, kind: str, size: int, seed: int, *, send_body: bool = False) -> Steps[Frozen]:
     """The features of this run, the same at every client and at the server; what they cost is on `ctx.link`.
 
     Client side: call it outside `with ctx.server()`. Phases "seed of the features", or for `client` "initial model"
     (to the largest client; nothing with init="different") and "features" (its network without the last layer: up once,
-    then down to each of the others).
+    then down to each of the others; that of `lite0`, if `send_body`: down to all).
     """
     if kind == "client":
         return (yield from _of_largest_client(ctx))
+    if kind == "lite0":
+        body = lite0.lite0(ctx.device)
+        if send_body:
+            ctx.link.broadcast([part.half() for part in body.parameters()], phase="features")
+        return Frozen(body, lite0.FEATURES)
     if kind != "pixels":
         seed = int(ctx.link.broadcast(torch.tensor([seed]), phase="seed of the features"))
     return drawn(kind, ctx.input_shape, size, seed, device=ctx.device, dtype=ctx.dtype)

@@ -5,9 +5,10 @@ import torch
 import torch.nn.functional as F
 from method_runs import context
 
+from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
-from fedlab_nb.methods.parts.frozen import HeadModel, drawn, frozen_features
-from fedlab_nb.models import model_state
+from fedlab_nb.methods.parts.frozen import HeadModel, check_images, drawn, frozen_features
+from fedlab_nb.models import lite0, model_state
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
 
@@ -57,6 +58,21 @@ def test_filters_do_not_see_a_constant_and_average_their_cells():
     maps = F.conv2d(x, filters, padding=2).clamp_min(0)
     cells = torch.stack([maps[:, 1, 2 * i : 2 * i + 2, 6:8].mean((1, 2)) for i in range(4)], 1)
     torch.testing.assert_close(frozen(x)[:, 16:].view(-1, 4, 4)[:, :, 3], cells)
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
+    ctx = context(clients=4)
+    frozen, x = finished(frozen_features(ctx, "lite0", 256, 0, send_body=sent)), images().float()
+    assert torch.equal(frozen(x), lite0.lite0()(x)) and (frozen.size, frozen.parameters) == (112, 692_688)
+    assert ctx.link.ledger.by_phase() == ({"features": (0, 4 * 2 * 692_688)} if sent else {})
+
+
+def test_what_the_public_body_cannot_read_is_said():
+    for shape in ((13,), (50, 6), (2, 8, 8)):
+        with pytest.raises(UsageError, match="lite0"):
+            check_images(shape)
+    assert check_images((1, 8, 8)) is None
 
 
 @pytest.mark.parametrize("init", ["same", "different"])

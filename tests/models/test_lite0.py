@@ -1,0 +1,82 @@
+"""The body trained on ImageNet: its size, its padding against plain sums, and what is remembered of an image."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from fedlab_nb.models import lite0, parameter_count
+from fedlab_nb.models.lite0 import Block, convolution
+
+
+def images(n=5, channels=1, side=12, seed=0):
+    return torch.rand(n, channels, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(lite0, "_known", {})
+
+
+def test_it_has_the_numbers_of_the_papers_table():
+    """716,928 with batch norm's four numbers a channel, as it was trained; folded, one of them is left."""
+    body = lite0.lite0()
+    channels = sum(layer.out_channels for layer in body.modules() if isinstance(layer, nn.Conv2d))
+    assert parameter_count(body) + 3 * channels == 716_928
+    assert not any(p.requires_grad for p in body.parameters()) and not body.training
+    assert sum(isinstance(layer, Block) for layer in body.modules()) == 11
+    maps = body.body[:-2](torch.zeros(1, 3, 64, 64))
+    assert maps.shape == (1, 112, 4, 4)
+
+
+@pytest.mark.parametrize("side", [3, 5])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_padding_is_tensorflows(side, stride):
+    """SAME: the output has ceil(n / stride) places, and of an odd number of zeros the one more is at the end."""
+    pad, x = nn.Sequential(*convolution(1, 1, side, stride)), images(1, 1, 8).double()
+    pad.double().requires_grad_(False)
+    whole = max((8 // stride - 1) * stride + side - 8, 0)
+    wide = np.pad(x[0, 0].numpy(), (whole // 2, whole - whole // 2))
+    kernel, bias = pad[-1].weight[0, 0].numpy(), float(pad[-1].bias)
+    places = range(0, 8, stride)
+    by_hand = [[(wide[i : i + side, j : j + side] * kernel).sum() + bias for j in places] for i in places]
+    np.testing.assert_allclose(pad(x)[0, 0], by_hand, atol=1e-12)
+
+
+def test_a_block_adds_its_input_where_the_shape_stays():
+    for outputs, stride, added in [(4, 1, True), (4, 2, False), (6, 1, False)]:
+        block = Block(4, outputs, 3, stride, 6).eval().requires_grad_(False)
+        x = images(2, 4, 8)
+        plain = nn.Sequential(*block)(x)
+        assert torch.equal(block(x), x + plain if added else plain) and block.added == added
+
+
+@torch.no_grad()
+def test_an_image_is_scaled_as_in_training():
+    body, x = lite0.lite0(), images(3, 1, 64)
+    expected = body.body(((x * 255 - 127) / 128).repeat(1, 3, 1, 1))
+    torch.testing.assert_close(body(x), expected)
+    large = F.interpolate(images(3), (64, 64), mode="bilinear")
+    torch.testing.assert_close(body(images(3)), body(large), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(body(images(3)), body(images(3).repeat(1, 3, 1, 1)))
+
+
+def test_an_image_is_read_once_whoever_asks(monkeypatch):
+    body, x = lite0.lite0(), images(6)
+    first = body(x)
+    assert first.shape == (6, 112) and len(lite0._known) == 6
+    torch.testing.assert_close(body(images(6, seed=1)[:1].repeat(3, 1, 1, 1))[2], body(images(6, seed=1))[0])
+    monkeypatch.setattr(body, "scaled", None)  # nothing is read any more
+    order = torch.tensor([4, 0, 0, 3])
+    assert torch.equal(body(x[order]), first[order])
+    assert torch.equal(body(x.double()), first.double()) and body(x.double()).dtype == torch.float64
+    assert body(x[:0]).shape == (0, 112)
+    with pytest.raises(TypeError):
+        body(x.flip(3))
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(lite0, "MOST", 4)
+    body, x = lite0.lite0(), images(6)
+    assert torch.equal(body(x), body(x)) and len(lite0._known) == 4
