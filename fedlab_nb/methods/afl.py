@@ -120,7 +120,8 @@ class AflReport(Report):
     and `classes [M, d, C]`, whose last row counts the clients' samples of each class: as the server received them, or
     None where it saw the sum alone (`secure`) or where they are more than 4 million numbers. `clients`, `gamma`
     and `rho`: as in the run. `sigma`: of the noise on the sum, 0 if none. `backbone`: the client whose network makes
-    the features, None if no client's does. `own_fits`: test accuracy of the mean of the clients' own ridge solutions,
+    the features, None if no client's does. `align`: τ, if the clients' features were moved. `own_fits`: test accuracy
+    of the mean of the clients' own ridge solutions,
     weighted with n_k/N."""
 
     weights: np.ndarray | None = None
@@ -131,6 +132,7 @@ class AflReport(Report):
     rho: float | None = None
     sigma: float | None = None
     backbone: int | None = None
+    align: float | None = None
     own_fits: float | None = None
 
     def others(self) -> dict[str, float]:
@@ -158,10 +160,13 @@ def without(report: AflReport, k: int) -> np.ndarray:
     """The weights `[d, C]` as if client k had never taken part: its sums taken off the total, and solved again.
 
     UsageError where the server has no client's sums, where noise is in the total (what it has been spent on cannot be
-    taken back), for the only client, and for the client whose network makes the features.
+    taken back), where all features were moved by its moments, for the only client, and for the client whose network
+    makes the features.
     """
     if report.sigma:
         raise UsageError("The total has noise in it, so that no client can be taken off exactly; set epsilon=0.")
+    if report.align:
+        raise UsageError("All features were moved towards moments that this client is part of; set align=0.")
     gone, clients = report.sums(k), report.clients or 0
     if clients < 2:
         raise UsageError("The only client cannot be forgotten: nothing would be left; take at least 2 clients.")
@@ -224,6 +229,8 @@ class AFL(FrozenMethod):
         super().validate(ctx)
         noisy = not self.private or self.features != "client"
         demand(noisy, "features=client sends a network without noise; set features to pixels, relu, conv or lite0.")
+        hidden = not self.align or not (self.private or self.secure)
+        demand(hidden, "align sends each client's moments as they are; set secure=false and epsilon=0, or align=0.")
 
     @property
     def private(self) -> bool:
@@ -232,20 +239,21 @@ class AFL(FrozenMethod):
 
     @property
     def leaks(self) -> str:
-        shown = "the sum over all clients" if self.secure else self.info.leaks
-        if self.secure and self.private:
-            shown = f"the sum over all clients, with noise (ε = {self.epsilon:g})"
-        return shown + (", and the largest client's network" if self.features == "client" else "")
+        if not self.secure:
+            return super().leaks
+        noise = f", with noise (ε = {self.epsilon:g})" if self.private else ""
+        network = ", and the largest client's network" if self.features == "client" else ""
+        return f"the sum over all clients{noise}{network}"
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         # The features, the same at all clients; the noise that the promise needs.
-        features = yield from self.frozen(ctx)
+        own_features, features = yield from self.frozen(ctx)
         sigma = sigma_for(self.epsilon, self.delta, sensitivity=SENSITIVITY) if self.private else 0.0
         # Clients: one pass over the samples; two sums.
         own = []
         for k in range(ctx.clients_count):
             x, y = ctx.private.train(k)
-            own.append(Sums.of(features(x), y, ctx.classes, unit=sigma > 0).ridged(self.gamma))
+            own.append(Sums.of(own_features[k](x), y, ctx.classes, unit=sigma > 0).ridged(self.gamma))
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or plain.
         received = self._masked(ctx, own, sigma) if self.secure else self._plain(ctx, own)
@@ -258,6 +266,7 @@ class AFL(FrozenMethod):
             backbone = ctx.largest if self.features == "client" else None
             numbers = len(received) * (upper_triangle(received[0].moments).numel() + received[0].classes.numel())
             shown: dict[str, Any] = {"gamma": self.gamma, "rho": self.rho, "backbone": backbone}
+            shown["align"] = self.align or None
             if not self.secure and numbers <= MOST_NUMBERS:
                 shown["moments"] = torch.stack([upper_triangle(own.moments) for own in received]).cpu().numpy()
                 shown["classes"] = torch.stack([own.classes for own in received]).cpu().numpy()

@@ -153,11 +153,11 @@ class FedPFT(FrozenMethod):
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        frozen = yield from self.frozen(ctx)
+        own_features, frozen = yield from self.frozen(ctx)
         # Clients: a mixture of each class; up.
         arrived = []
         for k in range(ctx.clients_count):
-            sent = self.mixtures(ctx, k, frozen)
+            sent = self.mixtures(ctx, k, own_features[k])
             arrived.append(ctx.link.up(k, sent, phase="mixtures"))
             yield Progress("mixtures", k + 1, ctx.clients_count)
         # Server: as many features as the clients have, drawn; a head trained on them.

@@ -270,12 +270,12 @@ class Gauss(FrozenMethod):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         kind = HEADS[self.head]
-        frozen = yield from self.frozen(ctx)
+        own_features, frozen = yield from self.frozen(ctx)
         # Clients: counts, sums and second moments of the features; up. No training.
         arrived = []
         for k in range(ctx.clients_count):
             x, y = ctx.private.train(k)
-            own = class_sums(frozen(x), y, ctx.classes, kind)
+            own = class_sums(own_features[k](x), y, ctx.classes, kind)
             arrived.append(ctx.link.up(k, message(own, ctx.dtype), phase="statistics"))
             yield Progress("statistics", k + 1, ctx.clients_count)
         # Server: the sums of all clients, then Bayes' rule.

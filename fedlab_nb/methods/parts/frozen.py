@@ -19,7 +19,7 @@ to compare with.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import ClassVar
 
@@ -30,8 +30,9 @@ from ...errors import demand
 from ...models import lite0, load_state, model_state, parameter_count
 from ...rng import generator
 from ...training import Recipe, in_chunks, train_clients
-from ..base import Context, GlobalModel, Method, Report, Steps, knob, reported
+from ..base import Context, GlobalModel, Method, Progress, Report, Steps, knob, reported
 from ..context import check_finite
+from .align import Moments, barycentre, move, pooled
 
 KINDS = ("pixels", "relu", "conv", "lite0", "client")
 CENTRE = 0.3  # about the mean of the classroom's pixels
@@ -41,17 +42,22 @@ FILTER, CELLS = 5, 4  # side of a random filter; cells a side that its map is av
 @dataclass(frozen=True, eq=False)
 class Frozen:
     """A feature map: `frozen(x [N, ...])` is `[N, size]`, without an appended 1. `parameters`: its random or trained
-    numbers."""
+    numbers. `moved`: a matrix `[size, size]` and a shift `[size]` that a row is multiplied by, then shifted by."""
 
     module: nn.Module
     size: int
+    moved: tuple[Tensor, Tensor] | None = None
 
     @property
     def parameters(self) -> int:
-        return parameter_count(self.module)
+        return parameter_count(self.module) + sum(part.numel() for part in self.moved or ())
 
     def __call__(self, x: Tensor) -> Tensor:
-        return in_chunks(self.module, x)[:, : self.size]
+        rows = in_chunks(self.module, x)[:, : self.size]
+        if self.moved is None:
+            return rows
+        matrix, shift = self.moved
+        return torch.addmm(shift.to(rows), rows, matrix.to(rows))
 
 
 class HeadModel(GlobalModel):
@@ -71,7 +77,7 @@ class HeadModel(GlobalModel):
         return self.frozen(x)
 
     def logits(self, x: Tensor) -> Tensor:
-        features = self.frozen(x)
+        features = self.features(x)
         return self.head(features).to(features)
 
 
@@ -88,6 +94,7 @@ class FrozenMethod(Method):
     # Apart from the run's own seed, so that runs share their features.
     features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
     send_body: bool = knob(False, "Send the body")
+    align: float = knob(0.0, "Alignment", low=0, high=1)
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
@@ -96,10 +103,15 @@ class FrozenMethod(Method):
         if self.features == "lite0":
             check_images(ctx.input_shape)
 
-    def frozen(self, ctx: Context) -> Steps[Frozen]:
-        """`frozen_features` as the knobs say."""
+    @property
+    def leaks(self) -> str:
+        network = ", and the largest client's network" if self.features == "client" else ""
+        return self.info.leaks + network + (", and the mean and covariance of its features" if self.align else "")
+
+    def frozen(self, ctx: Context) -> Steps[tuple[list[Frozen], Frozen]]:
+        """The features as the knobs say: each client's, which differ with `align`, and those of test samples."""
         made = frozen_features(ctx, self.features, self.size, self.features_seed, send_body=self.send_body)
-        return (yield from made)
+        return (yield from aligned(ctx, (yield from made), self.align))
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """With `client` one client trains a network."""
@@ -131,6 +143,33 @@ def frozen_features(ctx: Context, kind: str, size: int, seed: int, *, send_body:
     if kind != "pixels":
         seed = int(ctx.link.broadcast(torch.tensor([seed]), phase="seed of the features"))
     return drawn(kind, ctx.input_shape, size, seed, device=ctx.device, dtype=ctx.dtype)
+
+
+def aligned(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list[Frozen], Frozen]]:
+    """SLOT-Align (`align.py`): each client's features, and those of samples that have no client.
+
+    With `tau` 0 all are `frozen`, and nothing is sent. Client side, as `frozen_features`; phases "moments" (up) and
+    "barycentre" (down), 4 (d + d (d + 1)/2) bytes each.
+    """
+    if not tau:
+        return [frozen] * ctx.clients_count, frozen
+    # Clients: mean and covariance of their features; up.
+    own, received = [], []
+    for k in range(ctx.clients_count):
+        own.append(Moments.of(frozen(ctx.private.train(k)[0])))
+        received.append(Moments.received(ctx.link.up(k, own[k].message(ctx.dtype), phase="moments")))
+        yield Progress("moments", k + 1, ctx.clients_count)
+    # Server: their barycentre; down.
+    with ctx.server():
+        shares = torch.tensor(ctx.sizes, dtype=torch.float64, device=ctx.device)
+        shares = shares / shares.sum()
+        of_all = pooled(received, shares)
+        middle = barycentre(torch.stack([each.invertible().covariance for each in received]), shares)
+        message = Moments(of_all.mean, middle).message(ctx.dtype)
+        common = Moments.received(ctx.link.broadcast(message, phase="barycentre"))
+    # Clients: their own way there; the server: that of all samples together.
+    of_clients = [replace(frozen, moved=move(each, common, tau)) for each in own]
+    return of_clients, replace(frozen, moved=move(of_all, common, tau))
 
 
 def drawn(
