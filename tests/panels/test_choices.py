@@ -32,7 +32,7 @@ def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
 def test_the_filter_looks_at_names_groups_and_papers():
     box = MethodBox()
     assert shown(box) == list(METHODS)
-    for asked, methods in (("fens", ["fens"]), ("closed form", ["afl", "fedpft", "gauss"]), ("2017", None)):
+    for asked, methods in (("fens", ["fens"]), ("closed form", ["afl", "deepafl", "fedpft", "gauss"]), ("2017", None)):
         box.filter.value = asked
         assert methods is None or sorted(shown(box)) == methods
         titles = [title for title, heading in box.headings.items() if heading.layout.display != "none"]

@@ -1,0 +1,160 @@
+"""DeepAFL: AFL with depth. Layer after layer is random features and a least-squares step that adds them
+(Tang et al., ICLR 2026, arXiv 2603.00579).
+
+x: frozen features (`parts/frozen.py`); B_t, b_t: drawn from a seed; σ = tanh; Y `[n, C]`: labels, one-hot.
+
+    Φ_0 = σ(x B_0 + b_0)                                    [n, d]
+    W_t = argmin ‖Y - Φ_t W‖² + ρ ‖W‖²                      [d, C], as in AFL
+    F_t = σ(Φ_t B_{t+1} + b_{t+1})                          [n, h]
+    Ω_t = argmin ‖Y - (Φ_t + F_t Ω) W_t‖² + γ ‖Ω‖²          [h, d], "sandwiched" between F_t and W_t
+    Φ_{t+1} = Φ_t + F_t Ω_t,         t = 0 … L - 1;         prediction: Φ_L W_L
+
+With R_t = Y - Φ_t W_t the normal equations are F_tᵀF_t Ω W_tW_tᵀ + γ Ω = F_tᵀR_t W_tᵀ. With F_tᵀF_t = U diag(λ) Uᵀ and
+W_tW_tᵀ = V diag(μ) Vᵀ they fall apart: (UᵀΩV)_ij = (Uᵀ F_tᵀR_t W_tᵀ V)_ij / (λ_i μ_j + γ).
+
+Each sum is over samples, so that clients' sums add up, and the model is the same, to rounding, whoever holds which
+sample. It is not one shot: 2 L + 1 times sums go up, and W_t or Ω_t comes down.
+
+What is ours (we know the equations from the paper's summary and the authors' code): B_t ~ N(0, 1/inputs),
+b_t ~ N(0, 1/4); sums are float64 at both ends and travel in the run's dtype; no ridges of the clients' own, which AFL
+adds and takes off again; ρ and γ were chosen on validation images. The authors draw PyTorch's usual first weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..comm import from_upper_triangle, upper_triangle
+from ..rng import generator
+from .base import Context, Progress, Report, Steps, knob, register
+from .parts.frozen import Frozen, FrozenMethod, HeadModel
+from .parts.kronecker import inverse, plus_identity
+
+Map = tuple[Tensor, Tensor]  # B [i, o] and b [o] of random features σ(x B + b)
+
+
+@dataclass(frozen=True, eq=False)
+class DeepAflReport(Report):
+    """objective [L + 1]: (‖Y - Φ_t W_t‖² + ρ ‖W_t‖²)/N of the training samples, with t layers; it never grows."""
+
+    objective: np.ndarray | None = None
+
+
+def random_map(seed: int, layer: int, inputs: int, outputs: int, like: Tensor) -> Map:
+    """The numbers of a layer, the same on every device."""
+    stream = generator(seed, "deepafl", layer)
+    weight = torch.randn(inputs, outputs, generator=stream) / inputs**0.5
+    return weight.to(like), (torch.randn(outputs, generator=stream) / 2).to(like)
+
+
+def random_features(x: Tensor, drawn: Map) -> Tensor:
+    """σ(x B + b) `[n, o]` of `x [n, i]`."""
+    weight, bias = drawn
+    return torch.tanh(torch.addmm(bias.to(x), x, weight.to(x)))
+
+
+def sandwiched(moments: Tensor, errors: Tensor, weights: Tensor, gamma: float) -> Tensor:
+    """Ω `[h, d]` from FᵀF `[h, h]`, FᵀR `[h, C]` and W `[d, C]`."""
+    across, u = torch.linalg.eigh(moments)
+    along, v = torch.linalg.eigh(weights @ weights.T)
+    scale = across.clamp(min=0)[:, None] * along.clamp(min=0) + gamma
+    return u @ (u.T @ errors @ (weights.T @ v) / scale) @ v.T
+
+
+class DeepModel(HeadModel):
+    """Frozen features, layers (their random map, and Ω; of the first one the map alone), and the weights `[d, C]`."""
+
+    score_kind = "regression"
+
+    def __init__(
+        self, frozen: Frozen, first: Map, layers: Sequence[tuple[Map, Tensor]], weights: Tensor, report: Report
+    ) -> None:
+        self.first, self.layers = first, list(layers)
+        parts = [*first, weights, *(part for (b, c), omega in layers for part in (b, c, omega))]
+        numbers = sum(part.numel() for part in parts)
+        super().__init__(frozen, lambda features: features @ weights.to(features), numbers, report)
+
+    def features(self, x: Tensor) -> Tensor:
+        features = random_features(self.frozen(x), self.first)
+        for drawn, omega in self.layers:
+            features = features + random_features(features, drawn) @ omega.to(features)
+        return features
+
+
+@register(
+    "deepafl",
+    title="DeepAFL",
+    group="Closed form",
+    rounds="2 L + 1 rounds of sums",
+    paper="Tang et al., ICLR 2026",
+    traffic="(L+1)(d(d+1)/2 + d C) + L (h(h+1)/2 + h C) floats up; L d (C + h) floats and a seed (8 bytes) down",
+    sends="two sums, 2 L + 1 times",
+    leaks="the second moments of each client's features at every layer, and each of its classes' sum",
+)
+class DeepAFL(FrozenMethod):
+    """Sums as in AFL, layer by layer: random features are added where they lower the error of the fit."""
+
+    report = DeepAflReport
+
+    layers: int = knob(5, "Layers", symbol="L", low=0, high=100)
+    width: int = knob(128, "Width", symbol="d", low=1, high=4096, log=True)
+    random: int = knob(256, "Random features of a layer", low=1, high=4096, log=True)
+    rho: float = knob(10.0, "Ridge of the weights", symbol="ρ", low=1e-9, high=1e6, log=True)
+    gamma: float = knob(1.0, "Ridge of a layer", symbol="γ", low=1e-9, high=1e6, log=True)
+
+    def run(self, ctx: Context) -> Steps[HeadModel]:
+        own_features, frozen = yield from self.frozen(ctx)
+        seed = int(ctx.link.broadcast(torch.tensor([self.features_seed]), phase="seed of the layers"))
+        like = torch.zeros(0, dtype=torch.float64, device=ctx.device)
+        first = random_map(seed, 0, frozen.size, self.width, like)
+        # Clients: Φ_0 of their samples; each keeps its own.
+        own, labels = [], []
+        for k in range(ctx.clients_count):
+            x, y = ctx.private.train(k)
+            own.append(random_features(own_features[k](x).double(), first))
+            labels.append(F.one_hot(y, ctx.classes).double())
+        layers: list[tuple[Map, Tensor]] = []
+        objective: list[float] = []
+        for t in range(self.layers + 1):
+            # Clients, link: ΦᵀΦ and ΦᵀY up. Server: the ridge.
+            moments, classes = self.summed(ctx, own, labels, "sums")
+            with ctx.server():
+                weights = inverse(plus_identity(moments, self.rho))(classes)
+                objective.append(1 - float((classes * weights).sum()) / sum(ctx.sizes))  # ‖Y‖² = N
+                report = DeepAflReport(np.array(objective))
+                model = DeepModel(frozen, first, layers, weights, report)
+            yield Progress("layers", t, max(self.layers, 1), model=model)
+            if t == self.layers:
+                return model
+            # Link: the weights down. Clients: random features, and how they go with what the fit leaves; up.
+            weights = ctx.link.broadcast(weights.to(ctx.dtype), phase="weights").double()
+            drawn = random_map(seed, t + 1, self.width, self.random, like)
+            extra = [random_features(features, drawn) for features in own]
+            rests = [y - features @ weights for y, features in zip(labels, own, strict=True)]
+            moments, errors = self.summed(ctx, extra, rests, "layer's sums")
+            # Server: Ω; down. Clients: one layer more.
+            with ctx.server():
+                omega = sandwiched(moments, errors, weights, self.gamma)
+            omega = ctx.link.broadcast(omega.to(ctx.dtype), phase="layers").double()
+            layers.append((drawn, omega))
+            own = [features + more @ omega for features, more in zip(own, extra, strict=True)]
+        raise AssertionError  # the loop returns
+
+    def summed(
+        self, ctx: Context, rows: Sequence[Tensor], targets: Sequence[Tensor], phase: str
+    ) -> tuple[Tensor, Tensor]:
+        """Clients and link: XᵀX `[d, d]` and XᵀT `[d, C]` over all clients, of rows X `[n, d]` and targets T
+        `[n, C]`."""
+        moments, products = [], []
+        for k, (x, target) in enumerate(zip(rows, targets, strict=True)):
+            upload = {"moments": upper_triangle(x.T @ x).to(ctx.dtype), "products": (x.T @ target).to(ctx.dtype)}
+            sent = ctx.link.up(k, upload, phase=phase)
+            moments.append(from_upper_triangle(sent["moments"].double()))
+            products.append(sent["products"].double())
+        return sum(moments[1:], moments[0]), sum(products[1:], products[0])

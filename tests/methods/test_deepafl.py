@@ -1,0 +1,90 @@
+"""DeepAFL: a layer's normal equations solved densely, the same model for every partition, what a layer gains, bytes."""
+
+import functools
+
+import byte_formulas
+import method_runs
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from sklearn.linear_model import Ridge
+
+from fedlab_nb.data import federate
+from fedlab_nb.methods.deepafl import DeepAFL, random_map, sandwiched
+from fedlab_nb.studies.experiment import finished
+
+EXACT = torch.float64
+SMALL = {"layers": 3, "width": 20, "random": 30}
+context = functools.partial(method_runs.context, dtype=EXACT, holdout=0.0)
+
+
+def test_a_layer_solves_its_normal_equations():
+    """vec: (WWᵀ ⊗ FᵀF + γ I) vec(Ω) = vec(FᵀR Wᵀ), and no step away from it is better."""
+    stream = torch.Generator().manual_seed(0)
+    f, r = torch.randn(30, 5, generator=stream, dtype=EXACT), torch.randn(30, 3, generator=stream, dtype=EXACT)
+    w = torch.randn(4, 3, generator=stream, dtype=EXACT)
+    mine = sandwiched(f.T @ f, f.T @ r, w, 0.3)
+    square = torch.kron(f.T @ f, w @ w.T) + 0.3 * torch.eye(20, dtype=EXACT)  # Ω row by row
+    dense = torch.linalg.solve(square, (f.T @ r @ w.T).flatten()).view(5, 4)
+    torch.testing.assert_close(mine, dense)
+
+    def loss(omega):
+        return (r - f @ omega @ w).square().sum() + 0.3 * omega.square().sum()
+
+    away = 1e-3 * torch.randn(5, 4, generator=stream, dtype=EXACT)
+    assert loss(mine) < min(loss(mine + away), loss(mine - away))
+
+
+def test_the_model_is_the_same_for_every_partition():
+    x = federate("digits", clients=2).dataset.x_test.double()
+    scores = []
+    for setting in [
+        {"clients": 1, "alpha": 1.0},
+        {"alpha": 0.05, "clients": 10, "seed": 3},
+        {"alpha": 100.0, "clients": 20, "seed": 1},
+        {"partition": "quantity", "alpha": 0.5, "clients": 7, "seed": 2},
+    ]:
+        model = finished(DeepAFL(**SMALL).run(context(federate("digits", **setting))))
+        scores.append(model.logits(x))
+    for one in scores[1:]:
+        torch.testing.assert_close(one, scores[0], rtol=0, atol=1e-8)
+
+
+def test_without_layers_it_is_ridge_regression_on_random_features():
+    ctx = context()
+    model = finished(DeepAFL(layers=0, width=20, rho=0.5).run(ctx))
+    x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
+    weight, bias = random_map(0, 0, 64, 20, x)
+    rows = np.tanh(x.flatten(1).numpy() @ weight.numpy() + bias.numpy())
+    fit = Ridge(alpha=0.5, fit_intercept=False, solver="svd").fit(rows, np.eye(10)[y.numpy()])
+    np.testing.assert_allclose(model.logits(x), rows @ fit.coef_.T, atol=1e-9)
+
+
+def test_every_layer_lowers_what_is_minimised():
+    ctx = context(data="digits")
+    method = DeepAFL(**SMALL)
+    model = finished(method.run(ctx))
+    objective = model.report.objective
+    assert len(objective) == 4 and (np.diff(objective) < 0).all()
+    x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
+    phi = model.features(x)
+    left = F.one_hot(y, 10) - model.logits(x)
+    weights = torch.linalg.lstsq(phi, model.logits(x)).solution
+    by_hand = (left.square().sum() + method.rho * weights.square().sum()) / len(x)
+    assert objective[-1] == pytest.approx(by_hand.item(), rel=1e-8)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [(torch.float32, 4), (EXACT, 8)])
+def test_bytes(dtype, number):
+    ctx = context(dtype=dtype)
+    finished(DeepAFL(**SMALL).run(ctx))
+    up = 4 * byte_formulas.afl_bytes(20, 10, number) + 3 * byte_formulas.afl_bytes(30, 10, number)
+    assert set(ctx.link.ledger.by_client().values()) == {(up, 3 * number * 20 * (10 + 30) + 8)}
+
+
+def test_it_grows_in_depth_while_one_watches():
+    steps = [step for step in DeepAFL(**SMALL).run(context()) if step.model is not None]
+    x = torch.rand(5, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=EXACT)
+    assert [len(step.model.layers) for step in steps] == [0, 1, 2, 3]
+    assert all(step.model.features(x).shape == (5, 20) for step in steps)
