@@ -145,6 +145,8 @@ class Method:
     trains_locally: ClassVar[bool] = True
     # Whether its clients send trained models or changes of them, which a poisoned one can turn or blow up.
     sends_models: ClassVar[bool] = True
+    # Whether its clients are asked when it predicts, so that a poisoned one can lie.
+    asks_clients: ClassVar[bool] = False
     # Whether it is trained on samples that clients hold out of local training (see `holdout_for` in `study`).
     holds_out: ClassVar[bool] = False
     # Knobs whose classroom value is another one for networks with convolutions.
@@ -173,6 +175,12 @@ class Method:
         """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
         useful, count = self.sends_models or not ctx.poison.of_models, ctx.poison.count
         demand(useful, f"Clients of {self.info.title} send no model to poison; set poison to labels:{count}.")
+        asked = self.asks_clients or not ctx.poison.of_answers
+        demand(
+            asked, f"{self.info.title} asks no client when it predicts, so none can lie; set poison to labels:{count}."
+        )
+        honest = not ctx.poison.of_answers or count < ctx.clients_count
+        demand(honest, f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must be honest.")
 
     @property
     def leaks(self) -> str:

@@ -68,17 +68,18 @@ def sandwiched(moments: Tensor, errors: Tensor, weights: Tensor, gamma: float) -
 
 
 class DeepModel(HeadModel):
-    """Frozen features, layers (their random map, and Ω; of the first one the map alone), and the weights `[d, C]`."""
+    """Frozen features, layers (their random map, and Ω; of the `first` one the map alone), and the weights `[d, C]`."""
 
     score_kind = "regression"
+    parts = ("frozen", "first", "layers", "weights")
 
     def __init__(
-        self, frozen: Frozen, first: Map, layers: Sequence[tuple[Map, Tensor]], weights: Tensor, report: Report
-    ) -> None:
-        self.first, self.layers = first, list(layers)
+        self, frozen: Frozen, first: Map, layers: Sequence[tuple[Map, Tensor]], weights: Tensor,
+        report: DeepAflReport = DeepAflReport(),  # noqa: B008  (frozen)
+    ) -> None:  # fmt: skip
+        self.first, self.layers, self.weights = first, list(layers), weights
         parts = [*first, weights, *(part for (b, c), omega in layers for part in (b, c, omega))]
-        numbers = sum(part.numel() for part in parts)
-        super().__init__(frozen, lambda features: features @ weights.to(features), numbers, report)
+        super().__init__(frozen, lambda x: x @ weights.to(x), sum(part.numel() for part in parts), report)
 
     def features(self, x: Tensor) -> Tensor:
         features = random_features(self.frozen(x), self.first)

@@ -9,6 +9,8 @@ the default is the one that validation images chose (`studies/tuning`):
   averaging);
 - votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
   right when;
+- trimmed, median: of each class's probabilities, without the `assumed` largest and smallest ones, or but the middle;
+  ties go to the higher mean probability. Neither lets a few liars (`poison=lie:f`, `parts/lies.py`) decide;
 - beta: β-predictive Bayes, between the mean of the probabilities (β = 0) and their product (β = 1), which names the
   class that the mean of the logits names (`ensemble.py`). β is chosen on the clients' held-out samples. The
   models must go down for that, M S_θ to each client; else the server needs labelled samples, as in the paper. The paper
@@ -32,9 +34,11 @@ from torch import Tensor
 
 from ..errors import demand
 from ..training import ClientModels, in_chunks
-from ..training.evaluate import accuracy
+from ..training.evaluate import Remembered, accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
+from .parts import averages
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
+from .parts.lies import certified, with_lies
 from .results import plain_mean
 
 # ----------------------------------------------------------------------------------------------------------- predictive
@@ -167,6 +171,7 @@ def best_of_clusters(member: Tensor, ranked: Sequence[int], keep: int) -> list[i
     return (best + [k for k in ranked if k not in best])[:keep]
 
 
+ROBUST, TIE = ("trimmed", "median"), 1e-6  # how much the mean counts beside them
 PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
 TITLES = dict(zip(PLAIN, ("FedENS: mean of logits", "mean of probabilities"), strict=True))
 CHOSEN = -1.0  # β that is chosen on held-out samples
@@ -178,6 +183,8 @@ class EnsembleReport(Report):
 
     beta:    of the rule "beta";   grid, held_out_nll: the β that were tried and their NLL, nats, on held-out samples
     members: the clients that uploaded, where not all did
+    certified: of a run with f liars, the share of test images whose right class no f liars could change in the mean of
+             the probabilities of honest clients
     """
 
     rule: str | None = None
@@ -186,37 +193,50 @@ class EnsembleReport(Report):
     grid: list[float] | None = None
     held_out_nll: list[float] | None = None
     members: list[int] | None = None
+    certified: float | None = None
 
     def others(self) -> dict[str, float]:
         return {TITLES[r]: share for r, share in (self.accuracy_by_rule or {}).items() if r != self.rule}
 
 
 class RuledEnsemble(EnsembleModel):
-    """All client models under one of six rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
+    """All client models under one of eight rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
 
-    `beta`: where the rule needs it;   `more`: further fields of the report.
+    `beta`: where the rule needs it;   `cut`: how many answers the trimmed mean leaves out at each end;
+    `liars`: the places of those that answer falsely;   `more`: further fields of the report.
     """
 
     report: EnsembleReport
-    parts = ("clients", "rule", "weights", "beta")
-    RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta")
-    KINDS = {"probabilities": "log-probabilities", "beta": "log-probabilities", "votes": "votes"}
+    parts = ("clients", "rule", "weights", "beta", "cut", "liars")
+    RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta", *ROBUST)
+    KINDS = {"votes": "votes"} | dict.fromkeys(("probabilities", "beta", *ROBUST), "log-probabilities")
 
     def __init__(
-        self, clients: ClientModels, rule: str, weights: Tensor | None = None, beta: float | None = None, **more: Any
-    ) -> None:
+        self, clients: ClientModels, rule: str, weights: Tensor | None = None, beta: float | None = None,
+        cut: int = 0, liars: Sequence[int] = (), **more: Any,
+    ) -> None:  # fmt: skip
         super().__init__(clients, rule)
-        self.weights, self.beta, self.report = weights, beta, EnsembleReport(rule, beta=beta, **more)
+        self.weights, self.beta, self.cut, self.liars = weights, beta, cut, list(liars)
+        self.report = EnsembleReport(rule, beta=beta, **more)
         self.score_kind = self.KINDS.get(rule, "logits")
+        self.client_logits = Remembered(lambda x: with_lies(clients.logits(x), liars))
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
         shares = {rule: accuracy(plain_mean(self.client_logits(x), rule).argmax(1), y) for rule in PLAIN}
-        return replace(self.report, accuracy_by_rule=shares)
+        if not self.liars:
+            return replace(self.report, accuracy_by_rule=shares)
+        honest = self.clients.logits(x).softmax(-1)
+        safe = certified(honest, len(self.liars)) & (honest.mean(0).argmax(-1) == y)
+        return replace(self.report, accuracy_by_rule=shares, certified=float(safe.double().mean()))
 
     def logits(self, x: Tensor) -> Tensor:
         logits = self.client_logits(x)
         if self.rule in PLAIN:
             return plain_mean(logits, self.rule)
+        if self.rule in ROBUST:
+            each = logits.softmax(-1)
+            middle = averages.trimmed(each, self.cut) + TIE * each.mean(0)
+            return (middle / middle.sum(-1, keepdim=True)).log()
         if self.rule == "beta":
             return between(logits, self.beta or 0.0)
         if self.rule == "votes":
@@ -240,8 +260,10 @@ class Ensemble(Method):
     beta: float = knob(CHOSEN, "Product's share", symbol="β_p", low=CHOSEN, high=1)
     keep: int = knob(0, "Clients kept", low=0, high=10_000)
     by: str = knob("validation", "Kept by", options=BY)
+    assumed: int = averages.assumed_knob()
 
     report = EnsembleReport
+    asks_clients = True
 
     def __post_init__(self) -> None:
         tuned = self.rule == "beta" and self.beta == CHOSEN
@@ -252,10 +274,15 @@ class Ensemble(Method):
         super().validate(ctx)
         fits = ctx.has("one architecture") or not (self.keep and self.by == "diversity")
         demand(fits, "by=diversity needs one architecture at all clients; choose by=validation, size or random.")
+        averages.check_average(self.rule, self.assumed, self.members(ctx), self.info.title)
         given = self.beta == CHOSEN or self.beta >= 0
         demand(given, f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples.")
         measurable = not self.holds_out or any(ctx.private.sizes("held_out"))
         demand(measurable, "No client has held-out samples; hold out more, give beta a value, or use by=size.")
+
+    def members(self, ctx: Context) -> int:
+        """How many models there will be."""
+        return min(self.keep or ctx.clients_count, ctx.clients_count)
 
     @property
     def leaks(self) -> str:
@@ -273,6 +300,8 @@ class Ensemble(Method):
         uploaded = ctx.upload(clients, members)
         shares = class_count_weights(ctx, members) if self.rule == "class_counts" else None
         more: dict[str, Any] = {} if len(members) == ctx.clients_count else {"members": members}
+        more["liars"] = [i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned]
+        more["cut"] = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
         if self.rule == "beta" and self.beta != CHOSEN:
             more["beta"] = self.beta
         elif self.rule == "beta":

@@ -7,7 +7,8 @@
   poisoned run is measured on flipped labels, too. The test labels are right;
 - `sign`: it trains honestly and sends θ_0 - (θ_k - θ_0), its change of the model with the other sign;
 - `scaled`: it trains honestly and sends θ_0 + f (θ_k - θ_0), its change f times as large (10 unless given; Bagdasaryan
-  et al., AISTATS 2020, have f = M/η).
+  et al., AISTATS 2020, have f = M/η);
+- `lie`: it trains and sends honestly, and answers falsely when an ensemble asks it (`parts/lies.py`).
 
 θ_0 is the model that the client received. Parameters are changed, batch norm's statistics are not: a variance may not
 be negative. Who is poisoned is drawn from the run's seed; those of COUNT = 1 are among those of COUNT = 2.
@@ -28,7 +29,7 @@ from torch import Tensor
 from ..errors import choose, demand, number, parsed, whole
 from ..rng import generator
 
-KINDS = ("labels", "sign", "scaled")
+KINDS = ("labels", "sign", "scaled", "lie")
 FACTOR = 10.0
 
 
@@ -48,10 +49,12 @@ class Poison:
         kind, *rest = (part.strip() for part in str(text).split(":"))
         choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS)
         known = len(rest) == 1 or (len(rest) == 2 and kind == "scaled")
-        demand(known, f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT or scaled:COUNT:FACTOR.")
+        demand(
+            known, f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT or scaled:COUNT:FACTOR."
+        )
         count = whole("poison's count", parsed(rest[0]), 0, clients, hint="it is how many of the clients are poisoned")
         given = number("poison's factor", parsed(rest[1]), -1e6, 1e6) if len(rest) == 2 else FACTOR
-        return cls() if count == 0 else cls(kind, count, {"labels": 1.0, "sign": -1.0}.get(kind, given))
+        return cls() if count == 0 else cls(kind, count, {"labels": 1.0, "lie": 1.0, "sign": -1.0}.get(kind, given))
 
     def __str__(self) -> str:
         """The setting in its one form: "none", "labels:2", "scaled:1:10"."""
@@ -61,7 +64,12 @@ class Poison:
     @property
     def of_models(self) -> bool:
         """Whether it harms what is sent of a model, and not the labels."""
-        return self.count > 0 and self.kind != "labels"
+        return self.count > 0 and self.kind in ("sign", "scaled")
+
+    @property
+    def of_answers(self) -> bool:
+        """Whether it harms what a client answers to an ensemble, and neither labels nor models."""
+        return self.count > 0 and self.kind == "lie"
 
     def clients(self, clients: int, seed: int) -> tuple[int, ...]:
         """The poisoned ones of so many clients, in ascending order."""

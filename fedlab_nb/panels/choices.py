@@ -29,6 +29,7 @@ POISONS = (
     ("flipped labels", "labels"),
     ("change turned round", "sign"),
     ("change blown up", "scaled"),
+    ("false answers", "lie"),
 )
 
 
@@ -174,7 +175,7 @@ class PoisonRow:
         self.kind = made(
             widgets.Dropdown, "fl-poisoned", label="Poison", label_width=58, options=POISONS, value=NO_POISON,
             help="Some clients harm the others. They flip their labels, or they send a change of the model with the "
-            "opposite sign, or one that is much too large",
+            "opposite sign, or one that is much too large, or they answer falsely when an ensemble asks them",
         )  # fmt: skip
         self.count = made(
             widgets.BoundedIntText, "fl-bare", label="Poisoned clients", value=1, min=1, max=50, width=56,

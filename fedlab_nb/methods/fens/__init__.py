@@ -99,6 +99,7 @@ class Fens(Method):
 
     report = FensReport
     holds_out = True
+    asks_clients = True
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
@@ -112,6 +113,8 @@ class Fens(Method):
         demand(others, f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.")
         taught = not self.distil or ctx.has("public")
         demand(taught, f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1.")
+        asked = not (self.distil and ctx.poison.of_answers)
+        demand(asked, "FENS with distil=true asks no client for predictions, so none can lie; set distil=false.")
 
     @property
     def uses_proxy(self) -> bool:
@@ -173,6 +176,8 @@ class Fens(Method):
         terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)
         fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges)))
         if not self.distil:
+            liars = [i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned]
+            experts.lie(liars)  # they were honest until now
             return fens
         with ctx.server():
             return (yield from distilled(ctx, fens, self.distil_steps))

@@ -18,6 +18,7 @@ from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, reported
+from ..parts.lies import with_lies
 from .aggregators import PHASE, Aggregator
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -129,20 +130,25 @@ class Experts:
     the M models together. With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `bits`.
     """
 
-    parts = ("clients", "members", "ranges", "bits")
+    parts = ("clients", "members", "ranges", "bits", "liars")
 
     def __init__(
-        self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32
-    ) -> None:
+        self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32,
+        liars: Sequence[int] = (),
+    ) -> None:  # fmt: skip
         self.clients, self.members, self.parameters = clients, list(members), sum(clients.parameters)
-        self.ranges, self.bits = list(ranges), bits
+        self.ranges, self.bits, self.liars = list(ranges), bits, list(liars)
         for module, own in zip(clients.modules, self.ranges, strict=False):
             with_rounded_inputs(module, own, bits)
         self._remembered = Remembered(self.fresh)
 
     def fresh(self, x: Tensor) -> Tensor:
         """Without remembering."""
-        return self.clients.logits(x).transpose(0, 1).contiguous()
+        return with_lies(self.clients.logits(x), self.liars).transpose(0, 1).contiguous()
+
+    def lie(self, liars: Sequence[int]) -> None:
+        """From now on those at these places among them answer falsely."""
+        self.liars, self._remembered = list(liars), Remembered(self.fresh)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._remembered(x)
