@@ -93,7 +93,7 @@ def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def png(picture: Picture | Figure) -> bytes:
-    """The picture as PNG bytes (8-bit colours, quick to make and small to send)."""
+    """The picture as PNG bytes (8-bit colours)."""
     figure = picture.figure if isinstance(picture, Picture) else picture
     with LOCK:
         canvas = figure.canvas
@@ -101,7 +101,7 @@ def png(picture: Picture | Figure) -> bytes:
         canvas.draw()
         image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
         out = io.BytesIO()
-        image.save(out, "png", compress_level=2)
+        image.save(out, "png", compress_level=6)
         return out.getvalue()
 
 
