@@ -17,7 +17,7 @@ from ..plots.words import data_size, plural
 from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
 from .lab_view import LabSpec, PanelState
-from .theme import made, show_if
+from .theme import made, offer, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
@@ -74,9 +74,8 @@ class Controls:
             help="A file with x_train, y_train, x_test and y_test. It may also have x_public and client_train",
             continuous_update=False,
         )  # fmt: skip
-        ways = [("The data set's own clients", "natural"), *((f"Anew: {rule}", rule) for rule in RULES)]
         self.dealing = made(
-            widgets.Dropdown, "fl-dealing", label="Divided", options=ways, **WIDE,
+            widgets.Dropdown, "fl-dealing", label="Divided", options=["dirichlet"], **WIDE,
             help="Use the clients that the data set names, or divide the samples again with the sliders",
         )  # fmt: skip
         self.alpha, self.ends, self.seed = alpha_slider(), made(widgets.HTML, "fl-ends"), seed_field()
@@ -190,6 +189,8 @@ class Controls:
             chosen["poison"] = self.poison.value
         if self.named_clients:
             chosen = {"partition": self.dealing.value, **chosen, "clients": self.own_clients or self.clients.value}
+        elif self.dealing.layout.display is None and self.dealing.value != "dirichlet":
+            chosen["partition"] = self.dealing.value
         return {**chosen, **self.knobs.changed}
 
     @property
@@ -225,7 +226,14 @@ class Controls:
         """
         data = load(self.data)
         self.named_clients = 0 if "partition" in self.beside else len(data.client_names)
-        show_if(self.named_clients, self.dealing)
+        ways = [("The data set's own clients", "natural")] if self.named_clients else []
+        ways += [(f"Anew: {rule}", rule) for rule in RULES]
+        ways += [("Each client its own fonts", "fonts")] if data.font_train is not None else []
+        known = any(way == "natural" for _, way in self.dealing._options_full)
+        offer(self.dealing, ways)
+        if self.named_clients and not known:
+            self.dealing.value = "natural"
+        show_if(ways[0][1] == "natural" or ways[-1][1] == "fonts", self.dealing)
         self._deal()
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
         before, self.preset_epochs = self.preset_epochs, classroom_epochs(self.data, len(data.y_train))
@@ -242,7 +250,8 @@ class Controls:
     def _deal(self) -> None:
         """The sliders that deal samples out move only if they do something."""
         for name, widget in (("alpha", self.alpha), ("clients", self.clients)):
-            widget.disabled = bool(self.own_clients) or name in self._fixed
+            nothing = self.own_clients or (name == "alpha" and self.dealing.value == "fonts")
+            widget.disabled = bool(nothing) or name in self._fixed
 
     def busy(self, is_busy: bool) -> None:
         """While a job runs, Stop can be pressed and the data set cannot be changed."""
@@ -347,7 +356,7 @@ def facts(federation: Federation, models: str) -> str:
     each = " to ".join(dict.fromkeys(data_size(size) for size in (min(sizes), max(sizes))))
     together = f", all {plural(clients, 'client')} {data_size(sum(sizes))}" if clients > 1 else ""
     return (
-        f"{federation.note + ' ' if federation.partition == 'natural' else ''}"
+        f"{federation.note + ' ' if federation.partition in ('natural', 'fonts') else ''}"
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
         f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}{together}."
     )

@@ -1,9 +1,12 @@
 """A panel on data that name their clients: these are used, and the sliders deal samples out where that is asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 
-from fedlab_nb.data import add_dataset, federate
+from fedlab_nb.data import add_dataset, federate, load
 
 Y = np.arange(60) % 3
 OWN = {"x_train": np.eye(3)[Y], "y_train": Y, "x_test": np.eye(3)[Y], "y_test": Y,
@@ -52,3 +55,14 @@ def test_a_federation_a_name_and_a_partition_of_ones_own(make):
 def test_natural_without_ids_is_one_sentence_in_the_panel(make):
     panel = make(partition="natural")
     assert "does not name its clients" in panel.controls.error.value
+
+
+def test_letters_can_be_dealt_out_by_their_fonts(make, job):
+    data = replace(load("digits"), name="drawn", font_train=torch.arange(len(load("digits").y_train)) % 12)
+    panel = make(dataset=data, methods=["fedavg"], seeds=1, clients=4)
+    c = panel.controls
+    assert c.dealing.value == "dirichlet" and c.dealing.layout.display is None and "partition" not in c.settings()
+    c.dealing.value = "fonts"
+    assert c.alpha.disabled and not c.clients.disabled and "its own fonts" in shown(panel)
+    panel.run(wait=True)
+    assert job.calls[-1][2].items() >= {"partition": "fonts", "clients": 4}.items()
