@@ -61,10 +61,11 @@ SHOWS = {
     r"plane\.show\(": "# a panel",
 }
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
-# what is no place for a link: headings, rows of tables, references; links, code, comments, titles of folds; a paper's own
-# letter
+# what is no place for a link: headings, rows of tables, references; links, code, comments, titles of folds; a paper's
+# own letter
 NO_PLACE = re.compile(
-    r"^(?:#|\||- .*(?:arXiv|doi)).*|!?\[[^\]]*\]\([^)]*\)|`[^`]*`|<!--.*?-->|<summary>.*?</summary>|\((?:its|[Tt]he paper)[^)]*\)",
+    r"^(?:#|\||- .*(?:arXiv|doi)).*|!?\[[^\]]*\]\([^)]*\)|`[^`]*`|<!--.*?-->|<summary>.*?</summary>"
+    r"|\((?:its|[Tt]he paper)[^)]*\)",
     re.MULTILINE,
 )
 SHOWN = re.compile(r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE)  # the line of pictures in a page for teachers
