@@ -85,9 +85,13 @@ class Race:
             for box, part in zip(boxes, share(s, budget), strict=True):
                 box.set_width(0.9 * part)
             text.set_text(reached(at(s, budget), "–"))
-        tracks = [self._now, *self._lines, *self._ends, *(box for boxes in self._boxes for box in boxes)]
         texts = tuple(text.get_text() for text in self._texts)
-        moves(self.figure, "race", tracks=(budget, tracks), numbers=(texts, self._texts))
+        own = zip(self.done, self._lines, self._ends, self._boxes, strict=True)
+        tracks = {
+            f"track {i}": ((paid_for(s, budget), share(s, budget)), [line, end, *boxes])
+            for i, (s, line, end, boxes) in enumerate(own)
+        }
+        moves(self.figure, "race", now=(budget, [self._now]), numbers=(texts, self._texts), **tracks)
 
 
 def limits(series: Sequence[Series]) -> tuple[float, float]:

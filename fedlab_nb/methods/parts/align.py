@@ -1,5 +1,6 @@
-"""SLOT-Align: every client's features get the same mean and covariance before they are summed or fitted, a remedy where
-clients see the same classes differently (Berardini et al., ICML 2026, arXiv 2606.16655).
+"""SLOT-Align: every client's features get the same mean and covariance before they are summed or fitted. It is made for
+clients that see the same classes differently (Berardini et al., ICML 2026, arXiv 2606.16655); the guide to the methods
+has what it gains where they write in other fonts.
 
 Clients: mean m_k and covariance S_k of the frozen features x. Link: both up, the covariance as a triangle.
 Server: the Bures-Wasserstein barycentre of the Gaussians N(m_k, S_k), with w_k = n_k/N: m* = Σ w_k m_k, and the S*
