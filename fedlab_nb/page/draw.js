@@ -11,6 +11,13 @@ function add(parent, name, attributes = {}, text = "") {
   return element;
 }
 
+/** A new HTML element with these properties and children. */
+function html(name, properties, ...children) {
+  const element = Object.assign(document.createElement(name), properties);
+  element.append(...children);
+  return element;
+}
+
 /** The children of `parent`, one an item: made once by `make`, kept by `key`, brought up to date by `update`. */
 function keyed(parent, items, key, make, update) {
   const [old, pool] = [parent.pool ?? new Map(), new Map()];
@@ -102,18 +109,7 @@ function besidePoints(points, obstacles, box) {
 
 /** Fill the table under a picture: names of the columns, rows whose first cell is a heading. */
 function fillTable(box, columns, rows) {
-  const table = document.createElement("table");
-  const row = (part, cells, head) => {
-    const line = part.insertRow();
-    cells.forEach((cell, i) => {
-      const place = document.createElement(head || !i ? "th" : "td");
-      if (head || !i) place.scope = head ? "col" : "row";
-      place.textContent = cell;
-      line.append(place);
-    });
-  };
-  row(table.createTHead(), columns, true);
-  const body = table.createTBody();
-  for (const cells of rows) row(body, cells, false);
-  box.replaceChildren(table);
+  const row = (cells) => html("tr", {}, ...cells.map((cell, i) => html(i ? "td" : "th", i ? {} : { scope: "row" }, cell)));
+  const head = html("tr", {}, ...columns.map((cell) => html("th", { scope: "col" }, cell)));
+  box.replaceChildren(html("table", {}, html("thead", {}, head), html("tbody", {}, ...rows.map(row))));
 }

@@ -144,10 +144,7 @@ for (const svg of Object.keys(DRAW).map($)) {
     if (mark) showTip(mark, event);
     else hideTip();
   });
-  svg.addEventListener("pointerleave", () => {
-    hover(null);
-    hideTip();
-  });
+  for (const end of ["pointerleave", "focusout"]) svg.addEventListener(end, () => { hover(null); hideTip(); });
   svg.addEventListener("click", (event) => {
     const mark = markOf(event);
     if (!mark) return letGo();
@@ -162,10 +159,6 @@ for (const svg of Object.keys(DRAW).map($)) {
     rove(svg);
     hover(mark.dataset.m ?? null);
     showTip(mark);
-  });
-  svg.addEventListener("focusout", () => {
-    hover(null);
-    hideTip();
   });
   svg.addEventListener("keydown", (event) => {
     const mark = markOf(event);
@@ -200,19 +193,13 @@ function slider(id, values, name) {
   input.addEventListener("input", () => change({ [name]: Number(input.value) }));
   const stops = input.parentElement.querySelector(".stops");
   values.forEach((value, i) => {
-    const stop = document.createElement("span");
-    stop.textContent = value;
-    stop.style.left = `calc(11px + ${last ? i / last : 0} * (100% - 22px))`;
-    stop.addEventListener("click", () => change({ [name]: i }));
-    stops.append(stop);
+    stops.append(html("span", { style: `left: calc(11px + ${last ? i / last : 0} * (100% - 22px))`, onclick: () => change({ [name]: i }) }, value));
   });
 }
 /** The data sets; another one is another page: its address says which, and it is loaded anew. */
 function sets() {
   for (const [name, { title }] of Object.entries(SETS)) {
-    const option = document.createElement("option");
-    Object.assign(option, { value: name, textContent: title, selected: name === SET });
-    $("set").append(option);
+    $("set").append(html("option", { value: name, selected: name === SET }, title));
   }
   $("set").closest(".row").style.display = Object.keys(SETS).length < 2 ? "none" : "";
   $("set").addEventListener("change", () => { location.hash = address($("set").value); }); // `hashchange` opens it
@@ -220,30 +207,19 @@ function sets() {
 /** A box a method, in groups. */
 function choices() {
   for (const [title, names] of Object.entries(groups)) {
-    const group = document.createElement("fieldset");
-    const legend = document.createElement("legend");
-    legend.textContent = title;
-    group.append(legend, ...names.map((name) => choice(METHOD.get(name))));
-    $("groups").append(group);
+    $("groups").append(html("fieldset", {}, html("legend", {}, title), ...names.map((name) => choice(METHOD.get(name)))));
   }
 }
 function choice(method) {
-  const label = document.createElement("label");
-  label.title = `${method.help} (${method.paper}; ${method.rounds})`;
-  label.className = "m";
-  label.dataset.m = method.name;
-  label.style.setProperty("--hex", method.colour);
-  const box = document.createElement("input");
-  Object.assign(box, { type: "checkbox", value: method.name });
-  box.addEventListener("change", () => choose(method.name, box.checked));
+  const box = html("input", { type: "checkbox", value: method.name, onchange: () => choose(method.name, box.checked) });
   const icon = document.createElementNS(NS, "svg");
-  for (const [key, value] of Object.entries({ width: 26, height: 14, viewBox: "-13 -7 26 14", "aria-hidden": "true" })) icon.setAttribute(key, value);
+  setAll(icon, { width: 26, height: 14, viewBox: "-13 -7 26 14", "aria-hidden": "true" });
   add(icon, "path", { class: "line", d: "M-13 0H13", "stroke-dasharray": method.dash });
   add(icon, "path", { class: "shape", d: method.outline });
-  label.append(box, icon, method.title);
-  label.addEventListener("pointerenter", () => hover(method.name));
-  label.addEventListener("pointerleave", () => hover(null));
-  return label;
+  const label = html("label", { className: "m", title: `${method.help} (${method.paper}; ${method.rounds})` }, box, icon, method.title);
+  label.dataset.m = method.name;
+  label.style.setProperty("--hex", method.colour);
+  return Object.assign(label, { onpointerenter: () => hover(method.name), onpointerleave: () => hover(null) });
 }
 /** Give a method its colour, or take it; with seven the one that has had it longest turns grey. */
 function choose(name, wanted) {

@@ -29,7 +29,7 @@ from .theme import made, offer, player, show_if
 
 MOST_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
-QUICK, SLOW = 60, 200  # milliseconds a step of a race that plays
+QUICK, SLOW, STEP = 180, 600, 3  # a race that plays: milliseconds from one place to the next, so many steps on
 STRIDE = 6  # steps of the button "Step"
 SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
 WHAT_TO_DO = "Set α and the number of clients, then press Run. The chosen methods are then compared."
@@ -245,7 +245,12 @@ class Track(LabView):
             label_width=84, help="How many bytes have been spent, on a logarithmic scale",
         )  # fmt: skip
         self.play = player(
-            self.spent, description="Play", tooltip="Spend the bytes step by step", show_repeat=False, interval=QUICK
+            self.spent,
+            description="Play",
+            tooltip="Spend the bytes step by step",
+            show_repeat=False,
+            interval=QUICK,
+            step=STEP,
         )
         self.step = made(widgets.Button, label="Step", help="Spend a little more", width=64)
         self.slow = made(widgets.Checkbox, label="slow", value=False, indent=False, width=66)

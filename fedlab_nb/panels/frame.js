@@ -1,5 +1,5 @@
 // The frame of a picture: shows an SVG or words, tells its size, and lets marks answer: hover, focus, click, Escape.
-// While a slider is dragged only what moves is sent (`moves`).
+// While a slider is dragged only what moves is sent (`moves`); while something plays it glides from step to step.
 const STYLE = `
   svg { display: block; width: 100%; height: 100%; }
   .mark { cursor: pointer; outline: none; }
@@ -12,6 +12,7 @@ const STYLE = `
 const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const NEAR = 7; // pixels from the pointer at which a mark still answers
+const NUMBER = /-?\d+(\.\d+)?(e-?\d+)?/g;
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs, .touch"));
 
@@ -25,6 +26,20 @@ function define(svg, from) {
     if (!known.has(one.id)) defs.append(one);
     known.add(one.id);
   }
+}
+
+/** What brings a group, at a share 0-1 of the way, from how the one before it looks to how it looks: number by number.
+ * A line that has more points than before grows out of its old end. */
+function glides(old, group) {
+  const [from, to] = [old, group].map((one) => (one ? members(one) : []));
+  if (from.length !== to.length) return [];
+  return to.flatMap((one, i) => ["d", "x", "y"].flatMap((name) => {
+    const text = one.getAttribute(name) ?? "";
+    const [a, b] = [from[i].getAttribute(name) ?? "", text].map((words) => (words.match(NUMBER) ?? []).map(Number));
+    if (a.length < 2 * (name === "d") || a.length > b.length || a.join() === b.join()) return [];
+    while (a.length < b.length) a.push(a.at(-2));
+    return (share, k = 0) => one.setAttribute(name, text.replace(NUMBER, () => a[k] + share * (b[k] - a[k++])));
+  }));
 }
 
 /** The marks of a drawing: an element, what it says, what it stands for. */
@@ -73,7 +88,7 @@ function render({ model, el }) {
   el.replaceChildren(words, picture, tip);
   const shadow = picture.attachShadow({ mode: "open" });
   let made = [];
-  let [boxes, hovered, later] = [null, null, 0];
+  let [boxes, hovered, later, last] = [null, null, 0, 0];
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
@@ -113,16 +128,29 @@ function render({ model, el }) {
     const [moves, svg] = [model.get("moves"), shadow.querySelector("svg")];
     clearTimeout(later);
     if (!svg || !moves.parts) return;
-    if (calm.matches && el.closest(".fl-view")?.querySelector(".fa-pause")) return void (later = setTimeout(move, 200));
-    const focused = focusedAt();
+    const plays = el.closest(".fl-view")?.querySelector(".fa-pause");
+    if (calm.matches && plays) return void (later = setTimeout(move, 200));
+    const [focused, ways] = [focusedAt(), []];
     for (const [name, text] of Object.entries(moves.parts)) {
       if (svg.moved?.[name] === text) continue;
       const part = parsed(text);
       define(svg, part);
-      for (const group of part.querySelectorAll(":scope > g[id]")) byId(svg, group.id)?.replaceWith(group);
+      for (const group of part.querySelectorAll(":scope > g[id]")) {
+        const old = byId(svg, group.id);
+        if (plays) ways.push(...glides(old, group));
+        old?.replaceWith(group);
+      }
     }
     svg.moved = moves.parts;
     answer(svg, moves.marks, focused);
+    const [start, time] = [performance.now(), Math.min(performance.now() - last, 500)];
+    last = start;
+    const step = () => {
+      const share = Math.min(1, (performance.now() - start) / time);
+      for (const way of ways) way(share);
+      if (ways.length && share < 1) requestAnimationFrame(step);
+    };
+    step();
   }
   function emphasise() {
     const on = hovered?.method ?? model.get("held");
@@ -173,7 +201,7 @@ function render({ model, el }) {
     if (mark) showTip(mark, event);
     else tip.hidden = true;
   });
-  picture.addEventListener("pointerleave", () => { hover(); tip.hidden = true; });
+  for (const end of ["pointerleave", "focusout"]) picture.addEventListener(end, () => { hover(); tip.hidden = true; });
   picture.addEventListener("click", (event) => {
     const mark = under(event);
     if (mark) pick(mark);
@@ -184,7 +212,6 @@ function render({ model, el }) {
     hover(mark);
     showTip(mark);
   });
-  picture.addEventListener("focusout", () => { hover(); tip.hidden = true; });
   picture.addEventListener("keydown", (event) => {
     const at = made.findIndex(({ element }) => element === shadow.activeElement);
     const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: made.length - 1 }[event.key];
