@@ -8,6 +8,7 @@ is drawn from it. Nothing below this file knows the panel. Numbers come from `st
 import html
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -376,7 +377,8 @@ class Panel(saved.Saved):
                 self._go(own=self._state.with_own(view.name, anchor=state.anchor, prepared=made))
 
         self._mapping(True)
-        self._worker.start(lambda: view.prepare(state), lambda _: None, ended)
+        ahead = partial(self.views.ahead, self._guard)
+        self._worker.start(lambda: view.prepare(state), lambda _: None, ended, ahead if state.frame[0] else None)
 
     def _mapping(self, on: bool) -> None:
         (self.add_class if on else self.remove_class)("fl-mapping")

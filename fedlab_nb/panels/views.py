@@ -2,8 +2,10 @@
 its table. A view whose part of the state has changed is out of date, and is drawn when it is looked at.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -84,14 +86,14 @@ class View:
         self._drawn: Any = None  # figure, size and key of what the frame shows
         self._parts: dict[str, tuple[Any, str]] = {}  # what each part shows that moves, with its SVG since then
 
-    def show(self, picture: Picture, caption: str) -> None:
-        """Show a picture: in a browser only what has moved, if that is all that is new."""
+    def show(self, picture: Picture, caption: str, value: str = "") -> None:
+        """Show a picture: in a browser only what has moved, if that is all that is new. value: its SVG."""
         self.picture = picture
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
         of = moves_of(picture.figure)
         key = (picture.figure, current_size(), of[0]) if of and self.frame.size[0] else None
-        if key is not None and key == self._drawn:
+        if key is not None and key == self._drawn and not value:
             self._parts = moved(picture.figure, self._parts)
             parts = {name: svg for name, (_, svg) in self._parts.items() if svg}
             with self.frame.hold_sync():
@@ -99,9 +101,9 @@ class View:
                 self.frame.moves = {"parts": parts, "marks": marks_of(picture.figure)}
             return
         self._drawn = None
-        value, marks = "", {}
-        if picture.figure is not None:
-            value, marks = drawn(picture.figure), marks_of(picture.figure)
+        marks = marks_of(picture.figure) if picture.figure is not None else {}
+        if picture.figure is not None and not value:
+            value = drawn(picture.figure)
         if picture.figure is None or picture.tabled:
             seen = value and f'<div role="img" aria-label="{escape(picture.alt)}">{value}</div>'
             value = WORDS.format(seen + table(picture.table))
@@ -147,7 +149,7 @@ class Views:
         boxes = [view.box for view in self.views.values()]
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
         self.frame, self.held, self.state = (0, 0), "", PanelState()
-        self.dirty = set(self.views)
+        self.dirty, self._failed = set(self.views), set()  # _failed: that could not be drawn ahead
         self._last, self._cost = 0.0, 0.0  # when the last drawing ended, and how long it took
         self._hide_others()
         self.tables.observe(lambda _: self.show_table(), "value")
@@ -244,6 +246,7 @@ class Views:
         for name, view in self.views.items():
             if changes & set(view.kind.needs) or state.own.get(name) is not old.own.get(name):
                 self.dirty.add(name)
+                self._failed.discard(name)
 
     @property
     def rested(self) -> bool:
@@ -285,6 +288,28 @@ class Views:
         if lacks:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
+
+    def ahead(self, lock: threading.RLock) -> None:
+        """Draw one view that nobody looks at yet, so that it is there when it is chosen. The lock is free meanwhile: a
+        hand does not wait, and what it changes is drawn anew.
+        """
+        with lock:
+            states = {name: self.state.of(name) for name in self.dirty - self._failed - {self.visible}}
+            due = [n for n, s in states.items() if self[n].kind.is_ready(s) and not self[n].kind.lacks(s)]
+            if not due:
+                return
+            view, state, inches = self[due[0]], states[due[0]], self.inches
+            self.dirty.discard(due[0])
+            with self._fitting:
+                view.kind.adapt(state)
+        with suppress(Exception), sized(inches):  # who looks at it will read why
+            picture = in_words(view.kind, state)
+            value = drawn(picture.figure) if picture.figure is not None else ""
+            with lock:
+                if due[0] not in self.dirty:
+                    return view.show(picture, view.kind.caption(state), value)
+        self.dirty.add(due[0])
+        self._failed.add(due[0])
 
     def pictures(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""

@@ -36,7 +36,8 @@ class Worker:
 
     A job is a function; if it gives a generator, on_event(event) is called for each of its events. on_end(how, error,
     result) is called once, with how = "done", "stopped" or "error" and what was returned; on_warning(text) for each
-    warning that the job raises, at its next step: whoever warns may hold a lock of his own.
+    warning that the job raises, at its next step: whoever warns may hold a lock of his own. between() is called after
+    each event, without the lock.
     """
 
     def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
@@ -48,9 +49,9 @@ class Worker:
     def busy(self) -> bool:
         return self._stopped is not None
 
-    def start(self, job: Callable, on_event: Callable, on_end: Callable) -> None:
+    def start(self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None) -> None:
         """Begin a new job; an older one is told to stop and no longer heard."""
-        call = (threading.Event(), job, on_event, on_end)
+        call = (threading.Event(), job, on_event, on_end, between or (lambda: None))
         with self.lock:
             self.abandon()
             self._stopped = call[0]
@@ -85,7 +86,9 @@ class Worker:
                 return not threads
             threads[0].join(None if timeout is None else max(0.0, end - time.monotonic()))
 
-    def _run(self, stopped: threading.Event, job: Callable, on_event: Callable, on_end: Callable) -> None:
+    def _run(
+        self, stopped: threading.Event, job: Callable, on_event: Callable, on_end: Callable, between: Callable
+    ) -> None:
         _catch_warnings()
         warned: list[str] = []
         _local.sink = warned.append
@@ -107,6 +110,7 @@ class Worker:
                                 on_event(event)
                     if stopping:
                         break
+                    between()
             how = "stopped" if stopped.is_set() else "done"
         except Exception as caught:
             how, error = "error", caught

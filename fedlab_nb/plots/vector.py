@@ -18,8 +18,12 @@ import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_svg import RendererSVG
+from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
+from matplotlib.patches import Rectangle
+from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
 from .style import LOCK, OUTSIDE, fit, settle, written
@@ -30,6 +34,7 @@ LIGHT = (0.5, 0.42)  # lightness (OKLCH) on a dark page: so much, and a share of
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
 OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same picture has the same ids
+DISC = Path.unit_circle().codes
 INCH = 72  # units of an SVG
 COLOUR = re.compile(r"(?<=[:\s])#[0-9a-f]{6}(?=[;\"\s])")
 
@@ -99,9 +104,44 @@ def drawn_alone(figure: Figure, artists: Sequence[Artist]) -> str:
     out = io.StringIO()
     renderer = RendererSVG(*(INCH * figure.get_size_inches()), out, image_dpi=INCH, metadata={"Date": None})
     for artist in artists:
-        artist.draw(renderer)
+        if text := plain(artist, renderer.height):
+            out.write(text)
+        else:
+            artist.draw(renderer)
     renderer.finalize()
     return coloured(out.getvalue())
+
+
+def plain(artist: Any, height: float) -> str | None:
+    """A scatter of discs, or a bar, as the SVG of one group, without a clip; matplotlib takes twenty times as long for
+    it. None: the artist is neither, or has more to it. height: of the figure, in units.
+    """
+    if not artist.get_visible() or artist.get_path_effects():
+        return None
+    if isinstance(artist, PathCollection) and [path.codes is DISC for path in artist.get_paths()] == [True]:
+        middles = np.asarray(artist.get_offset_transform().transform(artist.get_offsets())).tolist()
+        radii = np.resize(np.sqrt(artist.get_sizes()) / 2, len(middles))
+        shapes = [
+            f"M{x - r:.6g} {height - y:.6g}a{r:.5g} {r:.5g} 0 1 0 {2 * r:.5g} 0a{r:.5g} {r:.5g} 0 1 0 {-2 * r:.5g} 0z"
+            for (x, y), r in zip(middles, radii, strict=True)
+        ]
+    elif isinstance(artist, Rectangle) and not artist.get_angle() and not artist.get_hatch():
+        (left, low), (right, high) = artist.get_transform().transform([(0, 0), (1, 1)])
+        shapes = [f"M{left:.6g} {height - low:.6g}H{right:.6g}V{height - high:.6g}H{left:.6g}z"]
+    else:
+        return None
+    looks = (artist.get_facecolor(), artist.get_edgecolor(), np.reshape(artist.get_linewidth(), (-1, 1)))
+    faces, edges, widths = (np.resize(rows, (len(shapes), np.shape(rows)[-1])).tolist() for rows in looks)
+    inks = (ink(tuple(face), tuple(edge), *width) for face, edge, width in zip(faces, edges, widths, strict=True))
+    paths = "".join(f'<path d="{shape}" style="{look}"/>' for shape, look in zip(shapes, inks, strict=True))
+    return f'<g id="{artist.get_gid()}">{paths}</g>'
+
+
+@lru_cache(maxsize=4096)
+def ink(face: tuple, edge: tuple, width: float) -> str:
+    """The style of a path: its colours (each RGBA, 0-1), the width of its edge."""
+    fill = f"fill: {to_hex(face)}; fill-opacity: {face[3]:.3g}"
+    return fill if not width or not edge[3] else f"{fill}; stroke: {to_hex(edge)}; stroke-width: {width:.3g}"
 
 
 def outline(marker: str, size: float) -> str:

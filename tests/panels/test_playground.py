@@ -5,6 +5,8 @@ import csv
 import gc
 import json
 import runpy
+import threading
+import time
 import weakref
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels import playground, saved
+from fedlab_nb.panels import figures, playground, saved
 from fedlab_nb.plots.words import data_size
 
 PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
@@ -113,6 +115,41 @@ def test_features_show_pca_first_and_tsne_when_it_is_ready(make):
         assert "PCA preview" in picture(panel, "features")[2]
     panel.wait(60)
     assert "PCA" not in picture(panel, "features")[2] and "fl-mapping" not in panel._dom_classes
+
+
+def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
+    """Chosen then, they are there; a change meanwhile makes the drawing worth nothing, an error leaves it for later."""
+    gate = threading.Event()
+
+    def apart(features):
+        while not gate.is_set():
+            yield time.sleep(0.01)
+        return features[:, :2]
+
+    def until(condition):
+        end = time.monotonic() + 20
+        while not condition() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert condition()
+
+    monkeypatch.setattr(figures, "tsne_apart", apart)
+    panel = make()
+    for view in panel.views.views.values():
+        view.frame.size = [700, 420]
+    panel.run(wait=True)
+    monkeypatch.setattr(panel.views["classes"].kind, "draw", lambda state: 1 / 0)
+    panel.views.choose("features")
+    until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
+    drawn = panel.views["communication"].picture
+    assert "communication" not in panel.views.dirty and panel.views.visible == "features" and not panel.error
+    panel.views.choose("communication")
+    assert panel.views["communication"].picture is drawn and "fl-mapping" in panel._dom_classes
+    panel.views.client.value = 1
+    assert panel.views["communication"].picture is not drawn
+    panel.views.choose("classes")
+    assert "ZeroDivisionError" in panel.error
+    gate.set()
+    assert panel.wait(20)
 
 
 def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
