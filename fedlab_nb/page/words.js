@@ -49,7 +49,7 @@ function verdict(names, a, m) {
   const rivals = all.filter((r) => !BOUNDS.includes(r.name));
   const [best, ...others] = (rivals.length ? rivals : all).slice().sort((x, y) => y.mean - x.mean);
   if (!best) return "No method is chosen.";
-  let text = `${best.title} ${others.length ? "is best with" : "reaches"} ${percent(best.mean)}`;
+  let text = `${best.title[0].toUpperCase()}${best.title.slice(1)} ${others.length ? "is best with" : "reaches"} ${percent(best.mean)}`;
   if (others.length) {
     const gap = difference(best, others[0]);
     const shown = Number(fixed(100 * best.mean)) - Number(fixed(100 * others[0].mean)); // what a reader finds by subtracting

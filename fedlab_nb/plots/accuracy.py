@@ -11,7 +11,7 @@ from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
 from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
 from .vector import mark
-from .words import band_words, listed, number, percent, plural, seed_words, seeds_of, significance, tabled
+from .words import band_words, capital, listed, number, percent, plural, seed_words, seeds_of, significance, tabled
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
@@ -88,7 +88,7 @@ def verdict(series: Sequence[Series]) -> str:
     if not series:
         return "No result yet."
     best, *others = ranked = sorted([s for s in series if not s.bound] or series, key=lambda s: -s.mean)
-    text = f"{best.name} {'is best with' if others else 'reaches'} {percent(best.mean)}"
+    text = f"{capital(best.name)} {'is best with' if others else 'reaches'} {percent(best.mean)}"
     if others:
         second = others[0]
         ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)

@@ -162,7 +162,7 @@ class Snapshot:
         inside, words = data.get("text/html", html.escape(repr(self))), repr(self)
         if "image/png" in data:
             image, alt = base64.b64encode(data["image/png"]).decode(), html.escape(metadata["image/png"]["alt"])
-            inside = f'<img alt="{alt}" style="max-width:100%" src="data:image/png;base64,{image}">'
+            inside = f'<img alt="{alt}" style="max-width:100%;max-height:78vh" src="data:image/png;base64,{image}">'
             inside += f'<p style="white-space:pre-line">{html.escape(words)}</p>'
         if not self.settled:
             inside = f"<details><summary>Guess first, then open this.</summary>{inside}</details>"
