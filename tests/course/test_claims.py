@@ -68,8 +68,8 @@ from fedlab_nb.course.kit.problem import RecordProblem
         ("11 q3", matched(100, 10, 85, 94), False, "ensemble − matching: +9"),
         ("11 q3", matched(0.1, 15, 21, 52) + matched(100, 10, 85, 94), False, "matching − FedAvg: +6"),
         ("11 q3", runs("fens", [80]), False, "no run of matching"),
-        ("12 q2", RIGHT["12 q2"], True, "Clear at 1 per class and the kernel: +5, +6, +4, +5,"),
-        ("12 q2", FEW + images(10, [-1, 1, 0] * 3, "network"), False, "the network has 9 seeds"),
+        ("12 q2", RIGHT["12 q2"], True, "Clear at 1 per class and the kernel, α = 0.1: +5, +6, +4, +5,"),
+        ("12 q2", FEW + images(10, [-1, 1, 0] * 3, "network"), False, "the network, α = 0.1 has 9 seeds"),
         ("12 q2", runs("fedavg", [50]), False, "no run of distilled"),
     ],
 )

@@ -41,6 +41,11 @@ def own_images(client: int = 1, seed: int = 0) -> int:
 
 # ---------------------------------------------------------------------------------- the exercises
 DEPTH = 2  # of the kernel in the exercise
+SIZES_HIDDEN = (
+    (9, 4, 6, 3, 0.1),
+    (7, 7, 5, 4, 0.02),
+    (12, 5, 16, 10, 0.5),
+)  # images sent and new, pixels, classes, ridge
 
 
 # ---------------------------------------------------------------------------------- on the record
@@ -57,7 +62,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     found on validation images; the test images are looked at for these two alone."""
 
     def name(at: tuple) -> str:
-        return "{per_class} per class and the {server}".format(**dict(at[1]))
+        return "{per_class} per class and the {server}, α = {alpha:g}".format(alpha=at[0][0].alpha, **dict(at[1]))
 
     return two_kinds(chosen_gaps(outcomes, by_images, "kmeans", "random", name, MANY), **words)
 
@@ -104,10 +109,10 @@ def no_solve(sent, labels, images, classes, ridge):
 def hidden_inputs() -> list[tuple]:
     """Images of three sizes, one set with a class that nobody sent; as many new images as sent ones in one of them."""
     made = []
-    for seed, (sent, new, pixels, classes) in enumerate([(9, 4, 6, 3), (7, 7, 5, 4), (12, 5, 16, 10)]):
+    for seed, (sent, new, pixels, classes, ridge) in enumerate(SIZES_HIDDEN):
         draw = np.random.default_rng(seed)
         labels = draw.integers(0, classes - (seed == 1), sent)
-        made.append((draw.uniform(size=(sent, pixels)), labels, draw.uniform(size=(new, pixels)), classes, 0.1))
+        made.append((draw.uniform(size=(sent, pixels)), labels, draw.uniform(size=(new, pixels)), classes, ridge))
     return made
 
 

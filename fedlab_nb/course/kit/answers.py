@@ -4,6 +4,7 @@ import numbers
 import re
 import unicodedata
 from collections.abc import Collection
+from itertools import product
 from typing import Any
 
 from ...errors import parsed
@@ -12,7 +13,8 @@ LARGEST = 1e30  # infinite and undefined numbers are no answers
 QUOTES = " \t\r\n\"'“”„‘’«»`"  # round a number, with white space
 PER_CENT = ("%", "percent", "per cent")
 BYTES = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
-NAMED = r"(?:\D*\bis )?(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*"  # it is, λ = or T ≥ or > or × or nothing
+WORDS = r"(?:(?:more than|at least|above|over|about|exactly|slope) +)?"
+NAMED = r"(?:\D*\bis )?(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*" + WORDS  # it is, λ = or T ≥ or > or × or nothing
 TYPED = re.compile(NAMED + r"(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
 FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")  # a whole number or none, numerator, denominator
 POWER = re.compile(r"(.+?) *(?:\^|\*\*) *(.+)")  # 2^1.5
@@ -29,6 +31,8 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
     ([2.25], [2.5], [0.87], [6.25], [])
     >>> sorted(readings("16,040")), readings(0.25, ["%"])
     ([16.04, 16040.0], [0.25, 25.0])
+    >>> readings("more than 1.25"), readings("5050 + 1000"), readings("two")
+    ([1.25], [6050.0], [])
     """
     values, unit = [answer.item() if getattr(answer, "shape", None) == () else answer], None
     if isinstance(answer, str):
@@ -49,7 +53,9 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
 
 
 def quotients(text: str) -> list[float]:
-    """All values of a number, a fraction or a mixed number, such as 2 1/4."""
+    """All values of a number, a fraction or a mixed number, such as 2 1/4, or of a sum of numbers."""
+    if len(terms := re.split(r"(?<=[\d.]) *\+ *", text)) > 1:
+        return [sum(values) for values in product(*map(decimals, terms))]
     if not (parts := FRACTION.fullmatch(text)):
         return decimals(text)
     whole, sign = float(parts[1] or 0), -1 if text.startswith("-") and parts[1] else 1
