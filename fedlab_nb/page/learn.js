@@ -97,11 +97,18 @@ function forward(w, layers, x, row, acts) {
     const { inputs, outputs, at, bias } = layers[l];
     const [from, to] = [acts[l], acts[l + 1]];
     for (let o = 0; o < outputs; o++) to[o] = w[bias + o];
+    let held = -1; // inputs are taken two at a time; half of the pixels and of the hidden units are 0
     for (let i = 0; i < inputs; i++) {
-      const value = from[i];
-      if (value === 0) continue; // half of the pixels and of the hidden units
-      for (let o = 0, k = at + i * outputs; o < outputs; o++, k++) to[o] += value * w[k];
+      if (from[i] === 0) continue;
+      if (held < 0) {
+        held = i;
+        continue;
+      }
+      const [p, q, shift] = [from[held], from[i], (i - held) * outputs];
+      for (let o = 0, k = at + held * outputs; o < outputs; o++, k++) to[o] += p * w[k] + q * w[k + shift];
+      held = -1;
     }
+    for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += from[held] * w[k];
     if (l < 2) for (let o = 0; o < outputs; o++) if (to[o] < 0) to[o] = 0;
   }
 }
@@ -119,14 +126,13 @@ export function logits(parameters, x) {
   return result;
 }
 
-/** Softmax of each row of `values` [N, classes]. */
-export function softmax(values, classes) {
-  const result = new Float64Array(values.length);
+/** Softmax of each row of `values` [N, classes], into `result`. */
+export function softmax(values, classes, result = new Float64Array(values.length)) {
   for (let at = 0; at < values.length; at += classes) {
     let [most, total] = [-Infinity, 0];
-    for (let c = 0; c < classes; c++) most = Math.max(most, values[at + c]);
-    for (let c = 0; c < classes; c++) total += result[at + c] = Math.exp(values[at + c] - most);
-    for (let c = 0; c < classes; c++) result[at + c] /= total;
+    for (let c = at; c < at + classes; c++) most = Math.max(most, values[c]);
+    for (let c = at; c < at + classes; c++) total += result[c] = Math.exp(values[c] - most);
+    for (let c = at; c < at + classes; c++) result[c] /= total;
   }
   return result;
 }
@@ -139,24 +145,35 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
   const w = turned(initial(seed, layers), layers);
   const [slope, velocity] = [new Float64Array(w.length), new Float64Array(w.length)];
   const [acts, deltas] = [activations(layers), activations(layers)];
+  const awake = new Int32Array(64);
   const draw = twister(seedFor(seed, "batches", client));
 
   /** Add the slope of the cross-entropy of one sample. */
   function backward(label) {
-    deltas[3].set(softmax(acts[3], classes));
+    softmax(acts[3], classes, deltas[3]);
     deltas[3][label] -= 1;
     for (let l = 2; l >= 0; l--) {
       const { inputs, outputs, at, bias } = layers[l];
       const [from, above, below] = [acts[l], deltas[l + 1], deltas[l]];
-      for (let o = 0; o < outputs; o++) slope[bias + o] += above[o];
+      let many = 0; // outputs with a slope: half of the hidden units are at rest
+      for (let o = 0; o < outputs; o++) {
+        slope[bias + o] += above[o];
+        if (above[o] !== 0) awake[many++] = o;
+      }
       for (let i = 0; i < inputs; i++) {
         const value = from[i];
         below[i] = 0;
         if (value === 0) continue; // a pixel without ink, or a unit at rest: no slope
+        const first = at + i * outputs;
+        if (l === 0) {
+          for (let a = 0; a < many; a++) slope[first + awake[a]] += value * above[awake[a]];
+          continue;
+        }
         let back = 0;
-        for (let o = 0, k = at + i * outputs; o < outputs; o++, k++) {
-          slope[k] += value * above[o];
-          back += w[k] * above[o];
+        for (let a = 0; a < many; a++) {
+          const o = awake[a];
+          slope[first + o] += value * above[o];
+          back += w[first + o] * above[o];
         }
         below[i] = back;
       }
