@@ -138,7 +138,7 @@ export function generator(words) {
     const p = new Float64Array(size);
     if (alpha >= 0.1) {
       for (let j = 0; j < size; j++) p[j] = gamma(alpha);
-      return p.map((value, _, all) => value / all.reduce((s, x) => s + x, 0));
+      return p.map((value, _, all) => value / sumOf(all));
     }
     const after = new Float64Array(size + 1); // α of what is left, added up from the right
     for (let j = size - 1; j >= 0; j--) after[j] = after[j + 1] + alpha;
@@ -169,7 +169,7 @@ const FALLING = ziggurat((x) => Math.exp(-x), (y) => -Math.log(y), FALLING_END, 
 const BELL = ziggurat((x) => Math.exp(-0.5 * x * x), (y) => Math.sqrt(-2 * Math.log(y)), 3.6541528853610088, 0.004928673233974655, 52);
 
 // ------------------------------------------------------------------------------------------------------ the partition
-const total = (values) => values.reduce((s, x) => s + x, 0);
+const sumOf = (values) => values.reduce((s, x) => s + x, 0);
 
 /** M sorted lists of sample numbers: each class in shares drawn from a Dirichlet, then a promised minimum for each. */
 export function deal(labels, clients, alpha, seed) {
@@ -181,8 +181,8 @@ export function deal(labels, clients, alpha, seed) {
     const members = order.filter((i) => labels[i] === label);
     const room = owned.map((own) => own.length * clients < n);
     let p = draws.dirichlet(alpha, clients).map((value, k) => (room[k] ? value : 0));
-    if (total(p) > 0) {
-      const all = total(p);
+    if (sumOf(p) > 0) {
+      const all = sumOf(p);
       p = p.map((value) => value / all);
     } else { // the whole mass lies on clients that are full: draw among the others
       const among = draws.dirichlet(alpha, room.filter(Boolean).length);
