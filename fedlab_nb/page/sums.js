@@ -122,10 +122,10 @@ function eigen(matrix, d) {
   for (let sweep = 0; sweep < 50; sweep++) {
     let off = 0;
     for (let p = 0; p < d; p++) for (let q = p + 1; q < d; q++) off += a[p * d + q] ** 2;
-    if (off <= 1e-31 * size) break;
+    if (off <= 1e-26 * size) break;
     for (let p = 0; p < d; p++) for (let q = p + 1; q < d; q++) {
       const over = a[p * d + q];
-      if (over * over <= 1e-34 * size / (d * d)) continue;
+      if (over * over <= 1e-28 * size / (d * d)) continue;
       const ratio = (a[q * (d + 1)] - a[p * (d + 1)]) / (2 * over);
       const tangent = (ratio < 0 ? -1 : 1) / (Math.abs(ratio) + Math.sqrt(ratio * ratio + 1));
       const cosine = 1 / Math.sqrt(tangent * tangent + 1);
