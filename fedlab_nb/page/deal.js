@@ -29,8 +29,7 @@ export function generator(words) {
   const [seedHigh, seedLow, pathHigh, pathLow] = spread(words);
   const path = wide((((pathHigh << 64n) | pathLow) << 1n) | 1n);
   let state = wide((path + ((seedHigh << 64n) | seedLow)) * MULTIPLIER + path);
-  let half = null; // the upper half of a draw, when 32 bits were wanted
-
+  const halves = []; // of a draw of 64 bits, when 32 were wanted
   /** 64 bits as [low, high]. */
   function bits() {
     state = wide(state * MULTIPLIER + path);
@@ -39,14 +38,8 @@ export function generator(words) {
     return [Number(turned & 0xffffffffn), Number(turned >> 32n)];
   }
   function word() {
-    if (half !== null) {
-      const kept = half;
-      half = null;
-      return kept;
-    }
-    const [low, high] = bits();
-    half = high;
-    return low;
+    if (!halves.length) halves.push(...bits());
+    return halves.shift();
   }
   const fraction53 = ([low, high]) => high * 2 ** 21 + (low >>> 11);
   const uniform = () => fraction53(bits()) / 2 ** 53;
@@ -54,10 +47,9 @@ export function generator(words) {
   /** A whole number up to `most`: of as few bits as it has, drawn until one fits. */
   function upTo(most) {
     const mask = 2 ** (32 - Math.clz32(most)) - 1;
-    for (;;) {
-      const drawn = (word() & mask) >>> 0;
-      if (drawn <= most) return drawn;
-    }
+    let drawn;
+    do drawn = (word() & mask) >>> 0; while (drawn > most);
+    return drawn;
   }
   function shuffled(values) {
     const result = [...values];
@@ -120,10 +112,8 @@ export function generator(words) {
   }
   /** Beta(a, b): by Jöhnk's rejection (1964) where neither is above 1, else from two Gamma draws. */
   function beta(a, b) {
-    if (a > 1 || b > 1) {
-      const one = gamma(a);
-      return one / (one + gamma(b));
-    }
+    const one = a > 1 || b > 1 ? gamma(a) : 0;
+    if (one) return one / (one + gamma(b));
     for (;;) {
       const [u, v] = [uniform(), uniform()];
       const [x, y] = [u ** (1 / a), v ** (1 / b)];
@@ -135,21 +125,15 @@ export function generator(words) {
   }
   /** p ~ Dir(α 1_size): for small α a stick is broken, else Gamma draws are divided by their sum. */
   function dirichlet(alpha, size) {
-    const p = new Float64Array(size);
-    if (alpha >= 0.1) {
-      for (let j = 0; j < size; j++) p[j] = gamma(alpha);
-      return p.map((value, _, all) => value / sumOf(all));
-    }
-    const after = new Float64Array(size + 1); // α of what is left, added up from the right
-    for (let j = size - 1; j >= 0; j--) after[j] = after[j + 1] + alpha;
+    if (alpha >= 0.1) return Float64Array.from({ length: size }, () => gamma(alpha)).map((value, _, all) => value / sumOf(all));
+    const after = [0]; // α of what is left of the stick
+    for (let j = 1; j < size; j++) after.unshift(after[0] + alpha);
     let left = 1;
-    for (let j = 0; j < size - 1; j++) {
-      const part = beta(alpha, after[j + 1]);
-      p[j] = left * part;
-      left *= 1 - part;
-    }
-    p[size - 1] = left;
-    return p;
+    return Float64Array.from(after, (rest) => {
+      const [whole, share] = [left, rest ? beta(alpha, rest) : 1];
+      left *= 1 - share;
+      return whole * share;
+    });
   }
   return { shuffled, dirichlet };
 }
@@ -180,18 +164,13 @@ export function deal(labels, clients, alpha, seed) {
   for (const label of [...new Set(labels)].sort((a, b) => a - b)) {
     const members = order.filter((i) => labels[i] === label);
     const room = owned.map((own) => own.length * clients < n);
-    let p = draws.dirichlet(alpha, clients).map((value, k) => (room[k] ? value : 0));
-    if (sumOf(p) > 0) {
-      const all = sumOf(p);
-      p = p.map((value) => value / all);
-    } else { // the whole mass lies on clients that are full: draw among the others
-      const among = draws.dirichlet(alpha, room.filter(Boolean).length);
-      let next = 0;
-      p = p.map((_, k) => (room[k] ? among[next++] : 0));
-    }
+    const p = draws.dirichlet(alpha, clients).map((value, k) => (room[k] ? value : 0));
+    const mass = sumOf(p);
+    // The whole mass may lie on clients that are full: then it is drawn among the others.
+    const others = mass > 0 ? null : [...draws.dirichlet(alpha, room.filter(Boolean).length)];
     let [sum, from] = [0, 0];
     p.forEach((value, k) => {
-      sum += value;
+      sum += others ? (room[k] ? others.shift() : 0) : value / mass;
       const end = k === clients - 1 ? members.length : Math.min(Math.trunc(sum * members.length + 1e-9), members.length);
       owned[k].push(...members.slice(from, end));
       from = Math.max(from, end);

@@ -100,13 +100,9 @@ function forward(w, layers, x, row, acts) {
     let held = -1; // inputs are taken two at a time; half of the pixels and of the hidden units are 0
     for (let i = 0; i < inputs; i++) {
       if (from[i] === 0) continue;
-      if (held < 0) {
-        held = i;
-        continue;
-      }
       const [p, q, shift] = [from[held], from[i], (i - held) * outputs];
-      for (let o = 0, k = at + held * outputs; o < outputs; o++, k++) to[o] += p * w[k] + q * w[k + shift];
-      held = -1;
+      for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += p * w[k] + q * w[k + shift];
+      held = held < 0 ? i : -1;
     }
     for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += from[held] * w[k];
     if (l < 2) for (let o = 0; o < outputs; o++) if (to[o] < 0) to[o] = 0;
@@ -165,17 +161,8 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
         below[i] = 0;
         if (value === 0) continue; // a pixel without ink, or a unit at rest: no slope
         const first = at + i * outputs;
-        if (l === 0) {
-          for (let a = 0; a < many; a++) slope[first + awake[a]] += value * above[awake[a]];
-          continue;
-        }
-        let back = 0;
-        for (let a = 0; a < many; a++) {
-          const o = awake[a];
-          slope[first + o] += value * above[o];
-          back += w[first + o] * above[o];
-        }
-        below[i] = back;
+        for (let a = 0; a < many; a++) slope[first + awake[a]] += value * above[awake[a]];
+        for (let a = 0; l > 0 && a < many; a++) below[i] += w[first + awake[a]] * above[awake[a]];
       }
     }
   }
