@@ -77,13 +77,9 @@ export function generator(words) {
       const place = (high & 0x1fffffff) * 2 ** 23 + (low >>> 9);
       const x = place * BELL.wide[layer] * ((low >>> 8) & 1 ? -1 : 1);
       if (place < BELL.sure[layer]) return x;
-      if (layer > 0) {
-        if ((BELL.high[layer - 1] - BELL.high[layer]) * uniform() + BELL.high[layer] < Math.exp(-0.5 * x * x)) return x;
-        continue;
-      }
-      for (;;) {
-        const past = -Math.log1p(-uniform()) / BELL.end;
-        const drop = -Math.log1p(-uniform());
+      if (layer > 0 && (BELL.high[layer - 1] - BELL.high[layer]) * uniform() + BELL.high[layer] < Math.exp(-0.5 * x * x)) return x;
+      while (layer === 0) {
+        const [past, drop] = [-Math.log1p(-uniform()) / BELL.end, -Math.log1p(-uniform())];
         if (2 * drop > past * past) return (low >>> 17) & 1 ? -(BELL.end + past) : BELL.end + past;
       }
     }
@@ -91,19 +87,16 @@ export function generator(words) {
   /** Gamma(shape, 1): by rejection below 1 (Ahrens and Dieter 1974), else Marsaglia and Tsang's (2000). */
   function gamma(shape) {
     if (shape === 1) return exponential();
-    if (shape < 1) {
-      for (;;) {
-        const [u, v] = [uniform(), exponential()];
-        const more = u > 1 - shape ? -Math.log((1 - u) / shape) : 0;
-        const x = (u > 1 - shape ? 1 - shape + shape * more : u) ** (1 / shape);
-        if (x <= v + more) return x;
-      }
+    while (shape < 1) {
+      const [u, v] = [uniform(), exponential()];
+      const more = u > 1 - shape ? -Math.log((1 - u) / shape) : 0;
+      const x = (u > 1 - shape ? 1 - shape + shape * more : u) ** (1 / shape);
+      if (x <= v + more) return x;
     }
     const b = shape - 1 / 3;
-    const c = 1 / Math.sqrt(9 * b);
     for (;;) {
       const x = normal();
-      const root = 1 + c * x;
+      const root = 1 + (1 / Math.sqrt(9 * b)) * x;
       if (root <= 0) continue;
       const [v, u] = [root * root * root, uniform()];
       if (u < 1 - 0.0331 * (x * x) * (x * x)) return b * v;

@@ -36,22 +36,23 @@ export function seedFor(seed, ...names) {
 
 /** PyTorch's CPU generator, 32 random bits a call: the Mersenne twister (Matsumoto and Nishimura 1998). */
 function twister([seed]) {
-  const state = new Uint32Array(624);
-  state[0] = seed;
+  const state = new Uint32Array(624).fill(seed);
   for (let j = 1; j < 624; j++) state[j] = Math.imul(1812433253, state[j - 1] ^ (state[j - 1] >>> 30)) + j;
-  let next = 624;
-  return () => {
-    for (let j = 0; next === 624 && j < 624; j++) {
-      const mixed = (state[j] & 0x80000000) | (state[(j + 1) % 624] & 0x7fffffff);
-      state[j] = state[(j + 397) % 624] ^ (mixed >>> 1) ^ (mixed & 1 && 0x9908b0df);
+  const words = (function* drawn() {
+    for (;;) {
+      for (let j = 0; j < 624; j++) {
+        const mixed = (state[j] & 0x80000000) | (state[(j + 1) % 624] & 0x7fffffff);
+        state[j] = state[(j + 397) % 624] ^ (mixed >>> 1) ^ (mixed & 1 && 0x9908b0df);
+      }
+      for (let word of state) {
+        word ^= word >>> 11;
+        word ^= (word << 7) & 0x9d2c5680;
+        word ^= (word << 15) & 0xefc60000;
+        yield (word ^ (word >>> 18)) >>> 0;
+      }
     }
-    next %= 624;
-    let y = state[next++];
-    y ^= y >>> 11;
-    y ^= (y << 7) & 0x9d2c5680;
-    y ^= (y << 15) & 0xefc60000;
-    return (y ^ (y >>> 18)) >>> 0;
-  };
+  })();
+  return () => words.next().value;
 }
 
 // ------------------------------------------------------------------------------------------------------- the network

@@ -50,15 +50,16 @@ function drawWall() {
     wall.goal[2 * i + 1] = height - (Math.floor(at / across()) + 1) * wall.side;
   }));
   const [from, begin] = [wall.places ?? wall.goal.slice(), performance.now()];
+  const moves = from.some((place, i) => place !== wall.goal[i]);
   wall.places = from.slice();
   const walk = (now) => {
-    const share = still.matches ? 1 : Math.min(1, Math.max(0, (now - begin) / 350));
+    const share = still.matches || !moves ? 1 : Math.min(1, Math.max(0, (now - begin) / 350));
     wall.places.forEach((_, i) => { wall.places[i] = wall.goal[i] + (from[i] - wall.goal[i]) * (1 - share) ** 3; });
     paintWall(shards, height);
     if (share < 1) wall.walking = requestAnimationFrame(walk);
   };
   cancelAnimationFrame(wall.walking);
-  walk(from === wall.places ? Infinity : begin);
+  walk(begin);
   const counts = counted(shards);
   $("held-by-words").textContent = holdingWords(counts, state.client);
   table($("wall"), ["client", "samples", ...classes.map((one) => `class ${one.name}`)], () => counts.map((row, k) => [`client ${letter(k)}`, sum(row), ...row]));
@@ -73,11 +74,9 @@ function drawWall() {
 }
 function paintWall(shards, height) {
   const [canvas, { places, side, column }, scale] = [$("wall"), wall, devicePixelRatio];
-  const size = [Math.round(canvas.clientWidth * scale), Math.round(height * scale)];
-  if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
+  Object.assign(canvas, { width: canvas.clientWidth * scale, height: height * scale }); // which empties it, too
   const [pen, style] = [canvas.getContext("2d"), getComputedStyle(canvas)];
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.clearRect(0, 0, canvas.clientWidth, height);
+  pen.scale(scale, scale);
   Object.assign(pen, { imageSmoothingEnabled: side * scale < 20, fillStyle: style.borderTopColor, globalAlpha: 0.16, textAlign: "center", font: `11px ${style.fontFamily}` });
   if (state.client !== null) pen.fillRect(column * state.client, 0, column, height);
   Object.assign(pen, { globalAlpha: 1, fillStyle: style.color, strokeStyle: style.color, lineWidth: 2 });
@@ -85,24 +84,24 @@ function paintWall(shards, height) {
   shards.forEach((own, k) => column > 20 && pen.fillText(own.length, column * (k + 0.5), Math.min(...own.map((i) => places[2 * i + 1])) - 4));
   if (state.image[0] === "t") pen.strokeRect(places[2 * state.image.slice(1)], places[2 * state.image.slice(1) + 1], side, side);
 }
-/** The client and the sample under the pointer. */
-function pointed({ offsetX: x, offsetY: y }) {
+/** Hold the client that is clicked, and look at the sample. */
+function pointAt({ offsetX: x, offsetY: y }) {
   const k = Math.min(state.clients - 1, Math.floor(x / wall.column));
   const inside = (place, at) => at >= place && at < place + wall.side;
-  return { k, i: dealt()[k].find((i) => inside(wall.places[2 * i], x) && inside(wall.places[2 * i + 1], y)) };
+  const i = LIVE ? dealt()[k].find((own) => inside(wall.places[2 * own], x) && inside(wall.places[2 * own + 1], y)) : undefined;
+  change(i === undefined ? { client: state.client === k ? null : k } : { client: k, image: `t${i}` });
 }
 /** Small partitions at the slider: a column a client, its classes on one another. */
 function drawPreviews() {
-  const key = setting("");
-  if (drawPreviews.key === key) return;
-  drawPreviews.key = key;
-  keyed($("previews"), PREVIEWED, (alpha) => alpha, (alpha) => html("canvas", { width: 44, height: 26, title: `α = ${alpha}`, onclick: () => change({ alpha }) }), (small, alpha) => {
+  const make = (alpha) => html("canvas", { width: 44, height: 26, title: `α = ${alpha}`, onclick: () => change({ alpha }) });
+  keyed($("previews"), PREVIEWED, (alpha) => alpha, make, (small, alpha) => {
+    if (small.shown === setting(alpha)) return;
+    small.shown = setting(alpha);
     const [pen, shards] = [small.getContext("2d"), dealt(alpha).slice(0, 11)];
-    const wide = small.width / shards.length;
-    pen.clearRect(0, 0, small.width, small.height);
+    pen.clearRect(0, 0, 44, 26);
     shards.forEach((own, k) => own.forEach((i, at) => {
       pen.fillStyle = classes[TRUTH.train[i]].colour;
-      pen.fillRect(k * wide, (at / own.length) * small.height, wide - 1, small.height / own.length + 0.5);
+      pen.fillRect((k * 44) / shards.length, (at / own.length) * 26, 44 / shards.length - 1, 26 / own.length + 0.5);
     }));
   });
 }
@@ -111,23 +110,19 @@ function drawPreviews() {
 /** Train the clients of this setting; what the worker says is drawn as it comes. */
 function start() {
   live.worker?.terminate();
-  const code = ["learn", "sums", "deal", "run"].map((name) => $(`code-${name}`).textContent).join("");
-  const answer = "\nonmessage = ({ data }) => { for (const step of run(data)) postMessage(step); };";
-  const address = URL.createObjectURL(new Blob([code + answer], { type: "text/javascript" }));
-  const begin = performance.now();
+  const code = ["learn", "sums", "deal", "run"].map((name) => $(`code-${name}`).textContent);
+  const [address, begin] = [URL.createObjectURL(new Blob(code, { type: "text/javascript" })), performance.now()];
   Object.assign(live, { at: setting(), done: 0, of: RECIPE.epochs, shares: {}, each: [], made: null, seconds: null, worker: new Worker(address) });
   live.worker.onmessage = ({ data }) => {
     Object.assign(live, data);
     if (data.made?.table) {
-      live.seconds = (performance.now() - begin) / 1000;
       live.worker.terminate();
       URL.revokeObjectURL(address);
-      live.worker = null;
+      Object.assign(live, { worker: null, seconds: (performance.now() - begin) / 1000 });
     }
     drawLive();
   };
-  const { alpha, clients: count, seed } = state;
-  live.worker.postMessage({ x: IMAGES.train, y: TRUTH.train, xTest: IMAGES.test, yTest: TRUTH.test, classes: classes.length, alpha, clients: count, seed });
+  live.worker.postMessage({ x: IMAGES.train, y: TRUTH.train, xTest: IMAGES.test, yTest: TRUTH.test, classes: classes.length, ...state });
   drawLive();
 }
 /** Runs by itself when the setting has changed for a while, once somebody has pressed Run. */
@@ -170,6 +165,7 @@ function drawShares(fresh) {
 }
 
 // -------------------------------------------------------------------------------------------------------- one image
+const isImage = (text) => /^[a-q]{64}$/.test(text) || Number(/^t?(\d+)$/.exec(text)?.[1]) < TRUTH[text[0] === "t" ? "train" : "test"].length;
 /** What is looked at: `image` is a test image's number, "t" and a training image's, or 64 letters a-q of a drawing. */
 function looked() {
   if (/^[a-q]{64}$/.test(state.image)) return { x: pixels(state.image), words: "Your drawing, as the networks see it." };
@@ -188,12 +184,14 @@ function drawAnswers(fresh) {
   const scores = fresh && live.made?.networks ? answers(live.made, x, classes.length) : null;
   $("image-words").textContent = `${words}${scores ? "" : " Press Run, and every client says what it sees."}`;
   const sure = (name, own) => (name === "ensemble" ? own : name === "afl" ? own.map((v) => Math.min(1, Math.max(0, v))) : softmax(own, classes.length));
-  const items = scores ? LIVE.rows.filter(({ name }) => scores[name]).map(({ name, short }) => ({ key: name, short, own: sure(name, scores[name]) })) : [];
-  const people = scores ? scores.networks.map((own, k) => ({ key: k, short: letter(k), own: sure("", own) })) : [];
+  const items = scores ? [
+    ...LIVE.rows.filter(({ name }) => scores[name]).map(({ name, short }) => ({ key: name, short, own: sure(name, scores[name]) })),
+    ...scores.networks.map((own, k) => ({ key: k, short: letter(k), own: sure("", own) })),
+  ] : [];
   const make = () => html("li", {}, html("b"), html("span"), html("i", {}, ...classes.map(({ colour: hex }) => Object.assign(html("u"), { style: `background:${hex}` }))));
-  for (const [id, list] of [["says", items], ["each-says", people]]) keyed($(id), list, ({ key }) => key, make, (item, { key, short, own }) => {
+  keyed($("says"), items, ({ key }) => key, make, (item, { key, short, own }) => {
     const said = best(own, 0, classes.length);
-    item.className = `${truth === undefined ? "" : said === truth ? "right" : "wrong"}${key === state.client ? " held" : ""}`;
+    item.className = `${key >= 0 ? "client " : ""}${truth === undefined ? "" : said === truth ? "right" : "wrong"}${key === state.client ? " held" : ""}`;
     item.children[0].textContent = short;
     item.children[1].textContent = `${classes[said].name}${said === truth ? " ✓" : ""}`;
     item.title = `${short}: ${classes[said].name}, ${percent(own[said])}`;

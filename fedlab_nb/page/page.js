@@ -11,8 +11,8 @@ const COUNTS = rising([...Array(19).keys()].map((i) => i + 2).concat(clients));
 const nearest = (values, v) => values.reduce((x, y, i) => (Math.abs(Math.log(y / v)) < Math.abs(Math.log(values[x] / v)) ? i : x), 0);
 
 /** alpha, clients, seed: the federation;  a, m: which stored α and M are nearest;  chosen: methods in colour;
-    others: the rest in grey;  held: a method;  client: one that is held;  image: what is looked at (live.js). */
-const state = { alpha: 0.1, clients: 10, seed: 0, a: 0, m: 0, chosen: FIRST, others: true, held: null, client: null, image: "0" };
+    held: a method;  client: one that is held;  image: what is looked at (live.js). */
+const state = { alpha: 0.1, clients: 10, seed: 0, a: 0, m: 0, chosen: FIRST, held: null, client: null, image: "0" };
 let hovered = null; // the method under the pointer, or the one that has the focus
 
 // -------------------------------------------------------------------------------------------------- state -> page
@@ -40,7 +40,6 @@ function render() {
     draw($(id));
     rove($(id));
   }
-  $("others").checked = state.others;
   for (const box of document.querySelectorAll("#groups input")) box.checked = state.chosen.includes(box.value);
   $("count").textContent = `${state.chosen.length} of at most ${MOST} in colour`;
   const run = state.chosen.length ? state.chosen.join(" ") : "all";
@@ -66,34 +65,32 @@ function hold() {
     const r = result(state.held, state.a, state.m);
     words.push(`${METHOD.get(state.held).short}: ${exact(r)}`, `seeds ${bySeed(r)}`, `${dataSize(r.up)} up, ${dataSize(r.down)} down`);
   }
-  if (state.client !== null) words.push(holdingWords(counted(dealt()), state.client));
-  const some = words.length > 0;
-  $("held").classList.toggle("some", some);
+  $("held").classList.toggle("some", words.length > 0);
   $("held").querySelector("p").textContent = words.join("\n");
 }
 const letGo = () => change({ held: null, client: null });
 
 /** The setting in the address, so that a link or a reload shows the same again. */
-function address(set) {
-  const words = { data: set === "digits" ? "" : set, alpha: state.alpha, m: state.clients, seed: state.seed };
-  Object.assign(words, { methods: state.chosen === FIRST ? "" : state.chosen.join(","), image: state.image === "0" ? "" : state.image, client: state.client ?? "" });
-  return `#${Object.entries(words).filter(([, value]) => value !== "").map((pair) => pair.join("=")).join("&")}`;
+function address(data) {
+  const { alpha, clients: m, seed, chosen, image, client } = state;
+  const words = Object.entries({ data, alpha, m, seed, methods: chosen.join(), image, client: client ?? "" });
+  const usual = ["digits", FIRST.join(), "0", ""];
+  return `#${words.filter(([name, value]) => name === "seed" || !usual.includes(value)).map((pair) => pair.join("=")).join("&")}`;
 }
 function remember() {
   try { history.replaceState(null, "", address(SET)); } catch { /* not every browser lets a file do so */ }
 }
 function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
-  const number = (name, low, high, usual, whole) => {
-    const value = Number(words.get(name) ?? usual);
-    return value >= low && value <= high && (!whole || value % 1 === 0) ? value : usual;
+  const number = (name, low, high, usual) => {
+    const value = Number(words.get(name) ?? NaN);
+    return value >= low && value <= high && (name === "alpha" || value % 1 === 0) ? value : usual;
   };
-  const most = Math.min(100, TRUTH.train.length);
-  Object.assign(state, { alpha: number("alpha", 0.001, 1000, state.alpha), clients: number(words.has("m") ? "m" : "clients", 1, most, state.clients, true) });
-  Object.assign(state, { seed: number("seed", 0, 2 ** 31, state.seed, true), client: words.has("client") ? number("client", 0, state.clients - 1, null, true) : state.client });
-  const image = words.get("image") ?? state.image;
-  const there = image[0] === "t" ? TRUTH.train : TRUTH.test;
-  if (/^[a-q]{64}$|^t?\d{1,5}$/.test(image) && (image.length === 64 || image.replace("t", "") < there.length)) state.image = image;
+  state.alpha = number("alpha", 0.001, 1000, state.alpha);
+  state.clients = number(words.has("m") ? "m" : "clients", 1, 100, state.clients);
+  state.seed = number("seed", 0, 2 ** 31, state.seed);
+  state.client = number("client", 0, state.clients - 1, null);
+  if (isImage(words.get("image") ?? "")) state.image = words.get("image");
   if (words.has("methods")) state.chosen = words.get("methods").split(",").filter((name) => METHOD.has(name)).slice(0, MOST);
 }
 
@@ -131,7 +128,6 @@ function hover(name) {
 const press = ({ dataset: { m } }) => change({ held: state.held === m ? null : m });
 
 // ----------------------------------------------------------------------------------------- pointer and keyboard
-const keyOf = (mark) => mark.dataset.m;
 /** One mark of each picture can be reached with Tab; arrows go on from there. */
 function rove(svg) {
   const { pool } = svg.layers.marks;
@@ -142,7 +138,7 @@ function rove(svg) {
 function next(svg, mark, key) {
   if (key === "Home" || key === "End") return svg.order.at(key === "Home" ? 0 : -1);
   const by = { ArrowDown: 1, ArrowUp: -1, ArrowRight: 1, ArrowLeft: -1 }[key];
-  return svg.order[svg.order.indexOf(keyOf(mark)) + by];
+  return svg.order[svg.order.indexOf(mark.dataset.m) + by];
 }
 for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("pointermove", (event) => {
@@ -156,14 +152,14 @@ for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("click", (event) => {
     const mark = markOf(event);
     if (!mark) return letGo();
-    svg.current = keyOf(mark);
+    svg.current = mark.dataset.m;
     press(mark);
     return event.pointerType === "touch" || showTip(mark, event);
   });
   svg.addEventListener("focusin", (event) => {
     const mark = markOf(event);
     if (!mark?.matches(":focus-visible")) return;
-    svg.current = keyOf(mark);
+    svg.current = mark.dataset.m;
     rove(svg);
     hover(mark.dataset.m ?? null);
     showTip(mark);
@@ -171,11 +167,8 @@ for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("keydown", (event) => {
     const mark = markOf(event);
     if (!mark || event.ctrlKey || event.altKey || event.metaKey) return;
-    const aside = svg.id === "lines" && { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "Enter" || event.key === " ") {
       press(mark);
-    } else if (aside) {
-      change({ alpha: alphas[Math.min(alphas.length - 1, Math.max(0, state.a + aside))] });
     } else {
       const key = next(svg, mark, event.key);
       if (key === undefined) return;
@@ -253,10 +246,9 @@ $("stored").textContent = DATA.words;
 theme(root.dataset.theme === "dark", false);
 $("theme").addEventListener("click", () => theme(root.dataset.theme !== "dark", true));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => kept ?? theme(event.matches, false));
-$("others").addEventListener("change", () => change({ others: $("others").checked }));
 $("first").addEventListener("click", () => {
   $("told").textContent = "";
-  change({ chosen: FIRST, others: true });
+  change({ chosen: FIRST });
 });
 $("held").querySelector("button").addEventListener("click", letGo);
 $("controls").addEventListener("submit", (event) => event.preventDefault());
@@ -268,14 +260,7 @@ $("link").addEventListener("click", async () => {
   $("link").textContent = "Copied";
   setTimeout(() => { $("link").textContent = "Copy link"; }, 2000);
 });
-$("wall").addEventListener("pointermove", (event) => {
-  const { k, i } = pointed(event);
-  $("wall").title = `Client ${letter(k)}${i === undefined ? "" : `, a ${classes[TRUTH.train[i]].name}`}`;
-});
-$("wall").addEventListener("click", (event) => {
-  const { k, i } = pointed(event);
-  change(i === undefined || !LIVE ? { client: state.client === k ? null : k } : { client: k, image: `t${i}` });
-});
+$("wall").addEventListener("click", pointAt);
 const drawn = pad($("ink"), {
   changed() {
     const image = drawn.image();

@@ -16,13 +16,10 @@ function about_method(name, a, m) {
 }
 const say = (group, words) => group.setAttribute("aria-label", words.replaceAll("\n", "; "));
 
-/** The methods that are drawn: those in colour, and the others if they are wanted in grey. */
-const shown = () => methods.map((x) => x.name).filter((name) => state.others || state.chosen.includes(name));
-
 // -------------------------------------------------------------------------------------------------- accuracy as bars
 function drawBars(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
-  const rows = shown().sort((x, y) => result(y, state.a, state.m).mean - result(x, state.a, state.m).mean);
+  const rows = methods.map((x) => x.name).sort((x, y) => result(y, state.a, state.m).mean - result(x, state.a, state.m).mean);
   const left = 26 + Math.max(...methods.map((x) => widthOf(x.short)));
   const [right, top, bottom] = [width - 62, 2, height - 24];
   const x = (share) => left + share * (right - left);
@@ -66,7 +63,7 @@ function drawBars(svg) {
 // ------------------------------------------------------------------------------------------------ accuracy against α
 function drawLines(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
-  const names = shown();
+  const names = methods.map((x) => x.name);
   const left = 26 + Math.max(40, ...state.chosen.map((name) => widthOf(METHOD.get(name).short)));
   const [right, top, bottom] = [width - 46, 20, height - 40];
   const x = logScale(alphas[0], alphas.at(-1), left, right);
@@ -122,7 +119,7 @@ function raise(marks) {
 const ALL_BYTES = methods.flatMap((x) => clients.flatMap((_, m) => alphas.map((_, a) => total(result(x.name, a, m)))));
 function drawBytes(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
-  const names = shown();
+  const names = methods.map((x) => x.name);
   const [left, right, top, bottom] = [8, width - 46, 8, height - 40];
   const [low, high] = [Math.min(...ALL_BYTES) / 1.5, Math.max(...ALL_BYTES) * 1.5];
   const x = logScale(low, high, left, right);

@@ -14,16 +14,8 @@ const best = (scores, row, classes) => {
 /** Share of the labels `y` that scores [N, classes] name. */
 const accuracy = (scores, y, classes) => y.filter((label, row) => best(scores, row, classes) === label).length / y.length;
 /** Σ_k w_k values_k, number by number. */
-function mixed(values, weights) {
-  const result = new Float64Array(values[0].length);
-  values.forEach((own, k) => { for (let i = 0; i < result.length; i++) result[i] += weights[k] * own[i]; });
-  return result;
-}
-const rows = (x, members) => {
-  const result = new Float32Array(64 * members.length);
-  members.forEach((i, at) => result.set(x.subarray(64 * i, 64 * i + 64), 64 * at));
-  return result;
-};
+const mixed = (values, weights) => Float64Array.from(values[0], (_, i) => values.reduce((total, own, k) => total + weights[k] * own[i], 0));
+const rows = (x, members) => Float32Array.from({ length: 64 * members.length }, (_, at) => x[64 * members[at >> 6] + (at & 63)]);
 /** Sums as they travel, in 32 bits. */
 const sent = (sums) => Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, Float32Array.from(values)]));
 
@@ -98,3 +90,4 @@ function* run({ x, y, xTest, yTest, classes, alpha, clients, seed }) {
   made.head = gaussSolve(own.map((part) => sent(gaussSums(...part, classes))));
   yield { done: RECIPE.epochs, of: RECIPE.epochs, ...measured(answers(made, xTest, classes), yTest, classes), made };
 }
+if (typeof document === "undefined") globalThis.onmessage = ({ data }) => { for (const step of run(data)) postMessage(step); };

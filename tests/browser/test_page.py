@@ -131,7 +131,7 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
     shown = run(page)
     for method in set(static.RUNS) - {"logits"}:
         assert abs(float(shown[short(load().title(method))][:-2]) - 100 * stored(method, 0.3, 5)[4]) < 1.01
-    assert page.locator("#each-says li").count() == 5
+    assert page.locator("#says .client").count() == 5
     page.locator("#link").click()
     assert text(page, "#link") == "Copied"
     page.wait_for_function("document.querySelector('#link').textContent === 'Copy link'")
@@ -169,11 +169,11 @@ def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
     page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.85 * box["height"], steps=6)
     page.mouse.up()
     assert text(page, "#image-words").startswith("Your drawing")
-    said = page.locator("#each-says li").all_inner_texts()
+    said = page.locator("#says .client").all_inner_texts()
     again = opened(at=page.url.removeprefix(address))
     assert text(again, "#image-words").startswith("Your drawing")
     run(again)
-    assert again.locator("#each-says li").all_inner_texts() == said
+    assert again.locator("#says .client").all_inner_texts() == said
     page.locator("#another").click()
     assert text(page, "#image-words").startswith("Test image 1, a ")
 
