@@ -44,17 +44,12 @@ export function generator(words) {
   const fraction53 = ([low, high]) => high * 2 ** 21 + (low >>> 11);
   const uniform = () => fraction53(bits()) / 2 ** 53;
 
-  /** A whole number up to `most`: of as few bits as it has, drawn until one fits. */
-  function upTo(most) {
-    const mask = 2 ** (32 - Math.clz32(most)) - 1;
-    let drawn;
-    do drawn = (word() & mask) >>> 0; while (drawn > most);
-    return drawn;
-  }
   function shuffled(values) {
     const result = [...values];
     for (let i = result.length - 1; i > 0; i--) {
-      const j = upTo(i);
+      const mask = 2 ** (32 - Math.clz32(i)) - 1;
+      let j; // of as many bits as i has, drawn until one is not above it
+      do j = (word() & mask) >>> 0; while (j > i);
       [result[i], result[j]] = [result[j], result[i]];
     }
     return result;
@@ -192,10 +187,9 @@ function topUp(owned, minimum, draws) {
 
 /** Client k's samples for training and those that it holds out: a tenth, one at least. */
 export function split(shard, seed, k) {
-  const n = shard.length;
-  const tenth = 0.1 * n;
+  const tenth = 0.1 * shard.length;
   const even = tenth % 1 === 0.5 ? 2 * Math.round(tenth / 2) : Math.round(tenth); // as Python rounds
-  const held = n < 2 ? 0 : Math.min(n - 1, Math.max(1, even));
+  const held = Math.min(shard.length - 1, Math.max(1, even));
   const order = generator(seedFor(seed, "holdout", k)).shuffled(shard.keys());
   const at = (places) => ascending(places).map((i) => shard[i]);
   return { train: at(order.slice(held)), held: at(order.slice(0, held)) };

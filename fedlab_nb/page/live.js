@@ -63,12 +63,11 @@ function drawWall() {
   const counts = counted(shards);
   $("held-by-words").textContent = holdingWords(counts, state.client);
   table($("wall"), ["client", "samples", ...classes.map((one) => `class ${one.name}`)], () => counts.map((row, k) => [`client ${letter(k)}`, sum(row), ...row]));
-  keyed($("owners"), shards.map((own, k) => ({ own, k })), ({ k }) => k, () => html("button", { type: "button" }, html("b"), html("span")), (button, { own, k }) => {
-    button.onclick = () => change({ client: state.client === k ? null : k });
-    button.setAttribute("aria-pressed", state.client === k);
+  const make = (k) => html("button", { type: "button", onclick: () => change({ client: state.client === k ? null : k }) }, html("b", {}, letter(k)), html("span"));
+  keyed($("owners"), [...shards.keys()], (k) => k, make, (button, k) => {
     const alone = isFresh() && live.each[k] !== undefined ? percent(live.each[k]) : "";
-    button.setAttribute("aria-label", `Client ${letter(k)}: ${plural(own.length, "sample")}${alone && `; alone it has ${alone} of the test images right`}`);
-    button.firstChild.textContent = letter(k);
+    const about = `Client ${letter(k)}: ${plural(shards[k].length, "sample")}${alone && `; alone it has ${alone} of the test images right`}`;
+    setAll(button, { "aria-pressed": state.client === k, "aria-label": about });
     button.lastChild.textContent = wall.column > 34 ? alone : "";
   });
 }
@@ -200,7 +199,7 @@ function drawAnswers(fresh) {
 }
 /** Another test image; of the client that is held, one of its own. */
 function another() {
-  const own = state.client === null ? null : dealt()[state.client];
-  const at = own ? own.indexOf(Number(state.image.slice(1))) : Number(state.image);
-  change({ image: own ? `t${own[(at + 1) % own.length]}` : String(((at || 0) + 1) % TRUTH.test.length) });
+  const own = dealt()[state.client]; // none, where no client is held
+  const image = own ? `t${own[(own.indexOf(Number(state.image.slice(1))) + 1) % own.length]}` : `${((Number(state.image) || 0) + 1) % TRUTH.test.length}`;
+  change({ image });
 }

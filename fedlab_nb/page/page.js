@@ -60,13 +60,9 @@ function emphasise() {
 }
 /** What is held, in words that stay while the sliders move. */
 function hold() {
-  const words = [];
-  if (state.held) {
-    const r = result(state.held, state.a, state.m);
-    words.push(`${METHOD.get(state.held).short}: ${exact(r)}`, `seeds ${bySeed(r)}`, `${dataSize(r.up)} up, ${dataSize(r.down)} down`);
-  }
-  $("held").classList.toggle("some", words.length > 0);
-  $("held").querySelector("p").textContent = words.join("\n");
+  const r = state.held && result(state.held, state.a, state.m);
+  $("held").classList.toggle("some", Boolean(r));
+  if (r) $("held").querySelector("p").textContent = `${METHOD.get(state.held).short}: ${exact(r)}\nseeds ${bySeed(r)}\n${dataSize(r.up)} up, ${dataSize(r.down)} down`;
 }
 const letGo = () => change({ held: null, client: null });
 
@@ -74,8 +70,7 @@ const letGo = () => change({ held: null, client: null });
 function address(data) {
   const { alpha, clients: m, seed, chosen, image, client } = state;
   const words = Object.entries({ data, alpha, m, seed, methods: chosen.join(), image, client: client ?? "" });
-  const usual = ["digits", FIRST.join(), "0", ""];
-  return `#${words.filter(([name, value]) => name === "seed" || !usual.includes(value)).map((pair) => pair.join("=")).join("&")}`;
+  return `#${words.filter(([, value]) => !["digits", FIRST.join(), "0", ""].includes(value)).map((pair) => pair.join("=")).join("&")}`;
 }
 function remember() {
   try { history.replaceState(null, "", address(SET)); } catch { /* not every browser lets a file do so */ }
@@ -121,9 +116,9 @@ const hideTip = () => { $("tip").hidden = true; };
 const markOf = (event) => event.target.closest?.("[data-m]");
 
 function hover(name) {
-  if (name === hovered) return;
+  const other = name !== hovered;
   hovered = name;
-  emphasise();
+  if (other) emphasise();
 }
 const press = ({ dataset: { m } }) => change({ held: state.held === m ? null : m });
 
@@ -246,10 +241,6 @@ $("stored").textContent = DATA.words;
 theme(root.dataset.theme === "dark", false);
 $("theme").addEventListener("click", () => theme(root.dataset.theme !== "dark", true));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => kept ?? theme(event.matches, false));
-$("first").addEventListener("click", () => {
-  $("told").textContent = "";
-  change({ chosen: FIRST });
-});
 $("held").querySelector("button").addEventListener("click", letGo);
 $("controls").addEventListener("submit", (event) => event.preventDefault());
 for (const details of document.querySelectorAll(".card details")) details.addEventListener("toggle", () => details.fill());
@@ -262,10 +253,7 @@ $("link").addEventListener("click", async () => {
 });
 $("wall").addEventListener("click", pointAt);
 const drawn = pad($("ink"), {
-  changed() {
-    const image = drawn.image();
-    if (image) change({ image: String.fromCharCode(...image.map((value) => 97 + Math.round(16 * value))) });
-  },
+  changed: () => drawn.strokes.length && change({ image: String.fromCharCode(...drawn.image().map((value) => 97 + Math.round(16 * value))) }),
 });
 $("clear").addEventListener("click", () => drawn.clear());
 $("another").addEventListener("click", another);

@@ -105,9 +105,8 @@ function holdingWords(counts, client) {
   if (client !== null) {
     const order = classes.map((_, c) => c).filter((c) => counts[client][c]).sort((p, q) => counts[client][q] - counts[client][p] || p - q);
     const lacking = classes.length - order.length;
-    const few = order.slice(0, 4).map((c) => `${counts[client][c]} of class ${classes[c].name}`);
-    const more = order.length > 4 ? [`${sum(order.slice(4).map((c) => counts[client][c]))} of ${plural(order.length - 4, "more class")}`] : [];
-    return `Client ${letter(client)} holds ${sum(counts[client])} samples: ${listed([...few, ...more])}${lacking ? `; it has never seen the other ${plural(lacking, "class")}` : ""}.`;
+    const own = listed(order.map((c) => `${counts[client][c]} of class ${classes[c].name}`));
+    return `Client ${letter(client)} holds ${sum(counts[client])} samples: ${own}${lacking ? `; it has never seen the other ${plural(lacking, "class")}` : ""}.`;
   }
   const entropy = (row) => -sum(row.map((n) => n && (n / sum(row)) * Math.log(n / sum(row))));
   const [pooled, sizes] = [entropy(classes.map((_, c) => sum(counts.map((row) => row[c])))), counts.map(sum)];
