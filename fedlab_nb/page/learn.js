@@ -142,7 +142,7 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
   const w = turned(initial(seed, layers), layers);
   const [slope, velocity] = [new Float64Array(w.length), new Float64Array(w.length)];
   const [acts, deltas] = [activations(layers), activations(layers)];
-  const awake = new Int32Array(64);
+  const [awake, slopes] = [new Int32Array(64), new Float64Array(64)];
   const draw = twister(seedFor(seed, "batches", client));
 
   /** Add the slope of the cross-entropy of one sample. */
@@ -155,15 +155,22 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
       let many = 0; // outputs with a slope: half of the hidden units are at rest
       for (let o = 0; o < outputs; o++) {
         slope[bias + o] += above[o];
-        if (above[o] !== 0) awake[many++] = o;
+        if (above[o] === 0) continue;
+        awake[many] = o;
+        slopes[many++] = above[o];
       }
       for (let i = 0; i < inputs; i++) {
         const value = from[i];
         below[i] = 0;
         if (value === 0) continue; // a pixel without ink, or a unit at rest: no slope
         const first = at + i * outputs;
-        for (let a = 0; a < many; a++) slope[first + awake[a]] += value * above[awake[a]];
-        for (let a = 0; l > 0 && a < many; a++) below[i] += w[first + awake[a]] * above[awake[a]];
+        let back = 0;
+        for (let a = 0; a < many; a++) {
+          const o = first + awake[a];
+          slope[o] += value * slopes[a];
+          if (l > 0) back += w[o] * slopes[a];
+        }
+        below[i] = back;
       }
     }
   }
