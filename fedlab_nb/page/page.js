@@ -62,7 +62,8 @@ function emphasise() {
 function hold() {
   const r = state.held && result(state.held, state.a, state.m);
   $("held").classList.toggle("some", Boolean(r));
-  if (r) $("held").querySelector("p").textContent = `${METHOD.get(state.held).short}: ${exact(r)}\nseeds ${bySeed(r)}\n${dataSize(r.up)} up, ${dataSize(r.down)} down`;
+  const words = () => `${METHOD.get(state.held).short}: ${exact(r)}\nseeds ${bySeed(r)}\n${dataSize(r.up)} up, ${dataSize(r.down)} down`;
+  $("held").querySelector("p").textContent = r ? words() : "";
 }
 const letGo = () => change({ held: null, client: null });
 
