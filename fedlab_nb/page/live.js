@@ -132,7 +132,7 @@ function follow() {
 function drawLive() {
   drawPreviews();
   drawWall();
-  $("run").disabled = !LIVE;
+  Object.assign($("run"), { disabled: !LIVE, textContent: LIVE ? "Run" : "Run: digits only" });
   for (const card of document.querySelectorAll(".live")) card.hidden = !LIVE;
   if (!LIVE) return;
   const fresh = isFresh();

@@ -237,6 +237,7 @@ def test_another_data_set_is_another_page(opened):
     assert text(page, "#bars [data-m=fens] .number") == number(band(of))
     assert "glyphs" in text(page, "#stored") and wide(page) <= 0
     assert page.locator("#run").is_disabled() and not page.locator("#shares").is_visible()
+    assert not page.locator("#ink").is_visible()
     with page.expect_event("load"):  # it is opened anew, and must be there before the window closes
         page.locator("#set").select_option("digits")
     page.wait_for_function("!document.querySelector('#command').textContent.includes('glyphs')")
