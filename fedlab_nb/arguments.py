@@ -100,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
     add_pairs(add, "a starting value of the panel: alpha=0.05, seeds=3, methods=fens,fedlpa, ...")
     add("--no-browser", dest="page_alone", action="store_true", help="only print the address")
 
-    add = command("page", "write the stored results as one file for any browser; no Python, no network needed")
+    add = command("page", "write one file that trains in any browser, with the stored results; no Python, no network")
     add("--out", default="playground.html", help="the file to write")
 
     add = command("slides", "write the pictures of one lesson to files for slides, with their alt texts")

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from fedlab_nb.cli import main
-from fedlab_nb.data import federate
 from fedlab_nb.data import load as load_data
 from fedlab_nb.methods import label_of
 from fedlab_nb.methods.base import GROUPS
+from fedlab_nb.page import LIVE, RUNS
 from fedlab_nb.plots.identity import look
 from fedlab_nb.studies.statistics import band
 from fedlab_nb.studies.stored import SETS, load, sets
@@ -40,7 +40,7 @@ def data(text, request):
 
 
 def test_it_is_one_small_file_that_loads_nothing(text):
-    assert len(text.encode()) < 1_500_000 and not re.search(r"@[\w.]+\.(css|js)@|@data@", text)
+    assert len(text.encode()) < 900_000 and not re.search(r"@[\w.]+\.(css|js)@|@data@", text)
     for part in LOADS.finditer(text):
         assert text[part.end() :].startswith("data:"), text[part.start() : part.end() + 40]
     outside = re.findall(r"""https?://[^\s"'`<)]+""", text)
@@ -72,16 +72,16 @@ def test_it_says_what_is_stored(data):
     assert f"{len(load_data(data['name']).y_test)} test images" in data["images"]
 
 
-def test_who_holds_what_is_that_of_seed_0(data):
-    table = load(data["name"])
-    for clients, row in zip(table.clients, data["federations"], strict=True):
-        for alpha, shown in zip(table.alphas, row, strict=True):
-            federation = federate(data["name"], alpha=alpha, clients=clients, seed=0)
-            assert shown["counts"] == federation.label_counts.tolist()
-            assert f"{federation.skew.effective_classes:.1f} of 10 classes" in shown["words"]
-            sizes, held = federation.label_counts.sum(1).tolist(), federation.label_counts.sum(0).tolist()
-            assert all(f" {n} samples" in text for n, text in zip(sizes, shown["by_client"], strict=True))
-            assert all(f" {n} samples" in text for n, text in zip(held, shown["by_class"], strict=True))
+def test_it_has_the_packages_samples(data):
+    own = load_data(data["name"])
+    assert [*map(int, data["labels"])] == own.y_train.tolist()
+    if data["name"] != LIVE:
+        assert data["live"] is None
+        return
+    assert [*map(int, data["live"]["answers"])] == own.y_test.tolist()
+    for part, x in (("train", own.x_train), ("test", own.x_test)):
+        assert [(ord(letter) - ord("a")) / 16 for letter in data["live"][part]] == x.flatten().tolist()
+    assert [row["name"] for row in data["live"]["rows"]] == list(RUNS)
 
 
 def test_every_method_has_its_look_and_a_group(data):

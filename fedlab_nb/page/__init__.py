@@ -1,7 +1,10 @@
-"""The page without Python: `fedlab-nb page` writes one file with the stored results, to be opened from anywhere.
+"""The page without Python: `fedlab-nb page` writes one file that trains the digits' clients in the browser, and has the
+stored results beside it; to be opened from anywhere.
 
 `template.html` says where style, data and scripts go, which lie beside it. They are plain CSS and JavaScript: no
-library, no build step, no network. The numbers are those of `studies.stored`, the looks those of `plots.identity`.
+library, no build step, no network. Modules lose their `import` and `export`, since all stand in one file. The stored
+numbers are those of `studies.stored`, the looks those of `plots.identity`. What runs in the browser is `run.js`, on the
+package's own samples, streams and recipe, so that its run of a seed is Python's run of that seed to rounding.
 """
 
 import json
@@ -10,13 +13,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..data import federate, title_of
+from ..data import Dataset, title_of
 from ..data import load as load_data
 from ..declared import declared
 from ..errors import RunError
-from ..methods import METHODS, grouped
+from ..methods import METHODS, grouped, label_of
 from ..plots.identity import look, short
-from ..plots.partition import sentence
 from ..plots.style import class_colours
 from ..plots.vector import outline
 from ..plots.words import listed
@@ -27,6 +29,9 @@ from ..studies.stored import Stored, load, sets
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
 MARK = 4.6  # pixels from the middle of a marker to its end
+LIVE = "digits"  # the data set whose images are in the page
+# What a run measures there, in this order; the ensemble's two plain means are two.
+RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "gauss", "afl")
 
 
 def write(path: str | Path) -> Path:
@@ -34,7 +39,8 @@ def write(path: str | Path) -> Path:
     data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
     def part(place: re.Match) -> str:
-        return data if place[1] == "data" else (HERE / place[1]).read_text(encoding="utf-8")
+        text = data if place[1] == "data" else (HERE / place[1]).read_text(encoding="utf-8")
+        return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE) if place[1].endswith(".js") else text
 
     page = re.sub(r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8"))
     try:
@@ -51,10 +57,8 @@ def content() -> dict[str, Any]:
 
 def of_set(table: Stored) -> dict[str, Any]:
     """The numbers of one data set, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over
-    the seeds.
-
-    The clients' label counts are those of the first seed.
-    """
+    the seeds; labels: of the training samples, a figure each."""
+    dataset = load_data(table.dataset)
     infos = [METHODS[name].info for name in table.methods]
     axes = {"alpha": table.alphas, "clients": table.clients, "seed": table.seeds}
     return {
@@ -64,7 +68,7 @@ def of_set(table: Stored) -> dict[str, Any]:
         "t": t_quantile(len(table.seeds) - 1),
         "classes": [
             {"name": name, "colour": colour}
-            for name, colour in zip(load_data(table.dataset).class_names, class_colours(10), strict=True)
+            for name, colour in zip(dataset.class_names, class_colours(10), strict=True)
         ],
         "groups": grouped(table.methods),
         "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
@@ -72,8 +76,31 @@ def of_set(table: Stored) -> dict[str, Any]:
         "results": {
             i.name: [[result(table, i.name, a, m) for a in table.alphas] for m in table.clients] for i in infos
         },
-        "federations": [[partition(table, a, m) for a in table.alphas] for m in table.clients],
+        "labels": figures(dataset.y_train),
+        "live": live(dataset, table) if table.dataset == LIVE else None,
     }
+
+
+def live(dataset: Dataset, table: Stored) -> dict[str, Any]:
+    """What a run in the browser needs: training and test images as `packed`, the test images' classes, and the `rows`
+    of what it measures, by name and look."""
+    titles = {name: table.title(name) for name in table.methods} | {"logits": label_of("ensemble", {"rule": "logits"})}
+    return {
+        "train": packed(dataset.x_train),
+        "test": packed(dataset.x_test),
+        "answers": figures(dataset.y_test),
+        "rows": [{"name": name, **called(titles[name])} for name in RUNS],
+    }
+
+
+def packed(images: Any) -> str:
+    """A letter a pixel, `a` for 0 to `q` for 1: the digits have 17 steps of grey."""
+    return "".join(map(chr, (97 + 16 * images.flatten()).round().int().tolist()))
+
+
+def figures(labels: Any) -> str:
+    """One figure a label; there are at most ten classes."""
+    return "".join(map(str, labels.tolist()))
 
 
 def words(table: Stored) -> str:
@@ -87,8 +114,7 @@ def words(table: Stored) -> str:
         f"with {', '.join(map(str, table.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
         f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
         f"classroom: {made['recipe.epochs']} local epochs, batches of {made['recipe.batch_size']}, "
-        f"{made['recipe.optimizer'].upper()} with learning rate {made['recipe.lr']}). "
-        f"“Who holds what” shows seed {seeds[0]}."
+        f"{made['recipe.optimizer'].upper()} with learning rate {made['recipe.lr']})."
     )
 
 
@@ -115,14 +141,3 @@ def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, 
     of = band(accuracies)
     up, down = (fmean(table.values(f"bytes_{way}", method, alpha, clients).values()) for way in ("up", "down"))
     return {"mean": of.mean, "half": of.half_width, "accuracies": [*accuracies.values()], "up": up, "down": down}
-
-
-def partition(table: Stored, alpha: float, clients: int) -> dict[str, Any]:
-    """Who holds what: samples `[M, C]`, and sentences: of all, of each client, of each class."""
-    federation = federate(table.dataset, alpha=alpha, clients=clients, seed=table.seeds[0])
-    return {
-        "counts": federation.label_counts.tolist(),
-        "words": sentence(federation, None, None),
-        "by_client": [sentence(federation, k, None) for k in range(clients)],
-        "by_class": [sentence(federation, None, c) for c in range(federation.dataset.classes)],
-    }

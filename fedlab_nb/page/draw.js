@@ -23,6 +23,7 @@ function keyed(parent, items, key, make, update) {
   const [old, pool] = [parent.pool ?? new Map(), new Map()];
   for (const item of items) {
     const element = old.get(key(item)) ?? make(item);
+    if (!element.parentNode) parent.append(element);
     pool.set(key(item), element);
     update(element, item);
     old.delete(key(item));

@@ -1,43 +1,49 @@
 // The page: its state, the controls, and what happens on hover, click and key. One direction: control -> state -> pictures.
 const FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"].filter((name) => METHOD.has(name));
 const MOST = 7; // methods in colour: more cannot be told apart
-const HINT = "Point at a mark for its exact numbers. A click holds it in every picture, and Escape lets it go.\n"
-  + "With the keyboard: Tab goes to a picture, the arrow keys go from mark to mark, and Enter holds a mark.";
 const $ = (id) => document.getElementById(id);
-const DRAW = { "held-by": drawHoldings, bars: drawBars, lines: drawLines, bytes: drawBytes };
+const DRAW = { bars: drawBars, lines: drawLines, bytes: drawBytes };
 const root = document.documentElement;
 
-/** a, m: which stored α and M;  chosen: methods in colour;  others: the rest in grey;  held: a method;  cell: {k, c}. */
-const state = { a: Math.max(0, alphas.indexOf(0.1)), m: Math.max(0, clients.indexOf(10)), chosen: FIRST, others: true, held: null, cell: null };
+const rising = (values) => [...new Set(values)].sort((p, q) => p - q);
+const ALPHAS = rising([0.01, 0.1, 1, 10].flatMap((unit) => [1, 1.5, 2, 3, 5, 7].map((v) => Number((v * unit).toPrecision(2)))).filter((v) => v <= Math.max(10, ...alphas)).concat(alphas));
+const COUNTS = rising([...Array(19).keys()].map((i) => i + 2).concat(clients));
+const nearest = (values, v) => values.reduce((x, y, i) => (Math.abs(Math.log(y / v)) < Math.abs(Math.log(values[x] / v)) ? i : x), 0);
+
+/** alpha, clients, seed: the federation;  a, m: which stored α and M are nearest;  chosen: methods in colour;
+    held: a method;  client: one that is held;  image: what is looked at (live.js). */
+const state = { alpha: 0.1, clients: 10, seed: 0, a: 0, m: 0, chosen: FIRST, held: null, client: null, image: "0" };
 let hovered = null; // the method under the pointer, or the one that has the focus
 
 // -------------------------------------------------------------------------------------------------- state -> page
 /** Change the state, and draw what depends on it. */
 function change(parts) {
   Object.assign(state, parts);
-  if (state.cell?.k >= clients[state.m]) state.cell = null;
   hideTip();
   render();
   remember();
+  follow();
 }
 function render() {
-  for (const [id, values, words] of [["alpha", alphas, (v) => `α = ${v}`], ["clients", clients, (v) => plural(v, "client")]]) {
-    const at = id === "alpha" ? state.a : state.m;
-    $(id).value = at;
-    $(id).setAttribute("aria-valuetext", words(values[at]));
-    $(`${id}-now`).textContent = values[at];
-    $(id).parentElement.querySelectorAll(".stops span").forEach((stop, i) => stop.classList.toggle("now", i === at));
+  [state.a, state.m] = [nearest(alphas, state.alpha), nearest(clients, state.clients)];
+  if (state.client >= state.clients) state.client = null;
+  for (const [id, values, words] of [["alpha", ALPHAS, (v) => `α = ${v}`], ["clients", COUNTS, (v) => plural(v, "client")]]) {
+    $(id).value = nearest(values, state[id]);
+    $(id).setAttribute("aria-valuetext", words(state[id]));
+    $(`${id}-now`).textContent = state[id];
+    $(id).parentElement.querySelectorAll(".stops span").forEach((stop) => stop.classList.toggle("now", Number(stop.textContent) === state[id]));
   }
+  $("seed").value = state.seed;
+  drawLive();
   for (const id of Object.keys(DRAW)) $(id).size ??= [$(id).parentElement.clientWidth, $(id).parentElement.clientHeight];
   for (const [id, draw] of Object.entries(DRAW)) {
     draw($(id));
     rove($(id));
   }
-  $("others").checked = state.others;
   for (const box of document.querySelectorAll("#groups input")) box.checked = state.chosen.includes(box.value);
   $("count").textContent = `${state.chosen.length} of at most ${MOST} in colour`;
   const run = state.chosen.length ? state.chosen.join(" ") : "all";
-  $("command").textContent = `fedlab-nb run ${run} ${SET === "digits" ? "" : `--dataset ${SET} `}--alpha ${alphas[state.a]} --clients ${clients[state.m]} --seeds ${seeds.length}`;
+  $("command").textContent = `fedlab-nb run ${run} ${SET === "digits" ? "" : `--dataset ${SET} `}--alpha ${state.alpha} --clients ${state.clients} --seeds ${seeds.length}`;
   hold();
   emphasise();
 }
@@ -54,72 +60,70 @@ function emphasise() {
 }
 /** What is held, in words that stay while the sliders move. */
 function hold() {
-  const words = [];
-  if (state.held) {
-    const r = result(state.held, state.a, state.m);
-    words.push(`${METHOD.get(state.held).short}: ${exact(r)}`, `seeds ${bySeed(r)}`, `${dataSize(r.up)} up, ${dataSize(r.down)} down`);
-  }
-  if (state.cell) words.push(about_cell(state.cell.k, state.cell.c).replaceAll("\n", "; "));
-  const some = words.length > 0;
-  $("held").classList.toggle("some", some);
-  $("held").querySelector("button").hidden = !some;
-  $("held").querySelector("p").textContent = some ? words.join("\n") : HINT;
+  const r = state.held && result(state.held, state.a, state.m);
+  $("held").classList.toggle("some", Boolean(r));
+  const words = () => `${METHOD.get(state.held).short}: ${exact(r)}\nseeds ${bySeed(r)}\n${dataSize(r.up)} up, ${dataSize(r.down)} down`;
+  $("held").querySelector("p").textContent = r ? words() : "";
 }
-const letGo = () => change({ held: null, cell: null });
+const letGo = () => change({ held: null, client: null });
 
 /** The setting in the address, so that a link or a reload shows the same again. */
-const address = (set) => `#${set === "digits" ? "" : `data=${set}&`}alpha=${alphas[state.a]}&clients=${clients[state.m]}&methods=${state.chosen.join(",")}`;
+function address(data) {
+  const { alpha, clients: m, seed, chosen, image, client } = state;
+  const words = Object.entries({ data, alpha, m, seed, methods: chosen.join(), image, client: client ?? "" });
+  return `#${words.filter(([, value]) => !["digits", FIRST.join(), "0", ""].includes(value)).map((pair) => pair.join("=")).join("&")}`;
+}
 function remember() {
   try { history.replaceState(null, "", address(SET)); } catch { /* not every browser lets a file do so */ }
 }
 function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
-  const [a, m] = [alphas.indexOf(Number(words.get("alpha"))), clients.indexOf(Number(words.get("clients")))];
-  if (a >= 0) state.a = a;
-  if (m >= 0) state.m = m;
+  const number = (name, low, high, usual) => {
+    const value = Number(words.get(name) ?? NaN);
+    return value >= low && value <= high && (name === "alpha" || value % 1 === 0) ? value : usual;
+  };
+  state.alpha = number("alpha", 0.001, 1000, state.alpha);
+  state.clients = number(words.has("m") ? "m" : "clients", 1, 100, state.clients);
+  state.seed = number("seed", 0, 2 ** 31, state.seed);
+  state.client = number("client", 0, state.clients - 1, null);
+  if (isImage(words.get("image") ?? "")) state.image = words.get("image");
   if (words.has("methods")) state.chosen = words.get("methods").split(",").filter((name) => METHOD.has(name)).slice(0, MOST);
 }
 
 // ------------------------------------------------------------------------------------------------------- the tip
 /** Show what `mark` says beside the pointer, or beside the mark itself. */
 function showTip(mark, pointer) {
-  const { m, k, c } = mark.dataset;
+  const { m } = mark.dataset;
   const svg = mark.closest("svg");
   let a = state.a;
   if (svg.id === "lines" && pointer) {
     const ends = [...mark.querySelectorAll(".shape")].map((s) => Number(s.getAttribute("transform").match(/[\d.]+/)[0]) + svg.getBoundingClientRect().left);
     a = ends.map((x, i) => [Math.abs(x - pointer.clientX), i]).sort((p, q) => p[0] - q[0])[0][1];
   }
-  const setting = svg.id === "lines" ? `, α = ${alphas[a]}` : "";
-  const lines = m ? about_method(m, a, state.m).replace("\n", `${setting}\n`) : about_cell(Number(k), Number(c));
+  const at = svg.id === "lines" ? `, α = ${alphas[a]}` : "";
+  const lines = about_method(m, a, state.m).replace("\n", `${at}\n`);
   const tip = $("tip");
   tip.textContent = lines;
   tip.hidden = false;
   const box = (mark.querySelectorAll(".shape")[svg.id === "lines" ? a : 0] ?? mark.firstElementChild).getBoundingClientRect();
-  const at = pointer ? { x: pointer.clientX, y: pointer.clientY } : { x: box.right, y: box.top + box.height / 2 };
+  const from = pointer ? { x: pointer.clientX, y: pointer.clientY } : { x: box.right, y: box.top + box.height / 2 };
   const { width, height } = tip.getBoundingClientRect();
-  const x = at.x + 16 + width > root.clientWidth - 8 ? at.x - 16 - width : at.x + 16;
-  const y = at.y + 14 + height > innerHeight - 8 ? at.y - 14 - height : at.y + 14;
+  const x = from.x + 16 + width > root.clientWidth - 8 ? from.x - 16 - width : from.x + 16;
+  const y = from.y + 14 + height > innerHeight - 8 ? from.y - 14 - height : from.y + 14;
   tip.style.left = `${Math.min(Math.max(8, x), root.clientWidth - 8 - width)}px`;
   tip.style.top = `${Math.max(8, y)}px`;
 }
 const hideTip = () => { $("tip").hidden = true; };
-const markOf = (event) => event.target.closest?.("[data-m],[data-k]");
+const markOf = (event) => event.target.closest?.("[data-m]");
 
 function hover(name) {
-  if (name === hovered) return;
+  const other = name !== hovered;
   hovered = name;
-  emphasise();
+  if (other) emphasise();
 }
-function press(mark) {
-  const { m, k, c } = mark.dataset;
-  if (m) return change({ held: state.held === m ? null : m });
-  const cell = { k: Number(k), c: Number(c) };
-  return change({ cell: state.cell?.k === cell.k && state.cell?.c === cell.c ? null : cell });
-}
+const press = ({ dataset: { m } }) => change({ held: state.held === m ? null : m });
 
 // ----------------------------------------------------------------------------------------- pointer and keyboard
-const keyOf = (mark) => mark.dataset.m ?? `${mark.dataset.k} ${mark.dataset.c}`;
 /** One mark of each picture can be reached with Tab; arrows go on from there. */
 function rove(svg) {
   const { pool } = svg.layers.marks;
@@ -128,13 +132,9 @@ function rove(svg) {
 }
 /** The mark that an arrow key leads to from `mark`, if any. */
 function next(svg, mark, key) {
-  const [order, rows] = [svg.order, classes.length + 1];
-  const grid = svg.id === "held-by";
-  const by = { ArrowDown: 1, ArrowUp: -1, ArrowRight: grid ? rows : 1, ArrowLeft: grid ? -rows : -1 }[key];
-  const from = order.indexOf(keyOf(mark));
-  if (key === "Home" || key === "End") return order.at(key === "Home" ? 0 : -1);
-  if (by === undefined || (grid && Math.abs(by) === 1 && Math.floor(from / rows) !== Math.floor((from + by) / rows))) return undefined;
-  return order[from + by];
+  if (key === "Home" || key === "End") return svg.order.at(key === "Home" ? 0 : -1);
+  const by = { ArrowDown: 1, ArrowUp: -1, ArrowRight: 1, ArrowLeft: -1 }[key];
+  return svg.order[svg.order.indexOf(mark.dataset.m) + by];
 }
 for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("pointermove", (event) => {
@@ -148,14 +148,14 @@ for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("click", (event) => {
     const mark = markOf(event);
     if (!mark) return letGo();
-    svg.current = keyOf(mark);
+    svg.current = mark.dataset.m;
     press(mark);
     return event.pointerType === "touch" || showTip(mark, event);
   });
   svg.addEventListener("focusin", (event) => {
     const mark = markOf(event);
     if (!mark?.matches(":focus-visible")) return;
-    svg.current = keyOf(mark);
+    svg.current = mark.dataset.m;
     rove(svg);
     hover(mark.dataset.m ?? null);
     showTip(mark);
@@ -163,11 +163,8 @@ for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("keydown", (event) => {
     const mark = markOf(event);
     if (!mark || event.ctrlKey || event.altKey || event.metaKey) return;
-    const aside = svg.id === "lines" && { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (event.key === "Enter" || event.key === " ") {
       press(mark);
-    } else if (aside) {
-      change({ a: Math.min(alphas.length - 1, Math.max(0, state.a + aside)) });
     } else {
       const key = next(svg, mark, event.key);
       if (key === undefined) return;
@@ -186,15 +183,16 @@ addEventListener("keydown", (event) => {
 addEventListener("scroll", hideTip, { passive: true });
 
 // ------------------------------------------------------------------------------------------------------- controls
-function slider(id, values, name) {
+function slider(id, values, labelled) {
   const input = $(id);
   const last = values.length - 1;
   input.max = last;
-  input.addEventListener("input", () => change({ [name]: Number(input.value) }));
+  input.addEventListener("input", () => change({ [id]: values[Number(input.value)] }));
   const stops = input.parentElement.querySelector(".stops");
-  values.forEach((value, i) => {
-    stops.append(html("span", { style: `left: calc(11px + ${last ? i / last : 0} * (100% - 22px))`, onclick: () => change({ [name]: i }) }, value));
-  });
+  for (const value of labelled) {
+    const left = `calc(11px + ${values.indexOf(value) / last} * (100% - 22px))`;
+    stops.append(html("span", { style: `left: ${left}`, onclick: () => change({ [id]: value }) }, value));
+  }
 }
 /** The data sets; another one is another page: its address says which, and it is loaded anew. */
 function sets() {
@@ -236,22 +234,30 @@ function theme(dark, keep) {
   try { localStorage.setItem("fedlab_nb-theme", kept); } catch { /* then it is chosen anew next time */ }
 }
 sets();
-slider("alpha", alphas, "a");
-slider("clients", clients, "m");
+slider("alpha", ALPHAS, alphas);
+slider("clients", COUNTS, clients);
+makeSheet();
 choices();
 $("stored").textContent = DATA.words;
 theme(root.dataset.theme === "dark", false);
 $("theme").addEventListener("click", () => theme(root.dataset.theme !== "dark", true));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => kept ?? theme(event.matches, false));
-$("others").addEventListener("change", () => change({ others: $("others").checked }));
-$("first").addEventListener("click", () => {
-  $("told").textContent = "";
-  change({ chosen: FIRST, others: true });
-});
 $("held").querySelector("button").addEventListener("click", letGo);
 $("controls").addEventListener("submit", (event) => event.preventDefault());
 for (const details of document.querySelectorAll(".card details")) details.addEventListener("toggle", () => details.fill());
-$("choice").open = innerWidth >= 1100;
+$("run").addEventListener("click", start);
+$("seed").addEventListener("change", () => change({ seed: Math.max(0, Math.round(Number($("seed").value))) || 0 }));
+$("link").addEventListener("click", async () => {
+  await navigator.clipboard?.writeText(location.href).catch(() => prompt("The link:", location.href));
+  $("link").textContent = "Copied";
+  setTimeout(() => { $("link").textContent = "Copy link"; }, 2000);
+});
+$("wall").addEventListener("click", pointAt);
+const drawn = pad($("ink"), {
+  changed: () => drawn.strokes.length && change({ image: String.fromCharCode(...drawn.image().map((value) => 97 + Math.round(16 * value))) }),
+});
+$("clear").addEventListener("click", () => drawn.clear());
+$("another").addEventListener("click", another);
 recall();
 addEventListener("hashchange", () => {
   const name = new URLSearchParams(location.hash.slice(1)).get("data") ?? Object.keys(SETS)[0];
@@ -261,6 +267,7 @@ addEventListener("hashchange", () => {
 });
 new ResizeObserver(() => {
   for (const id of Object.keys(DRAW)) $(id).size = null;
+  wall.places = null;
   render();
 }).observe($("pictures"));
 render();

@@ -1,5 +1,5 @@
-// The four pictures. Each function brings its picture up to date with `state` (page.js); marks are kept and moved.
-// A mark of a method has data-m; one of a client and a class has data-k and data-c. `svg.order`: marks by keyboard order.
+// The pictures of stored results. Each function brings its picture up to date with `state` (page.js); marks are kept and
+// moved. A mark of a method has data-m. `svg.order`: marks by keyboard order.
 
 /** A method's mark: a group that its look colours; the rest is made by `parts`. */
 function mark(layer, name, parts) {
@@ -14,22 +14,12 @@ function about_method(name, a, m) {
   return `${METHOD.get(name).title}\n${exact(r)} (95 % band)\nseeds ${bySeed(r)}\n${dataSize(total(r))}: ${dataSize(r.up)} up, ${dataSize(r.down)} down`
     + (BOUNDS.includes(name) ? "" : `\n${METHOD.get(name).rounds}`);
 }
-function about_cell(k, c) {
-  const { counts } = federations[state.m][state.a];
-  const mine = sum(counts[k]);
-  if (c < 0) return `Client ${k}\n${plural(mine, "sample")} of ${plural(counts[k].filter(Boolean).length, "class")}`;
-  const [n, all] = [counts[k][c], sum(counts.map((row) => row[c]))];
-  return `Client ${letter(k)}, class ${classes[c].name}\n${n ? plural(n, "sample") : "no sample"}` + (n ? `\n${percent(n / mine)} of the client's, ${percent(n / all)} of the class's` : "");
-}
 const say = (group, words) => group.setAttribute("aria-label", words.replaceAll("\n", "; "));
-
-/** The methods that are drawn: those in colour, and the others if they are wanted in grey. */
-const shown = () => methods.map((x) => x.name).filter((name) => state.others || state.chosen.includes(name));
 
 // -------------------------------------------------------------------------------------------------- accuracy as bars
 function drawBars(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
-  const rows = shown().sort((x, y) => result(y, state.a, state.m).mean - result(x, state.a, state.m).mean);
+  const rows = methods.map((x) => x.name).sort((x, y) => result(y, state.a, state.m).mean - result(x, state.a, state.m).mean);
   const left = 26 + Math.max(...methods.map((x) => widthOf(x.short)));
   const [right, top, bottom] = [width - 62, 2, height - 24];
   const x = (share) => left + share * (right - left);
@@ -73,7 +63,7 @@ function drawBars(svg) {
 // ------------------------------------------------------------------------------------------------ accuracy against α
 function drawLines(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
-  const names = shown();
+  const names = methods.map((x) => x.name);
   const left = 26 + Math.max(40, ...state.chosen.map((name) => widthOf(METHOD.get(name).short)));
   const [right, top, bottom] = [width - 46, 20, height - 40];
   const x = logScale(alphas[0], alphas.at(-1), left, right);
@@ -129,7 +119,7 @@ function raise(marks) {
 const ALL_BYTES = methods.flatMap((x) => clients.flatMap((_, m) => alphas.map((_, a) => total(result(x.name, a, m)))));
 function drawBytes(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
-  const names = shown();
+  const names = methods.map((x) => x.name);
   const [left, right, top, bottom] = [8, width - 46, 8, height - 40];
   const [low, high] = [Math.min(...ALL_BYTES) / 1.5, Math.max(...ALL_BYTES) * 1.5];
   const x = logScale(low, high, left, right);
@@ -168,66 +158,9 @@ function drawBytes(svg) {
   }));
 }
 
-// ---------------------------------------------------------------------------------------------------- who holds what
-function drawHoldings(svg) {
-  const { width, height, axes, under, marks } = canvas(svg, "axes", "under", "marks");
-  const { counts } = federations[state.m][state.a];
-  const [count, kinds] = [counts.length, classes.length];
-  const [left, right, top, bottom] = [44, width - 4, 6, height - 40];
-  const low = top + 0.19 * (bottom - top);
-  const first = low + 14;
-  const [wide, tall] = [(right - left) / count, (bottom - first) / kinds];
-  const largest = 0.47 * Math.min(wide, tall, 54);
-  const sizes = counts.map(sum);
-  const [most, top_size] = [Math.max(...counts.flat()), Math.max(...sizes)];
-  const unit = 10 ** Math.floor(Math.log10(top_size));
-  const tick = [5, 2, 1].map((k) => k * unit).find((v) => v <= top_size);
-  const h = (n) => ((low - top) * n) / top_size;
-  for (const n of [0, tick]) {
-    add(axes, "line", { class: n ? "grid" : "axis", x1: left, x2: right, y1: low - h(n), y2: low - h(n) });
-    add(axes, "text", { class: "quiet", x: left - 6, y: low - h(n) + 4, "text-anchor": "end" }, n);
-  }
-  classes.forEach((one, c) => {
-    const y = first + (c + 0.5) * tall;
-    add(axes, "line", { class: "grid", x1: left, x2: right, y1: y, y2: y });
-    add(axes, "text", { x: left - 6, y: y + 4, "text-anchor": "end" }, one.name);
-  });
-  const every = wide < 17 ? 5 : 1;
-  for (let k = 0; k < count; k += every) add(axes, "text", { class: "quiet", x: left + (k + 0.5) * wide, y: bottom + 15, "text-anchor": "middle" }, letter(k));
-  add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "client; the area of a dot: its samples of a class");
-  add(axes, "text", { class: "quiet", transform: `translate(10,${(top + low) / 2}) rotate(-90)`, "text-anchor": "middle" }, "samples");
-  add(axes, "text", { class: "quiet", transform: `translate(10,${(first + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "class");
-  const kept = state.cell;
-  const spans = kept ? [{ class: "column", x: left + kept.k * wide, y: top, width: wide, height: bottom - top }] : [];
-  if (kept?.c >= 0) spans.push({ class: "rowmark", x: left, y: first + kept.c * tall, width: right - left, height: tall });
-  under.replaceChildren();
-  for (const span of spans) add(under, "rect", span);
-  const cells = counts.flatMap((_, k) => [-1, ...classes.keys()].map((c) => ({ k, c })));
-  const make = ({ k, c }) => {
-    const g = add(marks, "g", { class: "cell", role: "button", tabindex: -1, "data-k": k, "data-c": c });
-    add(g, "rect", { class: "hit" });
-    if (c < 0) add(g, "rect", { class: "size", rx: 1 });
-    else add(g, "circle", { class: "dot", fill: classes[c].colour });
-    return g;
-  };
-  keyed(marks, cells, ({ k, c }) => `${k} ${c}`, make, (g, { k, c }) => {
-    const [hit, shape] = g.children;
-    const x = left + (k + 0.5) * wide;
-    const y = first + (c + 0.5) * tall;
-    setAll(hit, { x: x - wide / 2, y: c < 0 ? top : y - tall / 2, width: wide, height: c < 0 ? low - top : tall });
-    if (c < 0) setAll(shape, { x: x - 0.35 * wide, width: 0.7 * wide, y: low - h(sizes[k]), height: h(sizes[k]) });
-    else setAll(shape, { cx: x, cy: y, r: counts[k][c] && Math.max(1.3, Math.sqrt(counts[k][c] / most) * largest) });
-    g.setAttribute("aria-pressed", kept?.k === k && kept?.c === c);
-    say(g, about_cell(k, c));
-  });
-  svg.order = cells.map(({ k, c }) => `${k} ${c}`);
-  document.getElementById("held-by-words").textContent = holdingWords(state.a, state.m, kept);
-  table(svg, ["client", "samples", ...classes.map((one) => `class ${one.name}`)], () => counts.map((row, k) => [`client ${letter(k)}`, sizes[k], ...row]));
-}
-
 /** The table under a picture, filled while it is open. */
-function table(svg, columns, rows) {
-  const details = svg.closest(".card").querySelector("details");
+function table(picture, columns, rows) {
+  const details = picture.closest(".card").querySelector("details");
   details.fill = () => details.open && fillTable(details.querySelector(".scroll"), columns, rows());
   details.fill();
 }

@@ -3,7 +3,7 @@ const SETS = JSON.parse(document.getElementById("data").textContent); // by data
 const asked = new URLSearchParams(location.hash.slice(1)).get("data");
 const SET = asked in SETS ? asked : Object.keys(SETS)[0];
 const DATA = SETS[SET];
-const { groups, methods, results, federations, classes, about } = DATA;
+const { groups, methods, results, classes, about } = DATA;
 const { alpha: alphas, clients, seed: seeds } = about.settings; // as they are stored
 const METHOD = new Map(methods.map((m) => [m.name, m]));
 const BOUNDS = ["local", "centralized"];
@@ -100,9 +100,19 @@ function costWords(names, a, m) {
   return `${costs}; ${dear.title} costs ${times} times as much and is ${better}${equal.length > 1 ? ` than ${cheap.title}` : ""}.`;
 }
 
-/** Over the partition: how skewed it is; of a client and a class that are held: what they have. */
-function holdingWords(a, m, cell) {
-  const { words, by_client, by_class } = federations[m][a];
-  return cell ? [by_client[cell.k], by_class[cell.c]].filter(Boolean).join(" ") : words;
+/** Over the partition `counts` [M, C]: how skewed it is (partition.py, `skew_of`); of a client that is held: what it has. */
+function holdingWords(counts, client) {
+  if (client !== null) {
+    const order = classes.map((_, c) => c).filter((c) => counts[client][c]).sort((p, q) => counts[client][q] - counts[client][p] || p - q);
+    const lacking = classes.length - order.length;
+    const own = listed(order.map((c) => `${counts[client][c]} of class ${classes[c].name}`));
+    return `Client ${letter(client)} holds ${sum(counts[client])} samples: ${own}${lacking ? `; it has never seen the other ${plural(lacking, "class")}` : ""}.`;
+  }
+  const entropy = (row) => -sum(row.map((n) => n && (n / sum(row)) * Math.log(n / sum(row))));
+  const [pooled, sizes] = [entropy(classes.map((_, c) => sum(counts.map((row) => row[c])))), counts.map(sum)];
+  const skew = (pooled - sum(counts.map((row, k) => sizes[k] * entropy(row))) / sum(sizes)) / pooled;
+  const effective = sum(counts.map((row) => Math.exp(entropy(row)))) / counts.length;
+  const many = [...new Set([Math.min(...sizes), Math.max(...sizes)])].join(" to ");
+  return `A client effectively sees ${fixed(effective, 1)} of ${classes.length} classes (skew ${fixed(Math.max(0, skew), 2)} between 0 and 1). It has ${many} samples.`;
 }
 const sum = (row) => row.reduce((s, x) => s + x, 0);

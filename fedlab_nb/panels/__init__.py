@@ -9,14 +9,17 @@ from typing import Any
 
 from .figures import COMPARE, PLAYGROUND, RACE
 from .lab_view import Extra, LabSpec, LabView, PanelState, words
+from .link import read
 from .panel import Panel
 from .theme import made, offer, player
 
 
-def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:
+def playground(*, methods: Iterable[str] | None = None, link: str = "", **options: Any) -> Panel:
     """The playground panel.
 
     methods:  the methods that are ticked at the start
+    link:     begin with what a link of the page without Python says (`fedlab-nb page`, `panel.link()`); what is given
+    beside it wins
     options:  starting values of the controls (dataset, alpha, clients, seed, seeds, epochs, device, poison). A dataset
     can be given in every way that `study.run` takes. Any other setting of `study.run` (partition, lr, fens.rounds, …)
     is then used in every run. There are a few more options:
@@ -29,7 +32,8 @@ def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel
 
     Raises UsageError for a name or value that no control takes.
     """
-    return Panel(PLAYGROUND, methods=methods, **options)
+    options = {"methods": methods, **options} if methods is not None else options
+    return Panel(PLAYGROUND, **(read(link) | options if link else options))
 
 
 def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:

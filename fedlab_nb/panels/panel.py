@@ -26,6 +26,7 @@ from . import export, saved, theme
 from .controls import OWN_FILE, Controls, facts, put
 from .figures import COMMON, summary
 from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
+from .link import write as write_link
 from .runs_panel import RunsPanel
 from .views import Chores, Views
 from .worker import Status, Worker, guarded
@@ -177,6 +178,10 @@ class Panel(saved.Saved):
     def code(self) -> str:
         """The Python lines that do what is on the screen: the run that Run would start, and the pinned ones."""
         return export.code(self._state.methods, self._state.settings, self._state.runs)
+
+    def link(self, page: str = "playground.html") -> str:
+        """The link to the `page` of `fedlab-nb page` that shows this data, α, M, seed and these methods."""
+        return write_link(self._state.settings, self.methods, page)
 
     def export(self, folder: str | Path | None = None) -> Path:
         """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; returns the folder (a fresh one, if

@@ -5,6 +5,7 @@ from accessible import barriers
 from lab_steps import PATIENCE, TWO_FRAMES
 
 from fedlab_nb import page as static
+from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import verdict
@@ -28,7 +29,7 @@ def opened(browser, address):
     """A function that opens the page offline, in a window of a size; what the console said must be nothing."""
     contexts, troubles = [], []
 
-    def open_page(size=(1280, 720), **options):
+    def open_page(size=(1280, 720), at="", **options):
         width, height = size
         context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
         context.set_default_timeout(PATIENCE)
@@ -37,7 +38,7 @@ def opened(browser, address):
         page.on("console", lambda message: troubles.append(message.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("requestfailed", lambda request: troubles.append(request.url))
-        page.goto(address)
+        page.goto(address + at)
         page.evaluate(TWO_FRAMES)  # in the first one the pictures get their size
         return page
 
@@ -63,9 +64,10 @@ def wide(page):
 def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
     page = opened((390, 844))
     assert page.locator("#alpha").get_attribute("aria-valuetext") == "α = 0.1"
-    for key, alpha in (("ArrowLeft", 0.05), ("Home", 0.01), ("End", 10.0)):
+    for key, now, alpha in (("ArrowLeft", 0.07, 0.05), ("Home", 0.01, 0.01), ("End", 10.0, 10.0)):
         page.locator("#alpha").press(key)
-        assert page.locator("#alpha").get_attribute("aria-valuetext") == f"α = {alpha:g}"
+        assert page.locator("#alpha").get_attribute("aria-valuetext") == f"α = {now:g}"
+        assert (now == alpha) != (f"nearest stored α = {alpha:g}" in text(page, "#shares-words"))
         rows = [Series(short(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
         assert f"At α = {alpha:g} with 10 clients, {verdict(rows)}" in text(page, "#bars-words")
         for method in METHODS:
@@ -74,7 +76,7 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
     page.locator("#clients").press("End")
     assert page.locator("#clients").get_attribute("aria-valuetext") == "20 clients"
     assert text(page, "#bars [data-m=fedavg] .number") == number(band(stored("fedavg", 10, 20)))
-    assert page.locator("#held-by [data-c='-1']").count() == 20
+    assert page.locator("#owners button").count() == 20
     assert wide(page) <= 0
 
 
@@ -105,18 +107,82 @@ def test_pictures_by_keyboard(opened):
     assert label_of(second) in text(page, "#tip")
     page.keyboard.press("Enter")
     assert page.locator(f"#bars [data-m={second}]").get_attribute("aria-pressed") == "true"
-    page.locator("#held-by [tabindex='0']").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press(" ")
+    page.locator("#owners button").nth(1).focus()
+    page.keyboard.press("Enter")
     assert text(page, "#held-by-words").startswith("Client B holds ")
     page.keyboard.press("Escape")
     assert text(page, "#held-by-words").startswith("A client effectively sees ")
 
 
+def run(page):
+    """Press Run, wait for the end, and return the accuracies that are shown, by the method's short name."""
+    page.locator("#run").press("Enter")
+    page.wait_for_function("document.querySelector('#progress').textContent.startsWith('Trained')")
+    rows = page.locator("#shares tr").all()
+    return {row.locator("th").inner_text(): row.locator("td").nth(1).inner_text() for row in rows}
+
+
+def test_a_run_is_that_seed_of_the_stored_table(opened, address):
+    page = opened(at="#alpha=0.3&m=5&seed=4")
+    for alpha, clients, seed in ((0.01, 20, 1), (0.3, 5, 4), (10, 10, 0)):
+        shards = page.evaluate("([a, m, s]) => deal(TRUTH.train, m, a, s)", [alpha, clients, seed])
+        federation = federate("digits", alpha=alpha, clients=clients, seed=seed)
+        assert shards == [shard.tolist() for shard in federation.shards]
+    shown = run(page)
+    for method in set(static.RUNS) - {"logits"}:
+        assert abs(float(shown[short(load().title(method))][:-2]) - 100 * stored(method, 0.3, 5)[4]) < 1.01
+    assert page.locator("#says .client").count() == 5
+    page.locator("#link").click()
+    assert text(page, "#link") == "Copied"
+    page.wait_for_function("document.querySelector('#link').textContent === 'Copy link'")
+    again = opened(at=page.url.removeprefix(address))
+    assert text(again, "#held-by-words") == text(page, "#held-by-words") and run(again) == shown
+
+
+def test_while_clients_train_the_page_moves_on(opened):
+    """Frames are drawn at 20 a second and more, and accuracies are there before the end."""
+    page = opened()
+    page.evaluate(
+        """() => {
+            const seen = [performance.now()];
+            const mark = () => {
+                seen.push(performance.now());
+                if (live.worker || seen.length < 9) requestAnimationFrame(mark);
+            };
+            document.querySelector('#run').click();
+            requestAnimationFrame(mark);
+            window.seen = seen;
+        }"""
+    )
+    page.wait_for_function("document.querySelector('#shares').textContent.includes('%') && live.worker !== null")
+    page.wait_for_function("live.worker === null")
+    frames = page.evaluate("seen")
+    assert 1000 * len(frames) / (frames[-1] - frames[0]) > 20
+
+
+def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
+    page = opened(at="#m=3")
+    run(page)
+    box = page.locator("#ink").bounding_box()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.15 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.85 * box["height"], steps=6)
+    page.mouse.up()
+    assert text(page, "#image-words").startswith("Your drawing")
+    said = page.locator("#says .client").all_inner_texts()
+    again = opened(at=page.url.removeprefix(address))
+    assert text(again, "#image-words").startswith("Your drawing")
+    run(again)
+    assert again.locator("#says .client").all_inner_texts() == said
+    page.locator("#another").click()
+    assert text(page, "#image-words").startswith("Test image 1, a ")
+
+
 @BOTH
 def test_both_themes_and_tables(opened, size, scheme):
     page = opened(size, color_scheme=scheme)
+    assert barriers(page, "body") == []
+    run(page)
     assert barriers(page, "body") == []
     dark = "rgb(18, 22, 27)"
     paper = "getComputedStyle(document.body).backgroundColor"
@@ -142,7 +208,7 @@ def test_nothing_is_clipped_or_lies_over_another_name(opened, width):
         """() => {
             const bad = [];
             for (let a = 0; a < alphas.length; a++) for (let m = 0; m < clients.length; m++) {
-                change({ a, m });
+                change({ alpha: alphas[a], clients: clients[m] });
                 for (const svg of document.querySelectorAll('.frame svg')) {
                     const boxes = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()])
                         .filter(([, box]) => box.width);
@@ -170,6 +236,8 @@ def test_another_data_set_is_another_page(opened):
     of = load("glyphs:16g").accuracies("fens", 0.1, 10)
     assert text(page, "#bars [data-m=fens] .number") == number(band(of))
     assert "glyphs" in text(page, "#stored") and wide(page) <= 0
+    assert page.locator("#run").is_disabled() and not page.locator("#shares").is_visible()
+    assert not page.locator("#ink").is_visible()
     with page.expect_event("load"):  # it is opened anew, and must be there before the window closes
         page.locator("#set").select_option("digits")
     page.wait_for_function("!document.querySelector('#command').textContent.includes('glyphs')")

@@ -1,0 +1,115 @@
+// What adds up over clients, as the package has it: AFL's least squares and Gaussian heads on pixels, in Float64.
+// Samples x [N, 64] lie one after the other in one array. A client makes its sums; the server solves for a list of them.
+
+const D = 64;
+const GAMMA = 1; // AFL: each client's own ridge, which the server takes off again
+const RHO = 1; // AFL: the ridge that stays
+const SHRINKAGE = 0.4; // Gaussian heads
+const FLOOR = 1e-6; // least variance, as a share of the mean one
+
+/** AFL: `moments` [65, 65] = XᵀX + γI and `classes` [65, C] = XᵀY, of rows (x, 1). */
+export function aflSums(x, y, classes = 10) {
+  const d = D + 1;
+  const sums = { moments: new Float64Array(d * d), classes: new Float64Array(d * classes) };
+  const row = new Float64Array(d).fill(1);
+  for (let n = 0; n < y.length; n++) {
+    for (let i = 0; i < D; i++) row[i] = x[n * D + i];
+    for (let i = 0; i < d; i++) {
+      sums.classes[i * classes + y[n]] += row[i];
+      for (let j = 0; row[i] && j < d; j++) sums.moments[i * d + j] += row[i] * row[j];
+    }
+  }
+  for (let i = 0; i < d; i++) sums.moments[i * (d + 1)] += GAMMA;
+  return sums;
+}
+
+/** AFL's weights [65, C] from the clients' sums: (Σ A_k - MγI + ρI)⁻¹ Σ C_k. */
+export function aflSolve(sums) {
+  const moments = added(sums, "moments");
+  for (let i = 0; i <= D; i++) moments[i * (D + 2)] += RHO - sums.length * GAMMA;
+  return solve(moments, added(sums, "classes"), D + 1).solution;
+}
+
+/** Scores [N, C] of AFL's weights. */
+export function aflScores(weights, x) {
+  const classes = weights.length / (D + 1);
+  const scores = new Float64Array((x.length / D) * classes);
+  for (let n = 0; n * D < x.length; n++) for (let i = 0; i <= D; i++) {
+    const value = i < D ? x[n * D + i] : 1;
+    for (let c = 0; value && c < classes; c++) scores[n * classes + c] += value * weights[i * classes + c];
+  }
+  return scores;
+}
+
+/** Gaussian heads: each class's `counts` [C], `sums` [C, 64] and `second` moments [C, 64, 64]. */
+export function gaussSums(x, y, classes = 10) {
+  const sums = { counts: new Float64Array(classes), sums: new Float64Array(classes * D), second: new Float64Array(classes * D * D) };
+  for (let n = 0; n < y.length; n++) {
+    const row = x.subarray(n * D, (n + 1) * D);
+    sums.counts[y[n]] += 1;
+    for (let i = 0, c = y[n] * D; i < D; i++) {
+      sums.sums[c + i] += row[i];
+      for (let j = 0, at = (c + i) * D; row[i] && j < D; j++) sums.second[at + j] += row[i] * row[j];
+    }
+  }
+  return sums;
+}
+
+/** The quadratic discriminant of the clients' sums: `constants` [C], `means` [C, 64] and `precisions` [C, 64, 64], the
+    inverse covariances. A class without a sample has the constant -Infinity. One whose samples are all alike, or that
+    has but one, is given the least variance in every direction. */
+export function gaussSolve(sums) {
+  const [counts, totals, second] = ["counts", "sums", "second"].map((name) => added(sums, name));
+  const all = counts.reduce((total, n) => total + n, 0);
+  const means = totals.map((value, at) => value / Math.max(1, counts[Math.floor(at / D)]));
+  const spread = second.map((value, at) => {
+    const [row, j] = [Math.floor(at / D), at % D];
+    const c = Math.floor(row / D);
+    return value / Math.max(1, counts[c]) - means[row] * means[c * D + j];
+  });
+  const middle = Array.from(counts, (_, c) => identity.reduce((total, one, at) => total + one * spread[c * D * D + at], 0) / D);
+  const least = FLOOR * Math.max(FLOOR, middle.reduce((total, value, c) => total + (value * counts[c]) / all, 0));
+  const made = middle.map((value, c) => {
+    const kept = SHRINKAGE * value < least ? 0 : 1 - SHRINKAGE;
+    return solve(identity.map((one, at) => kept * spread[c * D * D + at] + one * Math.max(least, SHRINKAGE * value)), identity, D);
+  });
+  const precisions = new Float64Array(second.length);
+  made.forEach(({ solution }, c) => precisions.set(solution, c * D * D));
+  return { constants: counts.map((n, c) => Math.log(n / all) - made[c].logDet / 2), means, precisions };
+}
+const identity = Float64Array.from({ length: D * D }, (_, at) => Number(at % (D + 1) === 0));
+
+/** Scores [N, C] of Gaussian heads. */
+export function gaussScores({ constants, means, precisions }, x) {
+  const classes = constants.length;
+  const scores = new Float64Array((x.length / D) * classes);
+  const away = new Float64Array(D);
+  for (let n = 0; n * D < x.length; n++) for (let c = 0; c < classes; c++) {
+    for (let i = 0; i < D; i++) away[i] = x[n * D + i] - means[c * D + i];
+    let length = 0;
+    for (let i = 0, at = c * D * D; i < D; i++) for (let j = 0; j < D; j++, at++) length += away[i] * precisions[at] * away[j];
+    scores[n * classes + c] = constants[c] - length / 2;
+  }
+  return scores;
+}
+
+/** The clients' arrays `name`, added up. */
+const added = (sums, name) => Float64Array.from(sums[0][name], (_, i) => sums.reduce((total, own) => total + own[name][i], 0));
+
+/** matrix⁻¹ right by elimination (Gauss and Jordan), and the logarithm of the determinant; the matrix [d, d] is symmetric
+    and positive definite, right [d, any]. */
+function solve(matrix, right, d) {
+  const [a, solution, columns] = [Float64Array.from(matrix), Float64Array.from(right), right.length / d];
+  let logDet = 0;
+  for (let p = 0; p < d; p++) {
+    const pivot = a[p * (d + 1)];
+    logDet += Math.log(pivot);
+    for (let i = 0; i < d; i++) {
+      const factor = a[i * d + p] / pivot;
+      if (i === p || factor === 0) continue;
+      for (let j = p; j < d; j++) a[i * d + j] -= factor * a[p * d + j];
+      for (let c = 0; c < columns; c++) solution[i * columns + c] -= factor * solution[p * columns + c];
+    }
+  }
+  return { solution: solution.map((value, at) => value / a[Math.floor(at / columns) * (d + 1)]), logDet };
+}

@@ -1,0 +1,42 @@
+"""The link that panels and the page without Python share: `playground.html#alpha=0.1&m=10&seed=4&methods=fedavg,fens`.
+
+The page (`fedlab-nb page`) keeps what it shows behind the `#` of its address. `fl.playground(link=…)` begins there, and
+`panel.link()` writes such a link. What only the page has (an image, a client that is held) is passed over; what only a
+panel has (a partition, local epochs) is left out.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from ..errors import UsageError, parsed
+
+NAMES = {"data": "dataset", "alpha": "alpha", "m": "clients", "clients": "clients", "seed": "seed"}
+EXAMPLE = "#alpha=0.1&m=10&seed=4"
+
+
+def read(link: str) -> dict[str, Any]:
+    """The settings in a link, and `methods` where it names some. UsageError where it has none.
+
+    >>> read("file:///tmp/playground.html#alpha=0.1&m=7&methods=fedavg,fens")
+    {'alpha': 0.1, 'clients': 7, 'methods': ['fedavg', 'fens']}
+    """
+    words = dict(parse_qsl(str(link).partition("#")[2]))
+    found = {NAMES[name]: text if name == "data" else parsed(text) for name, text in words.items() if name in NAMES}
+    if "methods" in words:
+        found["methods"] = words["methods"].split(",")
+    if not found:
+        raise UsageError(f"{link!r} is no link of the page; copy one from its button, or write one such as {EXAMPLE}.")
+    return found
+
+
+def write(settings: Mapping[str, Any], methods: Iterable[str], page: str = "playground.html") -> str:
+    """The link that shows these settings on the `page`, a file or an address.
+
+    >>> write({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 4, "seeds": 3}, ["fedavg", "fens"])
+    'playground.html#alpha=0.1&m=10&seed=4&methods=fedavg,fens'
+    """
+    words = {name: settings[NAMES[name]] for name in ("data", "alpha", "m", "seed")}
+    if words["data"] == "digits":
+        del words["data"]
+    return f"{page}#{urlencode(words | {'methods': ','.join(methods)}, safe=',:')}"

@@ -1,0 +1,36 @@
+"""The link that panels and the page share."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.panels import playground
+from fedlab_nb.panels.link import read, write
+
+METHODS = st.lists(st.sampled_from(["afl", "fens"]), min_size=1)
+
+
+@given(st.floats(1e-3, 1e3), st.integers(1, 100), st.integers(0, 2**31), METHODS)
+def test_what_is_written_is_read(alpha, clients, seed, methods):
+    settings = {"dataset": "glyphs:16g", "alpha": alpha, "clients": clients, "seed": seed}
+    assert read(write(settings, methods)) == settings | {"methods": methods}
+
+
+def test_a_panel_begins_where_a_link_says_and_gives_it_back(make):
+    said = "https://x.example/playground.html#alpha=0.3&m=4&seed=7&methods=afl,fens&image=t5&client=2"
+    panel = make(methods=None, link=said)
+    settings = panel.controls.settings()
+    assert (settings["alpha"], settings["clients"], settings["seed"]) == (0.3, 4, 7)
+    assert sorted(panel.methods) == ["afl", "fens"]
+    assert panel.link("p.html") == f"p.html#alpha=0.3&m=4&seed=7&methods={','.join(panel.methods)}"
+    assert make(methods=None, link=panel.link(), alpha=1.0).link().startswith("playground.html#alpha=1.0&m=4&seed=7")
+
+
+def test_old_names_are_read_and_what_is_no_link_is_refused():
+    assert read("#alpha=0.05&clients=5") == {"alpha": 0.05, "clients": 5}
+    for text in ("", "alpha=1", "https://x.example/", "#image=5"):
+        with pytest.raises(UsageError, match="no link"):
+            read(text)
+    with pytest.raises(UsageError, match="alpha"):
+        playground(link="#alpha=much")
