@@ -38,7 +38,7 @@ export function digit(bitmap, width, height) {
 
 const ink = (pixels) => pixels.reduce((sum, on) => sum + on, 0);
 
-/** 32×32 pixels, 0 or 1: the box of the bitmap stretched to `wide` × `high` in the middle; on where any ink falls. */
+/** 32×32 pixels, 0 or 1: the box of the bitmap stretched to `wide` × `high` in the middle; on where half is ink. */
 function fitted(bitmap, width, box, wide, high) {
   const pixels = new Uint8Array(SIDE * SIDE);
   /** First and last place in the bitmap under pixel i, null outside of the box. */
@@ -53,9 +53,11 @@ function fitted(bitmap, width, box, wide, high) {
     for (let x = 0; rows && x < SIDE; x++) {
       const columns = span(x, wide, box.left, box.wide);
       if (!columns) continue;
+      let covered = 0;
       for (let v = rows[0]; v <= rows[1]; v++) {
-        for (let u = columns[0]; u <= columns[1]; u++) if (bitmap[v * width + u] >= 0.5) pixels[y * SIDE + x] = 1;
+        for (let u = columns[0]; u <= columns[1]; u++) covered += bitmap[v * width + u] >= 0.5 ? 2 : 0;
       }
+      pixels[y * SIDE + x] = covered >= (rows[1] - rows[0] + 1) * (columns[1] - columns[0] + 1);
     }
   }
   return pixels;
