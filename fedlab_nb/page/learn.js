@@ -1,0 +1,212 @@
+// The classroom's network (64-32-10, ReLU) trained as the package trains it: same recipe, same first weights, same
+// batches from the same random streams. A client trained here is that client of the package, but for rounding.
+// Samples are rows of 64 numbers 0-1, one after the other in one array; labels are whole numbers from 0 on.
+
+/** The package's usual recipe for the digits: SGD with momentum and weight decay. */
+export const RECIPE = { epochs: 40, batch: 32, rate: 0.05, momentum: 0.9, decay: 1e-5 };
+
+// -------------------------------------------------------------------------------------------------- random streams
+const primes = [];
+for (let n = 2; primes.length < 64; n++) if (primes.every((p) => n % p)) primes.push(n);
+const fraction = (value) => ((value % 1) * 2 ** 32) >>> 0;
+const ROUNDS = primes.map((p) => fraction(Math.cbrt(p)));
+const FIRST_HASH = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
+const turnRight = (word, by) => (word >>> by) | (word << (32 - by));
+
+/** The 63-bit seed of the stream `names` of a run's `seed`, as [low 32 bits, the others]: `rng.seed_for` of the package,
+    which takes the first 8 bytes of SHA-256 (FIPS 180-4; one block: at most 55 letters). */
+export function seedFor(seed, ...names) {
+  const text = [seed, ...names].join("/");
+  const w = new Uint32Array(64);
+  [...text, "\x80"].forEach((letter, i) => { w[i >> 2] |= letter.charCodeAt(0) << (24 - 8 * (i % 4)); });
+  w[15] = 8 * text.length;
+  for (let i = 16; i < 64; i++) {
+    const [p, q] = [w[i - 15], w[i - 2]];
+    w[i] = w[i - 16] + w[i - 7] + ((turnRight(p, 7) ^ turnRight(p, 18) ^ (p >>> 3)) >>> 0) + ((turnRight(q, 17) ^ turnRight(q, 19) ^ (q >>> 10)) >>> 0);
+  }
+  let [a, b, c, d, e, f, g, h] = FIRST_HASH;
+  for (let i = 0; i < 64; i++) {
+    const one = h + (turnRight(e, 6) ^ turnRight(e, 11) ^ turnRight(e, 25)) + ((e & f) ^ (~e & g)) + ROUNDS[i] + w[i];
+    const two = (turnRight(a, 2) ^ turnRight(a, 13) ^ turnRight(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    [h, g, f, e, d, c, b, a] = [g, f, e, (d + one) | 0, c, b, a, (one + two) | 0];
+  }
+  const [high, low] = [(a + FIRST_HASH[0]) >>> 0, (b + FIRST_HASH[1]) >>> 0];
+  return [((high << 31) | (low >>> 1)) >>> 0, high >>> 1];
+}
+
+/** PyTorch's CPU generator, 32 random bits a call: the Mersenne twister (Matsumoto and Nishimura 1998). */
+function twister([seed]) {
+  const state = new Uint32Array(624);
+  state[0] = seed;
+  for (let j = 1; j < 624; j++) state[j] = Math.imul(1812433253, state[j - 1] ^ (state[j - 1] >>> 30)) + j;
+  let next = 624;
+  return () => {
+    for (let j = 0; next === 624 && j < 624; j++) {
+      const mixed = (state[j] & 0x80000000) | (state[(j + 1) % 624] & 0x7fffffff);
+      state[j] = state[(j + 397) % 624] ^ (mixed >>> 1) ^ (mixed & 1 && 0x9908b0df);
+    }
+    next %= 624;
+    let y = state[next++];
+    y ^= y >>> 11;
+    y ^= (y << 7) & 0x9d2c5680;
+    y ^= (y << 15) & 0xefc60000;
+    return (y ^ (y >>> 18)) >>> 0;
+  };
+}
+
+// ------------------------------------------------------------------------------------------------------- the network
+const SIZES = [64, 64, 32];
+/** Where each layer's weights and biases lie among the parameters. */
+function layout(classes) {
+  let end = 0;
+  return SIZES.map((inputs, l) => {
+    const [at, outputs] = [end, SIZES[l + 1] ?? classes];
+    end = at + (inputs + 1) * outputs;
+    return { inputs, outputs, at, bias: at + inputs * outputs, end };
+  });
+}
+const layoutOf = (count) => layout((count - layout(0)[2].at) / (SIZES[2] + 1));
+
+/** The parameters with each layer's weights [outputs, inputs] as [inputs, outputs] in Float64, or `back` again. */
+function turned(parameters, layers, back = false) {
+  const result = new (back ? Float32Array : Float64Array)(parameters);
+  for (const { inputs, outputs, at } of layers) {
+    for (let i = 0; i < inputs; i++) for (let o = 0; o < outputs; o++) {
+      const [one, other] = [at + o * inputs + i, at + i * outputs + o];
+      result[back ? one : other] = parameters[back ? other : one];
+    }
+  }
+  return result;
+}
+
+/** First weights: each layer uniform in ±1/√inputs, weights before biases, from the stream "init". */
+function initial(seed, layers) {
+  const draw = twister(seedFor(seed, "init", "mlp"));
+  const parameters = new Float32Array(layers[2].end);
+  for (const { inputs, at, end } of layers) {
+    const bound = Math.fround(1 / Math.sqrt(inputs));
+    for (let i = at; i < end; i++) parameters[i] = ((draw() & 0xffffff) / 2 ** 24) * 2 * bound - bound;
+  }
+  return parameters;
+}
+
+/** Fill the activations `acts` (input, two hidden layers, logits) for row number `row` of `x`; w: `turned` weights. */
+function forward(w, layers, x, row, acts) {
+  for (let i = 0; i < SIZES[0]; i++) acts[0][i] = x[row * SIZES[0] + i];
+  for (let l = 0; l < 3; l++) {
+    const { inputs, outputs, at, bias } = layers[l];
+    const [from, to] = [acts[l], acts[l + 1]];
+    for (let o = 0; o < outputs; o++) to[o] = w[bias + o];
+    let held = -1; // inputs are taken two at a time; half of the pixels and of the hidden units are 0
+    for (let i = 0; i < inputs; i++) {
+      if (from[i] === 0) continue;
+      if (held < 0) {
+        held = i;
+        continue;
+      }
+      const [p, q, shift] = [from[held], from[i], (i - held) * outputs];
+      for (let o = 0, k = at + held * outputs; o < outputs; o++, k++) to[o] += p * w[k] + q * w[k + shift];
+      held = -1;
+    }
+    for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += from[held] * w[k];
+    if (l < 2) for (let o = 0; o < outputs; o++) if (to[o] < 0) to[o] = 0;
+  }
+}
+const activations = (layers) => [SIZES[0], ...layers.map((layer) => layer.outputs)].map((n) => new Float64Array(n));
+
+/** Logits [N, classes] of a network's parameters (in the package's order) for samples x [N, 64]. */
+export function logits(parameters, x) {
+  const layers = layoutOf(parameters.length);
+  const [w, acts, classes] = [turned(parameters, layers), activations(layers), layers[2].outputs];
+  const result = new Float32Array((x.length / SIZES[0]) * classes);
+  for (let row = 0; row * SIZES[0] < x.length; row++) {
+    forward(w, layers, x, row, acts);
+    result.set(acts[3], row * classes);
+  }
+  return result;
+}
+
+/** Softmax of each row of `values` [N, classes], into `result`. */
+export function softmax(values, classes, result = new Float64Array(values.length)) {
+  for (let at = 0; at < values.length; at += classes) {
+    let [most, total] = [-Infinity, 0];
+    for (let c = at; c < at + classes; c++) most = Math.max(most, values[c]);
+    for (let c = at; c < at + classes; c++) total += result[c] = Math.exp(values[c] - most);
+    for (let c = at; c < at + classes; c++) result[c] /= total;
+  }
+  return result;
+}
+
+// ---------------------------------------------------------------------------------------------------------- training
+/** A client that learns from x [N, 64], y [N]: `epoch()` is one pass over its shuffled samples, `parameters()` gives the
+    network as it is now, in the package's order. client: its number, which names its stream of batches. */
+export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
+  const layers = layout(classes);
+  const w = turned(initial(seed, layers), layers);
+  const [slope, velocity] = [new Float64Array(w.length), new Float64Array(w.length)];
+  const [acts, deltas] = [activations(layers), activations(layers)];
+  const awake = new Int32Array(64);
+  const draw = twister(seedFor(seed, "batches", client));
+
+  /** Add the slope of the cross-entropy of one sample. */
+  function backward(label) {
+    softmax(acts[3], classes, deltas[3]);
+    deltas[3][label] -= 1;
+    for (let l = 2; l >= 0; l--) {
+      const { inputs, outputs, at, bias } = layers[l];
+      const [from, above, below] = [acts[l], deltas[l + 1], deltas[l]];
+      let many = 0; // outputs with a slope: half of the hidden units are at rest
+      for (let o = 0; o < outputs; o++) {
+        slope[bias + o] += above[o];
+        if (above[o] !== 0) awake[many++] = o;
+      }
+      for (let i = 0; i < inputs; i++) {
+        const value = from[i];
+        below[i] = 0;
+        if (value === 0) continue; // a pixel without ink, or a unit at rest: no slope
+        const first = at + i * outputs;
+        if (l === 0) {
+          for (let a = 0; a < many; a++) slope[first + awake[a]] += value * above[awake[a]];
+          continue;
+        }
+        let back = 0;
+        for (let a = 0; a < many; a++) {
+          const o = awake[a];
+          slope[first + o] += value * above[o];
+          back += w[first + o] * above[o];
+        }
+        below[i] = back;
+      }
+    }
+  }
+  function epoch() {
+    const order = Array.from(y, (_, i) => i); // torch.randperm
+    for (let i = 0; i < order.length - 1; i++) {
+      const other = i + (draw() % (order.length - i));
+      [order[i], order[other]] = [order[other], order[i]];
+    }
+    for (let start = 0; start < order.length; start += RECIPE.batch) {
+      const batch = order.slice(start, start + RECIPE.batch);
+      slope.fill(0);
+      for (const row of batch) {
+        forward(w, layers, x, row, acts);
+        backward(y[row]);
+      }
+      for (let i = 0; i < w.length; i++) {
+        velocity[i] = RECIPE.momentum * velocity[i] + slope[i] / batch.length + RECIPE.decay * w[i];
+        w[i] -= RECIPE.rate * velocity[i];
+      }
+    }
+  }
+  return { epoch, parameters: () => turned(w, layers, true) };
+}
+
+/** Train one client on x [N, 64], y [N]; its parameters, 6,570 for 10 classes. `report(done, epochs)` after each. */
+export function train(x, y, { seed = 0, client = 0, epochs = RECIPE.epochs, classes = 10, report = () => {} } = {}) {
+  const own = learner(x, y, { seed, client, classes });
+  for (let done = 1; done <= epochs; done++) {
+    own.epoch();
+    report(done, epochs);
+  }
+  return own.parameters();
+}
