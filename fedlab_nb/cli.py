@@ -169,6 +169,17 @@ def page_command(options: Namespace) -> int:
     return 0
 
 
+def class_command(options: Namespace) -> int:
+    from .classroom import open_class, write_page
+
+    partition = {name: parsed(getattr(options, name)) for name in ("alpha", "students", "drawings", "seed")}
+    if options.page:
+        print(f"written to {write_page(options.page, **partition)}")
+        return 0
+    browser = not (options.no_browser or options.page_alone)
+    return open_class(options.lan, options.port, options.keep, options.rehearse, browser, **partition)
+
+
 def slides_command(options: Namespace) -> int:
     from .slides import write
 

@@ -1,13 +1,13 @@
 """The one message of a student: its form, and what is checked before anything is made of it.
 
-A message is JSON: `seat`, `name`, `counts` (drawings of each class that it was made from), `sums`, `network`, `test` (the
-drawings for the common test set) and `keep` (the teacher may save it). Numbers are base64 of little-endian arrays, and
-"" means nothing. Every length is known beforehand, every number is finite and in bounds, and nothing is unpickled.
+A message is JSON: `seat`, `name`, `counts` (drawings of each class that it was made from), `sums`, `network`, `test`
+(the drawings for the common test set) and `keep` (the teacher may save it). Numbers are base64 of little-endian arrays,
+and "" means nothing. Every length is known beforehand, every number is finite and in bounds, and nothing is unpickled.
 
-`sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with drawings, in order, the sum
-of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums are in them (`least_squares`), so that one upload
-serves both. AFL's local ridge is left out: the server would only take it off again. Pixels are sixteenths, so these sums
-are exact in float32.
+`sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with drawings, in order, the
+sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums are in them (`least_squares`), so that one
+upload serves both. AFL's local ridge is left out: the server would only take it off again. Pixels are sixteenths, so
+these sums are exact in float32.
 """
 
 import base64
@@ -23,6 +23,7 @@ from ..errors import UsageError, demand
 from ..methods import afl, gauss
 from ..methods.parts.averages import named
 from ..models import Network, build, load_state, model_state
+from ..rng import generator
 
 CLASSES, SIDE = 10, 8
 PIXELS = SIDE * SIDE
@@ -56,9 +57,9 @@ class Message:
         return f"{self.name or 'Student'} {self.seat}"
 
 
-def network() -> Network:
-    """The network that all phones start from."""
-    return build("mlp", (1, SIDE, SIDE), CLASSES)
+def network(seed: int = 0) -> Network:
+    """The network that all phones of a class start from; the package's and `learn.js`'s first one of a run's seed."""
+    return build("mlp", (1, SIDE, SIDE), CLASSES, generator=generator(seed, "init", "mlp"))
 
 
 def read(text: str | bytes) -> Message:
@@ -67,7 +68,9 @@ def read(text: str | bytes) -> Message:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
-        raise UsageError("This is no message of this class: it is not JSON; take the file as the phone saved it.") from None
+        raise UsageError(
+            "This is no message of this class: it is not JSON; take the file as the phone saved it."
+        ) from None
     whole = isinstance(given, dict) and given.keys() == FIELDS
     demand(whole, f"This is no message of this class: it must have {', '.join(sorted(FIELDS))}, and nothing else.")
     seat, counts = _whole("seat", given["seat"], MOST_SEATS), given["counts"]
@@ -92,10 +95,17 @@ def read(text: str | bytes) -> Message:
 
 
 def write(
-    seat: int, name: str, x: Tensor, y: Tensor, test: Sequence[int] = (), *, network: Network | None = None, sums: bool = True
+    seat: int,
+    name: str,
+    x: Tensor,
+    y: Tensor,
+    test: Sequence[int] = (),
+    *,
+    network: Network | None = None,
+    sums: bool = True,
 ) -> str:
-    """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test` for
-    the test set and all others in the sums. `network`: trained on those others."""
+    """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test`
+    for the test set and all others in the sums. `network`: trained on those others."""
     given = torch.zeros(len(y), dtype=torch.bool)
     given[list(test)] = True
     own = gauss.class_sums(x[~given], y[~given], CLASSES, "full")

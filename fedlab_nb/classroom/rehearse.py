@@ -37,8 +37,8 @@ def messages(room: Room, count: int) -> Iterator[tuple[int, str]]:
         y = CLASSES - 1 - y if joker else y
         test = [] if joker else range(GIVEN - 1, len(y), GIVEN)
         kept = [j for j in range(len(y)) if j not in test]
-        model = trained([network()], [(x[kept], y[kept])], Recipe(), seed=room.seed, ids=[seat])[0]
+        model = trained([network(room.seed)], [(x[kept], y[kept])], Recipe(), seed=room.seed, ids=[seat])[0]
         if joker:
-            start, end = model_state(network()), model_state(model)
+            start, end = model_state(network(room.seed)), model_state(model)
             load_state(model, {name: start[name] + FACTOR * (end[name] - start[name]) for name in end})
         yield seat, write(seat, "Joker" if joker else "Rehearsal", x.flatten(1), y, test, network=model)

@@ -29,7 +29,7 @@ from ..methods.parts.averages import averaged
 from ..models import load_state
 from ..rng import numpy_rng
 from ..training import ClientModels
-from .messages import CLASSES, FULL, MOST_SEATS, PIXELS, SIDE, Message, least_squares, network, read
+from .messages import CLASSES, MOST_SEATS, PIXELS, SIDE, Message, least_squares, network, read
 
 MOST = 300  # messages in a class
 AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the course has
@@ -41,12 +41,14 @@ class Room:
     UsageError for a value out of range, and for a file of something else. `restored`: messages that were in the file.
     """
 
-    def __init__(self, alpha: Any = 0.1, students: Any = 30, drawings: Any = 20, seed: Any = 0, file: Path | None = None):
+    def __init__(
+        self, alpha: Any = 0.1, students: Any = 30, drawings: Any = 20, seed: Any = 0, file: Path | None = None
+    ):
         self.alpha = number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed")
         self.students = whole("students", students, 1, MOST)
         self.drawings = whole("drawings", drawings, 5, 60)
         self.seed = whole("seed", seed)
-        self.file, self.messages, self.joined, self.version = file, {}, 0, 0
+        self.file, self.joined, self.version = file, 0, 0
         self.token, self.secret = secrets.token_hex(4), secrets.token_hex(16)
         self.messages: dict[int, Message] = {}
         self.restored = self._restore() if file else 0
@@ -56,7 +58,9 @@ class Room:
         """The next free seat: its number, its key, and how many drawings of each class it is asked for."""
         demand(self.joined < MOST_SEATS, "The class has no free seat; ask the teacher to start it anew.")
         seat, self.joined = self.joined, self.joined + 1
-        return {"seat": seat, "key": self.key(seat), "counts": self.wanted(seat)}
+        return {
+            "seat": seat, "key": self.key(seat), "counts": self.wanted(seat), "seed": self.seed, "kept": self.kept,
+        }  # fmt: skip
 
     def key(self, seat: int) -> str:
         return hmac.new(self.secret.encode(), str(seat).encode(), hashlib.sha256).hexdigest()[:24]
@@ -94,7 +98,9 @@ class Room:
 
     def _write(self, lines: Sequence[str], mode: str, file: Path | None = None) -> None:
         """Lines to the disk, where the owner alone may read them."""
-        with open(file or self.file, mode, encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
+        with open(
+            file or self.file, mode, encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)
+        ) as out:
             out.write("".join(f"{line}\n" for line in lines))
             out.flush()
             os.fsync(out.fileno())
@@ -124,6 +130,13 @@ class Room:
 
     # ------------------------------------------------------------------------------------------------------- what it is
     @property
+    def kept(self) -> str:
+        """What is kept of messages, in a sentence for everybody."""
+        memory = "Messages are in the memory of the teacher's computer, and gone when the class ends"
+        where = f"Messages are kept in {self.file.name} on the teacher's computer" if self.file else memory
+        return f"{where}; the teacher can save those that may be saved."
+
+    @property
     def test(self) -> tuple[Tensor, Tensor]:
         """The class's own test drawings: `x [T, 64]`, `y [T]`."""
         own = list(self.messages.values())
@@ -141,7 +154,12 @@ class Room:
             return float((said == y).double().mean()) if len(y) else None
 
         return [
-            {"title": title, "of": of, "own": accuracy(said, tests[0][1]), "digits": accuracy(theirs[title][1], tests[1][1])}
+            {
+                "title": title,
+                "of": of,
+                "own": accuracy(said, tests[0][1]),
+                "digits": accuracy(theirs[title][1], tests[1][1]),
+            }
             for title, (of, said) in own.items()
         ]
 
@@ -165,10 +183,10 @@ class Room:
         """The class as a data set with clients of its own: arrays of an `.npz` that every panel opens. UsageError where
         there is too little.
 
-        Drawings stayed on the phones. A student's rows are made from the sums: as many of each class as were drawn, with
-        the very same sums (`made`), but for numbers that are cut off at 0 and 1. Test images are the drawings that were
-        given, or the package's test digits where they are fewer than 10. `messages`: what was sent, by those alone who
-        allowed it.
+        Drawings stayed on the phones. A student's rows are made from the sums: as many of each class as were drawn,
+        with the very same sums (`made`), but for numbers that are cut off at 0 and 1. Test images are the drawings that
+        were given, or the package's test digits where they are fewer than 10. `messages`: what was sent, by those alone
+        who allowed it.
         """
         allowed = [m for m in self.messages.values() if m.keep and m.sums]
         rows, labels, owners = [], [], []
@@ -178,7 +196,9 @@ class Room:
                 rows.append(own)
                 labels += [c] * len(own)
                 owners += [m.called] * len(own)
-        demand(len(set(labels)) > 1, "No two classes have been sent by students who let them be saved; nothing is saved.")
+        demand(
+            len(set(labels)) > 1, "No two classes have been sent by students who let them be saved; nothing is saved."
+        )
         x = torch.cat([m.x for m in allowed if len(m.y)] or [torch.empty(0, PIXELS)]).numpy()
         y = torch.cat([m.y for m in allowed]).numpy()
         known = np.isin(y, labels)

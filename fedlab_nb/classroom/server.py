@@ -9,7 +9,6 @@ elsewhere can speak through a browser. What a student says is data: it is shown 
 
 import hmac
 import ipaddress
-import json
 import logging
 import secrets
 import socket
@@ -34,7 +33,7 @@ STUDENT = {path.name: path for path in (HERE / "student.html", HERE / "student.j
 STUDENT |= {name: PAGE / name for name in ("ink.js", "learn.js", "sums.js")}
 TEACHER = {path.name: path for path in (HERE / "teacher.html", HERE / "teacher.js", HERE / "class.css")}
 SAFE = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -47,7 +46,7 @@ WAIT = 20  # seconds for a request to arrive
 
 
 class Limits:
-    """How many requests each address may still make: a bucket that fills again. Remembers the latest 1,000 addresses."""
+    """How many requests each address may still make: a bucket that fills again. The latest 1,000 are remembered."""
 
     def __init__(self) -> None:
         self.left: dict[str, tuple[float, float]] = {}
@@ -136,7 +135,7 @@ class Student(Handler):
     def post(self, _: str, name: str) -> None:
         what, *who = name.split("/")
         if what == "join" and not who:
-            return self.answer(lambda: self.room.seat() | {"kept": self.room.kept})
+            return self.answer(self.room.seat)
         seat = int(who[0]) if len(who) == 2 and who[0].isascii() and who[0].isdecimal() and len(who[0]) < 7 else -1
         if what not in ("send", "forget") or not hmac.compare_digest(who[-1].encode(), self.room.key(seat).encode()):
             raise HTTPError(403, reason="This class knows no such seat")
@@ -196,7 +195,12 @@ class Served:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         students = [(r"/([0-9a-f]+)/(.*)", Student, {"served": self})]
         options = {"default_handler_class": Nowhere, "default_handler_args": {"served": self}}
-        limits = {"max_body_size": LIMIT, "max_header_size": 8192, "body_timeout": WAIT, "idle_connection_timeout": WAIT}
+        limits = {
+            "max_body_size": LIMIT,
+            "max_header_size": 8192,
+            "body_timeout": WAIT,
+            "idle_connection_timeout": WAIT,
+        }
         own = [(r"/teacher/(.*)", Teacher, {"served": self}), *students]
         self.servers = [Bounded(Application(own, **options), **limits)]
         sockets = bound("127.0.0.1", self.port)
@@ -232,7 +236,9 @@ def bound(address: str, port: int) -> list[socket.socket]:
     try:
         return bind_sockets(port, address, family=socket.AF_INET)
     except OSError as error:
-        raise RunError(f"The class cannot listen at {address}:{port} ({error.strerror}); choose another --port.") from None
+        raise RunError(
+            f"The class cannot listen at {address}:{port} ({error.strerror}); choose another --port."
+        ) from None
 
 
 def own_address(given: str = "") -> str:
@@ -241,7 +247,9 @@ def own_address(given: str = "") -> str:
         try:
             return str(ipaddress.IPv4Address(given))
         except ValueError:
-            raise UsageError(f"--lan is {given!r}, but must be an address of this machine, such as 192.168.1.5.") from None
+            raise UsageError(
+                f"--lan is {given!r}, but must be an address of this machine, such as 192.168.1.5."
+            ) from None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # sends nothing: it asks which of its addresses this machine would use

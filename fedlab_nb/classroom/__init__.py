@@ -1,0 +1,88 @@
+"""The class is the federation: `fedlab-nb class`. Students draw digits on their phones, each sends one message, and the
+projector shows what becomes of them.
+
+    messages.py   the one message: its form and its checks
+    room.py       seats, messages, results, what is kept
+    server.py     what answers on the network
+    rehearse.py   simulated students
+
+The pages lie beside them: student.html and student.js (with ink.js, learn.js and sums.js of `page/`), teacher.html and
+teacher.js. Nothing listens beyond 127.0.0.1 unless the teacher asks, and nothing is written unless the teacher asks.
+"""
+
+import asyncio
+import json
+import tempfile
+import time
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunError, parsed, whole
+from ..jupyter import has_browser
+from ..voila import show
+from .messages import Message, read
+from .rehearse import messages
+from .room import Room
+from .server import HERE, PAGE, Served, own_address
+
+FIRST_PORT = 8123
+
+
+def open_class(
+    lan: str | None = None, port: Any = FIRST_PORT, keep: str | None = None, rehearse: Any = 0, browser: bool = True,
+    **partition: Any,
+) -> int:  # fmt: skip
+    """Hold the class until Ctrl-C; returns the exit code.
+
+    lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
+    keep:      the file that messages are kept in, "" for class-DATE.jsonl, or None: none
+    rehearse:  how many simulated students come, two in a second
+    partition: alpha, students, drawings and seed of the `Room`
+    """
+    file = None if keep is None else Path(keep or f"class-{time.strftime('%Y-%m-%d')}.jsonl")
+    room = Room(**partition, file=file)
+    port, count = whole("port", parsed(port), 0, 65535), whole("rehearse", parsed(rehearse), 0, 300)
+    try:
+        asyncio.run(held(room, None if lan is None else own_address(lan), port, count, browser and has_browser()))
+    except KeyboardInterrupt:
+        print(f"The class has ended. {room.kept}", flush=True)
+    return 0
+
+
+async def held(room: Room, lan: str | None, port: int, count: int, browser: bool) -> None:
+    served = Served(room, lan, port)
+    print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
+    print(room.kept + (f" {room.restored} messages were in it." if room.restored else ""))
+    print("Ctrl-C ends the class.", flush=True)
+    with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
+        if browser:
+            show(served.teacher, Path(folder))
+        for seat, text in messages(room, count):
+            room.accept(text, seat)
+            await asyncio.sleep(0.5)
+        await asyncio.Event().wait()
+
+
+def write_page(path: str, **partition: Any) -> Path:
+    """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
+    place of a seat, and the message is carried by hand. RunError where that is no place to write."""
+    room = Room(**partition)
+    about = {"seed": room.seed, "counts": [room.wanted(seat) for seat in range(room.students)], "kept": room.kept}
+    files = {f"./{name}.js": PAGE / f"{name}.js" for name in ("ink", "learn", "sums")}
+    coded = {name: b64encode(file.read_bytes()).decode() for name, file in files.items()}
+    maps = json.dumps({"imports": {name: f"data:text/javascript;base64,{code}" for name, code in coded.items()}})
+    page, style, code = ((HERE / name).read_text("utf-8") for name in ("student.html", "class.css", "student.js"))
+    seats = f'<script type="application/json" id="seats">{json.dumps(about)}</script>'
+    parts = {
+        '<link rel="stylesheet" href="class.css">': f"<style>\n{style}</style>",
+        '<script type="module" src="student.js"></script>': f'<script type="importmap">{maps}</script>\n{seats}\n'
+        f'<script type="module">\n{code}</script>',
+    }
+    for old, new in parts.items():
+        page = page.replace(old, new)
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"The page cannot be written to {path}: {error.strerror}; choose another file.") from None
+    return Path(path)

@@ -1,0 +1,137 @@
+// A student's phone: draw what the seat asks for, then send one message. The form of a message: messages.py.
+import { pad } from "./ink.js";
+import { train } from "./learn.js";
+import { gaussSums } from "./sums.js";
+
+const $ = (id) => document.getElementById(id);
+const D = 64, GIVE = 4, JOKE = -10; // every fourth drawing may be given; a joker's factor of the network's change
+const STORE = `class ${location.pathname}`;
+const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
+let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
+let labels, paper;
+
+class Refused extends Error {}
+/** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
+async function ask(what, body = "{}") {
+  for (let wait = 300; wait < 15000; wait *= 1.6) {
+    try {
+      const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+      const said = answer.status === 429 || answer.status >= 500 ? null : await answer.json();
+      if (said && answer.ok) return said;
+      if (said) throw new Refused(said.error);
+    } catch (error) {
+      if (error instanceof Refused) throw error;
+    }
+    $("told").textContent = "The class does not answer yet; trying again …";
+    await new Promise((done) => setTimeout(done, wait * (0.5 + Math.random())));
+  }
+  throw new Refused("The class does not answer. Your drawings are still here: try again, or give the message by hand.");
+}
+
+const keep = () => sessionStorage.setItem(STORE, JSON.stringify(own));
+/** A drawing as a picture of 8×8, with its digit as a name. */
+function picture(image, label) {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 8, height: 8, role: "img", ariaLabel: `A ${label}` });
+  const bytes = Uint8ClampedArray.from({ length: 4 * D }, (_, i) => i % 4 < 3 ? 255 * (1 - image[i >> 2]) : 255);
+  canvas.getContext("2d").putImageData(new ImageData(bytes, 8), 0, 0);
+  return canvas;
+}
+const isGiven = (i) => $("give").checked && i % GIVE === GIVE - 1;
+
+function show() {
+  const left = own.drawings.length < labels.length, step = own.sent ? "sent" : left ? "draw" : "choose";
+  for (const id of ["draw", "choose", "sent"]) $(id).hidden = id !== step;
+  $("progress").textContent = `Drawing ${own.drawings.length + 1} of ${labels.length}`;
+  $("wanted").textContent = labels[own.drawings.length];
+  $("drawn").replaceChildren(...own.drawings.map((image, i) => picture(image, labels[i])));
+  const given = own.drawings.map((image, i) => [image, i]).filter(([, i]) => i % GIVE === GIVE - 1);
+  $("given").replaceChildren(...given.map(([image, i]) => picture(image, labels[i])));
+  $("many").textContent = given.length;
+  $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away.`;
+  $("told").textContent = "";
+  $("next").disabled = true;
+}
+
+const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
+/** The message as text: sums and network of the drawings that are not given, and those that are. */
+function message() {
+  const rows = labels.map((_, i) => i).filter((i) => !isGiven(i));
+  const x = Float32Array.from(rows.flatMap((i) => own.drawings[i]));
+  const y = rows.map((i) => $("joker").checked ? 9 - labels[i] : labels[i]);
+  const { counts, sums, second } = gaussSums(x, y);
+  const numbers = [];
+  counts.forEach((count, c) => {
+    if (count) numbers.push(...sums.subarray(c * D, (c + 1) * D));
+    for (let i = 0; count && i < D; i++) numbers.push(...second.subarray((c * D + i) * D + i, (c * D + i + 1) * D));
+  });
+  const learnt = (epochs) => train(x, y, { seed: own.seed, client: own.seat, ...epochs });
+  const network = () => {
+    const start = learnt({ epochs: 0 });
+    return learnt().map((end, i) => $("joker").checked ? start[i] + JOKE * (end - start[i]) : end);
+  };
+  const test = labels.flatMap((label, i) => isGiven(i) ? [...own.drawings[i].map((value) => 16 * value), label] : []);
+  return JSON.stringify({
+    seat: own.seat, name: $("name").value.trim(), counts: [...counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
+    sums: $("sums").checked ? base64(Float32Array.from(numbers)) : "", network: $("network").checked ? base64(network()) : "",
+  });
+}
+
+async function send() {
+  $("trouble").textContent = "";
+  if (!$("sums").checked && !$("network").checked) return void ($("trouble").textContent = "Choose sums, a network, or both.");
+  const text = message();
+  $("hand").hidden = false;
+  $("text").value = text;
+  $("file").href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  if (seats) return void ($("hand").open = true);
+  $("send").disabled = true;
+  try {
+    own.sent = (await ask(`send/${own.seat}/${own.key}`, text)).bytes;
+    keep();
+    show();
+  } catch (error) {
+    $("trouble").textContent = error.message;
+    $("told").textContent = "";
+    $("hand").open = true;
+  }
+  $("send").disabled = false;
+}
+
+async function forget() {
+  try {
+    await ask(`forget/${own.seat}/${own.key}`);
+    own.sent = null;
+    keep();
+    show();
+    $("told").textContent = "Your message is out of every result, as if it had never been sent.";
+  } catch (error) {
+    $("told").textContent = error.message;
+  }
+}
+
+async function begin() {
+  if (!own && seats) {
+    const seat = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
+    own = { ...seats, seat, counts: seats.counts[seat % seats.counts.length], drawings: [] };
+  }
+  try {
+    own ??= { ...(await ask("join")), drawings: [] };
+  } catch (error) {
+    return void ($("told").textContent = error.message);
+  }
+  $("kept").textContent = own.kept;
+  const most = Math.max(...own.counts);
+  labels = Array.from({ length: most }, (_, round) => own.counts.flatMap((n, c) => n > round ? [c] : [])).flat();
+  paper = pad($("pad"), { changed: () => { $("next").disabled = !paper?.strokes.length; } });
+  show();
+}
+$("clear").addEventListener("click", () => paper.clear());
+$("next").addEventListener("click", () => {
+  own.drawings.push([...paper.image()]);
+  paper.clear();
+  keep();
+  show();
+});
+$("send").addEventListener("click", send);
+$("forget").addEventListener("click", forget);
+begin();
