@@ -68,7 +68,7 @@ def write_page(path: str, **partition: Any) -> Path:
     """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
     place of a seat, and the message is carried by hand. RunError where that is no place to write."""
     room = Room(**partition)
-    about = {"seed": room.seed, "counts": [room.wanted(seat) for seat in range(room.students)], "kept": room.kept}
+    about = {"seed": room.seed, "labels": [room.wanted(seat) for seat in range(room.students)], "kept": room.kept}
     files = {f"./{name}.js": PAGE / f"{name}.js" for name in ("ink", "learn", "sums")}
     coded = {name: b64encode(file.read_bytes()).decode() for name, file in files.items()}
     maps = json.dumps({"imports": {name: f"data:text/javascript;base64,{code}" for name, code in coded.items()}})

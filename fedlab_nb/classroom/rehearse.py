@@ -23,16 +23,19 @@ FACTOR = -10.0
 def messages(room: Room, count: int) -> Iterator[tuple[int, str]]:
     """Seat and message of each of `count` students, who all have other images."""
     digits, rng = load("digits"), numpy_rng(room.seed, "rehearsal")
-    pools = [rng.permutation((digits.y_train == c).nonzero()[:, 0].numpy()).tolist() for c in range(CLASSES)]
+
+    def fresh(c: int) -> list[int]:
+        return rng.permutation((digits.y_train == c).nonzero()[:, 0].numpy()).tolist()
+
+    pools = [fresh(c) for c in range(CLASSES)]
     for i in range(count):
         seat = room.seat()["seat"]
-        labels = [c for c, wanted in enumerate(room.wanted(seat)) for _ in range(wanted)]
+        labels = room.wanted(seat)
         rows = []
         for c in labels:
-            pools[c] = pools[c] or (digits.y_train == c).nonzero()[:, 0].tolist()
+            pools[c] = pools[c] or fresh(c)
             rows.append(pools[c].pop())
-        order = rng.permutation(len(rows))
-        x, y = digits.x_train[rows][order], torch.tensor(labels)[order]
+        x, y = digits.x_train[rows], torch.tensor(labels)
         joker = i == count - 1 and count >= 10
         y = CLASSES - 1 - y if joker else y
         test = [] if joker else range(GIVEN - 1, len(y), GIVEN)

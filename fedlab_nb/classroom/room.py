@@ -55,20 +55,20 @@ class Room:
 
     # ------------------------------------------------------------------------------------------------------------ seats
     def seat(self) -> dict[str, Any]:
-        """The next free seat: its number, its key, and how many drawings of each class it is asked for."""
+        """The next free seat: its number, its key, and the digits that it is asked to draw."""
         demand(self.joined < MOST_SEATS, "The class has no free seat; ask the teacher to start it anew.")
         seat, self.joined = self.joined, self.joined + 1
         return {
-            "seat": seat, "key": self.key(seat), "counts": self.wanted(seat), "seed": self.seed, "kept": self.kept,
+            "seat": seat, "key": self.key(seat), "labels": self.wanted(seat), "seed": self.seed, "kept": self.kept,
         }  # fmt: skip
 
     def key(self, seat: int) -> str:
         return hmac.new(self.secret.encode(), str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 
     def wanted(self, seat: int) -> list[int]:
-        """How many drawings of each class, `[C]`."""
-        table = wishes(self.alpha, self.students, self.drawings, self.seed, seat // self.students)
-        return table[seat % self.students].tolist()
+        """The digits that it is asked to draw, in an order of its own."""
+        counts = wishes(self.alpha, self.students, self.drawings, self.seed, seat // self.students)[seat % self.students]
+        return numpy_rng(self.seed, "order of drawings", seat).permutation(np.repeat(np.arange(CLASSES), counts)).tolist()
 
     # --------------------------------------------------------------------------------------------------------- messages
     def accept(self, text: str | bytes, seat: int | None = None) -> Message:

@@ -31,7 +31,7 @@ PAGE = HERE.parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 STUDENT = {path.name: path for path in (HERE / "student.html", HERE / "student.js", HERE / "class.css")}
 STUDENT |= {name: PAGE / name for name in ("ink.js", "learn.js", "sums.js")}
-TEACHER = {path.name: path for path in (HERE / "teacher.html", HERE / "teacher.js", HERE / "class.css")}
+TEACHER = {path.name: path for path in (HERE / "teacher.html", HERE / "teacher.js", HERE / "class.css", PAGE / "ink.js")}
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -130,10 +130,12 @@ class Student(Handler):
             raise HTTPError(404)
 
     def get(self, _: str, name: str) -> None:
-        self.file(STUDENT.get(name or "student.html"))
+        if not name:  # typed by hand
+            return self.redirect(f"/{self.room.token}/")
+        return self.file(STUDENT.get(name[1:] or "student.html"))
 
     def post(self, _: str, name: str) -> None:
-        what, *who = name.split("/")
+        what, *who = name[1:].split("/")
         if what == "join" and not who:
             return self.answer(self.room.seat)
         seat = int(who[0]) if len(who) == 2 and who[0].isascii() and who[0].isdecimal() and len(who[0]) < 7 else -1
@@ -165,7 +167,7 @@ class Teacher(Handler):
             return self.answer(self.saved)
         if name.startswith("means/") and name[6:].isdecimal():
             return self.answer(lambda: {"means": self.room.means(int(name[6:]))})
-        return self.file(TEACHER.get(name or "teacher.html"), qr=self.served.picture, address=self.served.address)
+        return self.file(TEACHER.get(name or "teacher.html"), qr=self.served.picture, address=self.served.address[7:-1])
 
     def post(self, name: str) -> None:
         if name == "load":
@@ -193,7 +195,7 @@ class Served:
         self.secret, self.limits, self.known = secrets.token_urlsafe(24), Limits(), None
         for name in ("tornado.access", "tornado.general"):  # a flood of bad requests is no flood of lines
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        students = [(r"/([0-9a-f]+)/(.*)", Student, {"served": self})]
+        students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self})]
         options = {"default_handler_class": Nowhere, "default_handler_args": {"served": self}}
         limits = {
             "max_body_size": LIMIT,

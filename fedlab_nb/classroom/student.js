@@ -1,5 +1,5 @@
 // A student's phone: draw what the seat asks for, then send one message. The form of a message: messages.py.
-import { pad } from "./ink.js";
+import { pad, picture } from "./ink.js";
 import { train } from "./learn.js";
 import { gaussSums } from "./sums.js";
 
@@ -10,32 +10,22 @@ const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that i
 let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
 let labels, paper;
 
-class Refused extends Error {}
 /** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
 async function ask(what, body = "{}") {
   for (let wait = 300; wait < 15000; wait *= 1.6) {
-    try {
-      const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body });
-      const said = answer.status === 429 || answer.status >= 500 ? null : await answer.json();
-      if (said && answer.ok) return said;
-      if (said) throw new Refused(said.error);
-    } catch (error) {
-      if (error instanceof Refused) throw error;
+    const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
+    if (answer && answer.status !== 429 && answer.status < 500) {
+      const said = await answer.json();
+      if (answer.ok) return said;
+      throw new Error(said.error);
     }
     $("told").textContent = "The class does not answer yet; trying again …";
     await new Promise((done) => setTimeout(done, wait * (0.5 + Math.random())));
   }
-  throw new Refused("The class does not answer. Your drawings are still here: try again, or give the message by hand.");
+  throw new Error("The class does not answer. Your drawings are still here: try again, or give the message by hand.");
 }
 
 const keep = () => sessionStorage.setItem(STORE, JSON.stringify(own));
-/** A drawing as a picture of 8×8, with its digit as a name. */
-function picture(image, label) {
-  const canvas = Object.assign(document.createElement("canvas"), { width: 8, height: 8, role: "img", ariaLabel: `A ${label}` });
-  const bytes = Uint8ClampedArray.from({ length: 4 * D }, (_, i) => i % 4 < 3 ? 255 * (1 - image[i >> 2]) : 255);
-  canvas.getContext("2d").putImageData(new ImageData(bytes, 8), 0, 0);
-  return canvas;
-}
 const isGiven = (i) => $("give").checked && i % GIVE === GIVE - 1;
 
 function show() {
@@ -43,10 +33,9 @@ function show() {
   for (const id of ["draw", "choose", "sent"]) $(id).hidden = id !== step;
   $("progress").textContent = `Drawing ${own.drawings.length + 1} of ${labels.length}`;
   $("wanted").textContent = labels[own.drawings.length];
-  $("drawn").replaceChildren(...own.drawings.map((image, i) => picture(image, labels[i])));
-  const given = own.drawings.map((image, i) => [image, i]).filter(([, i]) => i % GIVE === GIVE - 1);
-  $("given").replaceChildren(...given.map(([image, i]) => picture(image, labels[i])));
-  $("many").textContent = given.length;
+  $("drawn").replaceChildren(...own.drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
+  $("given").replaceChildren(...[...$("drawn").children].filter((_, i) => i % GIVE === GIVE - 1));
+  $("many").textContent = $("given").children.length;
   $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away.`;
   $("told").textContent = "";
   $("next").disabled = true;
@@ -65,10 +54,8 @@ function message() {
     for (let i = 0; count && i < D; i++) numbers.push(...second.subarray((c * D + i) * D + i, (c * D + i + 1) * D));
   });
   const learnt = (epochs) => train(x, y, { seed: own.seed, client: own.seat, ...epochs });
-  const network = () => {
-    const start = learnt({ epochs: 0 });
-    return learnt().map((end, i) => $("joker").checked ? start[i] + JOKE * (end - start[i]) : end);
-  };
+  const start = learnt({ epochs: 0 });
+  const network = () => learnt().map((end, i) => $("joker").checked ? start[i] + JOKE * (end - start[i]) : end);
   const test = labels.flatMap((label, i) => isGiven(i) ? [...own.drawings[i].map((value) => 16 * value), label] : []);
   return JSON.stringify({
     seat: own.seat, name: $("name").value.trim(), counts: [...counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
@@ -77,8 +64,7 @@ function message() {
 }
 
 async function send() {
-  $("trouble").textContent = "";
-  if (!$("sums").checked && !$("network").checked) return void ($("trouble").textContent = "Choose sums, a network, or both.");
+  if (!$("sums").checked && !$("network").checked) return void ($("told").textContent = "Choose sums, a network, or both.");
   const text = message();
   $("hand").hidden = false;
   $("text").value = text;
@@ -90,38 +76,28 @@ async function send() {
     keep();
     show();
   } catch (error) {
-    $("trouble").textContent = error.message;
-    $("told").textContent = "";
+    $("told").textContent = error.message;
     $("hand").open = true;
   }
   $("send").disabled = false;
 }
 
 async function forget() {
-  try {
-    await ask(`forget/${own.seat}/${own.key}`);
-    own.sent = null;
-    keep();
-    show();
-    $("told").textContent = "Your message is out of every result, as if it had never been sent.";
-  } catch (error) {
-    $("told").textContent = error.message;
-  }
+  const error = await ask(`forget/${own.seat}/${own.key}`).then(() => null, (trouble) => trouble);
+  if (!error) own.sent = null;
+  keep();
+  show();
+  $("told").textContent = error?.message ?? "Your message is out of every result, as if it had never been sent.";
 }
 
 async function begin() {
   if (!own && seats) {
     const seat = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
-    own = { ...seats, seat, counts: seats.counts[seat % seats.counts.length], drawings: [] };
+    own = { ...seats, seat, labels: seats.labels[seat % seats.labels.length], drawings: [] };
   }
-  try {
-    own ??= { ...(await ask("join")), drawings: [] };
-  } catch (error) {
-    return void ($("told").textContent = error.message);
-  }
+  own ??= { ...(await ask("join")), drawings: [] };
   $("kept").textContent = own.kept;
-  const most = Math.max(...own.counts);
-  labels = Array.from({ length: most }, (_, round) => own.counts.flatMap((n, c) => n > round ? [c] : [])).flat();
+  labels = own.labels;
   paper = pad($("pad"), { changed: () => { $("next").disabled = !paper?.strokes.length; } });
   show();
 }
@@ -134,4 +110,4 @@ $("next").addEventListener("click", () => {
 });
 $("send").addEventListener("click", send);
 $("forget").addEventListener("click", forget);
-begin();
+begin().catch((error) => { $("told").textContent = error.message; });

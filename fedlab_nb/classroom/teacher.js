@@ -1,6 +1,7 @@
 // The projector: asks the server twice a second what has arrived, and shows it. Names are text, never HTML.
+import { picture } from "./ink.js";
+
 const $ = (id) => document.getElementById(id);
-const PERIOD = 500;
 let version = "", state = { sent: [], rows: [] }, chosen = null;
 
 /** A new element with these properties and children; an entry of `style` is a CSS property. */
@@ -55,12 +56,8 @@ async function choose(seat) {
   const parts = [sums && "sums", network && "a network", given && many(given, "test drawing")].filter(Boolean);
   $("who").textContent = `${name}: ${kilobytes(bytes)}, made from ${many(counts.reduce((a, b) => a + b), "drawing")}: ${parts.join(", ")}. ${
     means.length ? "What its sums show, the mean of each digit (of one drawing: that drawing):" : "It shows no sums."}`;
-  $("means").replaceChildren(...means.map(({ class: c, count, mean }) => {
-    const canvas = element("canvas", { width: 8, height: 8, role: "img", ariaLabel: `Mean of ${many(count, "drawing")} of a ${c}` });
-    const bytes = Uint8ClampedArray.from({ length: 256 }, (_, i) => i % 4 < 3 ? 255 * (1 - mean[i >> 2]) : 255);
-    canvas.getContext("2d").putImageData(new ImageData(bytes, 8), 0, 0);
-    return element("figure", {}, canvas, element("figcaption", {}, `${count} × ${c}`));
-  }));
+  $("means").replaceChildren(...means.map(({ class: c, count, mean }) => element("figure", {},
+    picture(mean, `Mean of ${many(count, "drawing")} of a ${c}`), element("figcaption", {}, `${count} × ${c}`))));
   $("one").hidden = false;
   draw();
 }
@@ -89,4 +86,4 @@ $("close").addEventListener("click", () => {
   draw();
 });
 look();
-setInterval(look, PERIOD);
+setInterval(look, 500);
