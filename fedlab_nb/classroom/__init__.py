@@ -53,7 +53,7 @@ def open_class(
 async def held(room: Room, lan: str | None, port: int, count: int, browser: bool) -> None:
     served = Served(room, lan, port)
     print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
-    print(room.kept + (f" {room.restored} messages were in it." if room.restored else ""))
+    print(room.kept + (f" {len(room.messages)} messages were in it." if room.messages else ""))
     print("Ctrl-C ends the class.", flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if browser:
@@ -68,19 +68,15 @@ def write_page(path: str, **partition: Any) -> Path:
     """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
     place of a seat, and the message is carried by hand. RunError where that is no place to write."""
     room = Room(**partition)
-    about = {"seed": room.seed, "labels": [room.wanted(seat) for seat in range(room.students)], "kept": room.kept}
-    files = {f"./{name}.js": PAGE / f"{name}.js" for name in ("ink", "learn", "sums")}
-    coded = {name: b64encode(file.read_bytes()).decode() for name, file in files.items()}
-    maps = json.dumps({"imports": {name: f"data:text/javascript;base64,{code}" for name, code in coded.items()}})
+    labels = [room.wanted(seat) for seat in range(room.about["students"])]
+    seats = json.dumps({"seed": room.about["seed"], "labels": labels, "kept": room.kept})
     page, style, code = ((HERE / name).read_text("utf-8") for name in ("student.html", "class.css", "student.js"))
-    seats = f'<script type="application/json" id="seats">{json.dumps(about)}</script>'
-    parts = {
-        '<link rel="stylesheet" href="class.css">': f"<style>\n{style}</style>",
-        '<script type="module" src="student.js"></script>': f'<script type="importmap">{maps}</script>\n{seats}\n'
-        f'<script type="module">\n{code}</script>',
-    }
-    for old, new in parts.items():
-        page = page.replace(old, new)
+    coded = {name: b64encode((PAGE / name).read_bytes()).decode() for name in ("ink.js", "learn.js", "sums.js")}
+    maps = {"imports": {f"./{name}": f"data:text/javascript;base64,{code}" for name, code in coded.items()}}
+    scripts = {"importmap": json.dumps(maps), 'application/json" id="seats': seats, "module": code}
+    inside = "".join(f'<script type="{kind}">\n{text}</script>\n' for kind, text in scripts.items())
+    page = page.replace('<link rel="stylesheet" href="class.css">', f"<style>\n{style}</style>")
+    page = page.replace('<script type="module" src="student.js"></script>', inside)
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:

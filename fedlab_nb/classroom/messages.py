@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import UsageError, demand
+from ..errors import demand
 from ..methods import afl, gauss
 from ..methods.parts.averages import named
 from ..models import Network, build, load_state, model_state
@@ -28,6 +28,7 @@ from ..rng import generator
 CLASSES, SIDE = 10, 8
 PIXELS = SIDE * SIDE
 TRIANGLE = PIXELS * (PIXELS + 1) // 2
+ROW = PIXELS + TRIANGLE  # numbers of a class's sums
 FULL = 16  # a pixel of a drawing for the test set, from 0 to FULL
 PARAMETERS = 6570  # of the classroom's network, 64-64-32-10
 LARGEST = 100.0  # a number of a network
@@ -64,34 +65,51 @@ def network(seed: int = 0) -> Network:
 
 def read(text: str | bytes) -> Message:
     """The message in `text`; UsageError, in one sentence, where anything in it is not as it must be."""
-    demand(len(text) <= LIMIT, f"The message has {len(text)} bytes, but {LIMIT} are the most; send it again.")
+    _must(len(text) <= LIMIT, "its length")
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
-        raise UsageError(
-            "This is no message of this class: it is not JSON; take the file as the phone saved it."
-        ) from None
-    whole = isinstance(given, dict) and given.keys() == FIELDS
-    demand(whole, f"This is no message of this class: it must have {', '.join(sorted(FIELDS))}, and nothing else.")
-    seat, counts = _whole("seat", given["seat"], MOST_SEATS), given["counts"]
-    demand(isinstance(counts, list) and len(counts) == CLASSES, f"counts must be a list of {CLASSES} numbers.")
-    counts = [_whole("A count", count, MOST_DRAWINGS) for count in counts]
-    demand(0 < sum(counts) <= MOST_DRAWINGS, f"The drawings are {sum(counts)}, but must be 1 to {MOST_DRAWINGS}.")
-    name = given["name"]
-    demand(isinstance(name, str) and len(name) <= NAME and name.isprintable(), f"A name has at most {NAME} letters.")
-    demand(isinstance(given["keep"], bool), "keep must be true or false.")
-    held = [c for c in range(CLASSES) if counts[c]]
-    rows = _numbers("sums", given["sums"], "<f4", len(held) * (PIXELS + TRIANGLE), 0, max(counts))
-    values = _numbers("network", given["network"], "<f4", PARAMETERS, -LARGEST, LARGEST)
-    drawings = _numbers("test", given["test"], "u1", None, 0, FULL).reshape(-1, PIXELS + 1)
-    x, y = torch.from_numpy(drawings[:, :-1] / np.float32(FULL)), torch.from_numpy(drawings[:, -1].astype(np.int64))
-    demand(len(y) <= MOST_DRAWINGS and (y < CLASSES).all(), f"test must be {MOST_DRAWINGS} drawings at most.")
-    demand(len(rows) or len(values), "The message has neither sums nor a network; choose at least one.")
-    sums = _sums(counts, rows.reshape(len(held), -1)) if len(rows) else None
-    return Message(
-        seat, " ".join(name.split()), tuple(counts), sums, _network(values) if len(values) else None,
-        x, y, given["keep"], json.dumps(given, separators=(",", ":")),
-    )  # fmt: skip
+        given = None
+    _must(isinstance(given, dict) and given.keys() == FIELDS, "its form")
+    seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
+    _must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
+    _must(isinstance(name, str) and len(name) <= NAME and name.isprintable(), "name")
+    _must(isinstance(keep, bool), "keep")
+    _must(isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts), "counts")
+    _must(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
+    held = np.array([n for n in counts if n])
+    rows, values = _numbers(given, "sums", "<f4", 0, max(held)), _numbers(given, "network", "<f4", -LARGEST, LARGEST)
+    drawings = _numbers(given, "test", "u1", 0, FULL)
+    _must(len(rows) in (0, len(held) * ROW) and len(values) in (0, PARAMETERS) and len(rows) + len(values), "its size")
+    _must(len(drawings) % (PIXELS + 1) == 0 and len(drawings) <= MOST_DRAWINGS * (PIXELS + 1), "test")
+    x, y = torch.from_numpy(drawings.reshape(-1, PIXELS + 1).astype(np.int64)).split([PIXELS, 1], 1)
+    _must((y < CLASSES).all(), "test")
+    sums = model = None
+    if len(rows):
+        rows = rows.reshape(len(held), ROW).astype(np.float64)
+        _must((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
+        own, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
+        sums = gauss.received({"counts": torch.tensor(counts), "sums": own, "second": second}, "full")
+    if len(values):
+        model = network().eval()
+        state = model_state(model)
+        load_state(model, named(torch.from_numpy(values.astype(np.float32)), state, list(state)))
+    line = json.dumps(given, separators=(",", ":"))
+    return Message(seat, " ".join(name.split()), tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)
+
+
+def _must(holds: object, what: str) -> None:
+    demand(holds, f"This is no message of this class: {what} is not as it must be; nothing is taken of it.")
+
+
+def _numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.ndarray:
+    """The array in base64, with every number finite and in bounds."""
+    try:
+        values = np.frombuffer(base64.b64decode(given[what], validate=True), kind)
+    except (ValueError, TypeError):
+        values = np.array([np.nan])
+    _must(((values >= low) & (values <= high)).all(), what)  # NaN is in no range
+    return values
 
 
 def write(
@@ -100,22 +118,22 @@ def write(
     x: Tensor,
     y: Tensor,
     test: Sequence[int] = (),
-    *,
-    network: Network | None = None,
-    sums: bool = True,
+    model: Network | None = None,
+    keep: bool = True,
 ) -> str:
     """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test`
-    for the test set and all others in the sums. `network`: trained on those others."""
+    for the test set and all others in the sums. `model`: trained on those others, or None."""
     given = torch.zeros(len(y), dtype=torch.bool)
     given[list(test)] = True
     own = gauss.class_sums(x[~given], y[~given], CLASSES, "full")
     sent = gauss.message(own, torch.float32)
-    rows = torch.cat([sent["sums"], sent["second"]], 1) if sums else torch.empty(0)
-    values = [part.flatten() for part in model_state(network).values()] if network else [torch.empty(0)]
-    drawings = torch.cat([(x[given] * FULL).round(), y[given, None]], 1).byte()
-    arrays = {"sums": rows.float(), "network": torch.cat(values).float(), "test": drawings}
+    arrays = {
+        "sums": torch.cat([sent["sums"], sent["second"]], 1),
+        "network": torch.cat([part.flatten() for part in model_state(model).values()]) if model else torch.empty(0),
+        "test": torch.cat([(x[given] * FULL).round(), y[given, None]], 1).byte(),
+    }
     coded = {key: base64.b64encode(part.numpy().tobytes()).decode() for key, part in arrays.items()}
-    about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": True}
+    about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": keep}
     return json.dumps(about | coded, separators=(",", ":"))
 
 
@@ -126,38 +144,3 @@ def least_squares(own: gauss.ClassSums) -> afl.Sums:
     corner = torch.cat([total, own.counts.sum()[None]])
     moments = torch.cat([torch.cat([own.second.sum(0), total[None]]), corner[:, None]], 1)
     return afl.Sums(moments, torch.cat([own.sums.T, own.counts[None]]))
-
-
-def _whole(what: str, value: object, most: int) -> int:
-    demand(type(value) is int and 0 <= value <= most, f"{what} must be a whole number from 0 to {most}.")
-    return value
-
-
-def _numbers(what: str, text: object, kind: str, length: int | None, low: float, high: float) -> np.ndarray:
-    """The array in base64 `text`, of so many numbers or empty; None: of rows of a drawing and its label."""
-    try:
-        data = base64.b64decode(text, validate=True) if isinstance(text, str) else b"?"
-    except ValueError:
-        data = b"?"
-    step = (PIXELS + 1) if length is None else length * np.dtype(kind).itemsize
-    fits = not data or (len(data) % step == 0 if length is None else len(data) == step)
-    demand(fits, f"{what} does not have the length that it must have; send the message again.")
-    values = np.frombuffer(data, kind)
-    inside = np.isfinite(values).all() and (not len(values) or low <= values.min() and values.max() <= high)
-    demand(inside, f"{what} has a number that is not finite, or not from {low:g} to {high:g}; nothing is taken.")
-    return values
-
-
-def _sums(counts: list[int], rows: np.ndarray) -> gauss.ClassSums:
-    sums, second = torch.from_numpy(rows.astype(np.float64)).split([PIXELS, TRIANGLE], 1)
-    own = gauss.received({"counts": torch.tensor(counts), "sums": sums, "second": second}, "full")
-    fits = (own.sums <= own.counts[:, None]).all() and (own.second <= own.counts[:, None, None]).all()
-    demand(fits, "sums are larger than so many drawings can make them; nothing is taken.")
-    return own
-
-
-def _network(values: np.ndarray) -> Network:
-    made = network()
-    state = model_state(made)
-    load_state(made, named(torch.from_numpy(values.astype(np.float32)), state, list(state)))
-    return made.eval()

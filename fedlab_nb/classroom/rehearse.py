@@ -22,7 +22,7 @@ FACTOR = -10.0
 
 def messages(room: Room, count: int) -> Iterator[tuple[int, str]]:
     """Seat and message of each of `count` students, who all have other images."""
-    digits, rng = load("digits"), numpy_rng(room.seed, "rehearsal")
+    digits, rng = load("digits"), numpy_rng(room.about["seed"], "rehearsal")
 
     def fresh(c: int) -> list[int]:
         return rng.permutation((digits.y_train == c).nonzero()[:, 0].numpy()).tolist()
@@ -40,8 +40,10 @@ def messages(room: Room, count: int) -> Iterator[tuple[int, str]]:
         y = CLASSES - 1 - y if joker else y
         test = [] if joker else range(GIVEN - 1, len(y), GIVEN)
         kept = [j for j in range(len(y)) if j not in test]
-        model = trained([network(room.seed)], [(x[kept], y[kept])], Recipe(), seed=room.seed, ids=[seat])[0]
+        model = trained(
+            [network(room.about["seed"])], [(x[kept], y[kept])], Recipe(), seed=room.about["seed"], ids=[seat]
+        )[0]
         if joker:
-            start, end = model_state(network(room.seed)), model_state(model)
+            start, end = model_state(network(room.about["seed"])), model_state(model)
             load_state(model, {name: start[name] + FACTOR * (end[name] - start[name]) for name in end})
-        yield seat, write(seat, "Joker" if joker else "Rehearsal", x.flatten(1), y, test, network=model)
+        yield seat, write(seat, "Joker" if joker else "Rehearsal", x.flatten(1), y, test, model)

@@ -7,11 +7,9 @@ a MAC of its number, so that nothing is remembered of a phone that has not sent.
 
 import hashlib
 import hmac
-import io
 import json
-import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,113 +20,62 @@ from torch import Tensor
 
 from ..data import load
 from ..data.partition import cut
-from ..errors import UsageError, demand, number, whole
+from ..errors import RunError, UsageError, demand, number, whole
 from ..methods import METHODS, afl, gauss
 from ..methods.ensemble import RuledEnsemble
 from ..methods.parts.averages import averaged
 from ..models import load_state
 from ..rng import numpy_rng
 from ..training import ClientModels
-from .messages import CLASSES, MOST_SEATS, PIXELS, SIDE, Message, least_squares, network, read
+from .messages import CLASSES, MOST_DRAWINGS, MOST_SEATS, PIXELS, SIDE, Message, least_squares, network, read
 
 MOST = 300  # messages in a class
+FEWEST = 10  # test drawings that are a test set
 AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the course has
 
 
 class Room:
-    """alpha, students, drawings, seed: of the partition;   file: where messages are kept, or None: nowhere.
+    """alpha, students, drawings, seed: of the partition;   file: where messages are kept, None: nowhere. A class whose
+    file is there goes on as it was begun.
 
-    UsageError for a value out of range, and for a file of something else. `restored`: messages that were in the file.
+    UsageError for a value out of range, and for a file of something else.
     """
 
-    def __init__(
-        self, alpha: Any = 0.1, students: Any = 30, drawings: Any = 20, seed: Any = 0, file: Path | None = None
-    ):
-        self.alpha = number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed")
-        self.students = whole("students", students, 1, MOST)
-        self.drawings = whole("drawings", drawings, 5, 60)
-        self.seed = whole("seed", seed)
+    def __init__(self, alpha: Any, students: Any, drawings: Any, seed: Any, file: Path | None = None) -> None:
+        self.about = {
+            "alpha": number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed"),
+            "students": whole("students", students, 1, MOST),
+            "drawings": whole("drawings", drawings, 5, MOST_DRAWINGS),
+            "seed": whole("seed", seed),
+            "token": secrets.token_hex(4),
+            "secret": secrets.token_hex(16),
+        }
         self.file, self.joined, self.version = file, 0, 0
-        self.token, self.secret = secrets.token_hex(4), secrets.token_hex(16)
         self.messages: dict[int, Message] = {}
-        self.restored = self._restore() if file else 0
+        if file and file.exists():
+            try:
+                head, *lines = file.read_text("utf-8").split("\n")
+                given = json.loads(head)
+                demand(given.keys() == self.about.keys(), "of something else")
+                self.about, self.messages = given, {message.seat: message for message in map(read, lines)}
+            except (ValueError, AttributeError):
+                raise UsageError(f"{file} is no file of a class; name another one with --keep FILE.") from None
+            self.joined = max(self.messages, default=-1) + 1 + given["students"]  # some that joined have not sent
+        self._changed()
 
-    # ------------------------------------------------------------------------------------------------------------ seats
-    def seat(self) -> dict[str, Any]:
-        """The next free seat: its number, its key, and the digits that it is asked to draw."""
-        demand(self.joined < MOST_SEATS, "The class has no free seat; ask the teacher to start it anew.")
-        seat, self.joined = self.joined, self.joined + 1
-        return {
-            "seat": seat, "key": self.key(seat), "labels": self.wanted(seat), "seed": self.seed, "kept": self.kept,
-        }  # fmt: skip
-
-    def key(self, seat: int) -> str:
-        return hmac.new(self.secret.encode(), str(seat).encode(), hashlib.sha256).hexdigest()[:24]
-
-    def wanted(self, seat: int) -> list[int]:
-        """The digits that it is asked to draw, in an order of its own."""
-        counts = wishes(self.alpha, self.students, self.drawings, self.seed, seat // self.students)[seat % self.students]
-        return numpy_rng(self.seed, "order of drawings", seat).permutation(np.repeat(np.arange(CLASSES), counts)).tolist()
-
-    # --------------------------------------------------------------------------------------------------------- messages
-    def accept(self, text: str | bytes, seat: int | None = None) -> Message:
-        """Take a message, that of `seat` where it came by the network. UsageError where it cannot be taken."""
-        message = read(text)
-        demand(seat in (None, message.seat), "The message is that of another seat; open the address anew.")
-        demand(message.seat not in self.messages, f"Seat {message.seat} has sent already; one shot is one message.")
-        demand(len(self.messages) < MOST, f"The class has {MOST} messages, and takes no more.")
-        self.messages[message.seat] = message
+    def _changed(self) -> None:
         self.version += 1
         if self.file:
-            self._write([message.text], "a")
-        return message
-
-    def forget(self, seat: int) -> None:
-        """Take a message out, as if it had never been sent; also out of the file."""
-        if self.messages.pop(seat, None):
-            self.version += 1
-            if self.file:
-                whole_file = self.file.with_name(self.file.name + ".new")
-                self._write([self._head(), *(m.text for m in self.messages.values())], "w", whole_file)
-                os.replace(whole_file, self.file)
-
-    def _head(self) -> str:
-        own = ("alpha", "students", "drawings", "seed", "token", "secret")
-        return json.dumps({"class": 1} | {name: getattr(self, name) for name in own})
-
-    def _write(self, lines: Sequence[str], mode: str, file: Path | None = None) -> None:
-        """Lines to the disk, where the owner alone may read them."""
-        with open(
-            file or self.file, mode, encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)
-        ) as out:
-            out.write("".join(f"{line}\n" for line in lines))
-            out.flush()
-            os.fsync(out.fileno())
-
-    def _restore(self) -> int:
-        """Go on where the file ends; a new file begins with what the class is."""
-        if not self.file.exists():
-            self._write([self._head()], "w")
-            return 0
-        head, *lines = self.file.read_text(encoding="utf-8").split("\n")
-        try:
-            given = json.loads(head)
-            self.token, self.secret = given["token"], given["secret"]
-            self.alpha, self.students, self.drawings, self.seed = (
-                given[name] for name in ("alpha", "students", "drawings", "seed")
-            )
-        except (ValueError, TypeError, KeyError):
-            raise UsageError(f"{self.file} is no file of a class; name another one with --keep FILE.") from None
-        for line in filter(None, lines):
+            fresh = self.file.with_name(f"{self.file.name}.new")
             try:
-                message = read(line)
-            except UsageError:  # the last line of a class that was killed while it wrote
-                continue
-            self.messages[message.seat] = message
-        self.joined = max(self.messages, default=-1) + 1 + self.students  # phones that have not sent hold seats, too
-        return len(self.messages)
+                fresh.touch(mode=0o600)  # for its owner alone
+                fresh.write_text(
+                    "\n".join([json.dumps(self.about), *(m.text for m in self.messages.values())]), "utf-8"
+                )
+                fresh.replace(self.file)
+            except OSError as error:
+                raise RunError(f"{self.file} cannot be written: {error.strerror}; name another --keep FILE.") from None
 
-    # ------------------------------------------------------------------------------------------------------- what it is
     @property
     def kept(self) -> str:
         """What is kept of messages, in a sentence for everybody."""
@@ -136,47 +83,65 @@ class Room:
         where = f"Messages are kept in {self.file.name} on the teacher's computer" if self.file else memory
         return f"{where}; the teacher can save those that may be saved."
 
-    @property
-    def test(self) -> tuple[Tensor, Tensor]:
-        """The class's own test drawings: `x [T, 64]`, `y [T]`."""
-        own = list(self.messages.values())
-        empty = torch.empty(0, PIXELS), torch.empty(0, dtype=torch.long)
-        return torch.cat([empty[0], *(m.x for m in own)]), torch.cat([empty[1], *(m.y for m in own)])
+    # ------------------------------------------------------------------------------------------- seats and messages
+    def seat(self) -> dict[str, Any]:
+        """The next free seat: its number, its key, and the digits that it is asked to draw."""
+        demand(self.joined < MOST_SEATS, "The class has no free seat; ask the teacher to start it anew.")
+        seat, self.joined = self.joined, self.joined + 1
+        about = {"seed": self.about["seed"], "kept": self.kept}
+        return about | {"seat": seat, "key": self.key(seat), "labels": self.wanted(seat)}
 
+    def key(self, seat: int) -> str:
+        return hmac.new(self.about["secret"].encode(), str(seat).encode(), hashlib.sha256).hexdigest()[:24]
+
+    def wanted(self, seat: int) -> list[int]:
+        """The digits that it is asked to draw, in an order of its own."""
+        alpha, students, drawings, seed = list(self.about.values())[:4]
+        labels = wishes(alpha, students, drawings, seed, seat // students)[seat % students]
+        return numpy_rng(seed, "order of drawings", seat).permutation(labels).tolist()
+
+    def accept(self, text: str | bytes, seat: int | None = None) -> Message:
+        """Take a message, that of `seat` where it came by the network; the same one again changes nothing. UsageError
+        where it cannot be taken."""
+        message = read(text)
+        demand(seat in (None, message.seat), "The message is that of another seat; open the address anew.")
+        before = self.messages.get(message.seat, message)
+        demand(before.text == message.text, f"Seat {message.seat} has sent already; one shot is one message.")
+        demand(len(self.messages) < MOST, f"The class has {MOST} messages, and takes no more.")
+        if before is message:
+            self.messages[message.seat] = message
+            self._changed()
+        return message
+
+    def forget(self, seat: int) -> None:
+        """Take a message out, as if it had never been sent; also out of the file."""
+        if self.messages.pop(seat, None):
+            self._changed()
+
+    # ------------------------------------------------------------------------------------------------ what it is worth
     def rows(self) -> list[dict[str, Any]]:
         """What the class is worth so far: of each way its title, how many students it is of, and its accuracy on the
-        class's drawings and on the package's 360 test digits, 0–1."""
-        digits = load("digits")
-        tests = self.test, (digits.x_test.flatten(1), digits.y_test)
-        own, theirs = (answers(list(self.messages.values()), x) for x, _ in tests)
-
-        def accuracy(said: Tensor, y: Tensor) -> float | None:
-            return float((said == y).double().mean()) if len(y) else None
-
-        return [
-            {
-                "title": title,
-                "of": of,
-                "own": accuracy(said, tests[0][1]),
-                "digits": accuracy(theirs[title][1], tests[1][1]),
-            }
-            for title, (of, said) in own.items()
-        ]
+        class's drawings (None: there are none) and on the package's test digits, 0–1."""
+        digits, (x, y) = load("digits"), given_drawings(self.messages.values())
+        truth, n, rows = torch.cat([y, digits.y_test]), len(y), []
+        for title, (of, said) in answers([*self.messages.values()], torch.cat([x, digits.x_test.flatten(1)])).items():
+            right = (said == truth).double()
+            own = float(right[..., :n].mean()) if n else None
+            rows.append({"title": title, "of": of, "own": own, "digits": float(right[..., n:].mean())})
+        return rows
 
     def arrived(self) -> list[dict[str, Any]]:
         """Who has sent what, and how many bytes, in the order in which it came."""
         return [
-            {"seat": m.seat, "name": m.called, "bytes": len(m.text), "counts": m.counts, "given": len(m.y),
-             "sums": m.sums is not None, "network": m.network is not None}
+            {"seat": m.seat, "name": m.called, "bytes": len(m.text), "drawings": sum(m.counts), "given": len(m.y)}
+            | {"sums": m.sums is not None, "network": m.network is not None}
             for m in self.messages.values()
-        ]  # fmt: skip
+        ]
 
     def means(self, seat: int) -> list[dict[str, Any]]:
         """What the sums of a student show of each class: the mean of its drawings; of one drawing, that drawing."""
         sums = self.messages[seat].sums if seat in self.messages else None
-        if sums is None:
-            return []
-        held = sums.counts.nonzero()[:, 0].tolist()
+        held = [] if sums is None else sums.counts.nonzero()[:, 0].tolist()
         return [{"class": c, "count": int(sums.counts[c]), "mean": sums.means[c].tolist()} for c in held]
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -189,48 +154,39 @@ class Room:
         who allowed it.
         """
         allowed = [m for m in self.messages.values() if m.keep and m.sums]
-        rows, labels, owners = [], [], []
-        for m in allowed:
-            for c in np.flatnonzero(m.counts):
-                own = made(m.sums, int(c), numpy_rng(self.seed, "rows of a class", m.seat, int(c)))
-                rows.append(own)
-                labels += [c] * len(own)
-                owners += [m.called] * len(own)
-        demand(
-            len(set(labels)) > 1, "No two classes have been sent by students who let them be saved; nothing is saved."
-        )
-        x = torch.cat([m.x for m in allowed if len(m.y)] or [torch.empty(0, PIXELS)]).numpy()
-        y = torch.cat([m.y for m in allowed]).numpy()
-        known = np.isin(y, labels)
-        x, y = x[known], y[known]
-        if len(y) < 10:
-            digits = load("digits")
-            known = np.isin(digits.y_test.numpy(), labels)
-            x, y = digits.x_test.flatten(1).numpy()[known], digits.y_test.numpy()[known]
-        train = np.concatenate(rows).astype(np.float32)
-        images = {"x_train": train.clip(0, 1), "x_test": x}
-        return {name: part.reshape(-1, SIDE, SIDE) for name, part in images.items()} | {
-            "y_train": np.array(labels), "y_test": y, "client_train": np.array(owners),
+        pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
+        classes = [c for _, c in pairs]
+        demand(len(set(classes)) > 1, "No two classes of those who let them be saved are here; nothing is saved.")
+        made_rows = [made(m.sums, c, numpy_rng(self.about["seed"], "rows", m.seat, c)) for m, c in pairs]
+        counts = [m.counts[c] for m, c in pairs]
+        x, y = given_drawings(allowed)
+        if len(y) < FEWEST:
+            x, y = load("digits").x_test, load("digits").y_test
+        known = np.isin(y.numpy(), classes)
+        return {
+            "x_train": np.concatenate(made_rows).clip(0, 1).astype(np.float32).reshape(-1, SIDE, SIDE),
+            "y_train": np.repeat(classes, counts),
+            "client_train": np.repeat([m.called for m, _ in pairs], counts),
+            "x_test": x.numpy().reshape(-1, SIDE, SIDE)[known],
+            "y_test": y.numpy()[known],
             "messages": np.array([m.text for m in allowed]),
-        }  # fmt: skip
+        }
 
-    def npz(self) -> bytes:
-        """`arrays` as the bytes of a file."""
-        out = io.BytesIO()
-        np.savez_compressed(out, **self.arrays())
-        return out.getvalue()
+
+def given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
+    """The test drawings in messages: `x [T, 64]`, `y [T]`."""
+    own = [(torch.empty(0, PIXELS), torch.empty(0, dtype=torch.long)), *((m.x, m.y) for m in messages)]
+    x, y = (torch.cat(column) for column in zip(*own, strict=True))
+    return x, y
 
 
 @lru_cache(maxsize=64)
 def wishes(alpha: float, students: int, drawings: int, seed: int, block: int) -> np.ndarray:
-    """Drawings of each class `[students, C]`, `drawings` in every row and the classes equally often, of one block of
-    seats."""
+    """The labels `[students, drawings]` of one block of seats; over all of them each class comes equally often."""
     labels = np.arange(students * drawings) % CLASSES
-    shared = cut(
-        labels, CLASSES, students, numpy_rng(seed, "seats of a class", block),
-        partition="client_dirichlet", alpha=alpha, minimum=1,
-    )  # fmt: skip
-    return np.stack([np.bincount(labels[shard], minlength=CLASSES) for shard in shared.shards])
+    options = {"partition": "client_dirichlet", "alpha": alpha, "minimum": 1}
+    shared = cut(labels, CLASSES, students, numpy_rng(seed, "seats of a class", block), **options)
+    return np.stack([labels[shard] for shard in shared.shards])
 
 
 def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tensor]]:
@@ -261,7 +217,7 @@ def made(sums: gauss.ClassSums, c: int, rng: np.random.Generator) -> np.ndarray:
 
     X = 1 μᵀ + U diag(√λ) Vᵀ, where V diag(λ) Vᵀ = Σ x xᵀ - n μ μᵀ has rank n - 1 at most, and the columns of U are
     orthonormal and orthogonal to 1. Any such U will do; this one is drawn. So sums tell the samples but for a rotation
-    of n - 1 dimensions: of one sample all, of two which two.
+    of n - 1 dimensions: one sample is known, and so are two.
     """
     n, mean = int(sums.counts[c]), sums.means[c].numpy()
     values, axes = np.linalg.eigh(sums.second[c].numpy() - n * np.outer(mean, mean))

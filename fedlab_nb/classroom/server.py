@@ -8,30 +8,34 @@ elsewhere can speak through a browser. What a student says is data: it is shown 
 """
 
 import hmac
-import ipaddress
+import io
 import logging
+import re
 import secrets
 import socket
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import segno
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 
-from ..errors import RunError, UsageError, demand
+from ..errors import FedlabError, RunError, demand
 from .messages import LIMIT
 from .room import Room
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-STUDENT = {path.name: path for path in (HERE / "student.html", HERE / "student.js", HERE / "class.css")}
-STUDENT |= {name: PAGE / name for name in ("ink.js", "learn.js", "sums.js")}
-TEACHER = {path.name: path for path in (HERE / "teacher.html", HERE / "teacher.js", HERE / "class.css", PAGE / "ink.js")}
+SHARED = (HERE / "class.css", PAGE / "ink.js")
+STUDENT = (HERE / "student.html", HERE / "student.js", PAGE / "learn.js", PAGE / "sums.js", *SHARED)
+TEACHER = (HERE / "teacher.html", HERE / "teacher.js", *SHARED)
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -42,23 +46,8 @@ SAFE = {
 }
 BURST, PER_SECOND = 900, 90  # requests of one address: at once, and then in a second; a phone needs about eight in all
 CONNECTIONS, OF_ONE = 1200, 400  # at once: in all, and from one address (a school may have one address for all phones)
+REMEMBERED = 1000  # addresses whose requests are counted
 WAIT = 20  # seconds for a request to arrive
-
-
-class Limits:
-    """How many requests each address may still make: a bucket that fills again. The latest 1,000 are remembered."""
-
-    def __init__(self) -> None:
-        self.left: dict[str, tuple[float, float]] = {}
-
-    def allow(self, address: str) -> bool:
-        now = time.monotonic()
-        left, then = self.left.pop(address, (BURST, now))
-        left = min(BURST, left + (now - then) * PER_SECOND)
-        self.left[address] = max(0, left - 1), now
-        if len(self.left) > 1000:
-            self.left.pop(next(iter(self.left)))
-        return left >= 1
 
 
 class Bounded(HTTPServer):
@@ -72,160 +61,161 @@ class Bounded(HTTPServer):
 
 
 class Handler(RequestHandler):
-    """What all pages share: their headers, and who is refused."""
+    """What all pages share: their headers, and who is refused. `files`: that it has, by name; "" is the first."""
 
-    def initialize(self, served: "Served") -> None:
+    def initialize(self, served: "Served", files: Sequence[Path] = ()) -> None:
         self.served, self.room = served, served.room
+        self.files = {"": files[0], **{path.name: path for path in files}} if files else {}
 
     def set_default_headers(self) -> None:
         for name, value in SAFE.items():
             self.set_header(name, value)
 
     def prepare(self) -> None:
-        if self.request.host not in self.served.hosts:
-            raise HTTPError(403, reason="Another name than this server's")
-        if not self.served.limits.allow(self.request.remote_ip):
-            self.set_header("Retry-After", "1")
+        ours = [f"http://{host}" for host in self.served.hosts]
+        kind = self.request.headers.get("Content-Type")
+        if f"http://{self.request.host}" not in ours or self.request.headers.get("Origin", ours[0]) not in ours:
+            raise HTTPError(403, reason="Asked by another name, or from another page")
+        if not self.served.allows(self.request.remote_ip):
             raise HTTPError(429)
-        origin = self.request.headers.get("Origin")
-        if origin not in (None, *(f"http://{host}" for host in self.served.hosts)):
-            raise HTTPError(403, reason="Asked by another page")
-        if self.request.method == "POST" and self.request.headers.get("Content-Type") != "application/json":
+        if not self.knows(*self.path_args):
+            raise HTTPError(404)
+        if self.request.method == "POST" and kind != "application/json":
             raise HTTPError(415)
+
+    def knows(self, *parts: str) -> bool:
+        """Whether who asks may know that there is something."""
+        return False
 
     def write_error(self, status_code: int, **_: Any) -> None:
         self.finish({"error": f"{self._reason} ({status_code})."})
 
-    def answer(self, work: Any) -> None:
-        """What `work()` returns, or the sentence of a UsageError."""
+    def answer(self, work: Callable[[], Any]) -> None:
+        """What `work()` returns, or the sentence of an error."""
         try:
             self.write(work() or {})
-        except UsageError as error:
+        except FedlabError as error:
             self.set_status(400)
             self.write({"error": str(error)})
 
-    def file(self, path: Path | None, **parts: str) -> None:
-        """A page's file, with `parts` where their names stand between two @."""
-        if path is None or not path.is_file():
+    def file(self, name: str, **parts: str) -> None:
+        """One of the files, with `parts` where their names stand between two @."""
+        if name not in self.files:
             raise HTTPError(404)
-        text = path.read_text(encoding="utf-8")
-        for name, part in parts.items():
-            text = text.replace(f"@{name}@", part)
-        self.set_header("Content-Type", f"{TYPES[path.suffix]}; charset=utf-8")
+        text = self.files[name].read_text("utf-8")
+        for part, value in parts.items():
+            text = text.replace(f"@{part}@", value)
+        self.set_header("Content-Type", f"{TYPES[self.files[name].suffix]}; charset=utf-8")
         self.write(text)
-
-
-class Nowhere(Handler):
-    def prepare(self) -> None:
-        super().prepare()
-        raise HTTPError(404)
 
 
 class Student(Handler):
     """`/TOKEN/…`: the page and its files; joining, sending, and being forgotten."""
 
-    def prepare(self) -> None:
-        super().prepare()
-        if not hmac.compare_digest(self.path_args[0].encode(), self.room.token.encode()):
-            raise HTTPError(404)
+    def knows(self, token: str, *_: str) -> bool:
+        return hmac.compare_digest(token, self.room.about["token"])
 
-    def get(self, _: str, name: str) -> None:
+    def get(self, token: str, name: str) -> None:
         if not name:  # typed by hand
-            return self.redirect(f"/{self.room.token}/")
-        return self.file(STUDENT.get(name[1:] or "student.html"))
+            return self.redirect(f"/{token}/")
+        return self.file(name[1:])
 
     def post(self, _: str, name: str) -> None:
-        what, *who = name[1:].split("/")
-        if what == "join" and not who:
+        if name == "/join":
             return self.answer(self.room.seat)
-        seat = int(who[0]) if len(who) == 2 and who[0].isascii() and who[0].isdecimal() and len(who[0]) < 7 else -1
-        if what not in ("send", "forget") or not hmac.compare_digest(who[-1].encode(), self.room.key(seat).encode()):
-            raise HTTPError(403, reason="This class knows no such seat")
-        if what == "send":
-            return self.answer(lambda: {"bytes": len(self.room.accept(self.request.body, seat).text)})
-        return self.answer(lambda: self.room.forget(seat))
+        asked = re.fullmatch(r"/(send|forget)/([0-9]{1,6})/([0-9a-f]{24})", name)
+        if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
+            raise HTTPError(403, reason="This class knows no such seat; open its address anew")
+        what, seat = asked[1], int(asked[2])
+        if what == "forget":
+            return self.answer(lambda: self.room.forget(seat))
+        return self.answer(lambda: {"bytes": len(self.room.accept(self.request.body, seat).text)})
 
 
 class Teacher(Handler):
     """`/teacher/…`, on this machine alone: the projector's page, and what its buttons do."""
 
-    def prepare(self) -> None:
-        super().prepare()
+    def knows(self, *_: str) -> bool:
         cookie = f"class-{self.served.port}"
-        given = self.get_cookie(cookie, "") or self.get_query_argument("token", "")
+        given = self.get_cookie(cookie) or self.get_query_argument("token", "")
         if not hmac.compare_digest(given.encode(), self.served.secret.encode()):
             raise HTTPError(403, reason="Open the address that the terminal shows")
-        if not self.get_cookie(cookie):
-            self.set_cookie(cookie, given, httponly=True, samesite="Lax", path="/teacher/")
+        self.set_cookie(cookie, given, httponly=True, samesite="Lax", path="/teacher/")
+        return True
 
-    def get(self, name: str) -> None:
+    def get(self, name: str, number: str | None) -> None:
         if self.get_query_argument("token", None):
             return self.redirect("/teacher/")  # a projector shows the address
         if name == "state":
             return self.answer(lambda: self.served.state(self.get_query_argument("since", "")))
+        if name == "means" and number:
+            return self.answer(lambda: {"means": self.room.means(int(number))})
         if name == "class.npz":
             return self.answer(self.saved)
-        if name.startswith("means/") and name[6:].isdecimal():
-            return self.answer(lambda: {"means": self.room.means(int(name[6:]))})
-        return self.file(TEACHER.get(name or "teacher.html"), qr=self.served.picture, address=self.served.address[7:-1])
+        return self.file(name, qr=self.served.picture, address=self.served.address[len("http://") : -1])
 
-    def post(self, name: str) -> None:
+    def post(self, name: str, number: str | None) -> None:
         if name == "load":
             return self.answer(lambda: {"name": self.room.accept(self.request.body).called})
-        if name.startswith("forget/") and name[7:].isdecimal():
-            return self.answer(lambda: self.room.forget(int(name[7:])))
+        if name == "forget" and number:
+            return self.answer(lambda: self.room.forget(int(number)))
         raise HTTPError(404)
 
     def saved(self) -> bytes:
-        data = self.room.npz()
+        out = io.BytesIO()
+        np.savez_compressed(out, **self.room.arrays())
         self.set_header("Content-Type", "application/octet-stream")
-        self.set_header("Content-Disposition", f'attachment; filename="class-{time.strftime("%Y-%m-%d")}.npz"')
-        return data
+        self.set_header("Content-Disposition", f'attachment; filename="class-{date.today()}.npz"')
+        return out.getvalue()
 
 
-@dataclass(eq=False)
 class Served:
-    """A class that can be reached: the students' `address`, the teacher's, and `stop`."""
+    """A class that can be reached: `address` for students, `teacher` for the projector; `stop`.
 
-    room: Room
-    lan: str | None = None
-    port: int = 0
+    lan: an address of this machine, where students can reach it, or None;   port: 0 for any that is free
+    """
 
-    def __post_init__(self) -> None:
-        self.secret, self.limits, self.known = secrets.token_urlsafe(24), Limits(), None
+    def __init__(self, room: Room, lan: str | None = None, port: int = 0) -> None:
+        self.room, self.secret = room, secrets.token_urlsafe(24)
+        self.left: dict[str, tuple[float, float]] = {}
+        self.known: dict[str, Any] = {}
         for name in ("tornado.access", "tornado.general"):  # a flood of bad requests is no flood of lines
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self})]
-        options = {"default_handler_class": Nowhere, "default_handler_args": {"served": self}}
-        limits = {
-            "max_body_size": LIMIT,
-            "max_header_size": 8192,
-            "body_timeout": WAIT,
-            "idle_connection_timeout": WAIT,
-        }
-        own = [(r"/teacher/(.*)", Teacher, {"served": self}), *students]
-        self.servers = [Bounded(Application(own, **options), **limits)]
-        sockets = bound("127.0.0.1", self.port)
-        self.servers[0].add_sockets(sockets)
+        students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self, "files": STUDENT})]
+        own = [(r"/teacher/([\w.]*)(?:/([0-9]{1,6}))?", Teacher, {"served": self, "files": TEACHER})]
+        sockets = bound("127.0.0.1", port)
         self.port = sockets[0].getsockname()[1]
-        if self.lan:
-            self.servers.append(Bounded(Application(students, **options), **limits))
-            self.servers[1].add_sockets(bound(self.lan, self.port))
-        self.hosts = {f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", self.lan) if host}
-        self.address = f"http://{self.lan or '127.0.0.1'}:{self.port}/{self.room.token}/"
+        self.servers = []
+        for routes, listening in [(own + students, sockets), *([(students, bound(lan, self.port))] if lan else [])]:
+            pages = Application(routes, default_handler_class=Handler, default_handler_args={"served": self})
+            server = Bounded(
+                pages, max_body_size=LIMIT, max_header_size=8192, body_timeout=WAIT, idle_connection_timeout=WAIT
+            )
+            server.add_sockets(listening)
+            self.servers.append(server)
+        self.hosts = [f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", lan) if host]
+        self.address = f"http://{lan or '127.0.0.1'}:{self.port}/{room.about['token']}/"
         self.teacher = f"http://127.0.0.1:{self.port}/teacher/?token={self.secret}"
         self.picture = segno.make(self.address, micro=False).svg_inline(omitsize=True, border=2, light="#fff")
+
+    def allows(self, address: str) -> bool:
+        """Whether this address may make another request: its bucket of BURST fills again by PER_SECOND."""
+        now = time.monotonic()
+        left, then = self.left.pop(address, (BURST, now))
+        left = min(BURST, left + (now - then) * PER_SECOND)
+        self.left[address] = max(0, left - 1), now
+        if len(self.left) > REMEMBERED:
+            self.left.pop(next(iter(self.left)))
+        return left >= 1
 
     def state(self, since: str = "") -> dict[str, Any]:
         """What the projector shows; without tables where these are those of the version `since`."""
         now = {"version": str(self.room.version), "joined": self.room.joined, "kept": self.room.kept}
         if now["version"] == since:
             return now
-        if self.known is None or self.known["version"] != now["version"]:
-            self.known = {
-                "version": now["version"], "alpha": self.room.alpha, "tests": len(self.room.test[1]),
-                "rows": self.room.rows(), "sent": self.room.arrived(),
-            }  # fmt: skip
+        if self.known.get("version") != now["version"]:
+            sent = self.room.arrived()
+            self.known = now | {"rows": self.room.rows(), "sent": sent, "tests": sum(one["given"] for one in sent)}
         return self.known | now
 
     def stop(self) -> None:
@@ -245,18 +235,9 @@ def bound(address: str, port: int) -> list[socket.socket]:
 
 def own_address(given: str = "") -> str:
     """The address of this machine in its local network, or the one that is given; UsageError where there is none."""
-    if given:
-        try:
-            return str(ipaddress.IPv4Address(given))
-        except ValueError:
-            raise UsageError(
-                f"--lan is {given!r}, but must be an address of this machine, such as 192.168.1.5."
-            ) from None
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
+    if not given:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             probe.connect(("192.0.2.1", 9))  # sends nothing: it asks which of its addresses this machine would use
-            found = probe.getsockname()[0]
-        except OSError:
-            found = "127.0.0.1"
-    demand(found != "127.0.0.1", "This machine is in no network; connect it, or leave --lan out.")
-    return found
+            given = probe.getsockname()[0]
+        demand(given not in ("", "127.0.0.1"), "This machine is in no network; connect it, or leave --lan out.")
+    return given

@@ -52,9 +52,9 @@ function draw() {
 async function choose(seat) {
   chosen = seat;
   const { means } = await (await fetch(`means/${seat}`)).json();
-  const { name, bytes, counts, sums, network, given } = state.sent.find((each) => each.seat === seat);
+  const { name, bytes, drawings, sums, network, given } = state.sent.find((each) => each.seat === seat);
   const parts = [sums && "sums", network && "a network", given && many(given, "test drawing")].filter(Boolean);
-  $("who").textContent = `${name}: ${kilobytes(bytes)}, made from ${many(counts.reduce((a, b) => a + b), "drawing")}: ${parts.join(", ")}. ${
+  $("who").textContent = `${name}: ${kilobytes(bytes)}, made from ${many(drawings, "drawing")}: ${parts.join(", ")}. ${
     means.length ? "What its sums show, the mean of each digit (of one drawing: that drawing):" : "It shows no sums."}`;
   $("means").replaceChildren(...means.map(({ class: c, count, mean }) => element("figure", {},
     picture(mean, `Mean of ${many(count, "drawing")} of a ${c}`), element("figcaption", {}, `${count} × ${c}`))));
