@@ -51,10 +51,13 @@ def open_class(
 
 
 async def held(room: Room, lan: str | None, port: int, count: int, browser: bool) -> None:
-    served = Served(room, lan, port)
+    """The class itself: it ends with the program."""
+    try:
+        served = Served(room, lan, port)
+    except OSError as error:
+        raise RunError(f"The class cannot listen at port {port} ({error.strerror}); choose another --port.") from None
     print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
-    print(room.kept + (f" {len(room.messages)} messages were in it." if room.messages else ""))
-    print("Ctrl-C ends the class.", flush=True)
+    print(f"{room.kept} {len(room.messages)} messages are here. Ctrl-C ends the class.", flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if browser:
             show(served.teacher, Path(folder))

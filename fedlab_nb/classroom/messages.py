@@ -57,6 +57,11 @@ class Message:
         """A name of its own, also where two students chose the same."""
         return f"{self.name or 'Student'} {self.seat}"
 
+    def means(self) -> list[tuple[int, int, list[float]]]:
+        """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""
+        held = [] if self.sums is None else self.sums.counts.nonzero()[:, 0].tolist()
+        return [(c, self.counts[c], [round(v, 3) for v in self.sums.means[c].tolist()]) for c in held]
+
 
 def network(seed: int = 0) -> Network:
     """The network that all phones of a class start from; the package's and `learn.js`'s first one of a run's seed."""

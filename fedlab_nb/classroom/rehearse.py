@@ -6,6 +6,7 @@ with the other sign.
 """
 
 from collections.abc import Iterator
+from itertools import cycle
 
 import torch
 
@@ -21,29 +22,21 @@ FACTOR = -10.0
 
 
 def messages(room: Room, count: int) -> Iterator[tuple[int, str]]:
-    """Seat and message of each of `count` students, who all have other images."""
-    digits, rng = load("digits"), numpy_rng(room.about["seed"], "rehearsal")
-
-    def fresh(c: int) -> list[int]:
-        return rng.permutation((digits.y_train == c).nonzero()[:, 0].numpy()).tolist()
-
-    pools = [fresh(c) for c in range(CLASSES)]
+    """Seat and message of each of `count` students, who have other images, as far as there are some."""
+    digits, seed = load("digits"), room.about["seed"]
+    labels = digits.y_train.numpy()
+    drawn = numpy_rng(seed, "rehearsal").permutation(len(labels))
+    pools = [cycle(drawn[labels[drawn] == c].tolist()) for c in range(CLASSES)]
     for i in range(count):
         seat = room.seat()["seat"]
-        labels = room.wanted(seat)
-        rows = []
-        for c in labels:
-            pools[c] = pools[c] or fresh(c)
-            rows.append(pools[c].pop())
-        x, y = digits.x_train[rows], torch.tensor(labels)
+        wanted = room.wanted(seat)
+        x, y = digits.x_train[[next(pools[c]) for c in wanted]], torch.tensor(wanted)
         joker = i == count - 1 and count >= 10
         y = CLASSES - 1 - y if joker else y
         test = [] if joker else range(GIVEN - 1, len(y), GIVEN)
         kept = [j for j in range(len(y)) if j not in test]
-        model = trained(
-            [network(room.about["seed"])], [(x[kept], y[kept])], Recipe(), seed=room.about["seed"], ids=[seat]
-        )[0]
+        model = trained([network(seed)], [(x[kept], y[kept])], Recipe(), seed=seed, ids=[seat])[0]
         if joker:
-            start, end = model_state(network(room.about["seed"])), model_state(model)
+            start, end = model_state(network(seed)), model_state(model)
             load_state(model, {name: start[name] + FACTOR * (end[name] - start[name]) for name in end})
         yield seat, write(seat, "Joker" if joker else "Rehearsal", x.flatten(1), y, test, model)

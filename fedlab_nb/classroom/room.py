@@ -69,9 +69,8 @@ class Room:
             fresh = self.file.with_name(f"{self.file.name}.new")
             try:
                 fresh.touch(mode=0o600)  # for its owner alone
-                fresh.write_text(
-                    "\n".join([json.dumps(self.about), *(m.text for m in self.messages.values())]), "utf-8"
-                )
+                lines = [json.dumps(self.about), *(m.text for m in self.messages.values())]
+                fresh.write_text("\n".join(lines), "utf-8")
                 fresh.replace(self.file)
             except OSError as error:
                 raise RunError(f"{self.file} cannot be written: {error.strerror}; name another --keep FILE.") from None
@@ -130,19 +129,14 @@ class Room:
             rows.append({"title": title, "of": of, "own": own, "digits": float(right[..., n:].mean())})
         return rows
 
-    def arrived(self) -> list[dict[str, Any]]:
-        """Who has sent what, and how many bytes, in the order in which it came."""
+    def sent(self) -> list[dict[str, Any]]:
+        """What has come from whom, in the order in which it came. `means`: what the sums show of each class: how many
+        drawings, and their mean `[64]`; of one drawing, that drawing."""
         return [
             {"seat": m.seat, "name": m.called, "bytes": len(m.text), "drawings": sum(m.counts), "given": len(m.y)}
-            | {"sums": m.sums is not None, "network": m.network is not None}
+            | {"network": m.network is not None, "means": m.means()}
             for m in self.messages.values()
         ]
-
-    def means(self, seat: int) -> list[dict[str, Any]]:
-        """What the sums of a student show of each class: the mean of its drawings; of one drawing, that drawing."""
-        sums = self.messages[seat].sums if seat in self.messages else None
-        held = [] if sums is None else sums.counts.nonzero()[:, 0].tolist()
-        return [{"class": c, "count": int(sums.counts[c]), "mean": sums.means[c].tolist()} for c in held]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The class as a data set with clients of its own: arrays of an `.npz` that every panel opens. UsageError where
@@ -157,14 +151,12 @@ class Room:
         pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
         classes = [c for _, c in pairs]
         demand(len(set(classes)) > 1, "No two classes of those who let them be saved are here; nothing is saved.")
-        made_rows = [made(m.sums, c, numpy_rng(self.about["seed"], "rows", m.seat, c)) for m, c in pairs]
-        counts = [m.counts[c] for m, c in pairs]
-        x, y = given_drawings(allowed)
-        if len(y) < FEWEST:
-            x, y = load("digits").x_test, load("digits").y_test
+        rows = [made(m.sums, c, numpy_rng(self.about["seed"], "rows", m.seat, c)) for m, c in pairs]
+        counts, digits, (x, y) = [len(own) for own in rows], load("digits"), given_drawings(allowed)
+        x, y = (x, y) if len(y) >= FEWEST else (digits.x_test, digits.y_test)
         known = np.isin(y.numpy(), classes)
         return {
-            "x_train": np.concatenate(made_rows).clip(0, 1).astype(np.float32).reshape(-1, SIDE, SIDE),
+            "x_train": np.concatenate(rows).clip(0, 1).astype(np.float32).reshape(-1, SIDE, SIDE),
             "y_train": np.repeat(classes, counts),
             "client_train": np.repeat([m.called for m, _ in pairs], counts),
             "x_test": x.numpy().reshape(-1, SIDE, SIDE)[known],

@@ -26,7 +26,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 
-from ..errors import FedlabError, RunError, demand
+from ..errors import FedlabError, demand
 from .messages import LIMIT
 from .room import Room
 
@@ -40,14 +40,14 @@ SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Server": "fedlab-nb",
 }
 BURST, PER_SECOND = 900, 90  # requests of one address: at once, and then in a second; a phone needs about eight in all
 CONNECTIONS, OF_ONE = 1200, 400  # at once: in all, and from one address (a school may have one address for all phones)
 REMEMBERED = 1000  # addresses whose requests are counted
-WAIT = 20  # seconds for a request to arrive
+WAIT, LINES = 20, 8192  # seconds for a request to arrive; bytes of its first lines
 
 
 class Bounded(HTTPServer):
@@ -126,8 +126,8 @@ class Student(Handler):
         asked = re.fullmatch(r"/(send|forget)/([0-9]{1,6})/([0-9a-f]{24})", name)
         if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
-        what, seat = asked[1], int(asked[2])
-        if what == "forget":
+        seat = int(asked[2])
+        if asked[1] == "forget":
             return self.answer(lambda: self.room.forget(seat))
         return self.answer(lambda: {"bytes": len(self.room.accept(self.request.body, seat).text)})
 
@@ -148,8 +148,6 @@ class Teacher(Handler):
             return self.redirect("/teacher/")  # a projector shows the address
         if name == "state":
             return self.answer(lambda: self.served.state(self.get_query_argument("since", "")))
-        if name == "means" and number:
-            return self.answer(lambda: {"means": self.room.means(int(number))})
         if name == "class.npz":
             return self.answer(self.saved)
         return self.file(name, qr=self.served.picture, address=self.served.address[len("http://") : -1])
@@ -172,7 +170,8 @@ class Teacher(Handler):
 class Served:
     """A class that can be reached: `address` for students, `teacher` for the projector; `stop`.
 
-    lan: an address of this machine, where students can reach it, or None;   port: 0 for any that is free
+    lan: an address of this machine, where students can reach it, or None;   port: 0 for any that is free. OSError where
+    it cannot listen.
     """
 
     def __init__(self, room: Room, lan: str | None = None, port: int = 0) -> None:
@@ -183,16 +182,19 @@ class Served:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self, "files": STUDENT})]
         own = [(r"/teacher/([\w.]*)(?:/([0-9]{1,6}))?", Teacher, {"served": self, "files": TEACHER})]
-        sockets = bound("127.0.0.1", port)
-        self.port = sockets[0].getsockname()[1]
-        self.servers = []
-        for routes, listening in [(own + students, sockets), *([(students, bound(lan, self.port))] if lan else [])]:
+        limits = {
+            "max_body_size": LIMIT,
+            "max_header_size": LINES,
+            "body_timeout": WAIT,
+            "idle_connection_timeout": WAIT,
+        }
+        self.port, self.servers = port, []
+        for address, routes in {"127.0.0.1": own + students, **({lan: students} if lan else {})}.items():
             pages = Application(routes, default_handler_class=Handler, default_handler_args={"served": self})
-            server = Bounded(
-                pages, max_body_size=LIMIT, max_header_size=8192, body_timeout=WAIT, idle_connection_timeout=WAIT
-            )
-            server.add_sockets(listening)
-            self.servers.append(server)
+            sockets = bind_sockets(self.port, address, family=socket.AF_INET)
+            self.servers.append(Bounded(pages, **limits))
+            self.servers[-1].add_sockets(sockets)
+            self.port = sockets[0].getsockname()[1]
         self.hosts = [f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", lan) if host]
         self.address = f"http://{lan or '127.0.0.1'}:{self.port}/{room.about['token']}/"
         self.teacher = f"http://127.0.0.1:{self.port}/teacher/?token={self.secret}"
@@ -214,23 +216,13 @@ class Served:
         if now["version"] == since:
             return now
         if self.known.get("version") != now["version"]:
-            sent = self.room.arrived()
+            sent = self.room.sent()
             self.known = now | {"rows": self.room.rows(), "sent": sent, "tests": sum(one["given"] for one in sent)}
         return self.known | now
 
     def stop(self) -> None:
         for server in self.servers:
             server.stop()
-
-
-def bound(address: str, port: int) -> list[socket.socket]:
-    """Sockets that listen there; RunError where something else does."""
-    try:
-        return bind_sockets(port, address, family=socket.AF_INET)
-    except OSError as error:
-        raise RunError(
-            f"The class cannot listen at {address}:{port} ({error.strerror}); choose another --port."
-        ) from None
 
 
 def own_address(given: str = "") -> str:

@@ -49,14 +49,13 @@ function draw() {
 }
 
 /** What one student has sent, and what the sums show of the drawings. */
-async function choose(seat) {
+function choose(seat) {
   chosen = seat;
-  const { means } = await (await fetch(`means/${seat}`)).json();
-  const { name, bytes, drawings, sums, network, given } = state.sent.find((each) => each.seat === seat);
-  const parts = [sums && "sums", network && "a network", given && many(given, "test drawing")].filter(Boolean);
+  const { name, bytes, drawings, means, network, given } = state.sent.find((each) => each.seat === seat);
+  const parts = [means.length && "sums", network && "a network", given && many(given, "test drawing")].filter(Boolean);
   $("who").textContent = `${name}: ${kilobytes(bytes)}, made from ${many(drawings, "drawing")}: ${parts.join(", ")}. ${
     means.length ? "What its sums show, the mean of each digit (of one drawing: that drawing):" : "It shows no sums."}`;
-  $("means").replaceChildren(...means.map(({ class: c, count, mean }) => element("figure", {},
+  $("means").replaceChildren(...means.map(([c, count, mean]) => element("figure", {},
     picture(mean, `Mean of ${many(count, "drawing")} of a ${c}`), element("figcaption", {}, `${count} × ${c}`))));
   $("one").hidden = false;
   draw();

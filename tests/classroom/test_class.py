@@ -72,7 +72,7 @@ def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
             without.accept(a_message(seat, model=network(seat)))
     secret = kept.messages[3].text
     kept.forget(3)
-    assert kept.rows() == without.rows() and kept.arrived() == without.arrived()
+    assert kept.rows() == without.rows() and kept.sent() == without.sent()
     assert secret not in (tmp_path / "a.jsonl").read_text()
 
 
@@ -337,7 +337,7 @@ def test_what_the_teacher_s_page_does():
     async def work(served):
         cookie = {"Cookie": f"class-{served.port}={served.secret}"}
         loaded = await ask(served, "/teacher/load", a_message(7), headers=cookie)
-        shown = await ask(served, "/teacher/means/7", headers=cookie)
+        shown = await ask(served, "/teacher/state", headers=cookie)
         page = await ask(served, "/teacher/", headers=cookie)
         saved = await ask(served, "/teacher/class.npz", headers=cookie)
         await ask(served, "/teacher/forget/7", "{}", headers=cookie)
@@ -345,5 +345,5 @@ def test_what_the_teacher_s_page_does():
 
     answered, left = held(work)
     assert [code for code, _ in answered] == [200] * 4 and left == 0
-    assert json.loads(answered[0][1]) == {"name": "Ada 7"} and len(json.loads(answered[1][1])["means"]) > 1
+    assert json.loads(answered[0][1]) == {"name": "Ada 7"} and len(json.loads(answered[1][1])["sent"][0]["means"]) > 1
     assert b"<svg" in answered[2][1] and b"@" not in answered[2][1] and answered[3][1][:2] == b"PK"
