@@ -27,6 +27,7 @@ from ..methods.parts.averages import averaged
 from ..models import load_state
 from ..rng import numpy_rng
 from ..training import ClientModels
+from ..training.evaluate import one_pass
 from .messages import CLASSES, MOST_DRAWINGS, MOST_SEATS, PIXELS, SIDE, Message, least_squares, network, read
 
 MOST = 300  # messages in a class
@@ -123,7 +124,9 @@ class Room:
         class's drawings (None: there are none) and on the package's test digits, 0–1."""
         digits, (x, y) = load("digits"), given_drawings(self.messages.values())
         truth, n, rows = torch.cat([y, digits.y_test]), len(y), []
-        for title, (of, said) in answers([*self.messages.values()], torch.cat([x, digits.x_test.flatten(1)])).items():
+        with one_pass():
+            said_by = answers([*self.messages.values()], torch.cat([x, digits.x_test.flatten(1)]))
+        for title, (of, said) in said_by.items():
             right = (said == truth).double()
             own = float(right[..., :n].mean()) if n else None
             rows.append({"title": title, "of": of, "own": own, "digits": float(right[..., n:].mean())})
