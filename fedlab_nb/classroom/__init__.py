@@ -12,9 +12,9 @@ teacher.js. Nothing listens beyond 127.0.0.1 unless the teacher asks, and nothin
 
 import asyncio
 import json
+import re
 import tempfile
 import time
-from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,8 @@ from .rehearse import messages
 from .room import Room
 from .server import HERE, PAGE, Served, own_address
 
-FIRST_PORT = 8123
 
-
-def open_class(
-    lan: str | None = None, port: Any = FIRST_PORT, keep: str | None = None, rehearse: Any = 0, browser: bool = True,
-    **partition: Any,
-) -> int:  # fmt: skip
+def open_class(lan: str | None, port: Any, keep: str | None, rehearse: Any, browser: bool, **partition: Any) -> int:
     """Hold the class until Ctrl-C; returns the exit code.
 
     lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
@@ -71,15 +66,18 @@ def write_page(path: str, **partition: Any) -> Path:
     """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
     place of a seat, and the message is carried by hand. RunError where that is no place to write."""
     room = Room(**partition)
-    labels = [room.wanted(seat) for seat in range(room.about["students"])]
-    seats = json.dumps({"seed": room.about["seed"], "labels": labels, "kept": room.kept})
-    page, style, code = ((HERE / name).read_text("utf-8") for name in ("student.html", "class.css", "student.js"))
-    coded = {name: b64encode((PAGE / name).read_bytes()).decode() for name in ("ink.js", "learn.js", "sums.js")}
-    maps = {"imports": {f"./{name}": f"data:text/javascript;base64,{code}" for name, code in coded.items()}}
-    scripts = {"importmap": json.dumps(maps), 'application/json" id="seats': seats, "module": code}
-    inside = "".join(f'<script type="{kind}">\n{text}</script>\n' for kind, text in scripts.items())
-    page = page.replace('<link rel="stylesheet" href="class.css">', f"<style>\n{style}</style>")
-    page = page.replace('<script type="module" src="student.js"></script>', inside)
+    seats = [room.seat() for _ in range(room.about["students"])]
+    files = (PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
+    code = "\n".join(file.read_text("utf-8") for file in files)
+    code = re.sub(r"^import .*\n|^export ", "", code, flags=re.MULTILINE)  # in one file each name is there
+    parts = {
+        '<link rel="stylesheet" href="class.css">': f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>",
+        '<script type="module" src="student.js"></script>': '<script id="seats" type="application/json">'
+        f'{json.dumps(seats)}</script>\n<script type="module">\n{code}</script>',
+    }
+    page = (HERE / "student.html").read_text("utf-8")
+    for old, new in parts.items():
+        page = page.replace(old, new)
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:

@@ -117,17 +117,10 @@ def _numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.n
     return values
 
 
-def write(
-    seat: int,
-    name: str,
-    x: Tensor,
-    y: Tensor,
-    test: Sequence[int] = (),
-    model: Network | None = None,
-    keep: bool = True,
-) -> str:
+def write(seat: int, name: str, x: Tensor, y: Tensor, test: Sequence[int] = (), model: Network | None = None) -> str:
     """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test`
-    for the test set and all others in the sums. `model`: trained on those others, or None."""
+    for the test set and all others in the sums. `model`: trained on those others, or None.
+    It may be saved."""
     given = torch.zeros(len(y), dtype=torch.bool)
     given[list(test)] = True
     own = gauss.class_sums(x[~given], y[~given], CLASSES, "full")
@@ -138,7 +131,7 @@ def write(
         "test": torch.cat([(x[given] * FULL).round(), y[given, None]], 1).byte(),
     }
     coded = {key: base64.b64encode(part.numpy().tobytes()).decode() for key, part in arrays.items()}
-    about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": keep}
+    about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": True}
     return json.dumps(about | coded, separators=(",", ":"))
 
 

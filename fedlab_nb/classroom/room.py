@@ -190,11 +190,12 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
     senders = [m for m in messages if m.network is not None]
     if senders:
         clients, count, images = ClientModels([m.network for m in senders]), len(senders), x.view(-1, 1, SIDE, SIDE)
-        sizes, start = [sum(m.counts) for m in senders], network()
+        sizes = [sum(m.counts) for m in senders]
         made["Local only"] = count, clients.logits(images).argmax(-1)
         for title, rule in {"FedAvg": "mean", "FedAvg, median": "median"}.items():
-            load_state(start, averaged(clients.states(), sizes, rule, 0))
-            made[title] = count, ClientModels([start]).logits(images)[0].argmax(1)
+            average = network()
+            load_state(average, averaged(clients.states(), sizes, rule, 0))
+            made[title] = count, ClientModels([average]).logits(images)[0].argmax(1)
         for title, rule in {"Ensemble": "probabilities", "Ensemble, median": "median"}.items():
             ensemble = RuledEnsemble(clients, rule, cut=(count - 1) // 2)
             made[title] = count, ensemble.logits(images).argmax(1)

@@ -4,7 +4,7 @@ import { train } from "./learn.js";
 import { gaussSums } from "./sums.js";
 
 const $ = (id) => document.getElementById(id);
-const D = 64, GIVE = 4, JOKE = -10; // every fourth drawing may be given; a joker's factor of the network's change
+const GIVE = 4, JOKE = -10; // every fourth drawing may be given; a joker's factor of the network's change
 const STORE = `class ${location.pathname}`;
 const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
 let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
@@ -50,8 +50,8 @@ function message() {
   const { counts, sums, second } = gaussSums(x, y);
   const numbers = [];
   counts.forEach((count, c) => {
-    if (count) numbers.push(...sums.subarray(c * D, (c + 1) * D));
-    for (let i = 0; count && i < D; i++) numbers.push(...second.subarray((c * D + i) * D + i, (c * D + i + 1) * D));
+    if (count) numbers.push(...sums.subarray(64 * c, 64 * (c + 1)));
+    for (let i = 64 * c; count && i < 64 * (c + 1); i++) numbers.push(...second.subarray(64 * i + (i % 64), 64 * (i + 1)));
   });
   const learnt = (epochs) => train(x, y, { seed: own.seed, client: own.seat, ...epochs });
   const start = learnt({ epochs: 0 });
@@ -93,7 +93,7 @@ async function forget() {
 async function begin() {
   if (!own && seats) {
     const seat = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
-    own = { ...seats, seat, labels: seats.labels[seat % seats.labels.length], drawings: [] };
+    own = { ...seats[seat % seats.length], seat, drawings: [] };
   }
   own ??= { ...(await ask("join")), drawings: [] };
   $("kept").textContent = own.kept;
