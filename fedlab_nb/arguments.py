@@ -113,7 +113,6 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--port", default=8123)
     add("--alpha", default=0.1, help="how alike the phones' classes are; smaller is more skewed")
-    add("--students", default=30, help="about how many come")
     add("--drawings", default=20, help="how many digits each of them draws")
     add("--seed", default=0)
     add(

@@ -172,7 +172,7 @@ def page_command(options: Namespace) -> int:
 def class_command(options: Namespace) -> int:
     from .classroom import open_class, write_page
 
-    partition = {name: parsed(getattr(options, name)) for name in ("alpha", "students", "drawings", "seed")}
+    partition = {name: parsed(getattr(options, name)) for name in ("alpha", "drawings", "seed")}
     if options.page:
         print(f"written to {write_page(options.page, **partition)}")
         return 0

@@ -14,7 +14,7 @@ import asyncio
 import json
 import re
 import tempfile
-import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..jupyter import has_browser
 from ..voila import show
 from .messages import Message, read
 from .rehearse import messages
-from .room import Room
+from .room import MOST, Room
 from .server import HERE, PAGE, Served, own_address
 
 
@@ -33,13 +33,16 @@ def open_class(lan: str | None, port: Any, keep: str | None, rehearse: Any, brow
     lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
     keep:      the file that messages are kept in, "" for class-DATE.jsonl, or None: none
     rehearse:  how many simulated students come, two in a second
-    partition: alpha, students, drawings and seed of the `Room`
+    partition: alpha, drawings and seed of the `Room`
     """
-    file = None if keep is None else Path(keep or f"class-{time.strftime('%Y-%m-%d')}.jsonl")
-    room = Room(**partition, file=file)
+    file = None if keep is None else Path(keep or f"class-{date.today()}.jsonl")
     port, count = whole("port", parsed(port), 0, 65535), whole("rehearse", parsed(rehearse), 0, 300)
     try:
+        room = Room(**partition, file=file)
         asyncio.run(held(room, None if lan is None else own_address(lan), port, count, browser and has_browser()))
+    except OSError as error:
+        why = f"The class cannot be held: {error.strerror or error}"
+        raise RunError(f"{why}; choose another --port, --lan ADDRESS or --keep FILE.") from None
     except KeyboardInterrupt:
         print(f"The class has ended. {room.kept}", flush=True)
     return 0
@@ -47,10 +50,7 @@ def open_class(lan: str | None, port: Any, keep: str | None, rehearse: Any, brow
 
 async def held(room: Room, lan: str | None, port: int, count: int, browser: bool) -> None:
     """The class itself: it ends with the program."""
-    try:
-        served = Served(room, lan, port)
-    except OSError as error:
-        raise RunError(f"The class cannot listen at port {port} ({error.strerror}); choose another --port.") from None
+    served = Served(room, lan, port)
     print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
     print(f"{room.kept} {len(room.messages)} messages are here. Ctrl-C ends the class.", flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
@@ -66,7 +66,7 @@ def write_page(path: str, **partition: Any) -> Path:
     """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
     place of a seat, and the message is carried by hand. RunError where that is no place to write."""
     room = Room(**partition)
-    seats = [room.seat() for _ in range(room.about["students"])]
+    seats = [room.seat() for _ in range(MOST)]
     files = (PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
     code = "\n".join(file.read_text("utf-8") for file in files)
     code = re.sub(r"^import .*\n|^export ", "", code, flags=re.MULTILINE)  # in one file each name is there

@@ -1,8 +1,8 @@
 """The class: who has which digits to draw, what has arrived, what is made of it, and what of it is kept.
 
-A seat is a number. What its student draws are the labels that the package's partition `client_dirichlet` gives to
-client `seat`: everybody has the same number of drawings, and α says how alike the mixes of classes are. A seat's key is
-a MAC of its number, so that nothing is remembered of a phone that has not sent.
+A seat is a number. Its student draws digits from a mix of classes of its own, q ~ Dirichlet(α), as in the package's
+partition `client_dirichlet`; but the largest share is that of class (seat mod 10), so that ten phones have all classes.
+A seat's key is a MAC of its number, so that nothing is remembered of a phone that has not sent.
 """
 
 import hashlib
@@ -10,7 +10,6 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ import torch
 from torch import Tensor
 
 from ..data import load
-from ..data.partition import cut
-from ..errors import RunError, UsageError, demand, number, whole
+from ..data.partition import dirichlet_draw
+from ..errors import UsageError, demand, number, whole
 from ..methods import METHODS, afl, gauss
 from ..methods.ensemble import RuledEnsemble
 from ..methods.parts.averages import averaged
@@ -36,16 +35,15 @@ AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the co
 
 
 class Room:
-    """alpha, students, drawings, seed: of the partition;   file: where messages are kept, None: nowhere. A class whose
-    file is there goes on as it was begun.
+    """alpha: of the mixes;   drawings: how many each phone makes;   file: where messages are kept, or None: nowhere. A
+    class whose file is there goes on as it was begun.
 
-    UsageError for a value out of range, and for a file of something else.
+    UsageError for a value out of range, and for a file of something else; OSError where it cannot be written.
     """
 
-    def __init__(self, alpha: Any, students: Any, drawings: Any, seed: Any, file: Path | None = None) -> None:
+    def __init__(self, alpha: Any, drawings: Any, seed: Any, file: Path | None = None) -> None:
         self.about = {
             "alpha": number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed"),
-            "students": whole("students", students, 1, MOST),
             "drawings": whole("drawings", drawings, 5, MOST_DRAWINGS),
             "seed": whole("seed", seed),
             "token": secrets.token_hex(4),
@@ -61,20 +59,17 @@ class Room:
                 self.about, self.messages = given, {message.seat: message for message in map(read, lines)}
             except (ValueError, AttributeError):
                 raise UsageError(f"{file} is no file of a class; name another one with --keep FILE.") from None
-            self.joined = max(self.messages, default=-1) + 1 + given["students"]  # some that joined have not sent
+            self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
         self._changed()
 
     def _changed(self) -> None:
         self.version += 1
         if self.file:
             fresh = self.file.with_name(f"{self.file.name}.new")
-            try:
-                fresh.touch(mode=0o600)  # for its owner alone
-                lines = [json.dumps(self.about), *(m.text for m in self.messages.values())]
-                fresh.write_text("\n".join(lines), "utf-8")
-                fresh.replace(self.file)
-            except OSError as error:
-                raise RunError(f"{self.file} cannot be written: {error.strerror}; name another --keep FILE.") from None
+            fresh.touch(mode=0o600)  # for its owner alone
+            lines = [json.dumps(self.about), *(m.text for m in self.messages.values())]
+            fresh.write_text("\n".join(lines), "utf-8")
+            fresh.replace(self.file)
 
     @property
     def kept(self) -> str:
@@ -95,10 +90,11 @@ class Room:
         return hmac.new(self.about["secret"].encode(), str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 
     def wanted(self, seat: int) -> list[int]:
-        """The digits that it is asked to draw, in an order of its own."""
-        alpha, students, drawings, seed = list(self.about.values())[:4]
-        labels = wishes(alpha, students, drawings, seed, seat // students)[seat % students]
-        return numpy_rng(seed, "order of drawings", seat).permutation(labels).tolist()
+        """The digits that it is asked to draw."""
+        rng, first = numpy_rng(self.about["seed"], "seat of a class", seat), seat % CLASSES
+        shares = np.sort(dirichlet_draw(rng, self.about["alpha"], CLASSES))[::-1]
+        classes = [first, *rng.permutation(np.delete(np.arange(CLASSES), first))]
+        return rng.choice(classes, self.about["drawings"], p=shares).tolist()
 
     def accept(self, text: str | bytes, seat: int | None = None) -> Message:
         """Take a message, that of `seat` where it came by the network; the same one again changes nothing. UsageError
@@ -113,10 +109,12 @@ class Room:
             self._changed()
         return message
 
-    def forget(self, seat: int) -> None:
-        """Take a message out, as if it had never been sent; also out of the file."""
-        if self.messages.pop(seat, None):
+    def forget(self, seat: int) -> dict[str, bool]:
+        """Take a message out, as if it had never been sent; also out of the file. Says whether it was there."""
+        there = self.messages.pop(seat, None) is not None
+        if there:
             self._changed()
+        return {"forgotten": there}
 
     # ------------------------------------------------------------------------------------------------ what it is worth
     def rows(self) -> list[dict[str, Any]]:
@@ -173,15 +171,6 @@ def given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
     own = [(torch.empty(0, PIXELS), torch.empty(0, dtype=torch.long)), *((m.x, m.y) for m in messages)]
     x, y = (torch.cat(column) for column in zip(*own, strict=True))
     return x, y
-
-
-@lru_cache(maxsize=64)
-def wishes(alpha: float, students: int, drawings: int, seed: int, block: int) -> np.ndarray:
-    """The labels `[students, drawings]` of one block of seats; over all of them each class comes equally often."""
-    labels = np.arange(students * drawings) % CLASSES
-    options = {"partition": "client_dirichlet", "alpha": alpha, "minimum": 1}
-    shared = cut(labels, CLASSES, students, numpy_rng(seed, "seats of a class", block), **options)
-    return np.stack([labels[shard] for shard in shared.shards])
 
 
 def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tensor]]:

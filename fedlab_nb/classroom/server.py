@@ -14,7 +14,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -47,7 +47,8 @@ SAFE = {
 BURST, PER_SECOND = 900, 90  # requests of one address: at once, and then in a second; a phone needs about eight in all
 CONNECTIONS, OF_ONE = 1200, 400  # at once: in all, and from one address (a school may have one address for all phones)
 REMEMBERED = 1000  # addresses whose requests are counted
-WAIT, LINES = 20, 8192  # seconds for a request to arrive; bytes of its first lines
+# Of a request: bytes of its body and of its first lines, and seconds for it to arrive.
+SIZES = {"max_body_size": LIMIT, "max_header_size": 8192, "body_timeout": 20, "idle_connection_timeout": 20}
 
 
 class Bounded(HTTPServer):
@@ -55,17 +56,16 @@ class Bounded(HTTPServer):
 
     def handle_stream(self, stream: Any, address: tuple) -> None:
         same = sum(other.context.address[0] == address[0] for other in self._connections)
-        if same >= OF_ONE or len(self._connections) >= CONNECTIONS:
-            return stream.close()
-        return super().handle_stream(stream, address)
+        few = same < OF_ONE and len(self._connections) < CONNECTIONS
+        return super().handle_stream(stream, address) if few else stream.close()
 
 
 class Handler(RequestHandler):
-    """What all pages share: their headers, and who is refused. `files`: that it has, by name; "" is the first."""
+    """What all pages share: their headers, and who is refused. `files`: that it has, the first one under no name."""
 
     def initialize(self, served: "Served", files: Sequence[Path] = ()) -> None:
         self.served, self.room = served, served.room
-        self.files = {"": files[0], **{path.name: path for path in files}} if files else {}
+        self.files = {path.name: path for path in files} | dict(zip([""], files, strict=False))
 
     def set_default_headers(self) -> None:
         for name, value in SAFE.items():
@@ -73,40 +73,33 @@ class Handler(RequestHandler):
 
     def prepare(self) -> None:
         ours = [f"http://{host}" for host in self.served.hosts]
-        kind = self.request.headers.get("Content-Type")
-        if f"http://{self.request.host}" not in ours or self.request.headers.get("Origin", ours[0]) not in ours:
+        if not {f"http://{self.request.host}", self.request.headers.get("Origin", ours[0])} <= {*ours}:
             raise HTTPError(403, reason="Asked by another name, or from another page")
         if not self.served.allows(self.request.remote_ip):
             raise HTTPError(429)
         if not self.knows(*self.path_args):
             raise HTTPError(404)
-        if self.request.method == "POST" and kind != "application/json":
-            raise HTTPError(415)
 
     def knows(self, *parts: str) -> bool:
         """Whether who asks may know that there is something."""
         return False
 
-    def write_error(self, status_code: int, **_: Any) -> None:
-        self.finish({"error": f"{self._reason} ({status_code})."})
+    def log_exception(self, kind: Any, error: Any, trace: Any) -> None:
+        if not isinstance(error, (FedlabError, HTTPError)):
+            super().log_exception(kind, error, trace)
 
-    def answer(self, work: Callable[[], Any]) -> None:
-        """What `work()` returns, or the sentence of an error."""
-        try:
-            self.write(work() or {})
-        except FedlabError as error:
-            self.set_status(400)
-            self.write({"error": str(error)})
+    def write_error(self, status_code: int, exc_info: tuple = (None, None), **_: Any) -> None:
+        known = isinstance(exc_info[1], FedlabError)
+        self.set_status(400 if known else status_code)
+        self.finish({"error": str(exc_info[1]) if known else f"{self._reason} ({status_code})."})
 
-    def file(self, name: str, **parts: str) -> None:
-        """One of the files, with `parts` where their names stand between two @."""
+    def file(self, name: str) -> None:
+        """One of the files, with address and QR code where their names stand between two @."""
         if name not in self.files:
             raise HTTPError(404)
-        text = self.files[name].read_text("utf-8")
-        for part, value in parts.items():
-            text = text.replace(f"@{part}@", value)
+        text = self.files[name].read_text("utf-8").replace("@qr@", self.served.picture)
         self.set_header("Content-Type", f"{TYPES[self.files[name].suffix]}; charset=utf-8")
-        self.write(text)
+        self.write(text.replace("@address@", self.served.address[len("http://") : -1]))
 
 
 class Student(Handler):
@@ -116,20 +109,17 @@ class Student(Handler):
         return hmac.compare_digest(token, self.room.about["token"])
 
     def get(self, token: str, name: str) -> None:
-        if not name:  # typed by hand
-            return self.redirect(f"/{token}/")
-        return self.file(name[1:])
+        return self.file(name[1:]) if name else self.redirect(f"/{token}/")  # typed by hand
 
     def post(self, _: str, name: str) -> None:
         if name == "/join":
-            return self.answer(self.room.seat)
+            return self.write(self.room.seat())
         asked = re.fullmatch(r"/(send|forget)/([0-9]{1,6})/([0-9a-f]{24})", name)
         if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
-        seat = int(asked[2])
         if asked[1] == "forget":
-            return self.answer(lambda: self.room.forget(seat))
-        return self.answer(lambda: {"bytes": len(self.room.accept(self.request.body, seat).text)})
+            return self.write(self.room.forget(int(asked[2])))
+        return self.write({"bytes": len(self.room.accept(self.request.body, int(asked[2])).text)})
 
 
 class Teacher(Handler):
@@ -143,28 +133,22 @@ class Teacher(Handler):
         self.set_cookie(cookie, given, httponly=True, samesite="Lax", path="/teacher/")
         return True
 
-    def get(self, name: str, number: str | None) -> None:
+    def get(self, name: str, _: str | None) -> None:
         if self.get_query_argument("token", None):
             return self.redirect("/teacher/")  # a projector shows the address
         if name == "state":
-            return self.answer(lambda: self.served.state(self.get_query_argument("since", "")))
+            return self.write(self.served.state(self.get_query_argument("since", "")))
         if name == "class.npz":
-            return self.answer(self.saved)
-        return self.file(name, qr=self.served.picture, address=self.served.address[len("http://") : -1])
+            np.savez_compressed(saved := io.BytesIO(), **self.room.arrays())
+            self.set_header("Content-Type", "application/octet-stream")
+            self.set_header("Content-Disposition", f'attachment; filename="class-{date.today()}.npz"')
+            return self.write(saved.getvalue())
+        return self.file(name)
 
-    def post(self, name: str, number: str | None) -> None:
+    def post(self, name: str, seat: str | None) -> None:
         if name == "load":
-            return self.answer(lambda: {"name": self.room.accept(self.request.body).called})
-        if name == "forget" and number:
-            return self.answer(lambda: self.room.forget(int(number)))
-        raise HTTPError(404)
-
-    def saved(self) -> bytes:
-        out = io.BytesIO()
-        np.savez_compressed(out, **self.room.arrays())
-        self.set_header("Content-Type", "application/octet-stream")
-        self.set_header("Content-Disposition", f'attachment; filename="class-{date.today()}.npz"')
-        return out.getvalue()
+            return self.write({"name": self.room.accept(self.request.body).called})
+        return self.write(self.room.forget(int(seat or -1)))
 
 
 class Served:
@@ -175,24 +159,18 @@ class Served:
     """
 
     def __init__(self, room: Room, lan: str | None = None, port: int = 0) -> None:
-        self.room, self.secret = room, secrets.token_urlsafe(24)
+        self.room, self.secret, self.port = room, secrets.token_urlsafe(24), port
         self.left: dict[str, tuple[float, float]] = {}
         self.known: dict[str, Any] = {}
         for name in ("tornado.access", "tornado.general"):  # a flood of bad requests is no flood of lines
             logging.getLogger(name).setLevel(logging.CRITICAL)
         students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self, "files": STUDENT})]
         own = [(r"/teacher/([\w.]*)(?:/([0-9]{1,6}))?", Teacher, {"served": self, "files": TEACHER})]
-        limits = {
-            "max_body_size": LIMIT,
-            "max_header_size": LINES,
-            "body_timeout": WAIT,
-            "idle_connection_timeout": WAIT,
-        }
-        self.port, self.servers = port, []
+        self.servers = []
         for address, routes in {"127.0.0.1": own + students, **({lan: students} if lan else {})}.items():
             pages = Application(routes, default_handler_class=Handler, default_handler_args={"served": self})
             sockets = bind_sockets(self.port, address, family=socket.AF_INET)
-            self.servers.append(Bounded(pages, **limits))
+            self.servers.append(Bounded(pages, **SIZES))
             self.servers[-1].add_sockets(sockets)
             self.port = sockets[0].getsockname()[1]
         self.hosts = [f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", lan) if host]
@@ -213,12 +191,9 @@ class Served:
     def state(self, since: str = "") -> dict[str, Any]:
         """What the projector shows; without tables where these are those of the version `since`."""
         now = {"version": str(self.room.version), "joined": self.room.joined, "kept": self.room.kept}
-        if now["version"] == since:
-            return now
-        if self.known.get("version") != now["version"]:
-            sent = self.room.sent()
-            self.known = now | {"rows": self.room.rows(), "sent": sent, "tests": sum(one["given"] for one in sent)}
-        return self.known | now
+        if now["version"] not in (since, self.known.get("version")):
+            self.known = now | {"rows": self.room.rows(), "sent": self.room.sent()}
+        return now if now["version"] == since else self.known | now
 
     def stop(self) -> None:
         for server in self.servers:
@@ -231,5 +206,5 @@ def own_address(given: str = "") -> str:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
             probe.connect(("192.0.2.1", 9))  # sends nothing: it asks which of its addresses this machine would use
             given = probe.getsockname()[0]
-        demand(given not in ("", "127.0.0.1"), "This machine is in no network; connect it, or leave --lan out.")
+    demand(given not in ("", "127.0.0.1"), "This machine is in no network; connect it, or leave --lan out.")
     return given

@@ -93,7 +93,7 @@ async function forget() {
 async function begin() {
   if (!own && seats) {
     const seat = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
-    own = { ...seats[seat % seats.length], seat, drawings: [] };
+    own = { ...seats[seat % seats.length], seat: 1000 + seat, drawings: [] }; // no seat that phones take
   }
   own ??= { ...(await ask("join")), drawings: [] };
   $("kept").textContent = own.kept;

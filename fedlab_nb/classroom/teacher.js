@@ -40,7 +40,7 @@ function chips() {
 }
 
 function draw() {
-  const { sent, tests } = state;
+  const { sent } = state, tests = sent.reduce((sum, each) => sum + each.given, 0);
   $("bars").replaceChildren(...bars());
   $("sent").replaceChildren(...chips());
   $("tests").textContent = state.rows.length ? `bars: ${many(tests, "drawing")} of the class; marks: 360 of the package's digits` : "";

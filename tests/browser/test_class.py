@@ -128,7 +128,7 @@ def test_by_hand_without_any_network(opened, addresses, tmp_path):
     wall.locator("summary").click()
     wall.locator("textarea").fill(text)
     wall.locator("#load").click()
-    expect(wall.locator("#told")).to_have_text("Loaded: Student 25.")
+    expect(wall.locator("#told")).to_have_text("Loaded: Student 1025.")
     wall.locator("textarea").fill("{}")
     wall.locator("#load").click()
     expect(wall.locator("#told")).to_contain_text("This is no message of this class")
