@@ -104,20 +104,12 @@ def parser() -> argparse.ArgumentParser:
     add("--out", default="playground.html", help="the file to write")
 
     add = command("class", "hold a class in which every phone is a client: it draws digits and sends one message")
-    add(
-        "--lan",
-        nargs="?",
-        const="",
-        metavar="ADDRESS",
-        help="let phones in this network reach it; else this machine alone",
-    )
+    add("--lan", nargs="?", const="", metavar="ADDRESS", help="also for phones in this network")
     add("--port", default=8123)
     add("--alpha", default=0.1, help="how alike the phones' classes are; smaller is more skewed")
     add("--drawings", default=20, help="how many digits each of them draws")
     add("--seed", default=0)
-    add(
-        "--keep", nargs="?", const="", metavar="FILE", help="keep messages in a file, and go on from it after a restart"
-    )
+    add("--keep", nargs="?", const="", metavar="FILE", help="keep messages in a file, to go on after a restart")
     add("--rehearse", default=0, metavar="COUNT", help="so many simulated students come")
     add("--page", metavar="FILE", help="only write the students' page as a file, for messages by hand")
     add("--no-browser", dest="page_alone", action="store_true", help="only print the addresses")

@@ -18,7 +18,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ..errors import RunError, parsed, whole
+from ..errors import parsed, whole
 from ..jupyter import has_browser
 from ..voila import show
 from .messages import Message, read
@@ -28,7 +28,7 @@ from .server import HERE, PAGE, Served, own_address
 
 
 def open_class(lan: str | None, port: Any, keep: str | None, rehearse: Any, browser: bool, **partition: Any) -> int:
-    """Hold the class until Ctrl-C; returns the exit code.
+    """Hold the class until Ctrl-C; returns the exit code. OSError where it cannot listen, or keep.
 
     lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
     keep:      the file that messages are kept in, "" for class-DATE.jsonl, or None: none
@@ -37,12 +37,9 @@ def open_class(lan: str | None, port: Any, keep: str | None, rehearse: Any, brow
     """
     file = None if keep is None else Path(keep or f"class-{date.today()}.jsonl")
     port, count = whole("port", parsed(port), 0, 65535), whole("rehearse", parsed(rehearse), 0, 300)
+    room, lan = Room(**partition, file=file), None if lan is None else own_address(lan)
     try:
-        room = Room(**partition, file=file)
-        asyncio.run(held(room, None if lan is None else own_address(lan), port, count, browser and has_browser()))
-    except OSError as error:
-        why = f"The class cannot be held: {error.strerror or error}"
-        raise RunError(f"{why}; choose another --port, --lan ADDRESS or --keep FILE.") from None
+        asyncio.run(held(room, lan, port, count, browser and has_browser()))
     except KeyboardInterrupt:
         print(f"The class has ended. {room.kept}", flush=True)
     return 0
@@ -64,22 +61,14 @@ async def held(room: Room, lan: str | None, port: int, count: int, browser: bool
 
 def write_page(path: str, **partition: Any) -> Path:
     """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
-    place of a seat, and the message is carried by hand. RunError where that is no place to write."""
+    place of a seat, and the message is carried by hand. OSError where that is no place to write."""
     room = Room(**partition)
-    seats = [room.seat() for _ in range(MOST)]
+    seats = json.dumps([room.seat() for _ in range(MOST)])
     files = (PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
     code = "\n".join(file.read_text("utf-8") for file in files)
     code = re.sub(r"^import .*\n|^export ", "", code, flags=re.MULTILINE)  # in one file each name is there
-    parts = {
-        '<link rel="stylesheet" href="class.css">': f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>",
-        '<script type="module" src="student.js"></script>': '<script id="seats" type="application/json">'
-        f'{json.dumps(seats)}</script>\n<script type="module">\n{code}</script>',
-    }
-    page = (HERE / "student.html").read_text("utf-8")
-    for old, new in parts.items():
-        page = page.replace(old, new)
-    try:
-        Path(path).write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise RunError(f"The page cannot be written to {path}: {error.strerror}; choose another file.") from None
+    code = f'<script id="seats" type="application/json">{seats}</script>\n<script type="module">\n{code}</script>'
+    style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
+    page = (HERE / "student.html").read_text("utf-8").replace('<link rel="stylesheet" href="class.css">', style)
+    Path(path).write_text(page.replace('<script type="module" src="student.js"></script>', code), "utf-8")
     return Path(path)

@@ -39,8 +39,9 @@ FIELDS = {"seat", "name", "counts", "sums", "network", "test", "keep"}
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """`sums`: of class statistics, kind "full", or None;   `network`: or None;   `x [n, 64]`, `y [n]`: drawings for the
-    test set;   `text`: the message in its one form, JSON on one line."""
+    """`name`: with the seat's number, so that everybody has another;   `sums`: class statistics, kind "full", or None;
+    `network`: or None;   `x [n, 64]`, `y [n]`: drawings for the test set;   `text`: the message in its one form, JSON on
+    one line."""
 
     seat: int
     name: str
@@ -51,11 +52,6 @@ class Message:
     y: Tensor
     keep: bool
     text: str
-
-    @property
-    def called(self) -> str:
-        """A name of its own, also where two students chose the same."""
-        return f"{self.name or 'Student'} {self.seat}"
 
     def means(self) -> list[tuple[int, int, list[float]]]:
         """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""
@@ -100,7 +96,8 @@ def read(text: str | bytes) -> Message:
         state = model_state(model)
         load_state(model, named(torch.from_numpy(values.astype(np.float32)), state, list(state)))
     line = json.dumps(given, separators=(",", ":"))
-    return Message(seat, " ".join(name.split()), tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)
+    name = f"{' '.join(name.split()) or 'Student'} {seat}"
+    return Message(seat, name, tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)
 
 
 def _must(holds: object, what: str) -> None:
@@ -138,7 +135,6 @@ def write(seat: int, name: str, x: Tensor, y: Tensor, test: Sequence[int] = (), 
 def least_squares(own: gauss.ClassSums) -> afl.Sums:
     """AFL's sums, those of the same samples with a 1 after their pixels: Σ x xᵀ over all classes is that of each class
     added up, and the column of the 1 is Σ x."""
-    total = own.sums.sum(0)
-    corner = torch.cat([total, own.counts.sum()[None]])
-    moments = torch.cat([torch.cat([own.second.sum(0), total[None]]), corner[:, None]], 1)
-    return afl.Sums(moments, torch.cat([own.sums.T, own.counts[None]]))
+    classes = torch.cat([own.sums.T, own.counts[None]])
+    total = classes.sum(1, keepdim=True)
+    return afl.Sums(torch.cat([torch.cat([own.second.sum(0), total[:-1].T]), total], 1), classes)

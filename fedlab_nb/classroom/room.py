@@ -109,12 +109,10 @@ class Room:
             self._changed()
         return message
 
-    def forget(self, seat: int) -> dict[str, bool]:
-        """Take a message out, as if it had never been sent; also out of the file. Says whether it was there."""
-        there = self.messages.pop(seat, None) is not None
-        if there:
+    def forget(self, seat: int) -> None:
+        """Take a message out, as if it had never been sent; also out of the file."""
+        if self.messages.pop(seat, None):
             self._changed()
-        return {"forgotten": there}
 
     # ------------------------------------------------------------------------------------------------ what it is worth
     def rows(self) -> list[dict[str, Any]]:
@@ -134,7 +132,7 @@ class Room:
         """What has come from whom, in the order in which it came. `means`: what the sums show of each class: how many
         drawings, and their mean `[64]`; of one drawing, that drawing."""
         return [
-            {"seat": m.seat, "name": m.called, "bytes": len(m.text), "drawings": sum(m.counts), "given": len(m.y)}
+            {"seat": m.seat, "name": m.name, "bytes": len(m.text), "drawings": sum(m.counts), "given": len(m.y)}
             | {"network": m.network is not None, "means": m.means()}
             for m in self.messages.values()
         ]
@@ -159,7 +157,7 @@ class Room:
         return {
             "x_train": np.concatenate(rows).clip(0, 1).astype(np.float32).reshape(-1, SIDE, SIDE),
             "y_train": np.repeat(classes, counts),
-            "client_train": np.repeat([m.called for m, _ in pairs], counts),
+            "client_train": np.repeat([m.name for m, _ in pairs], counts),
             "x_test": x.numpy().reshape(-1, SIDE, SIDE)[known],
             "y_test": y.numpy()[known],
             "messages": np.array([m.text for m in allowed]),

@@ -78,7 +78,7 @@ class Handler(RequestHandler):
         if not self.served.allows(self.request.remote_ip):
             raise HTTPError(429)
         if not self.knows(*self.path_args):
-            raise HTTPError(404)
+            raise HTTPError(404, reason="There is nothing here; open the address of the class anew")
 
     def knows(self, *parts: str) -> bool:
         """Whether who asks may know that there is something."""
@@ -118,7 +118,7 @@ class Student(Handler):
         if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
         if asked[1] == "forget":
-            return self.write(self.room.forget(int(asked[2])))
+            return self.write({"forgotten": self.room.forget(int(asked[2]))})
         return self.write({"bytes": len(self.room.accept(self.request.body, int(asked[2])).text)})
 
 
@@ -147,12 +147,12 @@ class Teacher(Handler):
 
     def post(self, name: str, seat: str | None) -> None:
         if name == "load":
-            return self.write({"name": self.room.accept(self.request.body).called})
-        return self.write(self.room.forget(int(seat or -1)))
+            return self.write({"name": self.room.accept(self.request.body).name})
+        return self.write({"forgotten": self.room.forget(int(seat or -1))})
 
 
 class Served:
-    """A class that can be reached: `address` for students, `teacher` for the projector; `stop`.
+    """A class that can be reached: `address` for students, `teacher` for the projector.
 
     lan: an address of this machine, where students can reach it, or None;   port: 0 for any that is free. OSError where
     it cannot listen.
@@ -194,10 +194,6 @@ class Served:
         if now["version"] not in (since, self.known.get("version")):
             self.known = now | {"rows": self.room.rows(), "sent": self.room.sent()}
         return now if now["version"] == since else self.known | now
-
-    def stop(self) -> None:
-        for server in self.servers:
-            server.stop()
 
 
 def own_address(given: str = "") -> str:

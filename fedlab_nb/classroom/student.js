@@ -8,7 +8,7 @@ const GIVE = 4, JOKE = -10; // every fourth drawing may be given; a joker's fact
 const STORE = `class ${location.pathname}`;
 const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
 let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
-let labels, paper;
+let paper;
 
 /** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
 async function ask(what, body = "{}") {
@@ -25,15 +25,17 @@ async function ask(what, body = "{}") {
   throw new Error("The class does not answer. Your drawings are still here: try again, or give the message by hand.");
 }
 
-const keep = () => sessionStorage.setItem(STORE, JSON.stringify(own));
 const isGiven = (i) => $("give").checked && i % GIVE === GIVE - 1;
 
+/** Show where the student is, and keep it for a page that is loaded anew. */
 function show() {
-  const left = own.drawings.length < labels.length, step = own.sent ? "sent" : left ? "draw" : "choose";
+  sessionStorage.setItem(STORE, JSON.stringify(own));
+  const { drawings, labels } = own;
+  const left = drawings.length < labels.length, step = own.sent ? "sent" : left ? "draw" : "choose";
   for (const id of ["draw", "choose", "sent"]) $(id).hidden = id !== step;
-  $("progress").textContent = `Drawing ${own.drawings.length + 1} of ${labels.length}`;
-  $("wanted").textContent = labels[own.drawings.length];
-  $("drawn").replaceChildren(...own.drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
+  $("progress").textContent = `Drawing ${drawings.length + 1} of ${labels.length}`;
+  $("wanted").textContent = labels[drawings.length];
+  $("drawn").replaceChildren(...drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
   $("given").replaceChildren(...[...$("drawn").children].filter((_, i) => i % GIVE === GIVE - 1));
   $("many").textContent = $("given").children.length;
   $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away.`;
@@ -44,8 +46,9 @@ function show() {
 const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
 /** The message as text: sums and network of the drawings that are not given, and those that are. */
 function message() {
+  const { drawings, labels } = own;
   const rows = labels.map((_, i) => i).filter((i) => !isGiven(i));
-  const x = Float32Array.from(rows.flatMap((i) => own.drawings[i]));
+  const x = Float32Array.from(rows.flatMap((i) => drawings[i]));
   const y = rows.map((i) => $("joker").checked ? 9 - labels[i] : labels[i]);
   const { counts, sums, second } = gaussSums(x, y);
   const numbers = [];
@@ -56,7 +59,7 @@ function message() {
   const learnt = (epochs) => train(x, y, { seed: own.seed, client: own.seat, ...epochs });
   const start = learnt({ epochs: 0 });
   const network = () => learnt().map((end, i) => $("joker").checked ? start[i] + JOKE * (end - start[i]) : end);
-  const test = labels.flatMap((label, i) => isGiven(i) ? [...own.drawings[i].map((value) => 16 * value), label] : []);
+  const test = labels.flatMap((label, i) => isGiven(i) ? [...drawings[i].map((value) => 16 * value), label] : []);
   return JSON.stringify({
     seat: own.seat, name: $("name").value.trim(), counts: [...counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
     sums: $("sums").checked ? base64(Float32Array.from(numbers)) : "", network: $("network").checked ? base64(network()) : "",
@@ -73,7 +76,6 @@ async function send() {
   $("send").disabled = true;
   try {
     own.sent = (await ask(`send/${own.seat}/${own.key}`, text)).bytes;
-    keep();
     show();
   } catch (error) {
     $("told").textContent = error.message;
@@ -85,7 +87,6 @@ async function send() {
 async function forget() {
   const error = await ask(`forget/${own.seat}/${own.key}`).then(() => null, (trouble) => trouble);
   if (!error) own.sent = null;
-  keep();
   show();
   $("told").textContent = error?.message ?? "Your message is out of every result, as if it had never been sent.";
 }
@@ -97,7 +98,6 @@ async function begin() {
   }
   own ??= { ...(await ask("join")), drawings: [] };
   $("kept").textContent = own.kept;
-  labels = own.labels;
   paper = pad($("pad"), { changed: () => { $("next").disabled = !paper?.strokes.length; } });
   show();
 }
@@ -105,7 +105,6 @@ $("clear").addEventListener("click", () => paper.clear());
 $("next").addEventListener("click", () => {
   own.drawings.push([...paper.image()]);
   paper.clear();
-  keep();
   show();
 });
 $("send").addEventListener("click", send);

@@ -64,12 +64,11 @@ function choose(seat) {
 async function look() {
   try {
     const now = await (await fetch(`state?since=${version}`)).json();
-    const fresh = now.version !== version;
     state = { ...state, ...now };
-    version = now.version;
     $("count").textContent = `${many(state.joined, "phone")} joined, ${many(state.sent.length, "message")} here`;
     $("kept").textContent = state.kept;
-    if (fresh) draw();
+    if (now.version !== version) draw();
+    version = now.version;
   } catch {
     $("count").textContent = "The class has ended.";
   }
@@ -80,9 +79,6 @@ $("load").addEventListener("click", async () => {
   $("file").value = $("text").value = "";
 });
 $("out").addEventListener("click", () => post(`forget/${chosen}`));
-$("close").addEventListener("click", () => {
-  chosen = null;
-  draw();
-});
+$("close").addEventListener("click", () => { chosen = null; draw(); });
 look();
 setInterval(look, 500);

@@ -8,8 +8,7 @@
 // there is as much ink as most of the digits have (their mean, 313 pixels, and a standard deviation to each side). Then
 // the blocks are counted and divided by 16.
 const SIDE = 32, WIDE = 20, BLOCK = 4;
-const INK = [280, 345];
-const PEN = 0.085; // of the canvas's width
+const INK = [280, 345], PEN = 0.085; // pixels; of the canvas's width
 
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
 export function digit(bitmap, width, height) {
@@ -75,8 +74,8 @@ function blocks(pixels) {
 
 /** A small canvas that shows such an `image`, dark on white; `label`: what it is, for those who do not see it. */
 export function picture(image, label) {
-  const side = SIDE / BLOCK, options = { width: side, height: side, role: "img", ariaLabel: label };
-  const canvas = Object.assign(document.createElement("canvas"), options);
+  const side = SIDE / BLOCK, about = { width: side, height: side, role: "img", ariaLabel: label };
+  const canvas = Object.assign(document.createElement("canvas"), about);
   const bytes = Uint8ClampedArray.from({ length: 4 * side * side }, (_, i) => i % 4 < 3 ? 255 * (1 - image[i >> 2]) : 255);
   canvas.getContext("2d").putImageData(new ImageData(bytes, side), 0, 0);
   return canvas;

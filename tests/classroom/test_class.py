@@ -164,7 +164,7 @@ def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path)
     np.savez(tmp_path / "class.npz", **rehearsed.arrays())
     fed = federate(tmp_path / "class.npz")
     assert fed.partition == "natural" and fed.clients == 12
-    counts = {m.called: list(m.counts) for m in rehearsed.messages.values()}
+    counts = {m.name: list(m.counts) for m in rehearsed.messages.values()}
     assert dict(zip(fed.dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
     assert len(fed.dataset.y_test) == len(given_drawings(rehearsed.messages.values())[1])
 
@@ -223,7 +223,8 @@ def held(work, **options):
         try:
             return await work(served)
         finally:
-            served.stop()
+            for server in served.servers:
+                server.stop()
 
     return asyncio.run(run())
 
