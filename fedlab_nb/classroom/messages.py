@@ -40,8 +40,7 @@ FIELDS = {"seat", "name", "counts", "sums", "network", "test", "keep"}
 @dataclass(frozen=True, eq=False)
 class Message:
     """`name`: with the seat's number, so that everybody has another;   `sums`: class statistics, kind "full", or None;
-    `network`: or None;   `x [n, 64]`, `y [n]`: drawings for the test set;   `text`: the message in its one form, JSON on
-    one line."""
+    `network`: or None;   `x [n, 64]`, `y [n]`: drawings for the test set;   `text`: the message as JSON on one line."""
 
     seat: int
     name: str

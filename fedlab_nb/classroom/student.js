@@ -2,7 +2,6 @@
 import { pad, picture } from "./ink.js";
 import { train } from "./learn.js";
 import { gaussSums } from "./sums.js";
-
 const $ = (id) => document.getElementById(id);
 const GIVE = 4, JOKE = -10; // every fourth drawing may be given; a joker's factor of the network's change
 const STORE = `class ${location.pathname}`;
@@ -42,7 +41,6 @@ function show() {
   $("told").textContent = "";
   $("next").disabled = true;
 }
-
 const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
 /** The message as text: sums and network of the drawings that are not given, and those that are. */
 function message() {

@@ -1,6 +1,5 @@
 // The projector: asks the server twice a second what has arrived, and shows it. Names are text, never HTML.
 import { picture } from "./ink.js";
-
 const $ = (id) => document.getElementById(id);
 let version = "", state = { sent: [], rows: [] }, chosen = null;
 

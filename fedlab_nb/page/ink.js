@@ -1,5 +1,4 @@
 // A digit that a hand draws, as the networks know digits: 8×8 numbers from 0 to 1.
-//
 // The package's digits (UCI, "Optical recognition of handwritten digits") began as bitmaps of 32×32. NIST's program had
 // stretched the ink to the whole height and about 20 columns, in the middle, and made strokes thinner or thicker until
 // about a third was black. Then the black pixels of each block of 4×4 were counted, 0 to 16; the package divides by 16.
@@ -124,9 +123,6 @@ export function pad(canvas, { changed = () => {} } = {}) {
       const { data } = paint(hidden, "#000").getImageData(0, 0, size, size);
       return digit(Float32Array.from({ length: size * size }, (_, i) => data[4 * i + 3] / 255), size, size);
     },
-    clear() {
-      strokes.length = 0;
-      repaint();
-    },
+    clear() { strokes.length = 0; repaint(); },
   };
 }

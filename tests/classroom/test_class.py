@@ -4,9 +4,11 @@ import asyncio
 import base64
 import json
 import logging
-import resource
 import socket
+import subprocess
 import sys
+from contextlib import contextmanager
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -19,8 +21,10 @@ from fedlab_nb.classroom.messages import CLASSES, LIMIT, PARAMETERS, PIXELS, lea
 from fedlab_nb.classroom.rehearse import messages
 from fedlab_nb.classroom.room import Room, answers, given_drawings, made
 from fedlab_nb.classroom.server import Served
+from fedlab_nb.cli import main
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import UsageError
+from fedlab_nb.jupyter import free_port
 from fedlab_nb.methods import afl, gauss
 
 OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
@@ -264,6 +268,12 @@ async def raw(served, *parts, times=1):
             writer.close()
 
 
+def memory():
+    """The most bytes that this process has had so far."""
+    resource = pytest.importorskip("resource")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
+
+
 def attacks(served):
     """Ten that mean harm."""
     token, host = served.room.about["token"], served.hosts[0]
@@ -290,7 +300,7 @@ def attacks(served):
 @pytest.mark.slow
 def test_sixty_at_once_ten_of_them_mean_harm(caplog):
     caplog.set_level(logging.WARNING)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory()
 
     async def work(served):
         done = await asyncio.gather(*(student(served) for _ in range(50)), *attacks(served))
@@ -301,8 +311,7 @@ def test_sixty_at_once_ten_of_them_mean_harm(caplog):
     assert sorted(one["seat"] for one in state["sent"]) == sorted(honest)  # each one is there, and nothing else
     assert state["rows"][0]["of"] == 50 and json.dumps(state)
     assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR]
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / (1 if sys.platform == "linux" else 1024)
-    assert grown < 150_000  # kB
+    assert memory() - before < 150_000_000
 
 
 def test_only_the_class_is_reachable():
@@ -356,3 +365,48 @@ def test_what_the_teacher_s_page_does():
     assert [code for code, _ in answered] == [200] * 4 and left == 0
     assert json.loads(answered[0][1]) == {"name": "Ada 7"} and len(json.loads(answered[1][1])["sent"][0]["means"]) > 1
     assert b"<svg" in answered[2][1] and b"@" not in answered[2][1] and answered[3][1][:2] == b"PK"
+
+
+# ---------------------------------------------------------------------------------------------------------- the command
+def said(line):
+    """The address in a line of the command."""
+    return line.split()[-1]
+
+
+@contextmanager
+def command(folder, *options):
+    """The command's first three lines, while it runs; it is killed, not ended."""
+    arguments = [sys.executable, "-m", "fedlab_nb", "class", "--no-browser", *options]
+    with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield [process.stdout.readline() for _ in range(3)]
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [True, False])
+def test_killed_and_started_again(tmp_path, keep):
+    options = ["--port", str(free_port(18200)), *(["--keep"] if keep else [])]
+    with command(tmp_path, *options) as lines:
+        first = said(lines[0])
+        seat = json.loads(urlopen(Request(first + "join", b"{}", JSON)).read())
+        text = json.dumps(json.loads(a_message(1)) | {"seat": seat["seat"]}, separators=(",", ":")).encode()
+        where = f"send/{seat['seat']}/{seat['key']}"
+        assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
+        assert ("gone" in lines[2]) is not keep
+    with command(tmp_path, *options) as lines:
+        assert f" {int(keep)} messages are here" in lines[2]
+        assert (said(lines[0]) == first) is keep
+        if keep:  # the phone that sent is still known, and its message is there once
+            assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
+    assert bool(list(tmp_path.iterdir())) is keep
+
+
+def test_wrong_options_are_one_sentence(tmp_path, capsys):
+    for options in (["--alpha", "0"], ["--drawings", "3"], ["--port", "x"], ["--lan", "127.0.0.1"]):
+        assert main(["class", "--no-browser", *options]) == 2
+    nowhere = ["--page", str(tmp_path / "no" / "page.html")]
+    for options in (["--lan", "198.51.100.7"], nowhere, ["--keep", str(tmp_path)]):
+        assert main(["class", "--no-browser", "--port", "0", *options]) == 1
+    assert capsys.readouterr().err.count("\n") == 7
