@@ -36,22 +36,23 @@ export function seedFor(seed, ...names) {
 
 /** PyTorch's CPU generator, 32 random bits a call: the Mersenne twister (Matsumoto and Nishimura 1998). */
 function twister([seed]) {
-  const state = new Uint32Array(624);
-  state[0] = seed;
+  const state = new Uint32Array(624).fill(seed);
   for (let j = 1; j < 624; j++) state[j] = Math.imul(1812433253, state[j - 1] ^ (state[j - 1] >>> 30)) + j;
-  let next = 624;
-  return () => {
-    for (let j = 0; next === 624 && j < 624; j++) {
-      const mixed = (state[j] & 0x80000000) | (state[(j + 1) % 624] & 0x7fffffff);
-      state[j] = state[(j + 397) % 624] ^ (mixed >>> 1) ^ (mixed & 1 && 0x9908b0df);
+  const words = (function* drawn() {
+    for (;;) {
+      for (let j = 0; j < 624; j++) {
+        const mixed = (state[j] & 0x80000000) | (state[(j + 1) % 624] & 0x7fffffff);
+        state[j] = state[(j + 397) % 624] ^ (mixed >>> 1) ^ (mixed & 1 && 0x9908b0df);
+      }
+      for (let word of state) {
+        word ^= word >>> 11;
+        word ^= (word << 7) & 0x9d2c5680;
+        word ^= (word << 15) & 0xefc60000;
+        yield (word ^ (word >>> 18)) >>> 0;
+      }
     }
-    next %= 624;
-    let y = state[next++];
-    y ^= y >>> 11;
-    y ^= (y << 7) & 0x9d2c5680;
-    y ^= (y << 15) & 0xefc60000;
-    return (y ^ (y >>> 18)) >>> 0;
-  };
+  })();
+  return () => words.next().value;
 }
 
 // ------------------------------------------------------------------------------------------------------- the network
@@ -100,13 +101,9 @@ function forward(w, layers, x, row, acts) {
     let held = -1; // inputs are taken two at a time; half of the pixels and of the hidden units are 0
     for (let i = 0; i < inputs; i++) {
       if (from[i] === 0) continue;
-      if (held < 0) {
-        held = i;
-        continue;
-      }
       const [p, q, shift] = [from[held], from[i], (i - held) * outputs];
-      for (let o = 0, k = at + held * outputs; o < outputs; o++, k++) to[o] += p * w[k] + q * w[k + shift];
-      held = -1;
+      for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += p * w[k] + q * w[k + shift];
+      held = held < 0 ? i : -1;
     }
     for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += from[held] * w[k];
     if (l < 2) for (let o = 0; o < outputs; o++) if (to[o] < 0) to[o] = 0;
@@ -165,17 +162,8 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
         below[i] = 0;
         if (value === 0) continue; // a pixel without ink, or a unit at rest: no slope
         const first = at + i * outputs;
-        if (l === 0) {
-          for (let a = 0; a < many; a++) slope[first + awake[a]] += value * above[awake[a]];
-          continue;
-        }
-        let back = 0;
-        for (let a = 0; a < many; a++) {
-          const o = awake[a];
-          slope[first + o] += value * above[o];
-          back += w[first + o] * above[o];
-        }
-        below[i] = back;
+        for (let a = 0; a < many; a++) slope[first + awake[a]] += value * above[awake[a]];
+        for (let a = 0; l > 0 && a < many; a++) below[i] += w[first + awake[a]] * above[awake[a]];
       }
     }
   }

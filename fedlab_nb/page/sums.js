@@ -25,18 +25,9 @@ export function aflSums(x, y, classes = 10) {
 
 /** AFL's weights [65, C] from the clients' sums: (Σ A_k - MγI + ρI)⁻¹ Σ C_k. */
 export function aflSolve(sums) {
-  const d = D + 1;
-  const [moments, right] = [added(sums, "moments"), added(sums, "classes")];
-  for (let i = 0; i < d; i++) moments[i * (d + 1)] += RHO - sums.length * GAMMA;
-  const { values, axes } = eigen(moments, d);
-  const classes = right.length / d;
-  const weights = new Float64Array(right.length);
-  for (let e = 0; e < d; e++) for (let c = 0; c < classes; c++) {
-    let along = 0;
-    for (let i = 0; i < d; i++) along += axes[e * d + i] * right[i * classes + c];
-    for (let i = 0; i < d; i++) weights[i * classes + c] += (axes[e * d + i] * along) / values[e];
-  }
-  return weights;
+  const moments = added(sums, "moments");
+  for (let i = 0; i <= D; i++) moments[i * (D + 2)] += RHO - sums.length * GAMMA;
+  return solve(moments, added(sums, "classes"), D + 1).solution;
 }
 
 /** Scores [N, C] of AFL's weights. */
@@ -64,85 +55,61 @@ export function gaussSums(x, y, classes = 10) {
   return sums;
 }
 
-/** The quadratic discriminant of the clients' sums: `constants` [C], `means` [C, 64] and `whitening` [C, 64, 64], whose
-    rows bring a difference from the mean to unit spread. A class without a sample has the constant -Infinity. */
+/** The quadratic discriminant of the clients' sums: `constants` [C], `means` [C, 64] and `precisions` [C, 64, 64], the
+    inverse covariances. A class without a sample has the constant -Infinity. One whose samples are all alike, or that
+    has but one, is given the least variance in every direction. */
 export function gaussSolve(sums) {
   const [counts, totals, second] = ["counts", "sums", "second"].map((name) => added(sums, name));
-  const classes = counts.length;
-  const all = counts.reduce((s, n) => s + n, 0);
+  const all = counts.reduce((total, n) => total + n, 0);
   const means = totals.map((value, at) => value / Math.max(1, counts[Math.floor(at / D)]));
-  const spread = Array.from(counts, (count, c) => {
-    const mean = means.subarray(c * D, (c + 1) * D);
-    const own = second.slice(c * D * D, (c + 1) * D * D).map((value, at) => value / Math.max(1, count) - mean[Math.floor(at / D)] * mean[at % D]);
-    const { values, axes } = eigen(own, D);
-    return { values, axes, middle: values.reduce((s, v) => s + v, 0) / D };
+  const spread = second.map((value, at) => {
+    const [row, j] = [Math.floor(at / D), at % D];
+    const c = Math.floor(row / D);
+    return value / Math.max(1, counts[c]) - means[row] * means[c * D + j];
   });
-  const least = FLOOR * Math.max(FLOOR, spread.reduce((s, { middle }, c) => s + (middle * counts[c]) / all, 0));
-  const constants = Float64Array.from(counts, (n) => Math.log(n / all));
-  const whitening = new Float64Array(classes * D * D);
-  spread.forEach(({ values, axes, middle }, c) => values.forEach((value, e) => {
-    const shrunk = Math.max((1 - SHRINKAGE) * value + SHRINKAGE * middle, least);
-    constants[c] -= Math.log(shrunk) / 2;
-    for (let i = 0; i < D; i++) whitening[(c * D + e) * D + i] = axes[e * D + i] / Math.sqrt(shrunk);
-  }));
-  return { constants, means, whitening };
+  const middle = Array.from(counts, (_, c) => identity.reduce((total, one, at) => total + one * spread[c * D * D + at], 0) / D);
+  const least = FLOOR * Math.max(FLOOR, middle.reduce((total, value, c) => total + (value * counts[c]) / all, 0));
+  const made = middle.map((value, c) => {
+    const kept = SHRINKAGE * value < least ? 0 : 1 - SHRINKAGE;
+    return solve(identity.map((one, at) => kept * spread[c * D * D + at] + one * Math.max(least, SHRINKAGE * value)), identity, D);
+  });
+  const precisions = new Float64Array(second.length);
+  made.forEach(({ solution }, c) => precisions.set(solution, c * D * D));
+  return { constants: counts.map((n, c) => Math.log(n / all) - made[c].logDet / 2), means, precisions };
 }
+const identity = Float64Array.from({ length: D * D }, (_, at) => Number(at % (D + 1) === 0));
 
 /** Scores [N, C] of Gaussian heads. */
-export function gaussScores({ constants, means, whitening }, x) {
+export function gaussScores({ constants, means, precisions }, x) {
   const classes = constants.length;
   const scores = new Float64Array((x.length / D) * classes);
   const away = new Float64Array(D);
   for (let n = 0; n * D < x.length; n++) for (let c = 0; c < classes; c++) {
     for (let i = 0; i < D; i++) away[i] = x[n * D + i] - means[c * D + i];
     let length = 0;
-    for (let e = 0, at = c * D * D; e < D; e++) {
-      let along = 0;
-      for (let i = 0; i < D; i++, at++) along += away[i] * whitening[at];
-      length += along * along;
-    }
+    for (let i = 0, at = c * D * D; i < D; i++) for (let j = 0; j < D; j++, at++) length += away[i] * precisions[at] * away[j];
     scores[n * classes + c] = constants[c] - length / 2;
   }
   return scores;
 }
 
 /** The clients' arrays `name`, added up. */
-function added(sums, name) {
-  const total = Float64Array.from(sums[0][name]);
-  for (const own of sums.slice(1)) for (let i = 0; i < total.length; i++) total[i] += own[name][i];
-  return total;
-}
+const added = (sums, name) => Float64Array.from(sums[0][name], (_, i) => sums.reduce((total, own) => total + own[name][i], 0));
 
-/** Eigenvalues and eigenvectors (rows of `axes`) of a symmetric matrix [d, d], by Jacobi's rotations (1846). */
-function eigen(matrix, d) {
-  const a = Float64Array.from(matrix);
-  const axes = new Float64Array(d * d);
-  for (let i = 0; i < d; i++) axes[i * (d + 1)] = 1;
-  const size = a.reduce((s, v) => s + v * v, 0);
-  for (let sweep = 0; sweep < 50; sweep++) {
-    let off = 0;
-    for (let p = 0; p < d; p++) for (let q = p + 1; q < d; q++) off += a[p * d + q] ** 2;
-    if (off <= 1e-31 * size) break;
-    for (let p = 0; p < d; p++) for (let q = p + 1; q < d; q++) {
-      const over = a[p * d + q];
-      if (over * over <= 1e-34 * size / (d * d)) continue;
-      const ratio = (a[q * (d + 1)] - a[p * (d + 1)]) / (2 * over);
-      const tangent = (ratio < 0 ? -1 : 1) / (Math.abs(ratio) + Math.sqrt(ratio * ratio + 1));
-      const cosine = 1 / Math.sqrt(tangent * tangent + 1);
-      turn(a, p, q, d, d, cosine, tangent * cosine); // columns
-      turn(a, p * d, q * d, 1, d, cosine, tangent * cosine); // rows
-      turn(axes, p * d, q * d, 1, d, cosine, tangent * cosine);
+/** matrix⁻¹ right by elimination (Gauss and Jordan), and the logarithm of the determinant; the matrix [d, d] is symmetric
+    and positive definite, right [d, any]. */
+function solve(matrix, right, d) {
+  const [a, solution, columns] = [Float64Array.from(matrix), Float64Array.from(right), right.length / d];
+  let logDet = 0;
+  for (let p = 0; p < d; p++) {
+    const pivot = a[p * (d + 1)];
+    logDet += Math.log(pivot);
+    for (let i = 0; i < d; i++) {
+      const factor = a[i * d + p] / pivot;
+      if (i === p || factor === 0) continue;
+      for (let j = p; j < d; j++) a[i * d + j] -= factor * a[p * d + j];
+      for (let c = 0; c < columns; c++) solution[i * columns + c] -= factor * solution[p * columns + c];
     }
   }
-  return { values: Float64Array.from({ length: d }, (_, i) => a[i * (d + 1)]), axes };
-}
-
-
-/** Rotate two lines of `count` numbers, from p and q on; in a line the numbers are `step` apart. */
-function turn(a, p, q, step, count, cosine, sine) {
-  for (let k = 0; k < count; k++, p += step, q += step) {
-    const [one, other] = [a[p], a[q]];
-    a[p] = cosine * one - sine * other;
-    a[q] = sine * one + cosine * other;
-  }
+  return { solution: solution.map((value, at) => value / a[Math.floor(at / columns) * (d + 1)]), logDet };
 }
