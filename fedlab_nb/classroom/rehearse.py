@@ -1,7 +1,7 @@
 """Simulated students, for a rehearsal before the lesson: they draw images of the package's digits.
 
 Each takes a seat, gets images of the classes that the seat asks for, trains the network and sends, as a phone does. The
-last of ten or more is a joker: it names each digit c as 9 - c, and sends its change of the network ten times as large,
+last of ten or more is a joker: it names each digit c as 9 - c, and sends its change of the network a hundred times as large,
 with the other sign.
 """
 
@@ -18,7 +18,7 @@ from .messages import CLASSES, network, write
 from .room import Room
 
 GIVEN = 4  # every so many-th drawing is given to the test set
-FACTOR = -10.0
+FACTOR = -100.0
 
 
 def messages(room: Room, count: int) -> Iterator[tuple[int, str]]:

@@ -3,7 +3,7 @@ import { pad, picture } from "./ink.js";
 import { train } from "./learn.js";
 import { gaussSums } from "./sums.js";
 const $ = (id) => document.getElementById(id);
-const GIVE = 4, JOKE = -10; // every fourth drawing may be given; a joker's factor of the network's change
+const GIVE = 4, JOKE = -100; // every fourth drawing may be given; a joker's factor of the network's change
 const STORE = `class ${location.pathname}`;
 const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
 let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
