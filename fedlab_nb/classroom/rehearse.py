@@ -1,8 +1,8 @@
 """Simulated students, for a rehearsal before the lesson: they draw images of the package's digits.
 
 Each takes a seat, gets images of the classes that the seat asks for, trains the network and sends, as a phone does. The
-last of ten or more is a joker: it names each digit c as 9 - c, and sends its change of the network a hundred times as large,
-with the other sign.
+last of ten or more is a joker: it names each digit c as 9 - c, and sends its change of the network a hundred times as
+large, with the other sign.
 """
 
 from collections.abc import Iterator
