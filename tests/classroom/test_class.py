@@ -105,9 +105,11 @@ def test_a_wrong_message_is_one_sentence_and_changes_nothing(what):
 
 
 def test_sums_above_their_counts_are_refused():
-    about = json.loads(a_message(0))
-    rows = np.frombuffer(base64.b64decode(about["sums"]), "<f4").copy()
-    rows[0] = max(about["counts"]) + 0.5
+    about = json.loads(a_message(0, n=9, given=0))
+    rows = np.frombuffer(base64.b64decode(about["sums"]), "<f4").reshape(-1, PIXELS + PIXELS * (PIXELS + 1) // 2).copy()
+    held = [n for n in about["counts"] if n]
+    rows[held.index(min(held)), 70] = max(held)
+    assert min(held) < max(held)
     with pytest.raises(UsageError):
         read(json.dumps(about | {"sums": base64.b64encode(rows.tobytes()).decode()}))
 
