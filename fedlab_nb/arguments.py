@@ -103,6 +103,17 @@ def parser() -> argparse.ArgumentParser:
     add = command("page", "write one file that trains in any browser, with the stored results; no Python, no network")
     add("--out", default="playground.html", help="the file to write")
 
+    add = command("class", "hold a class in which every phone is a client: it draws digits and sends one message")
+    add("--lan", nargs="?", const="", metavar="ADDRESS", help="also for phones in this network")
+    add("--port", default=8123)
+    add("--alpha", default=0.1, help="how alike the phones' classes are; smaller is more skewed")
+    add("--drawings", default=20, help="how many digits each of them draws")
+    add("--seed", default=0)
+    add("--keep", nargs="?", const="", metavar="FILE", help="keep messages in a file, to go on after a restart")
+    add("--rehearse", default=0, metavar="COUNT", help="so many simulated students come")
+    add("--page", metavar="FILE", help="only write the students' page as a file, for messages by hand")
+    add("--no-browser", dest="page_alone", action="store_true", help="only print the addresses")
+
     add = command("slides", "write the pictures of one lesson to files for slides, with their alt texts")
     add("lesson", help="a lesson's number or name, such as 03 or fens")
     add("--out", help="the folder to write to; default: slides_ and the lesson's name")

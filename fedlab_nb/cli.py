@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import parser
-from .errors import FedlabError, UsageError, choose, demand, number, parsed, reason
+from .errors import FedlabError, RunError, UsageError, choose, demand, number, parsed, reason
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -167,6 +167,21 @@ def page_command(options: Namespace) -> int:
 
     print(f"written to {write(options.out)}")
     return 0
+
+
+def class_command(options: Namespace) -> int:
+    from .classroom import open_class, write_page
+
+    partition = {name: parsed(getattr(options, name)) for name in ("alpha", "drawings", "seed")}
+    browser = not (options.no_browser or options.page_alone)
+    try:
+        if options.page:
+            print(f"written to {write_page(options.page, **partition)}")
+            return 0
+        return open_class(options.lan, options.port, options.keep, options.rehearse, browser, **partition)
+    except OSError as error:
+        why = error.strerror or error
+        raise RunError(f"The class cannot be held ({why}); choose another --port, --lan or file.") from None
 
 
 def slides_command(options: Namespace) -> int:

@@ -1,5 +1,4 @@
 // A digit that a hand draws, as the networks know digits: 8×8 numbers from 0 to 1.
-//
 // The package's digits (UCI, "Optical recognition of handwritten digits") began as bitmaps of 32×32. NIST's program had
 // stretched the ink to the whole height and about 20 columns, in the middle, and made strokes thinner or thicker until
 // about a third was black. Then the black pixels of each block of 4×4 were counted, 0 to 16; the package divides by 16.
@@ -8,8 +7,7 @@
 // there is as much ink as most of the digits have (their mean, 313 pixels, and a standard deviation to each side). Then
 // the blocks are counted and divided by 16.
 const SIDE = 32, WIDE = 20, BLOCK = 4;
-const INK = [280, 345];
-const PEN = 0.085; // of the canvas's width
+const INK = [280, 345], PEN = 0.085; // pixels; of the canvas's width
 
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
 export function digit(bitmap, width, height) {
@@ -75,8 +73,8 @@ function blocks(pixels) {
 
 /** A small canvas that shows such an `image`, dark on white; `label`: what it is, for those who do not see it. */
 export function picture(image, label) {
-  const side = SIDE / BLOCK, options = { width: side, height: side, role: "img", ariaLabel: label };
-  const canvas = Object.assign(document.createElement("canvas"), options);
+  const side = SIDE / BLOCK, about = { width: side, height: side, role: "img", ariaLabel: label };
+  const canvas = Object.assign(document.createElement("canvas"), about);
   const bytes = Uint8ClampedArray.from({ length: 4 * side * side }, (_, i) => i % 4 < 3 ? 255 * (1 - image[i >> 2]) : 255);
   canvas.getContext("2d").putImageData(new ImageData(bytes, side), 0, 0);
   return canvas;
@@ -125,9 +123,6 @@ export function pad(canvas, { changed = () => {} } = {}) {
       const { data } = paint(hidden, "#000").getImageData(0, 0, size, size);
       return digit(Float32Array.from({ length: size * size }, (_, i) => data[4 * i + 3] / 255), size, size);
     },
-    clear() {
-      strokes.length = 0;
-      repaint();
-    },
+    clear() { strokes.length = 0; repaint(); },
   };
 }

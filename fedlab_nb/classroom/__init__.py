@@ -1,0 +1,74 @@
+"""The class is the federation: `fedlab-nb class`. Students draw digits on their phones, each sends one message, and the
+projector shows what becomes of them.
+
+    messages.py   the one message: its form and its checks
+    room.py       seats, messages, results, what is kept
+    server.py     what answers on the network
+    rehearse.py   simulated students
+
+The pages lie beside them: student.html and student.js (with ink.js, learn.js and sums.js of `page/`), teacher.html and
+teacher.js. Nothing listens beyond 127.0.0.1 unless the teacher asks, and nothing is written unless the teacher asks.
+"""
+
+import asyncio
+import json
+import re
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ..errors import parsed, whole
+from ..jupyter import has_browser
+from ..voila import show
+from .messages import Message, read
+from .rehearse import messages
+from .room import MOST, Room
+from .server import HERE, PAGE, Served, own_address
+
+
+def open_class(lan: str | None, port: Any, keep: str | None, rehearse: Any, browser: bool, **partition: Any) -> int:
+    """Hold the class until Ctrl-C; returns the exit code. OSError where it cannot listen, or keep.
+
+    lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
+    keep:      the file that messages are kept in, "" for class-DATE.jsonl, or None: none
+    rehearse:  how many simulated students come, two in a second
+    partition: alpha, drawings and seed of the `Room`
+    """
+    file = None if keep is None else Path(keep or f"class-{date.today()}.jsonl")
+    port, count = whole("port", parsed(port), 0, 65535), whole("rehearse", parsed(rehearse), 0, 300)
+    room, lan = Room(**partition, file=file), None if lan is None else own_address(lan)
+    try:
+        asyncio.run(held(room, lan, port, count, browser and has_browser()))
+    except KeyboardInterrupt:
+        print(f"The class has ended. {room.kept}", flush=True)
+    return 0
+
+
+async def held(room: Room, lan: str | None, port: int, count: int, browser: bool) -> None:
+    """The class itself: it ends with the program."""
+    served = Served(room, lan, port)
+    print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
+    print(f"{room.kept} {len(room.messages)} messages are here. Ctrl-C ends the class.", flush=True)
+    with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
+        if browser:
+            show(served.teacher, Path(folder))
+        for seat, text in messages(room, count):
+            room.accept(text, seat)
+            await asyncio.sleep(0.5)
+        await asyncio.Event().wait()
+
+
+def write_page(path: str, **partition: Any) -> Path:
+    """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
+    place of a seat, and the message is carried by hand. OSError where that is no place to write."""
+    room = Room(**partition)
+    seats = json.dumps([room.seat() for _ in range(MOST)])
+    files = (PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
+    code = "\n".join(file.read_text("utf-8") for file in files)
+    code = re.sub(r"^import .*\n|^export ", "", code, flags=re.MULTILINE)  # in one file each name is there
+    code = f'<script id="seats" type="application/json">{seats}</script>\n<script type="module">\n{code}</script>'
+    style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
+    page = (HERE / "student.html").read_text("utf-8").replace('<link rel="stylesheet" href="class.css">', style)
+    Path(path).write_text(page.replace('<script type="module" src="student.js"></script>', code), "utf-8")
+    return Path(path)

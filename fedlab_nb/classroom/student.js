@@ -1,0 +1,110 @@
+// A student's phone: draw what the seat asks for, then send one message. The form of a message: messages.py.
+import { pad, picture } from "./ink.js";
+import { train } from "./learn.js";
+import { gaussSums } from "./sums.js";
+const $ = (id) => document.getElementById(id);
+const GIVE = 4, JOKE = -100; // every fourth drawing may be given; a joker's factor of the network's change
+const STORE = `class ${location.pathname}`;
+const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
+let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
+let paper;
+
+/** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
+async function ask(what, body = "{}") {
+  for (let wait = 300; wait < 15000; wait *= 1.6) {
+    const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
+    if (answer && answer.status !== 429 && answer.status < 500) {
+      const said = await answer.json();
+      if (answer.ok) return said;
+      throw new Error(said.error);
+    }
+    $("told").textContent = "The class does not answer yet; trying again …";
+    await new Promise((done) => setTimeout(done, wait * (0.5 + Math.random())));
+  }
+  throw new Error("The class does not answer. Your drawings are still here: try again, or give the message by hand.");
+}
+
+const isGiven = (i) => $("give").checked && i % GIVE === GIVE - 1;
+
+/** Show where the student is, and keep it for a page that is loaded anew. */
+function show() {
+  sessionStorage.setItem(STORE, JSON.stringify(own));
+  const { drawings, labels } = own;
+  const left = drawings.length < labels.length, step = own.sent ? "sent" : left ? "draw" : "choose";
+  for (const id of ["draw", "choose", "sent"]) $(id).hidden = id !== step;
+  $("progress").textContent = `Drawing ${drawings.length + 1} of ${labels.length}`;
+  $("wanted").textContent = labels[drawings.length];
+  $("drawn").replaceChildren(...drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
+  $("given").replaceChildren(...[...$("drawn").children].filter((_, i) => i % GIVE === GIVE - 1));
+  $("many").textContent = $("given").children.length;
+  $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away.`;
+  $("told").textContent = "";
+  $("next").disabled = true;
+}
+const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
+/** The message as text: sums and network of the drawings that are not given, and those that are. */
+function message() {
+  const { drawings, labels } = own;
+  const rows = labels.map((_, i) => i).filter((i) => !isGiven(i));
+  const x = Float32Array.from(rows.flatMap((i) => drawings[i]));
+  const y = rows.map((i) => $("joker").checked ? 9 - labels[i] : labels[i]);
+  const { counts, sums, second } = gaussSums(x, y);
+  const numbers = [];
+  counts.forEach((count, c) => {
+    if (count) numbers.push(...sums.subarray(64 * c, 64 * (c + 1)));
+    for (let i = 64 * c; count && i < 64 * (c + 1); i++) numbers.push(...second.subarray(64 * i + (i % 64), 64 * (i + 1)));
+  });
+  const learnt = (epochs) => train(x, y, { seed: own.seed, client: own.seat, ...epochs });
+  const start = learnt({ epochs: 0 });
+  const network = () => learnt().map((end, i) => $("joker").checked ? start[i] + JOKE * (end - start[i]) : end);
+  const test = labels.flatMap((label, i) => isGiven(i) ? [...drawings[i].map((value) => 16 * value), label] : []);
+  return JSON.stringify({
+    seat: own.seat, name: $("name").value.trim(), counts: [...counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
+    sums: $("sums").checked ? base64(Float32Array.from(numbers)) : "", network: $("network").checked ? base64(network()) : "",
+  });
+}
+
+async function send() {
+  if (!$("sums").checked && !$("network").checked) return void ($("told").textContent = "Choose sums, a network, or both.");
+  const text = message();
+  $("hand").hidden = false;
+  $("text").value = text;
+  $("file").href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  if (seats) return void ($("hand").open = true);
+  $("send").disabled = true;
+  try {
+    own.sent = (await ask(`send/${own.seat}/${own.key}`, text)).bytes;
+    show();
+  } catch (error) {
+    $("told").textContent = error.message;
+    $("hand").open = true;
+  }
+  $("send").disabled = false;
+}
+
+async function forget() {
+  const error = await ask(`forget/${own.seat}/${own.key}`).then(() => null, (trouble) => trouble);
+  if (!error) own.sent = null;
+  show();
+  $("told").textContent = error?.message ?? "Your message is out of every result, as if it had never been sent.";
+}
+
+async function begin() {
+  if (!own && seats) {
+    const seat = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
+    own = { ...seats[seat % seats.length], seat: 1000 + seat, drawings: [] }; // no seat that phones take
+  }
+  own ??= { ...(await ask("join")), drawings: [] };
+  $("kept").textContent = own.kept;
+  paper = pad($("pad"), { changed: () => { $("next").disabled = !paper?.strokes.length; } });
+  show();
+}
+$("clear").addEventListener("click", () => paper.clear());
+$("next").addEventListener("click", () => {
+  own.drawings.push([...paper.image()]);
+  paper.clear();
+  show();
+});
+$("send").addEventListener("click", send);
+$("forget").addEventListener("click", forget);
+begin().catch((error) => { $("told").textContent = error.message; });

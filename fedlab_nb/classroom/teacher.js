@@ -1,0 +1,83 @@
+// The projector: asks the server twice a second what has arrived, and shows it. Names are text, never HTML.
+import { picture } from "./ink.js";
+const $ = (id) => document.getElementById(id);
+let version = "", state = { sent: [], rows: [] }, chosen = null;
+
+/** A new element with these properties and children; an entry of `style` is a CSS property. */
+function element(name, { style = {}, ...properties }, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  for (const [key, value] of Object.entries(style)) made.style.setProperty(key, value);
+  made.append(...children);
+  return made;
+}
+const percent = (share) => share === null ? "–" : `${(100 * share).toFixed(0)} %`;
+const kilobytes = (bytes) => `${(bytes / 1000).toFixed(bytes < 100000 ? 1 : 0)} kB`;
+const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+
+async function post(what, body = "{}") {
+  const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  const said = await answer.json();
+  $("told").textContent = said.error ?? (said.name ? `Loaded: ${said.name}.` : "");
+  return look();
+}
+
+function bars() {
+  return state.rows.map(({ title, of, own, digits }) => element("div", { className: "row" },
+    element("span", {}, title, element("i", { className: "quiet" }, ` of ${of}`)),
+    element("span", { className: "track", ariaHidden: "true" },
+      element("span", { className: "own", style: { width: `${100 * (own ?? 0)}%` } }),
+      element("span", { className: "digits", style: { left: `${100 * digits}%` } })),
+    element("b", {}, percent(own)), element("i", { className: "quiet" }, percent(digits))));
+}
+
+function chips() {
+  const most = Math.max(...state.sent.map((each) => each.bytes));
+  return state.sent.map((each) => element("button", {
+    type: "button", className: "chip", ariaPressed: String(each.seat === chosen), onclick: () => choose(each.seat),
+    style: { "--part": `${(100 * each.bytes) / most}%` },
+  }, element("span", {}, each.name), element("b", {}, kilobytes(each.bytes))));
+}
+
+function draw() {
+  const { sent } = state, tests = sent.reduce((sum, each) => sum + each.given, 0);
+  $("bars").replaceChildren(...bars());
+  $("sent").replaceChildren(...chips());
+  $("tests").textContent = state.rows.length ? `bars: ${many(tests, "drawing")} of the class; marks: 360 of the package's digits` : "";
+  $("bytes").textContent = sent.length ? `${sent.length}, in all ${kilobytes(sent.reduce((sum, each) => sum + each.bytes, 0))}` : "";
+  if (!sent.some((each) => each.seat === chosen)) $("one").hidden = true;
+}
+
+/** What one student has sent, and what the sums show of the drawings. */
+function choose(seat) {
+  chosen = seat;
+  const { name, bytes, drawings, means, network, given } = state.sent.find((each) => each.seat === seat);
+  const parts = [means.length && "sums", network && "a network", given && many(given, "test drawing")].filter(Boolean);
+  $("who").textContent = `${name}: ${kilobytes(bytes)}, made from ${many(drawings, "drawing")}: ${parts.join(", ")}. ${
+    means.length ? "What its sums show, the mean of each digit (of one drawing: that drawing):" : "It shows no sums."}`;
+  $("means").replaceChildren(...means.map(([c, count, mean]) => element("figure", {},
+    picture(mean, `Mean of ${many(count, "drawing")} of a ${c}`), element("figcaption", {}, `${count} × ${c}`))));
+  $("one").hidden = false;
+  draw();
+}
+
+async function look() {
+  try {
+    const now = await (await fetch(`state?since=${version}`)).json();
+    state = { ...state, ...now };
+    $("count").textContent = `${many(state.joined, "phone")} joined, ${many(state.sent.length, "message")} here`;
+    $("kept").textContent = state.kept;
+    if (now.version !== version) draw();
+    version = now.version;
+  } catch {
+    $("count").textContent = "The class has ended.";
+  }
+}
+$("load").addEventListener("click", async () => {
+  const [file] = $("file").files;
+  await post("load", file ? await file.text() : $("text").value);
+  $("file").value = $("text").value = "";
+});
+$("out").addEventListener("click", () => post(`forget/${chosen}`));
+$("close").addEventListener("click", () => { chosen = null; draw(); });
+look();
+setInterval(look, 500);

@@ -1,0 +1,414 @@
+"""The class: what a message may be, what the server lets in, and that its sums are those of one place."""
+
+import asyncio
+import base64
+import json
+import logging
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+from urllib.request import Request, urlopen
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError
+
+from fedlab_nb.classroom.messages import CLASSES, LIMIT, PARAMETERS, PIXELS, least_squares, network, read, write
+from fedlab_nb.classroom.rehearse import messages
+from fedlab_nb.classroom.room import Room, answers, given_drawings, made
+from fedlab_nb.classroom.server import Served
+from fedlab_nb.cli import main
+from fedlab_nb.data import federate, load
+from fedlab_nb.errors import UsageError
+from fedlab_nb.jupyter import free_port
+from fedlab_nb.methods import afl, gauss
+
+OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
+JSON = {"Content-Type": "application/json"}
+
+
+def a_room(file=None, alpha=0.1):
+    return Room(alpha, 20, 0, file)
+
+
+def a_message(seat, n=6, given=1, model=None):
+    """A message of `n` digits of the package, others for each seat."""
+    digits, rows = load("digits"), slice(seat * n, (seat + 1) * n)
+    return write(seat, "Ada", digits.x_train[rows].flatten(1), digits.y_train[rows], range(given), model)
+
+
+@pytest.fixture(scope="module")
+def rehearsed():
+    """A room after twelve simulated students, the last of them a joker."""
+    room = a_room()
+    for seat, text in messages(room, 12):
+        room.accept(text, seat)
+    return room
+
+
+# ------------------------------------------------------------------------------------------------------------- messages
+def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
+    room, digits = a_room(), load("digits")
+    for seat in range(40):
+        room.accept(a_message(seat, given=0))
+    x, y = digits.x_train[:240].flatten(1), digits.y_train[:240]
+    own = [m.sums for m in room.messages.values()]
+    total = sum(own[1:], own[0])
+    rows = np.column_stack([x.double().numpy(), np.ones(len(x))])
+    weights = np.linalg.solve(rows.T @ rows + np.eye(PIXELS + 1), rows.T @ np.eye(CLASSES)[y])
+    np.testing.assert_allclose(afl.head(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6)
+    there = gauss.class_sums(x, y, CLASSES, "full")
+    assert torch.equal(total.counts, there.counts) and torch.equal(total.second, there.second)
+    said = answers([*room.messages.values()], digits.x_test.flatten(1))
+    scores = np.column_stack([digits.x_test.flatten(1).double().numpy(), np.ones(len(digits.x_test))]) @ weights
+    assert (said["AFL"][1].numpy() == scores.argmax(1)).all()
+
+
+def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
+    kept, without = a_room(tmp_path / "a.jsonl"), a_room()
+    for seat in range(8):
+        kept.accept(a_message(seat, model=network(seat)))
+        if seat != 3:
+            without.accept(a_message(seat, model=network(seat)))
+    secret = kept.messages[3].text
+    kept.forget(3)
+    assert kept.rows() == without.rows() and kept.sent() == without.sent()
+    assert secret not in (tmp_path / "a.jsonl").read_text()
+
+
+CODED = base64.b64encode(np.full(PARAMETERS, np.nan, "<f4").tobytes()).decode()
+BAD = {
+    "no JSON": "{", "deep": "[" * 100_000, "a list": "[]", "lacking": '{"seat": 1}', "long": " " * (LIMIT + 1),
+    "number": {"seat": 1.0}, "negative": {"seat": -1}, "truth": {"seat": True}, "nan": {"seat": float("nan")},
+    "name": {"name": "x" * 25}, "control": {"name": "a\n"}, "name list": {"name": ["a"]}, "keep": {"keep": 1},
+    "counts": {"counts": [1] * 9}, "fractions": {"counts": [0.5] * 10}, "nothing": {"counts": [0] * 10},
+    "below": {"counts": [-1, 8] + [0] * 8}, "too many": {"counts": [7] * 10}, "NaN": {"network": CODED},
+    "huge": {"network": base64.b64encode(np.full(PARAMETERS, 1e9, "<f4").tobytes()).decode()},
+    "short": {"network": CODED[:400]}, "code": {"sums": "<script>"}, "object": {"sums": {"a": 1}},
+    "empty": {"sums": "", "network": ""}, "label": {"test": base64.b64encode(bytes([0] * 64 + [10])).decode()},
+    "bright": {"test": base64.b64encode(bytes([17] * 64 + [1])).decode()}, "cut": {"test": "AAAA"},
+    "more": {"extra": 1}, "pickle": {"test": base64.b64encode(b"\x80\x04K\x01.").decode()},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_wrong_message_is_one_sentence_and_changes_nothing(what):
+    room, wrong = a_room(), BAD[what]
+    text = wrong if isinstance(wrong, str) else json.dumps(json.loads(a_message(0)) | wrong)
+    with pytest.raises(UsageError, match=r"^This is no message of this class: .*\.$"):
+        room.accept(text)
+    assert not room.messages and room.version == 1
+
+
+def test_sums_above_their_counts_are_refused():
+    about = json.loads(a_message(0, n=9, given=0))
+    rows = np.frombuffer(base64.b64decode(about["sums"]), "<f4").reshape(-1, PIXELS + PIXELS * (PIXELS + 1) // 2).copy()
+    held = [n for n in about["counts"] if n]
+    rows[held.index(min(held)), 70] = max(held)
+    assert min(held) < max(held)
+    with pytest.raises(UsageError):
+        read(json.dumps(about | {"sums": base64.b64encode(rows.tobytes()).decode()}))
+
+
+def test_a_seat_sends_once_and_the_same_message_again_is_no_other():
+    room, text = a_room(), a_message(2)
+    room.accept(text, 2)
+    version = room.version
+    room.accept(text, 2)
+    assert room.version == version and len(room.messages) == 1
+    for wrong, seat in [(a_message(2, given=2), 2), (a_message(4), 5)]:
+        with pytest.raises(UsageError):
+            room.accept(wrong, seat)
+
+
+def test_a_message_comes_back_as_it_was_written():
+    model, digits = network(7), load("digits")
+    got = read(a_message(1, n=20, given=5, model=model))
+    assert torch.equal(got.x, digits.x_train[20:25].flatten(1)) and torch.equal(got.y, digits.y_train[20:25])
+    assert all(map(torch.equal, got.network.parameters(), model.parameters()))
+    assert got.sums.counts.tolist() == list(got.counts) and sum(got.counts) == 15
+
+
+# ---------------------------------------------------------------------------------------------------------------- seats
+@given(st.floats(0.001, 1000), st.integers(5, 60), st.integers(0, 5), st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_every_seat_draws_as_many_from_a_mix_of_its_own(alpha, drawings, seed, seat):
+    room = Room(alpha, drawings, seed)
+    labels = room.wanted(seat)
+    assert len(labels) == drawings and set(labels) <= set(range(CLASSES)) and labels == room.wanted(seat)
+
+
+def test_alpha_says_how_many_classes_and_ten_seats_have_them_all():
+    few, many = (np.mean([len(set(a_room(alpha=a).wanted(k))) for k in range(30)]) for a in (0.05, 100))
+    assert few < 3 and many > 7
+    assert set().union(*map(a_room(alpha=0.05).wanted, range(20, 30))) == set(range(CLASSES))
+
+
+# ----------------------------------------------------------------------------------------------------------- the result
+def test_rows_made_from_sums_have_these_sums():
+    own = read(a_message(0, n=40, given=0)).sums
+    for c in np.flatnonzero(own.counts.numpy()).tolist():
+        rows = made(own, c, np.random.default_rng(c))
+        assert len(rows) == own.counts[c]
+        np.testing.assert_allclose(rows.sum(0), own.sums[c].numpy(), atol=1e-9)
+        np.testing.assert_allclose(rows.T @ rows, own.second[c].numpy(), atol=1e-9)
+    digits = load("digits")
+    alone = gauss.class_sums(digits.x_train[:1].flatten(1), digits.y_train[:1], CLASSES, "full")
+    shown = made(alone, int(digits.y_train[0]), np.random.default_rng(0))
+    np.testing.assert_allclose(shown[0], digits.x_train[0].flatten().numpy(), atol=1e-12)
+
+
+def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path):
+    hidden = a_room()
+    hidden.accept(json.dumps(json.loads(a_message(0)) | {"keep": False}))
+    with pytest.raises(UsageError):
+        hidden.arrays()
+    np.savez(tmp_path / "class.npz", **rehearsed.arrays())
+    fed = federate(tmp_path / "class.npz")
+    assert fed.partition == "natural" and fed.clients == 12
+    counts = {m.name: list(m.counts) for m in rehearsed.messages.values()}
+    assert dict(zip(fed.dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
+    assert len(fed.dataset.y_test) == len(given_drawings(rehearsed.messages.values())[1])
+
+
+def test_a_joker_s_network_is_taken_out_again(rehearsed):
+    everybody, honest = ([*rehearsed.messages.values()][:end] for end in (12, 11))
+    x = load("digits").x_test.flatten(1)
+    all_said, said = answers(everybody, x), answers(honest, x)
+    assert all_said["AFL"][0] == 12 and said["AFL"][0] == 11
+    assert not torch.equal(all_said["FedAvg"][1], said["FedAvg"][1])
+    states = [torch.cat([part.detach().flatten() for part in m.network.parameters()]) for m in honest]
+    sizes = torch.tensor([sum(m.counts) for m in honest])[:, None]
+    for title, values in {
+        "FedAvg": (torch.stack(states) * sizes).sum(0) / sizes.sum(),
+        "FedAvg, median": torch.stack(states).median(0).values,
+    }.items():
+        model = network()
+        torch.nn.utils.vector_to_parameters(values, model.parameters())
+        assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), said[title][1])
+    rows = {row["title"]: row for row in rehearsed.rows()}
+    assert rows["Gaussian heads"]["digits"] > rows["Local only"]["digits"] + 0.2
+
+
+def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):
+    file = tmp_path / "class.jsonl"
+    first = a_room(file)
+    seat, text = first.seat()["seat"], a_message(0)
+    first.accept(text, seat)
+    again = Room(5, 7, 1, file)
+    assert again.about == first.about and again.key(0) == first.key(0) and again.rows() == first.rows()
+    assert again.seat()["seat"] > seat and again.wanted(4) == first.wanted(4)
+    assert sys.platform == "win32" or file.stat().st_mode & 0o77 == 0
+    file.write_text("something else")
+    with pytest.raises(UsageError):
+        a_room(file)
+
+
+# ----------------------------------------------------------------------------------------------------------- the server
+async def ask(served, what, body=None, host=None, headers=(), at="127.0.0.1"):
+    """Status and body of an answer; `what` begins with /."""
+    options = {"headers": {"Host": host or served.hosts[0], **dict(headers)}, "raise_error": False}
+    if body is not None:
+        options |= {"method": "POST", "body": body, "headers": options["headers"] | JSON}
+    try:
+        answer = await AsyncHTTPClient(max_clients=80).fetch(f"http://{at}:{served.port}{what}", **options)
+    except (HTTPClientError, OSError) as error:
+        return 0, str(error)
+    return answer.code, answer.body
+
+
+def held(work, **options):
+    """`work(served)` while a class is held."""
+
+    async def run():
+        served = Served(options.pop("room", None) or a_room(), **options)
+        try:
+            return await work(served)
+        finally:
+            for server in served.servers:
+                server.stop()
+
+    return asyncio.run(run())
+
+
+async def student(served):
+    """An honest one: joins, sends, and asks again where the class is too busy."""
+    token = f"/{served.room.about['token']}"
+
+    async def patient(what, body):
+        for wait in range(1, 40):
+            code, said = await ask(served, token + what, body)
+            if code not in (0, 429):
+                return code, json.loads(said)
+            await asyncio.sleep(0.02 * wait)
+        return code, said
+
+    code, seat = await patient("/join", "{}")
+    assert code == 200
+    text = a_message(seat["seat"] % 100)
+    text = json.dumps(json.loads(text) | {"seat": seat["seat"], "name": "<script>"})
+    code, said = await patient(f"/send/{seat['seat']}/{seat['key']}", text)
+    return seat["seat"] if code == 200 and said["bytes"] else (code, said)
+
+
+async def raw(served, *parts, times=1):
+    """Bytes to the server from another address, again and again."""
+    for _ in range(times):
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.port, local_addr=(OTHER, 0))
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+            await asyncio.wait_for(reader.read(200), 1)
+        except (OSError, asyncio.TimeoutError):
+            pass
+        finally:
+            writer.close()
+
+
+def memory():
+    """The most bytes that this process has had so far."""
+    resource = pytest.importorskip("resource")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
+
+
+def attacks(served):
+    """Ten that mean harm."""
+    token, host = served.room.about["token"], served.hosts[0]
+    seat = served.room.seat()
+    where = f"/{token}/send/{seat['seat']}/{seat['key']}"
+
+    def post(what, body, length=None):
+        head = f"POST {what} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+    yield raw(served, post(where, b"[" * 150_000))
+    yield raw(served, post(where, json.dumps({"seat": float("nan")}).encode()))
+    yield raw(served, post(where, b"x", 50_000_000), *[b"x" * 1_000_000] * 50)
+    chunked = f"POST {where} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    yield raw(served, chunked, *[b"f4240\r\n" + b"x" * 1_000_000 + b"\r\n"] * 50)
+    yield raw(served, post(f"/{token}/join", b"{}"), times=300)
+    yield raw(served, post(f"/{token}/send/1/{seat['key']}", a_message(1).encode()), times=20)  # another's seat
+    yield raw(served, post(where, json.dumps(json.loads(a_message(0)) | {"seat": 10**400}).encode()))
+    yield raw(served, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n", b"\x00\xff" * 1000)
+    yield raw(served, post(f"/{token}/../teacher/forget/0", b"{}"), times=20)
+    yield raw(served, post(f"/{token}/forget/0/{'0' * 24}", b"{}"), times=50)
+
+
+@pytest.mark.slow
+def test_sixty_at_once_ten_of_them_mean_harm(caplog):
+    caplog.set_level(logging.WARNING)
+    before = memory()
+
+    async def work(served):
+        done = await asyncio.gather(*(student(served) for _ in range(50)), *attacks(served))
+        state = served.state()
+        return done[:50], state
+
+    honest, state = held(work)
+    assert sorted(one["seat"] for one in state["sent"]) == sorted(honest)  # each one is there, and nothing else
+    assert state["rows"][0]["of"] == 50 and json.dumps(state)
+    assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR]
+    assert memory() - before < 150_000_000
+
+
+def test_only_the_class_is_reachable():
+    async def work(served):
+        token = f"/{served.room.about['token']}"
+        codes = {}
+        for name, asked in {
+            "page": (f"{token}/",), "script": (f"{token}/student.js",), "shared": (f"{token}/learn.js",),
+            "root": ("/",), "wrong token": ("/00000000/",), "file": (f"{token}/../room.py",),
+            "own": (f"{token}/room.py",),
+            "teacher": ("/teacher/",), "projector": (f"/teacher/?token={served.secret}",), "kernel": ("/api/kernels",),
+            "state": (f"/teacher/state?token={served.secret}",),
+        }.items():  # fmt: skip
+            codes[name] = (await ask(served, *asked, at=OTHER, host=f"{OTHER}:{served.port}"))[0]
+        codes["other name"] = (await ask(served, f"{token}/", host="evil.example"))[0]
+        headers = {"Origin": "http://evil.example"}
+        codes["other page"] = (await ask(served, f"{token}/join", "{}", headers=headers))[0]
+        codes["no token"] = (await ask(served, "/teacher/state"))[0]
+        return codes
+
+    if OTHER == "127.0.0.1":
+        pytest.skip("this machine has no second loopback address")
+    codes = held(work, lan=OTHER)
+    good = {name for name, code in codes.items() if code == 200}
+    assert good == {"page", "script", "shared"}
+    assert {codes[name] for name in ("root", "wrong token", "file", "own", "teacher", "projector", "kernel")} == {404}
+    assert codes["other name"] == codes["other page"] == codes["no token"] == 403
+
+
+def test_without_lan_nothing_listens_beyond_this_machine():
+    async def work(served):
+        own = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+        for address in {*own, OTHER} - {"127.0.0.1"}:
+            with pytest.raises(OSError), socket.create_connection((address, served.port), timeout=1):
+                pass
+
+    held(work)
+
+
+def test_what_the_teacher_s_page_does():
+    async def work(served):
+        cookie = {"Cookie": f"class-{served.port}={served.secret}"}
+        loaded = await ask(served, "/teacher/load", a_message(7), headers=cookie)
+        shown = await ask(served, "/teacher/state", headers=cookie)
+        page = await ask(served, "/teacher/", headers=cookie)
+        saved = await ask(served, "/teacher/class.npz", headers=cookie)
+        await ask(served, "/teacher/forget/7", "{}", headers=cookie)
+        return [loaded, shown, page, saved], len(served.room.messages)
+
+    answered, left = held(work)
+    assert [code for code, _ in answered] == [200] * 4 and left == 0
+    assert json.loads(answered[0][1]) == {"name": "Ada 7"} and len(json.loads(answered[1][1])["sent"][0]["means"]) > 1
+    assert b"<svg" in answered[2][1] and b"@" not in answered[2][1] and answered[3][1][:2] == b"PK"
+
+
+# ---------------------------------------------------------------------------------------------------------- the command
+def said(line):
+    """The address in a line of the command."""
+    return line.split()[-1]
+
+
+@contextmanager
+def command(folder, *options):
+    """The command's first three lines, while it runs; it is killed, not ended."""
+    arguments = [sys.executable, "-m", "fedlab_nb", "class", "--no-browser", *options]
+    with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield [process.stdout.readline() for _ in range(3)]
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [True, False])
+def test_killed_and_started_again(tmp_path, keep):
+    options = ["--port", str(free_port(18200)), *(["--keep"] if keep else [])]
+    with command(tmp_path, *options) as lines:
+        first = said(lines[0])
+        seat = json.loads(urlopen(Request(first + "join", b"{}", JSON)).read())
+        text = json.dumps(json.loads(a_message(1)) | {"seat": seat["seat"]}, separators=(",", ":")).encode()
+        where = f"send/{seat['seat']}/{seat['key']}"
+        assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
+        assert ("gone" in lines[2]) is not keep
+    with command(tmp_path, *options) as lines:
+        assert f" {int(keep)} messages are here" in lines[2]
+        assert (said(lines[0]) == first) is keep
+        if keep:  # the phone that sent is still known, and its message is there once
+            assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
+    assert bool(list(tmp_path.iterdir())) is keep
+
+
+def test_wrong_options_are_one_sentence(tmp_path, capsys):
+    for options in (["--alpha", "0"], ["--drawings", "3"], ["--port", "x"], ["--lan", "127.0.0.1"]):
+        assert main(["class", "--no-browser", *options]) == 2
+    nowhere = ["--page", str(tmp_path / "no" / "page.html")]
+    for options in (["--lan", "198.51.100.7"], nowhere, ["--keep", str(tmp_path)]):
+        assert main(["class", "--no-browser", "--port", "0", *options]) == 1
+    assert capsys.readouterr().err.count("\n") == 7
