@@ -16,7 +16,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import load, plain
+from ..data import Moves, load, plain
 from ..errors import UsageError, choose, demand
 from ..plots import Picture
 from ..plots.characters import own_name
@@ -25,6 +25,7 @@ from ..plots.words import setting_of
 from . import export, saved, theme
 from .controls import OWN_FILE, Controls, facts, put
 from .figures import COMMON, summary
+from .hand import Hand
 from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
 from .runs_panel import RunsPanel
 from .views import Chores, Views
@@ -60,6 +61,7 @@ class Panel(saved.Saved):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
         self.views = Views([*common, *own] if spec.last else [*own, *common], self._fitting, self._prepare)
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
+        self.hand = Hand(self.controls, self.views, lambda: self._changed(), lambda text: self._status.warn(text))
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])
@@ -203,6 +205,7 @@ class Panel(saved.Saved):
         if not draw:
             return
         self._draw()  # first, as a hand on a slider waits for it
+        self.hand.show(self._state)
         federation = self._state.federation
         if federation is not old.federation and federation is not None:
             text = facts(federation, self._state.settings.get("model", "auto"))
@@ -218,9 +221,13 @@ class Panel(saved.Saved):
     def _read(self, fresh: bool = False) -> dict[str, Any]:
         """What the controls say and what is looked at, as changes of the state; `fresh`: data are dealt out anew."""
         changes = self.controls.changes(self._state, fresh)
-        federation = changes["federation"]
-        if federation is not None and federation is not self._state.federation:
-            setting = setting_of({**changes["partition"], "clients": (federation.whole or federation).clients})
+        federation, (moves, before) = (
+            changes["federation"],
+            (s.get("moves", "") for s in (changes["settings"], self._state.settings)),
+        )
+        if federation is not None and (federation is not self._state.federation or moves != before):
+            dealt = (federation.whole or federation).clients - len(Moves.read(moves).doubles)
+            setting = setting_of({**changes["partition"], "clients": dealt, "moves": moves})
             called = [own_name(k, setting) for k in range(federation.clients)]
             with self._fitting:
                 self.views.offer(called, federation.dataset.class_names)

@@ -50,9 +50,10 @@ class Frame(anywidget.AnyWidget):
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
     moves: what of the SVG has moved since: "parts" {name: groups that stand in for those with their ids} and "marks"
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
+    movable: whether marks of clients can be dragged to another client;   dropped: the last one: {client, klass, to}
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
 
-    Python sends the first three and `held`; the browser (`frame.js`) sends `size` and `picked`.
+    Python sends the first ones and `held`; the browser (`frame.js`) sends `dropped`, `size` and `picked`.
     """
 
     _esm = (HERE / "frame.js").read_text(encoding="utf-8")
@@ -60,6 +61,8 @@ class Frame(anywidget.AnyWidget):
     alt = traitlets.Unicode().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
     moves: Any = traitlets.Dict().tag(sync=True)
+    movable = traitlets.Bool().tag(sync=True)
+    dropped: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)

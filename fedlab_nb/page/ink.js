@@ -1,0 +1,139 @@
+// A digit that a hand draws, as the networks know digits: 8×8 numbers from 0 to 1.
+//
+// The package's digits (UCI, "Optical recognition of handwritten digits") began as bitmaps of 32×32. NIST's program had
+// stretched the ink to the whole height and about 20 columns, in the middle, and made strokes thinner or thicker until
+// about a third was black. Then the black pixels of each block of 4×4 were counted, 0 to 16; the package divides by 16.
+// Here a drawing goes the same way:
+// 1. the box round its ink is stretched to 32 rows and, by twice as much at most, to 20 columns (a bare stroke stays slim);
+// 2. strokes grow or shrink by `grow` pixels on each side, inside of that box, until there is as much ink as most of
+//    the digits have (their mean, 313 pixels, and about one standard deviation to each side);
+// 3. the blocks are counted and divided by 16.
+// Left out: NIST's program may also have taken slant away.
+const SIDE = 32, WIDE = 20, BLOCK = 4;
+const INK = [280, 345];
+const PEN = 0.085; // of the canvas's width
+
+/** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
+export function digit(bitmap, width, height) {
+  let [left, top, right, bottom] = [width, height, 0, 0];
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      if (bitmap[y * width + x] < 0.5) continue;
+      [left, top] = [Math.min(left, x), Math.min(top, y)];
+      [right, bottom] = [Math.max(right, x + 1), Math.max(bottom, y + 1)];
+    }
+  }
+  if (!right) return null;
+  const box = { left, top, wide: right - left, high: bottom - top };
+  const slim = Math.min(WIDE, (2 * SIDE * box.wide) / box.high);
+  const drawn = (grow) => grown(fitted(bitmap, width, box, Math.max(1, slim - 2 * grow), SIDE - 2 * grow), grow);
+  let best = drawn(0);
+  const wish = Math.min(INK[1], Math.max(INK[0], ink(best)));
+  for (let grow = -4; grow <= 6; grow += 0.5) {
+    const other = drawn(grow);
+    if (Math.abs(ink(other) - wish) < Math.abs(ink(best) - wish)) best = other;
+  }
+  return blocks(best);
+}
+
+const ink = (pixels) => pixels.reduce((sum, on) => sum + on, 0);
+
+/** 32×32 pixels, 0 or 1: the box of the bitmap stretched to `wide` × `high` in the middle; on where any ink falls. */
+function fitted(bitmap, width, box, wide, high) {
+  const pixels = new Uint8Array(SIDE * SIDE);
+  /** First and last place in the bitmap under pixel i, null outside of the box. */
+  const span = (i, size, start, length) => {
+    const from = ((i - (SIDE - size) / 2) * length) / size, to = from + length / size;
+    if ((from + to) / 2 < 0 || (from + to) / 2 >= length) return null;
+    if (length <= size) return [start + Math.floor((from + to) / 2), start + Math.floor((from + to) / 2)];
+    return [start + Math.max(0, Math.round(from)), start + Math.min(length, Math.round(to)) - 1];
+  };
+  for (let y = 0; y < SIDE; y++) {
+    const rows = span(y, high, box.top, box.high);
+    for (let x = 0; rows && x < SIDE; x++) {
+      const columns = span(x, wide, box.left, box.wide);
+      if (!columns) continue;
+      for (let v = rows[0]; v <= rows[1]; v++) {
+        for (let u = columns[0]; u <= columns[1]; u++) if (bitmap[v * width + u] >= 0.5) pixels[y * SIDE + x] = 1;
+      }
+    }
+  }
+  return pixels;
+}
+
+/** The pixels at most `by` away from ink; with a negative number those more than -by away from any pixel without. */
+function grown(pixels, by) {
+  if (!by) return pixels;
+  const seek = by > 0 ? 1 : 0, reach = Math.floor(Math.abs(by));
+  return pixels.map((_, i) => {
+    const [x, y] = [i % SIDE, Math.floor(i / SIDE)];
+    for (let v = Math.max(0, y - reach); v <= Math.min(SIDE - 1, y + reach); v++) {
+      for (let u = Math.max(0, x - reach); u <= Math.min(SIDE - 1, x + reach); u++) {
+        if (pixels[v * SIDE + u] === seek && Math.hypot(u - x, v - y) <= Math.abs(by)) return seek;
+      }
+    }
+    return 1 - seek;
+  });
+}
+
+/** The share of each block of 4×4 that is on. */
+function blocks(pixels) {
+  const side = SIDE / BLOCK, image = new Float32Array(side * side);
+  pixels.forEach((on, i) => {
+    image[Math.floor(i / SIDE / BLOCK) * side + Math.floor((i % SIDE) / BLOCK)] += on / BLOCK ** 2;
+  });
+  return image;
+}
+
+/**
+ * Lets a person draw on a `canvas` with mouse, pen or finger; `changed()` is called whenever the drawing has changed.
+ * `image()`: what `digit` says of it; `clear()`; `strokes`: lists of points [x, y], each 0–1 of the canvas.
+ */
+export function pad(canvas, { changed = () => {} } = {}) {
+  const strokes = [];
+  const paint = (target, colour) => {
+    const pen = target.getContext("2d", { willReadFrequently: true });
+    pen.clearRect(0, 0, target.width, target.height);
+    Object.assign(pen, { lineWidth: PEN * target.width, lineCap: "round", lineJoin: "round", strokeStyle: colour });
+    for (const points of strokes) {
+      pen.beginPath();
+      pen.moveTo(points[0][0] * target.width + 0.1, points[0][1] * target.height); // so that a dot is a line, too
+      for (const [x, y] of points) pen.lineTo(x * target.width, y * target.height);
+      pen.stroke();
+    }
+    return pen;
+  };
+  const repaint = () => {
+    paint(canvas, getComputedStyle(canvas).color);
+    changed();
+  };
+  const point = (event) => {
+    const { left, top, width, height } = canvas.getBoundingClientRect();
+    return [(event.clientX - left) / width, (event.clientY - top) / height];
+  };
+  canvas.style.touchAction = "none"; // a finger draws and does not scroll
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button || !event.isPrimary) return;
+    canvas.setPointerCapture(event.pointerId);
+    strokes.push([point(event)]);
+    repaint();
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!canvas.hasPointerCapture(event.pointerId)) return;
+    strokes.at(-1).push(point(event));
+    repaint();
+  });
+  return {
+    strokes,
+    image() {
+      const size = 128;
+      const hidden = Object.assign(document.createElement("canvas"), { width: size, height: size });
+      const { data } = paint(hidden, "#000").getImageData(0, 0, size, size);
+      return digit(Float32Array.from({ length: size * size }, (_, i) => data[4 * i + 3] / 255), size, size);
+    },
+    clear() {
+      strokes.length = 0;
+      repaint();
+    },
+  };
+}
