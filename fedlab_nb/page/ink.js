@@ -3,12 +3,10 @@
 // The package's digits (UCI, "Optical recognition of handwritten digits") began as bitmaps of 32×32. NIST's program had
 // stretched the ink to the whole height and about 20 columns, in the middle, and made strokes thinner or thicker until
 // about a third was black. Then the black pixels of each block of 4×4 were counted, 0 to 16; the package divides by 16.
-// Here a drawing goes the same way:
-// 1. the box round its ink is stretched to 32 rows and, by twice as much at most, to 20 columns (a bare stroke stays slim);
-// 2. strokes grow or shrink by `grow` pixels on each side, inside of that box, until there is as much ink as most of
-//    the digits have (their mean, 313 pixels, and about one standard deviation to each side);
-// 3. the blocks are counted and divided by 16.
-// Left out: NIST's program may also have taken slant away.
+// Here a drawing goes the same way. The box round its ink is stretched to 32 rows and, by twice as much at most, to 20
+// columns: a bare stroke stays slim. Strokes grow or shrink by `grow` pixels on each side, inside of that box, until
+// there is as much ink as most of the digits have (their mean, 313 pixels, and a standard deviation to each side). Then
+// the blocks are counted and divided by 16.
 const SIDE = 32, WIDE = 20, BLOCK = 4;
 const INK = [280, 345];
 const PEN = 0.085; // of the canvas's width
@@ -16,49 +14,40 @@ const PEN = 0.085; // of the canvas's width
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
 export function digit(bitmap, width, height) {
   let [left, top, right, bottom] = [width, height, 0, 0];
-  for (let y = 0; y < height; y++) {
-    for (let x = 0; x < width; x++) {
-      if (bitmap[y * width + x] < 0.5) continue;
-      [left, top] = [Math.min(left, x), Math.min(top, y)];
-      [right, bottom] = [Math.max(right, x + 1), Math.max(bottom, y + 1)];
-    }
+  for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) if (bitmap[y * width + x] >= 0.5) {
+    [left, top, right, bottom] = [Math.min(left, x), Math.min(top, y), Math.max(right, x + 1), y + 1];
   }
   if (!right) return null;
   const box = { left, top, wide: right - left, high: bottom - top };
   const slim = Math.min(WIDE, (2 * SIDE * box.wide) / box.high);
   const drawn = (grow) => grown(fitted(bitmap, width, box, Math.max(1, slim - 2 * grow), SIDE - 2 * grow), grow);
+  const ink = (pixels) => pixels.reduce((sum, on) => sum + on, 0);
   let best = drawn(0);
   const wish = Math.min(INK[1], Math.max(INK[0], ink(best)));
-  for (let grow = -4; grow <= 6; grow += 0.5) {
+  for (let grow = -4; grow <= 6 && ink(best) !== wish; grow += 0.5) {
     const other = drawn(grow);
     if (Math.abs(ink(other) - wish) < Math.abs(ink(best) - wish)) best = other;
   }
   return blocks(best);
 }
 
-const ink = (pixels) => pixels.reduce((sum, on) => sum + on, 0);
-
-/** 32×32 pixels, 0 or 1: the box of the bitmap stretched to `wide` × `high` in the middle; on where any ink falls. */
+/** 32×32 pixels, 0 or 1: the box of the bitmap stretched to `wide` × `high` in the middle; on where half is ink. */
 function fitted(bitmap, width, box, wide, high) {
-  const pixels = new Uint8Array(SIDE * SIDE);
-  /** First and last place in the bitmap under pixel i, null outside of the box. */
-  const span = (i, size, start, length) => {
+  /** For each of 32 pixels the places of the bitmap that lie under it; none outside of the box. */
+  const under = (size, start, length) => Array.from({ length: SIDE }, (_, i) => {
     const from = ((i - (SIDE - size) / 2) * length) / size, to = from + length / size;
-    if ((from + to) / 2 < 0 || (from + to) / 2 >= length) return null;
-    if (length <= size) return [start + Math.floor((from + to) / 2), start + Math.floor((from + to) / 2)];
-    return [start + Math.max(0, Math.round(from)), start + Math.min(length, Math.round(to)) - 1];
-  };
-  for (let y = 0; y < SIDE; y++) {
-    const rows = span(y, high, box.top, box.high);
-    for (let x = 0; rows && x < SIDE; x++) {
-      const columns = span(x, wide, box.left, box.wide);
-      if (!columns) continue;
-      for (let v = rows[0]; v <= rows[1]; v++) {
-        for (let u = columns[0]; u <= columns[1]; u++) if (bitmap[v * width + u] >= 0.5) pixels[y * SIDE + x] = 1;
-      }
-    }
-  }
-  return pixels;
+    const middle = Math.floor((from + to) / 2);
+    if (middle < 0 || middle >= length) return [];
+    const [first, end] = length > size ? [Math.max(0, Math.round(from)), Math.min(length, Math.round(to))] : [middle, middle + 1];
+    return Array.from({ length: end - first }, (_, k) => start + first + k);
+  });
+  const rows = under(high, box.top, box.high), columns = under(wide, box.left, box.wide);
+  return Uint8Array.from({ length: SIDE * SIDE }, (_, i) => {
+    const ys = rows[Math.floor(i / SIDE)], xs = columns[i % SIDE];
+    let covered = 0;
+    for (const y of ys) for (const x of xs) covered += bitmap[y * width + x] >= 0.5;
+    return covered && 2 * covered >= ys.length * xs.length;
+  });
 }
 
 /** The pixels at most `by` away from ink; with a negative number those more than -by away from any pixel without. */
@@ -79,10 +68,18 @@ function grown(pixels, by) {
 /** The share of each block of 4×4 that is on. */
 function blocks(pixels) {
   const side = SIDE / BLOCK, image = new Float32Array(side * side);
-  pixels.forEach((on, i) => {
-    image[Math.floor(i / SIDE / BLOCK) * side + Math.floor((i % SIDE) / BLOCK)] += on / BLOCK ** 2;
-  });
+  const block = (i) => Math.floor(i / SIDE / BLOCK) * side + Math.floor((i % SIDE) / BLOCK);
+  pixels.forEach((on, i) => { image[block(i)] += on / BLOCK ** 2; });
   return image;
+}
+
+/** A small canvas that shows such an `image`, dark on white; `label`: what it is, for those who do not see it. */
+export function picture(image, label) {
+  const side = SIDE / BLOCK, options = { width: side, height: side, role: "img", ariaLabel: label };
+  const canvas = Object.assign(document.createElement("canvas"), options);
+  const bytes = Uint8ClampedArray.from({ length: 4 * side * side }, (_, i) => i % 4 < 3 ? 255 * (1 - image[i >> 2]) : 255);
+  canvas.getContext("2d").putImageData(new ImageData(bytes, side), 0, 0);
+  return canvas;
 }
 
 /**
@@ -107,22 +104,19 @@ export function pad(canvas, { changed = () => {} } = {}) {
     paint(canvas, getComputedStyle(canvas).color);
     changed();
   };
-  const point = (event) => {
+  const follow = (event) => {
     const { left, top, width, height } = canvas.getBoundingClientRect();
-    return [(event.clientX - left) / width, (event.clientY - top) / height];
+    strokes.at(-1).push([(event.clientX - left) / width, (event.clientY - top) / height]);
+    repaint();
   };
   canvas.style.touchAction = "none"; // a finger draws and does not scroll
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button || !event.isPrimary) return;
     canvas.setPointerCapture(event.pointerId);
-    strokes.push([point(event)]);
-    repaint();
+    strokes.push([]);
+    follow(event);
   });
-  canvas.addEventListener("pointermove", (event) => {
-    if (!canvas.hasPointerCapture(event.pointerId)) return;
-    strokes.at(-1).push(point(event));
-    repaint();
-  });
+  canvas.addEventListener("pointermove", (event) => { if (canvas.hasPointerCapture(event.pointerId)) follow(event); });
   return {
     strokes,
     image() {

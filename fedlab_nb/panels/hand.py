@@ -19,7 +19,7 @@ from ..plots.kit import as_tile
 from ..plots.words import letter, plural
 from .controls import Controls
 from .lab_view import PanelState
-from .theme import made, offer, paragraph, show_if
+from .theme import Fitting, made, offer, paragraph, show_if
 from .views import NOBODY, Views
 
 FIRST = 24  # samples that are shown of a dot
@@ -29,13 +29,15 @@ LAST = "Client {} keeps its last sample: every client of a run needs one."
 class Hand:
     """The row under the picture: what to do with the client that is looked at, and how to take it back.
 
+    fitting: held while the client is chosen who has what is looked at
     changed(): `moves` are others, and the data are to be dealt out anew;   say(text): tell a person why nothing happens
     """
 
     def __init__(
-        self, controls: Controls, views: Views, changed: Callable[[], None], say: Callable[[str], None]
-    ) -> None:
-        self._controls, self._views, self._changed, self._say = controls, views, changed, say
+        self, controls: Controls, views: Views, fitting: Fitting, changed: Callable[[], None],
+        say: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._controls, self._views, self._fitting, self._changed, self._say = controls, views, fitting, changed, say
         self.state = PanelState()
         button = widgets.Button
         self.give = made(button, label="Give", width="auto", help="The samples that are marked go to another client")
@@ -48,7 +50,7 @@ class Hand:
             widgets.Text,
             label="Name",
             help="What this client is called in pictures",
-            width=150,
+            width=130,
             continuous_update=False,
         )
         self.undo = made(button, label="Undo", width="auto", help="Take the last change by hand back")
@@ -78,8 +80,11 @@ class Hand:
         if not self._free(client, klass):
             self._say(LAST.format(letter(client)))
             return
-        goal = None if to is None else self._number(to)
-        self._add(Move(self._number(client), klass, goal))
+        goal, source = None if to is None else self._number(to), self._number(client)
+        if to is not None and klass is not None and (client, klass) == (self.state.client, self.state.klass):
+            with self._fitting:  # who looks at a dot goes on looking at it
+                self._views.client.value = to
+        self._add(Move(source, klass, goal))
 
     def _dropped(self, client: int, klass: int | None, to: int, **_: Any) -> None:
         self.move(client, klass, to)
@@ -121,7 +126,7 @@ class Hand:
         show_if(here, *self._acts)
         show_if(moved, self.undo, self.back)
         show_if(here or moved, self.row)
-        here_too = here and klass is not None and klass < federation.classes
+        here_too = here and klass is not None and bool(federation.label_counts[client, klass])
         show_if(here_too, self.samples)
         if here:
             who = letter(client)

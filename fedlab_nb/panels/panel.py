@@ -61,7 +61,9 @@ class Panel(saved.Saved):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
         self.views = Views([*common, *own] if spec.last else [*own, *common], self._fitting, self._prepare)
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
-        self.hand = Hand(self.controls, self.views, lambda: self._changed(), lambda text: self._status.warn(text))
+        self.hand = Hand(
+            self.controls, self.views, self._fitting, lambda: self._changed(), lambda text: self._status.warn(text)
+        )
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])

@@ -52,7 +52,7 @@ def own_names(setting: str) -> dict[int, str]:
     of = getattr(setting, "of", {})
     hand, natural = Moves.read(of.get("moves") or ""), of.get("partition") == "natural"
     own = names_of_clients(name_of(of["dataset"]), of["clients"]) if natural else ()
-    again = {of["clients"] + i: f"{letter(k)} again" for i, k in enumerate(hand.doubles)}
+    again = {of["clients"] + i: f"double of {letter(k)}" for i, k in enumerate(hand.doubles)}
     names = {**dict(enumerate(own)), **again, **hand.names}
     if not names:
         return {}
