@@ -1,4 +1,4 @@
-"""The federation in the hand: drags, buttons, Undo and Back to α; the lines that make the same run; what a dot shows."""
+"""The federation in the hand: drags, buttons, Undo and Back to α; what a dot shows."""
 
 import random
 
