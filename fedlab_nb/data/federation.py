@@ -225,8 +225,7 @@ def federate(
     names = dataset.client_names if partition == "natural" else ()
     if hand.moving:
         partition = "own"
-        count = len(hand.moving)
-        note = f"{result.note} {count} {'move' if count == 1 else 'moves'} by hand on what seed {draw} deals out."
+        note = f"{result.note} Moves by hand on what seed {draw} deals out: {len(hand.moving)}."
         held = hand.applied(result.shards, dataset.y_train.numpy())
         result = replace(result, shards=held, minimum=1, note=note.strip())
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from .figures import COMPARE, PLAYGROUND, RACE
-from .ink import Ink
 from .lab_view import Extra, LabSpec, LabView, PanelState, words
 from .panel import Panel
 from .theme import made, offer, player, show_if
+from .views import Ink
 
 
 def playground(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:

@@ -7,7 +7,6 @@ const STYLE = `
   .mark, .mark * { transition: opacity 0.12s; }
   .some .mark[data-method]:not(.on) { opacity: 0.22; }
   .movable .mark { cursor: grab; }
-  .mark.dragged { cursor: grabbing; opacity: 0.75; transition: none; }
   .mark:hover { filter: drop-shadow(0 0 1.5px currentColor); }
   .mark:focus-visible { filter: drop-shadow(0 0 2px light-dark(#0072B2, #56B4E9)) drop-shadow(0 0 1px light-dark(#0072B2, #56B4E9)); }
   .touch { fill: none; stroke: transparent; stroke-width: 12px; pointer-events: stroke; }
@@ -203,13 +202,11 @@ function render({ model, el }) {
     model.set("picked", { count, method: method ?? null, client: client ?? null, klass: klass ?? null, none: !mark });
     model.save_changes();
   }
-  /** The client whose column, told by its bar, is under a pointer at `x`. */
-  function column(x) {
-    for (const { element, client, klass } of made) {
-      const { left, width } = element.getBoundingClientRect();
-      if (client !== undefined && klass === undefined && Math.abs(x - left - width / 2) < 0.72 * width) return client;
-    }
-  }
+  /** The bar of the client whose column is under a pointer at `x`. */
+  const column = (x) => made.find(({ element, client, klass }) => {
+    const { left, width } = element.getBoundingClientRect();
+    return client !== undefined && klass === undefined && Math.abs(x - left - width / 2) < 0.72 * width;
+  });
   /** Give what a mark stands for to the client `to`. */
   function drop({ client, klass }, to) {
     if (to === undefined || to === client) return;
@@ -226,19 +223,17 @@ function render({ model, el }) {
     const [x, y] = [event.clientX - drag.x, event.clientY - drag.y];
     if (!drag.far && Math.hypot(x, y) < FAR) return;
     if (!drag.far) picture.setPointerCapture(event.pointerId);
-    drag.far = true;
     const { element, client, says } = drag.mark, scale = 1 / shadow.querySelector("svg").getScreenCTM().a;
-    element.classList.add("dragged");
     element.style.translate = `${x * scale}px ${y * scale}px`;
-    drag.to = column(event.clientX);
-    const goal = drag.to === undefined || drag.to === client ? "" : made.find((one) => one.client === drag.to && one.klass === undefined);
-    showTip({ element, says: goal ? `${says.split("\n")[0]} → ${goal.says.split("\n")[0]}` : says }, event);
+    Object.assign(drag, { far: true, goal: column(event.clientX) });
+    const words = [says, ...(drag.goal && drag.goal.client !== client ? [drag.goal.says] : [])];
+    showTip({ element, says: words.map((each) => each.split("\n")[0]).join(" → ") }, event);
   }
-  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, (event) => {
+  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => {
     if (!drag?.far) return void (drag = null);
-    const { element } = drag.mark;
-    if (end === "pointerup") drop(drag.mark, drag.to);
-    setTimeout(() => { element.style.translate = ""; element.classList.remove("dragged"); }, 300); // where nothing comes of it
+    const { mark, goal } = drag;
+    if (end === "pointerup") drop(mark, goal?.client);
+    setTimeout(() => { mark.element.style.translate = ""; }, 300); // where nothing comes of it
     setTimeout(() => { drag = null; }); // after the click that a browser makes of it
   });
   picture.addEventListener("pointermove", (event) => {

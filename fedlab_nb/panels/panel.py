@@ -61,15 +61,13 @@ class Panel(saved.Saved):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
         self.views = Views([*common, *own] if spec.last else [*own, *common], self._fitting, self._prepare)
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
-        self.hand = Hand(
-            self.controls, self.views, self._fitting, lambda: self._changed(), lambda text: self._status.warn(text)
-        )
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])
         super().__init__([style, body, self.runs_panel.box, theme.made(Chores, "fl-style")])
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
+        self.hand = Hand(self.controls, self.views, self._fitting, self._changed, self._status.warn)
         self.controls.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
@@ -223,11 +221,9 @@ class Panel(saved.Saved):
     def _read(self, fresh: bool = False) -> dict[str, Any]:
         """What the controls say and what is looked at, as changes of the state; `fresh`: data are dealt out anew."""
         changes = self.controls.changes(self._state, fresh)
-        federation, (moves, before) = (
-            changes["federation"],
-            (s.get("moves", "") for s in (changes["settings"], self._state.settings)),
-        )
-        if federation is not None and (federation is not self._state.federation or moves != before):
+        federation, moves = changes["federation"], changes["settings"].get("moves", "")
+        old = self._state.federation, self._state.settings.get("moves", "")
+        if federation is not None and (federation is not old[0] or moves != old[1]):
             dealt = (federation.whole or federation).clients - len(Moves.read(moves).doubles)
             setting = setting_of({**changes["partition"], "clients": dealt, "moves": moves})
             called = [own_name(k, setting) for k in range(federation.clients)]

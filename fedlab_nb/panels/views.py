@@ -15,6 +15,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from ..declared import ROOT
 from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
@@ -66,6 +67,19 @@ class Frame(anywidget.AnyWidget):
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
+
+
+class Ink(anywidget.AnyWidget):
+    """A field in which a person draws a digit with mouse, pen or finger; `page/ink.js` makes of it what the package's
+    digits are made of.
+
+    seen: what the drawing is by now, 64 numbers 0-1, row by row; [] as long as there is no ink
+    value: the same when the pen was last lifted
+    """
+
+    _esm = "\n".join(place.read_text(encoding="utf-8") for place in (ROOT / "page" / "ink.js", HERE / "ink.js"))
+    seen: Any = traitlets.List().tag(sync=True)
+    value: Any = traitlets.List().tag(sync=True)
 
 
 class View:

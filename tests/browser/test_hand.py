@@ -72,7 +72,7 @@ def test_a_digit_is_drawn_and_everybody_answers(page, lab, course):
         if press:
             page.mouse.down()
     expect(says).to_contain_text("FENS")  # while the pen still lies on the paper
-    expect(says).to_contain_text("Clients: A")
+    expect(says).to_contain_text("clients: A")
     page.mouse.up()
     sentence = panel.locator(".fl-view-sample .fl-sentence")
     expect(sentence).to_contain_text("Your drawing:")

@@ -2,7 +2,8 @@
 digit that a hand draws: then the methods that ran beside it answer, too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
@@ -46,15 +47,10 @@ class Sample(LabView):
         outcome, model = state.outcome, state.outcome.model
         data = load(outcome.settings.dataset)
         points = test_points(len(data.y_test))
-        x = data.x_test[points].to(outcome.settings.device)
         fens = getattr(model, "teacher", model)
-        z = fens.experts(x)
-        answers = {"average": z.mean(1), "FENS": fens.logits(x)}
-        if model is not fens:
-            answers["student"] = model.logits(x)
-        answers = {name: scores.cpu().numpy() for name, scores in answers.items()}
-        shown = {"x": x.cpu().numpy(), "y": data.y_test[points].numpy(), "logits": z.cpu().numpy()}
         models = {"FENS": fens} | ({} if model is fens else {"student": model})
+        z, answers = heard(models, data.x_test[points].to(outcome.settings.device))
+        shown = {"x": data.x_test[points].numpy(), "y": data.y_test[points].numpy(), "logits": z}
         for method, others in state.others.items() if drawable(state) else ():
             yield
             models[short(state.runs.find(method).title)] = next(iter(others.values())).model
@@ -81,46 +77,28 @@ class Sample(LabView):
         self.at.max = len(self.chosen(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
-        if drawable(state) and self.pen.value and self.ink.value:
-            return self.drawn(state)
         p, rows, members = state.prepared, self.chosen(state), state.report.members
-        i = int(rows[self.at.value])
-        truth, said, outcome = int(p["y"][i]), p["logits"][i], state.outcome
-        # a rule may forbid classes with minus infinity, even all of them
-        answers = {
-            who: softmax(np.nan_to_num(scores[i].astype(float), neginf=-1e300)) for who, scores in p["answers"].items()
-        }
-        known = {f"samples of {shorten([state.class_names[truth]], 8)[0]}": outcome.label_counts[members, truth]}
+        i, outcome = int(rows[self.at.value]), state.outcome
+        if drawn := drawable(state) and self.pen.value and self.ink.value:
+            x, name, truth, (said, answers) = np.reshape(drawn, DIGIT), "your drawing", None, of_drawing(state, drawn)
+            about = int(answers["FENS"].argmax())
+        else:
+            x, name, said, about = p["x"][i], f"test sample {p['points'][i]}", p["logits"][i], int(p["y"][i])
+            truth, answers = about, {who: probabilities(scores[i]) for who, scores in p["answers"].items()}
+        known = {f"samples of {shorten([state.class_names[about]], 8)[0]}": outcome.label_counts[members, about]}
         of = OneSample(
-            p["x"][i], f"test sample {p['points'][i]}", truth, said, answers, said.argmax(1) != truth,
-            known, members.tolist(), state.class_names, where(state), state.client, state.klass,
-        )  # fmt: skip
-        which = f"{capital(of.name)}, {self.at.value + 1} of {len(rows)} ({self.kind.value})."
-        return one_sample(of, "Logits of the clients", f"{which} {told_by(of)}{of_student(outcome)}")
-
-    def _see(self, ink: Sequence[float]) -> None:
-        """Say in words what everybody takes the drawing for while it grows: a picture would come too late."""
-        words = ""
-        if ink and self._state is not None and self._state.prepared:
-            (said, answers), names = heard(self._state, ink), self._state.class_names
-            first = ", ".join(f"{who} <b>{names[a.argmax()]}</b> ({percent(a.max())})" for who, a in answers.items())
-            each = zip(self._state.report.members, said, strict=True)
-            words = f"{first}<br>Clients: {', '.join(f'{letter(k)} <b>{names[z.argmax()]}</b>' for k, z in each)}"
-        self.says.value = f'<p role="status">{words}</p>'
-
-    def drawn(self, state: PanelState) -> Picture:
-        """What everybody says of the drawing."""
-        members, outcome, (said, answers) = state.report.members, state.outcome, heard(state, self.ink.value)
-        first = int(answers["FENS"].argmax())
-        known = {f"samples of {shorten([state.class_names[first]], 8)[0]}": outcome.label_counts[members, first]}
-        x = np.reshape(self.ink.value, DIGIT)
-        of = OneSample(
-            x, "your drawing", None, said, answers, said.argmax(1) != first, known, members.tolist(), state.class_names,
+            x, name, truth, said, answers, said.argmax(1) != about, known, members.tolist(), state.class_names,
             where(state), state.client, state.klass,
         )  # fmt: skip
-        each = [f"{who} says {of.top(answer)} ({percent(answer.max())} sure)" for who, answer in of.answers.items()]
-        alike = f"{len(said) - of.against.sum()} of {plural(len(said), 'client')} say {of.top(answers['FENS'])}"
-        return one_sample(of, "Logits of the clients", f"Your drawing: {alike}. {capital(listed(each))}.")
+        which = f"{capital(of.name)}, {self.at.value + 1} of {len(rows)} ({self.kind.value})."
+        text = f"Your drawing: {guesses(state, said, answers)}." if drawn else f"{which} {told_by(of)}"
+        return one_sample(of, "Logits of the clients", text + ("" if drawn else of_student(outcome)))
+
+    def _see(self, ink: Sequence[float]) -> None:
+        """Say what everybody takes the drawing for while it grows: a picture would come too late."""
+        known = ink and self._state is not None and self._state.prepared
+        words = guesses(self._state, *of_drawing(self._state, ink)) if known else ""
+        self.says.value = f'<p role="status">{words}</p>'
 
 
 DIGIT = (1, 8, 8)  # what a drawing becomes
@@ -131,13 +109,30 @@ def drawable(state: PanelState) -> bool:
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
 
 
-def heard(state: PanelState, ink: Sequence[float]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Logits `[M, C]` of the clients on a drawing, and the probabilities `[C]` of all who answer for them."""
-    models = state.prepared["models"]
-    x = torch.tensor(ink, dtype=torch.float32).view(1, *DIGIT).to(state.outcome.settings.device)
+def heard(models: Mapping[str, Any], x: torch.Tensor) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Of samples `x [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of who answers for them."""
     z = models["FENS"].experts(x)
-    answers = {"average": z.mean(1), **{who: model.logits(x) for who, model in models.items()}}
-    return z[0].cpu().numpy(), {who: scores[0].softmax(-1).cpu().numpy() for who, scores in answers.items()}
+    scores = {"average": z.mean(1), **{who: model.logits(x) for who, model in models.items()}}
+    return z.cpu().numpy(), {who: each.cpu().numpy() for who, each in scores.items()}
+
+
+def of_drawing(state: PanelState, ink: Sequence[float]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The clients' logits `[M, C]` on a drawing, and the probabilities `[C]` of who answers for them."""
+    x = torch.tensor(ink, dtype=torch.float32).view(1, *DIGIT).to(state.outcome.settings.device)
+    z, scores = heard(state.prepared["models"], x)
+    return z[0], {who: probabilities(each[0]) for who, each in scores.items()}
+
+
+def probabilities(scores: np.ndarray) -> np.ndarray:
+    """Of scores `[C]`; a rule may forbid classes with minus infinity, even all of them."""
+    return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
+
+
+def guesses(state: PanelState, said: np.ndarray, answers: Mapping[str, np.ndarray]) -> str:
+    """What all take a drawing for, in words."""
+    names, each = state.class_names, zip(state.report.members, said.argmax(1), strict=True)
+    first = ", ".join(f"{who} says “{names[a.argmax()]}” ({percent(a.max())} sure)" for who, a in answers.items())
+    return f"{first}; clients: {', '.join(f'{letter(k)} “{names[c]}”' for k, c in each)}"
 
 
 def told_by(of: OneSample) -> str:

@@ -66,7 +66,7 @@ def test_a_drawing_is_answered_as_the_same_test_sample(ran):
         assert fens["says"] == f"“{int(shares[i].argmax())}”"
         assert fens[f"class {int(shares[i].argmax())}"] == f"{100 * float(shares[i].max()):.0f} %"
         assert [row["says"] for row in rows[:3]] == [f"“{int(z.argmax())}”" for z in each[i]]
-        assert f"FENS <b>{int(shares[i].argmax())}</b>" in said[i] and f"A <b>{int(each[i, 0].argmax())}</b>" in said[i]
+        assert f"FENS says “{int(shares[i].argmax())}”" in said[i] and f"A “{int(each[i, 0].argmax())}”" in said[i]
     view.ink.value = []
     assert sentence_of(ran, "sample").startswith("Test sample")
     view.pen.value = False
