@@ -225,9 +225,8 @@ def federate(
     names = dataset.client_names if partition == "natural" else ()
     if hand.moving:
         partition = "own"
-        note = f"{result.note} Moves by hand on what seed {draw} deals out: {len(hand.moving)}."
-        held = hand.applied(result.shards, dataset.y_train.numpy())
-        result = replace(result, shards=held, minimum=1, note=note.strip())
+        note = f"{result.note} Moves by hand on what seed {draw} deals out: {len(hand.moving)}.".strip()
+        result = replace(result, shards=hand.applied(result.shards, dataset.y_train.numpy()), minimum=1, note=note)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
     marked = client_ids(spurious, len(shards))
     choose("cue", cue, CUES)

@@ -22,7 +22,6 @@ from .theme import Fitting, made, offer, paragraph, show_if
 from .views import NOBODY, Views
 
 FIRST = 24  # samples that are shown of a dot
-LAST = "Client {} keeps its last sample: every client of a run needs one."
 
 
 class Hand:
@@ -34,7 +33,6 @@ class Hand:
 
     def __init__(self, controls: Controls, views: Views, fitting: Fitting, changed: Callable, say: Callable) -> None:
         self._controls, self._views, self._fitting, self._changed, self._say = controls, views, fitting, changed, say
-        self.state = PanelState()
 
         def button(label: str, help: str, does: Callable[[], None]) -> widgets.Button:
             one = made(widgets.Button, label=label, help=help, width="auto")
@@ -57,7 +55,7 @@ class Hand:
         view.frame.movable = True
         view.frame.observe(lambda change: self.move(*(change["new"][n] for n in ("client", "klass", "to"))), "dropped")
         self.name.observe(lambda change: self._rename(change["new"]), "value")
-        self.show(self.state)
+        self.show(PanelState())
 
     @property
     def moves(self) -> Moves:
@@ -72,7 +70,7 @@ class Hand:
     def move(self, client: int, klass: int | None, to: int | None) -> None:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         if not self._free(client, klass):
-            return self._say(LAST.format(letter(client)))
+            return self._say(f"Client {letter(client)} keeps its last sample: every client of a run needs one.")
         goal = None if to is None else self.state.federation.ids[to]
         if goal is not None and klass is not None and (client, klass) == self._here:
             with self._fitting:  # who looks at a dot goes on looking at it

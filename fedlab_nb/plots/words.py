@@ -83,8 +83,7 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
     clients = plural(s["clients"] + len(hand.doubles), "client")
     natural = partition == "natural"
     whose = f"its own {clients}{away(s)}" if natural else f"{skew}, {clients}{dealt_otherwise(s)}"
-    if hand.moving:
-        whose += f", {plural(len(hand.moving), 'move')} by hand"
+    whose += f", {plural(len(hand.moving), 'move')} by hand" * bool(hand.moving)
     made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
     made.of = dict(s)
     return made

@@ -96,8 +96,7 @@ class Sample(LabView):
 
     def _see(self, ink: Sequence[float]) -> None:
         """Say what everybody takes the drawing for while it grows: a picture would come too late."""
-        known = ink and self._state is not None and self._state.prepared
-        words = guesses(self._state, *of_drawing(self._state, ink)) if known else ""
+        words = guesses(state, *of_drawing(state, ink)) if ink and (state := self._state) and state.prepared else ""
         self.says.value = f'<p role="status">{words}</p>'
 
 
