@@ -18,6 +18,7 @@ from fedlab_nb.data import registry
 from fedlab_nb.data.arrays import owners
 from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
+from fedlab_nb.data.moves import Moves, letter
 from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, by_fonts, cut, skew_of
 from fedlab_nb.errors import UsageError, choose, demand, number, parsed, whole
 from fedlab_nb.rng import generator, numpy_rng
@@ -37,6 +38,8 @@ class Federation:
     shards: M sorted int64 tensors, disjoint, each of at least `minimum` samples; a cover of 0..N-1, unless `share` is
             below 1 or the data give some samples to nobody
     alpha:  Dirichlet concentration; smaller is more skewed
+    partition: one of PARTITIONS, or "own" where a person has changed it by hand (`moves.py`); with doubles the shards
+            are not disjoint, and where a client was emptied they are no cover
     moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with repair="redraw"
     spurious: clients whose images carry the `cue`, a tint or a small shape (see `cues.py`), of strength `tint`
     note:   what a reader should know about this partition; "" where there is nothing
@@ -150,6 +153,7 @@ def federate(
     minimum: int | None = None,
     repair: str = "move",
     indices: Any = None,
+    moves: str = "",
     spurious: Iterable[int] = (),
     cue: str = "tint",
     tint: float = 0.8,
@@ -170,6 +174,7 @@ def federate(
     repair:    how clients get the minimum. "move": one draw, then a few samples are moved. This always works. "redraw":
                draw again, as the papers do
     indices:   your own partition: M lists of sample indices. None may be empty, and no index may be in two of them
+    moves:     changes of the partition by hand, such as "A3>B, C*" (see `moves.py`)
     spurious:  clients whose training images get a cue that shows the label, of strength `tint`. It is the colour of the
                background (cue="tint") or a small figure (cue="shape"). The Federation then has a changed copy of the
                dataset, with the same test and public images
@@ -197,23 +202,31 @@ def federate(
     changed = {"minimum": minimum, "repair": None if repair == "move" else repair, "size_sigma": size_sigma or None}
     partition = natural_or(partition, dataset.name, len(dataset.client_names), wish | changed)
     alpha = number("alpha", 0.1 if alpha is None else alpha, 0, open_low=True, hint=ALPHA_HINT)
-    used = None if share == 1 else used_samples(dataset, partition, share, seed)
+    hand = Moves.read(moves)
+    draw = seed if hand.seed is None else hand.seed
+    used = None if share == 1 else used_samples(dataset, partition, share, draw)
     if partition == "natural":
         result = natural(dataset, used)
     elif partition == "fonts":
         check_fonts(dataset.name, dataset.font_train is not None, changed)
         fonts: Any = dataset.font_train  # of the samples that are not used, unknown
         fonts = fonts.numpy() if used is None else np.where(np.isin(np.arange(len(fonts)), used), fonts, -1)
-        result = by_fonts(fonts, 10 if clients is None else clients, numpy_rng(seed, "partition"))
+        result = by_fonts(fonts, 10 if clients is None else clients, numpy_rng(draw, "partition"))
     else:
         labels = dataset.y_train.numpy()
         result = cut(
             labels if used is None else labels[used], dataset.classes, 10 if clients is None else clients,
-            numpy_rng(seed, "partition"), partition=partition, alpha=alpha, classes_per_client=classes_per_client,
+            numpy_rng(draw, "partition"), partition=partition, alpha=alpha, classes_per_client=classes_per_client,
             size_sigma=size_sigma, minimum=minimum, repair=repair,
         )  # fmt: skip
         if used is not None:
             result = replace(result, shards=[used[shard] for shard in result.shards])
+    hand.check(len(result.shards), dataset.classes)
+    names = dataset.client_names if partition == "natural" else ()
+    if hand.moving:
+        partition = "own"
+        note = f"{result.note} Moves by hand on what seed {draw} deals out: {len(hand.moving)}.".strip()
+        result = replace(result, shards=hand.applied(result.shards, dataset.y_train.numpy()), minimum=1, note=note)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
     marked = client_ids(spurious, len(shards))
     choose("cue", cue, CUES)
@@ -223,7 +236,6 @@ def federate(
         dataset, shards, partition, alpha, seed, result.minimum, result.moved, result.draws, result.note,
         int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share), cue,
     )  # fmt: skip
-    names = dataset.client_names if partition == "natural" else ()
     gone = [client_list(what, ids, len(shards), names) for what, ids in (("absent", absent), ("unseen", unseen))]
     return everybody.without(*gone) if any(gone) else everybody
 
@@ -331,7 +343,7 @@ def client_list(what: str, clients: Any, count: int, names: Sequence[str] = ()) 
         clients = listed if len(listed) > 1 or isinstance(alone, str) else alone
     if not isinstance(clients, Iterable):
         return tuple(range(count - whole(what, clients, 0, count, hint=hint), count))
-    known = {chr(ord("A") + k): k for k in range(min(count, 26))} | {name: k for k, name in enumerate(names)}
+    known = {letter(k): k for k in range(count)} | {name: k for k, name in enumerate(names)}
     numbers = [known.get(part, parsed(part)) for part in clients if part != ""]
     return tuple(sorted({whole(f"A client in {what}", k, 0, count - 1, hint=hint) for k in numbers}))
 

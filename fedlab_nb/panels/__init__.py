@@ -11,7 +11,8 @@ from .figures import COMPARE, PLAYGROUND, RACE
 from .lab_view import Extra, LabSpec, LabView, PanelState, words
 from .link import read
 from .panel import Panel
-from .theme import made, offer, player
+from .theme import made, offer, player, show_if
+from .views import Ink
 
 
 def playground(*, methods: Iterable[str] | None = None, link: str = "", **options: Any) -> Panel:

@@ -128,7 +128,7 @@ class Controls:
 
     def preview(self, partition: Mapping[str, Any]) -> None:
         """Show at the slider how the same data would be divided at five values of α."""
-        about = {name: value for name, value in partition.items() if name != "alpha"}
+        about = {name: value for name, value in partition.items() if name not in ("alpha", "moves")}
         if about != self._previewed:
             self._previewed = about
             self.ends.value = "" if self.own_clients else thumbs(about)
@@ -206,6 +206,10 @@ class Controls:
         # A setting of a method that does not run is none.
         beside = {name: v for name, v in self.beside.items() if "." not in name or name.split(".")[0] in methods}
         settings = {**self.settings(), **beside}
+        now, then = ([s.get(n) for n in ("dataset", "clients", "partition")] for s in (settings, old.settings))
+        if old.settings and now != then:  # what was moved by hand belonged to other clients
+            for each in (settings, self.beside):
+                each.pop("moves", None)
         federation, partition = old.federation, old.partition
         if fresh or federation is not None:
             partition = partition_of(settings)
@@ -356,7 +360,7 @@ def facts(federation: Federation, models: str) -> str:
     each = " to ".join(dict.fromkeys(data_size(size) for size in (min(sizes), max(sizes))))
     together = f", all {plural(clients, 'client')} {data_size(sum(sizes))}" if clients > 1 else ""
     return (
-        f"{federation.note + ' ' if federation.partition in ('natural', 'fonts') else ''}"
+        f"{federation.note + ' ' if federation.partition in ('natural', 'fonts', 'own') else ''}"
         f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
         f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}{together}."
     )

@@ -1,16 +1,19 @@
-// The frame of a picture: shows an SVG or words, tells its size, and lets marks answer: hover, focus, click, Escape.
+// The frame of a picture: shows an SVG or words, tells its size, and lets marks answer: hover, focus, click, Escape. Where it
+// is movable, marks of clients are dragged to another client's column, or go there with Shift and an arrow key.
 // While a slider is dragged only what moves is sent (`moves`); while something plays it glides from step to step.
 const STYLE = `
   svg { display: block; width: 100%; height: 100%; }
   .mark { cursor: pointer; outline: none; }
   .mark, .mark * { transition: opacity 0.12s; }
   .some .mark[data-method]:not(.on) { opacity: 0.22; }
+  .movable .mark { cursor: grab; }
   .mark:hover { filter: drop-shadow(0 0 1.5px currentColor); }
   .mark:focus-visible { filter: drop-shadow(0 0 2px light-dark(#0072B2, #56B4E9)) drop-shadow(0 0 1px light-dark(#0072B2, #56B4E9)); }
   .touch { fill: none; stroke: transparent; stroke-width: 12px; pointer-events: stroke; }
   @media (prefers-reduced-motion: reduce) { .mark, .mark * { transition: none; } }`;
 const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const FAR = 5; // pixels from which on a press is a drag
 const NEAR = 7; // pixels from the pointer at which a mark still answers
 const NUMBER = /-?\d+(\.\d+)?(e-?\d+)?/g;
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
@@ -89,6 +92,7 @@ function render({ model, el }) {
   const shadow = picture.attachShadow({ mode: "open" });
   let made = [];
   let [boxes, hovered, later, last] = [null, null, 0, 0];
+  let [drag, follow] = [null, null]; // what is in the hand; the client and class that the focus follows
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
@@ -108,6 +112,8 @@ function render({ model, el }) {
     style.textContent = STYLE + (getComputedStyle(el).colorScheme.includes("dark") ? DARK_IMAGES : "");
     shadow.replaceChildren(style, svg);
     svg.setAttribute("preserveAspectRatio", "xMinYMin meet");
+    svg.classList.toggle("movable", model.get("movable"));
+    picture.style.cssText = model.get("movable") ? "touch-action: pan-y pinch-zoom; user-select: none" : "";
     answer(svg, model.get("marks"), focused);
     if (!made.length) svg.setAttribute("aria-hidden", "true");
     move();
@@ -119,6 +125,8 @@ function render({ model, el }) {
     boxes = null;
     picture.setAttribute("role", made.length ? "group" : "img");
     picture.setAttribute("aria-label", model.get("alt"));
+    const there = follow ? made.findIndex(({ client, klass }) => client === follow.client && klass === follow.klass) : -1;
+    if (there >= 0) [focused, follow] = [focused < 0 ? focused : there, null];
     if (made.length) made[Math.max(0, Math.min(focused, made.length - 1))].element.setAttribute("tabindex", "0");
     if (focused >= 0 && made.length) made[Math.min(focused, made.length - 1)].element.focus();
     emphasise();
@@ -194,7 +202,42 @@ function render({ model, el }) {
     model.set("picked", { count, method: method ?? null, client: client ?? null, klass: klass ?? null, none: !mark });
     model.save_changes();
   }
+  /** The bar of the client whose column is under a pointer at `x`. */
+  const column = (x) => made.find(({ element, client, klass }) => {
+    const { left, width } = element.getBoundingClientRect();
+    return client !== undefined && klass === undefined && Math.abs(x - left - width / 2) < 0.72 * width;
+  });
+  /** Give what a mark stands for to the client `to`. */
+  function drop({ client, klass }, to) {
+    if (to === undefined || to === client) return;
+    follow = { client: to, klass };
+    model.set("dropped", { count: (model.get("dropped").count ?? 0) + 1, client, klass: klass ?? null, to });
+    model.save_changes();
+  }
+  picture.addEventListener("pointerdown", (event) => {
+    const mark = model.get("movable") && event.isPrimary && !event.button && under(event);
+    drag = mark?.client >= 0 ? { mark, x: event.clientX, y: event.clientY } : null;
+  });
+  /** Let the mark in the hand follow the pointer; the tip says where it would go. */
+  function carry(event) {
+    const [x, y] = [event.clientX - drag.x, event.clientY - drag.y];
+    if (!drag.far && Math.hypot(x, y) < FAR) return;
+    if (!drag.far) picture.setPointerCapture(event.pointerId);
+    const { element, client, says } = drag.mark, scale = 1 / shadow.querySelector("svg").getScreenCTM().a;
+    element.style.translate = `${x * scale}px ${y * scale}px`;
+    Object.assign(drag, { far: true, goal: column(event.clientX) });
+    const words = [says, ...(drag.goal && drag.goal.client !== client ? [drag.goal.says] : [])];
+    showTip({ element, says: words.map((each) => each.split("\n")[0]).join(" → ") }, event);
+  }
+  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => {
+    if (!drag?.far) return void (drag = null);
+    const { mark, goal } = drag;
+    if (end === "pointerup") drop(mark, goal?.client);
+    setTimeout(() => { mark.element.style.translate = ""; }, 300); // where nothing comes of it
+    setTimeout(() => { drag = null; }); // after the click that a browser makes of it
+  });
   picture.addEventListener("pointermove", (event) => {
+    if (drag && event.buttons) return carry(event);
     if (event.pointerType === "touch") return;
     const mark = under(event);
     hover(mark);
@@ -203,7 +246,7 @@ function render({ model, el }) {
   });
   for (const end of ["pointerleave", "focusout"]) picture.addEventListener(end, () => { hover(); tip.hidden = true; });
   picture.addEventListener("click", (event) => {
-    const mark = under(event);
+    const mark = drag?.far ? null : under(event);
     if (mark) pick(mark);
   });
   picture.addEventListener("focusin", (event) => {
@@ -216,7 +259,9 @@ function render({ model, el }) {
     const at = made.findIndex(({ element }) => element === shadow.activeElement);
     const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: made.length - 1 }[event.key];
     if (at < 0) return;
-    if (event.key === "Enter" || event.key === " ") pick(made[at]);
+    const beside = model.get("movable") && event.shiftKey && { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (beside) drop(made[at], made.find(({ client }) => client === made[at].client + beside)?.client);
+    else if (event.key === "Enter" || event.key === " ") pick(made[at]);
     else if (event.key === "Escape") pick(null);
     else if (made[to]) {
       made[at].element.setAttribute("tabindex", "-1");

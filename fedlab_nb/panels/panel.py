@@ -16,7 +16,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import load, plain
+from ..data import Moves, load, plain
 from ..errors import UsageError, choose, demand
 from ..plots import Picture
 from ..plots.characters import own_name
@@ -25,6 +25,7 @@ from ..plots.words import setting_of
 from . import export, saved, theme
 from .controls import OWN_FILE, Controls, facts, put
 from .figures import COMMON, summary
+from .hand import Hand
 from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
 from .link import write as write_link
 from .runs_panel import RunsPanel
@@ -67,6 +68,7 @@ class Panel(saved.Saved):
         super().__init__([style, body, self.runs_panel.box, theme.made(Chores, "fl-style")])
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
+        self.hand = Hand(self.controls, self.views, self._fitting, self._changed, self._status.warn)
         self.controls.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
@@ -208,6 +210,7 @@ class Panel(saved.Saved):
         if not draw:
             return
         self._draw()  # first, as a hand on a slider waits for it
+        self.hand.show(self._state)
         federation = self._state.federation
         if federation is not old.federation and federation is not None:
             text = facts(federation, self._state.settings.get("model", "auto"))
@@ -223,9 +226,11 @@ class Panel(saved.Saved):
     def _read(self, fresh: bool = False) -> dict[str, Any]:
         """What the controls say and what is looked at, as changes of the state; `fresh`: data are dealt out anew."""
         changes = self.controls.changes(self._state, fresh)
-        federation = changes["federation"]
-        if federation is not None and federation is not self._state.federation:
-            setting = setting_of({**changes["partition"], "clients": (federation.whole or federation).clients})
+        federation, moves = changes["federation"], changes["settings"].get("moves", "")
+        old = self._state.federation, self._state.settings.get("moves", "")
+        if federation is not None and (federation is not old[0] or moves != old[1]):
+            dealt = (federation.whole or federation).clients - len(Moves.read(moves).doubles)
+            setting = setting_of({**changes["partition"], "clients": dealt, "moves": moves})
             called = [own_name(k, setting) for k in range(federation.clients)]
             with self._fitting:
                 self.views.offer(called, federation.dataset.class_names)

@@ -46,7 +46,7 @@ class Row:
     @property
     def setting(self) -> str:
         """The setting in words, without method and seed."""
-        in_words = ("dataset", "alpha", "clients", "seed", "seeds", "epochs", "device", "partition")
+        in_words = ("dataset", "alpha", "clients", "seed", "seeds", "epochs", "device", "partition", "moves")
         more = (f"{k} = {v}" for k, v in self.settings.items() if k not in in_words)
         return setting_of(self.settings, f"{self.epochs} local epochs", *more)
 

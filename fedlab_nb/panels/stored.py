@@ -23,7 +23,7 @@ from .record import BOUNDS
 # Settings that a table is about; with any other value of them, or of the transform, its numbers would mislead.
 SAME = {"preset": "classroom", "partition": "dirichlet", "spurious": "", "model": "auto",
         "init": "same", "holdout": 0.1, "holdout_for": "all", "public": "own",
-        "poison": "none", "absent": "", "unseen": ""}  # fmt: skip
+        "poison": "none", "absent": "", "unseen": "", "moves": ""}  # fmt: skip
 FREE = ("alpha", "clients", "seed", "seeds", "device", "backend", "tint", "classes_per_client")
 
 

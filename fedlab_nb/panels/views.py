@@ -15,6 +15,7 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from ..declared import ROOT
 from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
@@ -50,9 +51,10 @@ class Frame(anywidget.AnyWidget):
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
     moves: what of the SVG has moved since: "parts" {name: groups that stand in for those with their ids} and "marks"
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
+    movable: whether marks of clients can be dragged to another client;   dropped: the last one: {client, klass, to}
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
 
-    Python sends the first three and `held`; the browser (`frame.js`) sends `size` and `picked`.
+    Python sends the first ones and `held`; the browser (`frame.js`) sends `dropped`, `size` and `picked`.
     """
 
     _esm = (HERE / "frame.js").read_text(encoding="utf-8")
@@ -60,9 +62,24 @@ class Frame(anywidget.AnyWidget):
     alt = traitlets.Unicode().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
     moves: Any = traitlets.Dict().tag(sync=True)
+    movable = traitlets.Bool().tag(sync=True)
+    dropped: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
+
+
+class Ink(anywidget.AnyWidget):
+    """A field in which a person draws a digit with mouse, pen or finger; `page/ink.js` makes of it what the package's
+    digits are made of.
+
+    seen: what the drawing is by now, 64 numbers 0-1, row by row; [] as long as there is no ink
+    value: the same when the pen was last lifted
+    """
+
+    _esm = "\n".join(place.read_text(encoding="utf-8") for place in (ROOT / "page" / "ink.js", HERE / "ink.js"))
+    seen: Any = traitlets.List().tag(sync=True)
+    value: Any = traitlets.List().tag(sync=True)
 
 
 class View:

@@ -20,12 +20,12 @@ from functools import cache
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from ..data import client_list, members
+from ..data import Moves, client_list, letter, members
 from ..data.registry import names_of_clients
 from ..declared import ROOT
 from .axes import client_tick, client_ticks
 from .style import QUIET, shorten
-from .words import dealt_otherwise, letter, name_of, setting_of
+from .words import dealt_otherwise, name_of, setting_of
 
 SYMBOL = "✦"
 FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
@@ -43,20 +43,24 @@ def characters(setting: str) -> dict[int, str]:
     """The characters if `setting` is the course's federation; none of another, or of words alone."""
     of = {"partition": "dirichlet", **getattr(setting, "of", {})}
     ours = all(of.get(name) == value for name, value in FEDERATION.items()) and not dealt_otherwise(of)
-    return stored() if ours else {}
+    return stored() if ours and not of.get("moves") else {}
 
 
 def own_names(setting: str) -> dict[int, str]:
-    """The names that a file gives to its own clients, if `setting` is of such a file; long ones are cut."""
+    """The names that a file gives to its own clients, if `setting` is of such a file, and those that were given by
+    hand; a double is called after its client. Long ones are cut."""
     of = getattr(setting, "of", {})
-    if of.get("partition") != "natural":
-        return {}
-    names = names_of_clients(name_of(of["dataset"]), of["clients"])
+    hand, natural = Moves.read(of.get("moves") or ""), of.get("partition") == "natural"
+    own = names_of_clients(name_of(of["dataset"]), of["clients"]) if natural else ()
+    again = {of["clients"] + i: f"double of {letter(k)}" for i, k in enumerate(hand.doubles)}
+    names = {**dict(enumerate(own)), **again, **hand.names}
     if not names:
         return {}
-    absent, unseen = (client_list(what, of.get(what, ""), len(names), names) for what in ("absent", "unseen"))
-    order = (*members(len(names), absent, unseen), *absent, *unseen)  # who takes part comes first
-    return dict(enumerate(shorten([names[k] for k in order], LONGEST)))
+    count = of["clients"] + len(again)
+    absent, unseen = (client_list(what, of.get(what, ""), count, own) for what in ("absent", "unseen"))
+    order = (*members(count, absent, unseen), *absent, *unseen)  # who takes part comes first
+    places = [place for place, k in enumerate(order) if k in names]
+    return dict(zip(places, shorten([names[order[place]] for place in places], LONGEST), strict=True))
 
 
 def own_name(client: int, setting: str) -> str:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
-from ..data import Federation
+from ..data import Dataset, Federation
 from .axes import class_ticks, client_ticks, colour_bar, few_ticks
 from .characters import client_axis, client_name, own_name
 from .kit import Bars, heat_map, told
@@ -41,7 +41,7 @@ class Partition:
         setting: in words;   stored: results to show beside it, one Series a method, and the title that says where they
         come from
         """
-        (counts, gone), names = everybody(federation), tuple(federation.dataset.class_names)
+        (counts, gone), names = everybody(federation), called(federation.dataset)
         rows, title = stored or ((), "")
         what = "Who holds what: a dot for each client and class, its area the number of training samples"
         with LOCK:
@@ -177,7 +177,7 @@ def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
 
 def sentence(federation: Federation, client: int | None, klass: int | None, setting: str = "") -> str:
     """Of the class that is looked at, else of the client, else of all."""
-    counts, names, skew = np.asarray(federation.label_counts), federation.dataset.class_names, federation.skew
+    counts, names, skew = np.asarray(federation.label_counts), called(federation.dataset), federation.skew
     if klass is not None and klass < len(names):
         column = counts[:, klass]
         most = int(column.argmax())
@@ -199,6 +199,11 @@ def sentence(federation: Federation, client: int | None, klass: int | None, sett
     ).strip()
 
 
+def called(dataset: Dataset) -> tuple[str, ...]:
+    """The names of the classes; letters, which name clients, too, stand in quotation marks."""
+    return tuple(f"“{name}”" if name.isupper() and len(name) < 3 else name for name in dataset.class_names)
+
+
 def everybody(federation: Federation) -> tuple[np.ndarray, list[str]]:
     """Samples `[M, C]` of all clients, those that take no part at the end, and what to call each of these."""
     if federation.whole is None:
@@ -209,7 +214,7 @@ def everybody(federation: Federation) -> tuple[np.ndarray, list[str]]:
 
 
 def table(federation: Federation, setting: str) -> list[dict[str, Any]]:
-    columns = ["client", "samples", *(f"class {n}" for n in federation.dataset.class_names)]
+    columns = ["client", "samples", *(f"class {n}" for n in called(federation.dataset))]
     counts, gone = everybody(federation)
     words = [""] * (len(counts) - len(gone)) + [f", {word}" for word in gone]
     rows = enumerate(zip(counts.tolist(), words, strict=True))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+from ..data import Moves
+from ..data import letter as letter
 from ..studies.results import data_size as data_size
 from ..studies.statistics import Band, difference
 
@@ -18,12 +20,6 @@ def percent(share: float) -> str:
 def mean_percent(shares: Mapping[int, float] | Sequence[float]) -> str:
     """The mean of shares, `{seed: share}` or a list: {0: 0.8, 1: 0.9} -> '85 %'."""
     return percent(mean(shares.values() if isinstance(shares, Mapping) else shares))
-
-
-def letter(client: int) -> str:
-    """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are classes."""
-    high, low = divmod(client, 26)
-    return (letter(high - 1) if high else "") + chr(ord("A") + low)
 
 
 def capital(text: str) -> str:
@@ -83,9 +79,11 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
     skew = f"α = {s['alpha']:g}" if partition == "dirichlet" else f"partition {partition}"
     if partition in ("quantity", "client_dirichlet"):
         skew += f", α = {s['alpha']:g}"
-    clients = plural(s["clients"], "client")
+    hand = Moves.read(s.get("moves") or "")
+    clients = plural(s["clients"] + len(hand.doubles), "client")
     natural = partition == "natural"
     whose = f"its own {clients}{away(s)}" if natural else f"{skew}, {clients}{dealt_otherwise(s)}"
+    whose += f", {plural(len(hand.moving), 'move')} by hand" * bool(hand.moving)
     made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
     made.of = dict(s)
     return made

@@ -183,7 +183,7 @@ class Outcome(saved.Predictor):
         }
         record |= {name: getattr(self.settings, name) for name in ("partition", "public", "transform")}
         record |= {"local_passes": round(self.local_passes, 2), "model": self.plan.model, "holdout": self.plan.holdout}
-        record |= {"absent": self.settings.absent} if self.settings.absent else {}
+        record |= {name: value for name in ("absent", "moves") if (value := getattr(self.settings, name))}
         record |= {"accuracy_unseen": self.accuracy_unseen, "unseen": self.unseen} if self.unseen else {}
         return record | {"extras": self.report.numbers()}
 

@@ -59,9 +59,9 @@ class Settings:
     all methods start from the same models), or of those methods alone that are trained on it ("needed"). `poison`:
     clients that harm the others, such as "labels:2" (`methods/poison.py`). `absent`: clients that train and never
     upload, `unseen`: clients that take no part, whose samples are one more test set: how many, or which; these and
-    `size_sigma`, `share`, `minimum` (0: 10, or half the mean size), `repair`: see `data.federate`. `overrides` holds
-    recipe fields (`epochs`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value raises
-    UsageError from `check()`."""
+    `size_sigma`, `share`, `minimum` (0: 10, or half the mean size), `repair`, `moves`: see `data.federate`. `overrides`
+    holds recipe fields (`epochs`, …) and method fields, plain (`rounds`) or qualified (`fens.rounds`). A wrong value
+    raises UsageError from `check()`."""
 
     dataset: str = "digits"
     alpha: float = 0.1
@@ -88,6 +88,7 @@ class Settings:
     repair: str = "move"
     absent: Any = ""
     unseen: Any = ""
+    moves: str = ""
     overrides: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
@@ -131,15 +132,17 @@ class Settings:
         demand(natural or clients <= used, f"{few}; choose at most {used}.")
         hint = f"{clients} clients share {used} training samples, and 0 leaves the choice to the package"
         minimum = whole("minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint)
+        seed, hand = whole("seed", parsed(self.seed), 0), data.Moves.read(self.moves)
+        count = hand.check(clients, about.classes)
         sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
         sizes = f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set"
         advice = "use dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma²"
         demand(sigma == 0 or self.partition in data.SIZED, f"{sizes}; {advice}.")
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
-        marked = sorted({whole("spurious", client, 0, clients - 1, hint=hint) for client in named})
+        marked = sorted({whole("spurious", client, 0, count - 1, hint=hint) for client in named})
         names = data.load(self.dataset).client_names if natural and (self.absent or self.unseen) else ()
-        gone = [data.client_list(what, getattr(self, what), clients, names) for what in ("absent", "unseen")]
+        gone = [data.client_list(what, getattr(self, what), count, names) for what in ("absent", "unseen")]
         shared = natural and gone[1] and isinstance(public, float) and public > 0
         advice = "leave public out, or set partition='dirichlet'"
         demand(not shared, f"public={public} takes samples of every client, the unseen ones, too; {advice}.")
@@ -151,15 +154,16 @@ class Settings:
             clients=clients,
             public=public,
             transform=data.checked_transform(self.transform, about.input_shape),
-            seed=whole("seed", parsed(self.seed), 0),
+            seed=seed,
             classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
             holdout=holdout,
             share=share,
             minimum=minimum,
             size_sigma=sigma,
-            poison=str(Poison.read(self.poison, len(data.members(clients, *gone)))),
+            poison=str(Poison.read(self.poison, len(data.members(count, *gone)))),
             absent=data.client_text(gone[0]),
             unseen=data.client_text(gone[1]),
+            moves=str(hand if hand.seed is not None else dataclasses.replace(hand, seed=seed)),
             device=resolve_device(self.device),
         )
 
@@ -169,6 +173,8 @@ class Settings:
         if self.partition != "natural":
             options |= {"alpha": self.alpha, "clients": self.clients}
         options |= {name: getattr(self, name) for name, none in UNCHANGED.items() if getattr(self, name) != none}
+        hand = data.Moves.read(self.moves)
+        options |= {"moves": str(dataclasses.replace(hand, all=hand.moving))} if hand.moving else {}
         if self.partition == "classes":
             options["classes_per_client"] = self.classes_per_client
         if self.spurious:
@@ -177,14 +183,19 @@ class Settings:
         return options
 
     @property
+    def count(self) -> int:
+        """How many clients there are: those that are dealt to, and doubles."""
+        return self.clients + len(data.Moves.read(self.moves).doubles)
+
+    @property
     def gone(self) -> list[tuple[int, ...]]:
         """The clients that are absent, and those that are unseen."""
-        return [data.client_list(what, getattr(self, what), self.clients) for what in ("absent", "unseen")]
+        return [data.client_list(what, getattr(self, what), self.count) for what in ("absent", "unseen")]
 
     @property
     def members(self) -> tuple[int, ...]:
         """The clients that take part."""
-        return data.members(self.clients, *self.gone)
+        return data.members(self.count, *self.gone)
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, dealt out."""
@@ -316,7 +327,7 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
     given |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
     setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
-    dealt = architectures(model_for(settings, setup, cls, about), settings.clients, about)
+    dealt = architectures(model_for(settings, setup, cls, about), settings.count, about)
     networks = tuple(dealt[k] for k in (*settings.members, *settings.gone[0]))
     convolutions = any(MODELS[name].needs for name, *_ in networks)
     knobs = values(setup.lines(tuple(own), cls.info.name))

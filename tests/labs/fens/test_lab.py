@@ -4,6 +4,7 @@ import pytest
 from lab_views import look_at, picture_of, sentence_of
 
 from fedlab_nb.comm import formulas
+from fedlab_nb.data import load
 from fedlab_nb.labs.fens.cost import network
 from fedlab_nb.labs.fens.sample import Sample
 from fedlab_nb.plots.words import letter
@@ -46,6 +47,29 @@ def test_samples_can_be_leafed_through_kind_by_kind(ran):
     for at in (view.at.max, view.at.min):
         view.at.value = at
         assert sentence_of(ran, "sample").startswith(f"Test sample {at}, {at + 1} of 360 (all)")
+
+
+def test_a_drawing_is_answered_as_the_same_test_sample(ran):
+    view, data = ran.lab_views["sample"], load("digits")
+    sentence_of(ran, "sample")
+    view.pen.value = True
+    said, table = [], []
+    for x in data.x_test[:3]:
+        view.ink.seen = view.ink.value = x.flatten().tolist()
+        table.append(ran.show("sample").table)
+        said.append(view.says.value)
+        assert "Your drawing: " in sentence_of(ran, "sample")
+    model = ran.outcomes[0].model
+    shares, each = model.logits(data.x_test[:3]).softmax(1), model.experts(data.x_test[:3])  # [3, M, C]
+    for i, rows in enumerate(table):
+        fens = next(row for row in rows if row["who"] == "FENS")
+        assert fens["says"] == f"“{int(shares[i].argmax())}”"
+        assert fens[f"class {int(shares[i].argmax())}"] == f"{100 * float(shares[i].max()):.0f} %"
+        assert [row["says"] for row in rows[:3]] == [f"“{int(z.argmax())}”" for z in each[i]]
+        assert f"FENS says “{int(shares[i].argmax())}”" in said[i] and f"A “{int(each[i, 0].argmax())}”" in said[i]
+    view.ink.value = []
+    assert sentence_of(ran, "sample").startswith("Test sample")
+    view.pen.value = False
 
 
 def test_the_table_grows_while_phase_2_runs(live):

@@ -1,0 +1,99 @@
+"""The federation in the hand: drags, buttons, Undo and Back to α; what a dot shows."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb.data import federate, load
+from fedlab_nb.panels import hand
+from fedlab_nb.studies.settings import Settings
+
+
+@pytest.fixture
+def panel(make):
+    return make(methods=["fedavg"], seeds=1)
+
+
+def drag(panel, client, klass, to):
+    """What the browser sends."""
+    frame = panel.views["partition"].frame
+    frame.dropped = {"count": frame.dropped.get("count", 0) + 1, "client": client, "klass": klass, "to": to}
+
+
+def shards(panel):
+    return panel.state("partition").federation.shards
+
+
+def same(one, other):
+    return len(one) == len(other) and all(map(torch.equal, one, other))
+
+
+def test_fifty_random_drags_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
+    monkeypatch.setattr(panel.views, "draw", lambda: None)
+    chance, states = random.Random(0), [shards(panel)]
+    while len(panel.hand.moves.all) < 50:
+        client, to = chance.sample(range(10), 2)
+        before = len(panel.hand.moves.all)
+        drag(panel, client, chance.choice([None, *range(10)]), to)
+        if len(panel.hand.moves.all) > before:
+            states.append(shards(panel))
+            assert torch.equal(torch.cat(shards(panel)).sort().values, torch.arange(1237))
+    panel.run(wait=True)
+    asked = job.calls[-1][2]
+    assert f"moves={asked['moves']!r}" in panel.code()
+    kept = {name: value for name, value in asked.items() if name != "seeds"}
+    assert same(Settings.make(**kept).federation().shards, states[-1])
+    for state in reversed(states[:-1]):
+        panel.hand.undo.click()
+        assert same(shards(panel), state)
+    assert "moves" not in panel.code() and same(shards(panel), federate("digits").shards)
+
+
+def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
+    of = panel.hand
+    assert of.row.layout.display == "none" and of.samples.layout.display == "none"
+    panel.views.client.value, panel.views.klass.value = 3, 6
+    assert of.row.layout.display is None and of.undo.layout.display == "none"
+    assert of.samples.value.count("<img") == hand.FIRST and "121 samples of class 6 at client D" in of.samples.value
+    of.to.value = 1
+    of.give.click()
+    assert panel.code().count("moves='0: D6>B'") == 1 and panel.views.client.value == 1  # one goes on looking at it
+    of.name.value = "north, x"
+    of.double.click()
+    assert of.moves.doubles == [1] and "B (north x)" in str(panel.views.client.options)
+    assert panel.views.client.options[-1] == ("K (double of B)", 10) and len(shards(panel)) == 11
+    assert same(shards(panel)[1:2], shards(panel)[10:])
+    of.empty.click()
+    assert len(shards(panel)[1]) == 1 and of.empty.disabled and of.give.disabled and "2 moves" not in panel.sentence
+    drag(panel, 1, None, 0)  # the last one stays
+    assert len(shards(panel)[1]) == 1 and "keeps its last sample" in panel.controls.error.value
+    of.back.click()
+    assert "moves" not in panel.code() and same(shards(panel), federate("digits").shards)
+    panel.views.client.value = -1
+    assert of.row.layout.display == "none"
+
+
+def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
+    drag(panel, 3, 6, 0)
+    panel.controls.alpha.value = 0.5
+    panel.controls.seed.value = 4
+    assert "alpha=0.5" in panel.code() and "seed=4" in panel.code() and "moves='0: D6>A'" in panel.code()
+    assert same(shards(panel), federate("digits", alpha=0.5, moves="0: D6>A").shards)
+    panel.controls.clients.value = 5
+    assert "moves" not in panel.code() and same(shards(panel), federate("digits", alpha=0.5, clients=5, seed=4).shards)
+
+
+def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_away(make):
+    panel = make(methods=["fedavg"], seeds=1, moves="A0>B", unseen="B")
+    drag(panel, 1, None, 0)  # the second column is client C
+    assert [str(move) for move in panel.hand.moves.all] == ["A0>B", "C>A"]
+
+
+@pytest.mark.parametrize("name", ["digits", "glyphs", "watch", "heart"])
+def test_a_dot_shows_its_samples_of_every_kind(name):
+    held = federate(load(name))
+    client, klass = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
+    shown, count = hand.samples(held, client, klass), int(held.label_counts[client, klass])
+    assert shown.count("<img") == (0 if name == "heart" else min(count, hand.FIRST)) and f"{count} sample" in shown
