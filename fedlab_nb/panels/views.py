@@ -20,6 +20,7 @@ from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
 from ..plots.words import worded
+from ..studies.cost import cost_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState
 from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs
@@ -31,6 +32,7 @@ REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and dr
 LEAST, MOST = 72, 125
 # A picture in words; it scrolls, so a keyboard must reach it.
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
+SOON = 1.0  # seconds of work that begins by itself, at most
 NOBODY = -1
 NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
@@ -88,6 +90,10 @@ class View:
 
     def show(self, picture: Picture, caption: str, value: str = "") -> None:
         """Show a picture: in a browser only what has moved, if that is all that is new. value: its SVG."""
+        if picture.waits:
+            self.say(picture.sentence, caption)
+            self.picture = picture
+            return
         self.picture = picture
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
@@ -237,6 +243,14 @@ class Views:
         if self.tables.value:
             picture = self.views[self.visible].picture
             self.table.value = table(picture.table if picture else [])
+
+    def soon(self) -> bool:
+        """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
+        kind, state = self[self.visible].kind, self.state.of(self.visible)
+        there = kind.work_label and state.worked is None and kind.is_ready(state)
+        asked = kind.asked(state) if there else None
+        cost = None if asked is None else cost_of(*asked.values())
+        return cost is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
     def update(self, state: PanelState) -> None:

@@ -53,6 +53,13 @@ def worded(text: str, kind: str) -> str:
     return re.sub(r"\b([Aa])n(?= image)|\bimage(?=s?\b)", lambda at: at[1] or word, text) if word else text
 
 
+def duration(seconds: float) -> str:
+    """Seconds that are no more than a guess: 'about 8 s', 'about 40 s', 'about 10 min'."""
+    if seconds >= 90:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {max(1, round(seconds, -1) if seconds > 20 else round(seconds)):.0f} s"
+
+
 def plural(count: int, word: str) -> str:
     """(1, 'client') -> '1 client', (2, 'client') -> '2 clients', (2, 'class') -> '2 classes'."""
     return f"{count} {word}" + ("" if count == 1 else "es" if word.endswith("s") else "s")

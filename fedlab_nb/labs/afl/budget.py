@@ -2,16 +2,17 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import sigma_for
-from ...panels import PanelState, made, words
+from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, mean_percent
 from ...plots.study import against
 from ...plots.style import SECOND, Look, look
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 from ..tried import Tried, accuracies
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -26,16 +27,24 @@ class Budget(Tried):
         help, budgets = "The budget that the sentence explains", [(f"{e:g}", e) for e in BUDGETS]
         self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, options=budgets, value=1.0)
 
+    def _kinds(self, state: PanelState) -> dict[str, dict[str, Any]]:
+        size = state.knobs["size"]
+        random = {"afl.features": "relu", "afl.size": size}
+        return {"pixels": {"afl.features": "pixels"}, f"{size} random features": random}
+
+    def asked(self, state: PanelState) -> Asked:
+        of = {
+            f"{label}, ε = {e:g}" if e else f"{label}, no noise": {"afl.epsilon": e, **change}
+            for label, change in self._kinds(state).items()
+            for e in (*BUDGETS, 0.0)
+        }
+        return choices("afl", state.settings, of)
+
     def work(self, state: PanelState) -> Steps:
         """Run AFL with five ε and without noise, for pixels and for random features"""
-        size, by_budget = state.knobs["size"], {}
-        random = {"afl.features": "relu", "afl.size": size}
-        for label, change in (("pixels", {"afl.features": "pixels"}), (f"{size} random features", random)):
-            off = {"off": {"afl.epsilon": 0.0, **change}}
-            choices = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for e in BUDGETS} | off
-            runs = yield from tries("afl", state.settings, choices)
-            by_budget[label] = dict(zip((*BUDGETS, None), map(accuracies, runs.values()), strict=True))
-        return by_budget, words(state.settings), state.knobs["delta"]
+        runs = iter((yield from all_of(self.asked(state))).values())
+        each = {label: {e: accuracies(next(runs)) for e in (*BUDGETS, None)} for label in self._kinds(state)}
+        return each, words(state.settings), state.knobs["delta"]
 
     def tried(self, state: PanelState) -> Picture:
         by_budget, setting, delta = state.worked

@@ -9,7 +9,7 @@ import torch
 
 from ...errors import RunError
 from ...methods.afl import Sums, without
-from ...panels import LabView, PanelState, made, offer
+from ...panels import Asked, LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_name
@@ -29,6 +29,9 @@ class Forget(LabView):
 
     def adapt(self, state: PanelState) -> None:
         offer(self.who, [(f"client {letter(k)}", k) for k in range(state.report.clients or 1)])
+
+    def asked(self, state: PanelState) -> Asked:
+        return {}  # no runs: sums are solved anew
 
     def work(self, state: PanelState) -> Steps:
         """Take the client's sums off the total and solve again. Then fit the samples of the others for comparison"""

@@ -5,12 +5,12 @@ from statistics import mean
 
 import ipywidgets as widgets
 
-from ...panels import LabView, PanelState, made
+from ...panels import Asked, LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
 from ...plots.axes import level_line, log_axis, percent_axis, seed_lines
 from ...plots.style import INK, looks
 from ...studies import Outcome
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 
 FEWEST = 10  # rounds of FedAvg beside a one-shot run
 Points = Sequence[tuple[int, float, float]]  # (round, numbers sent so far, accuracy 0–1)
@@ -29,6 +29,9 @@ class Traffic(LabView):
         """Run FedAvg with the server's model, and with the clients' smallest one. The rounds and local steps are about
         the same (in one shot: 10 rounds of 2 epochs). All clients take part in every round.
         """
+        return (yield from all_of(self.asked(state)))
+
+    def asked(self, state: PanelState) -> Asked:
         outcome, report = state.outcome, state.report
         total, epochs = outcome.options["rounds"], 2
         if total == 1:
@@ -39,8 +42,8 @@ class Traffic(LabView):
         sizes = dict(zip(dict.fromkeys(report.architectures), report.small_parameters, strict=True))
         models = {"FedAvg, large": report.server, "FedAvg, smallest": min(sizes, key=sizes.__getitem__)}
         rounds = {"fedavg_multi.rounds": total, "fedavg_multi.local_epochs": epochs}
-        choices = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
-        return (yield from tries("fedavg_multi", state.runs.find("fedet").settings, choices))
+        of = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
+        return choices("fedavg_multi", state.runs.find("fedet").settings, of)
 
     def draw(self, state: PanelState) -> Picture:
         shown = {"Fed-ET": state.outcomes, **(state.worked or {})}
