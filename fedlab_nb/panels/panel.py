@@ -54,13 +54,14 @@ class Panel(saved.Saved):
         self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
         self.spec = spec
         self._opened = False
-        self._state = PanelState(method=spec.method, shows_stored="stored" not in hide)
+        self._state = PanelState(method=spec.method)
         self.controls = Controls(spec)
         own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
         self.views = Views([*common, *own] if spec.last else [*own, *common], self._fitting, self._prepare)
+        self.views.stored = "stored" not in hide
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
@@ -323,6 +324,7 @@ class Panel(saved.Saved):
             return
         steps = self._job(list(state.methods), **state.settings)
         self._status.run_started(len(state.methods) * state.settings["seeds"])
+        self.views.reveal.value = False
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
         self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
         self._work(lambda: steps, self._heard, lambda how, error, _: self._ended(how, error, by_hand))

@@ -128,10 +128,11 @@ def name_of(dataset: str) -> str:
 
 def number(of: Band, decimals: int | None = None, sign: str = "") -> str:
     """A share and its band in per cent, without the unit: '84 ± 2'; of one seed '84'. decimals: usually none, and one
-    where it says more of the band, '84.3 ± 0.4';   sign "+": with a plus, for a difference
+    where it says more of the band, '84.3 ± 0.4', or of a small difference, '0.4 ± 0.0'
+    sign "+": with a plus, for a difference
     """
     if decimals is None:
-        decimals = int(0.0005 <= of.half_width < 0.01)
+        decimals = int(of.half_width < 0.01 and (of.half_width >= 0.0005 or 0.0005 <= abs(of.mean) < 0.01))
     mean = round(100 * of.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
     return text if math.isnan(of.half_width) else f"{text} ± {100 * of.half_width:.{decimals}f}"

@@ -35,7 +35,7 @@ from ..training.optim import optimizer_for
 from .experiment import remembered
 from .settings import Plan, Settings, plans_for
 
-BATCH, STEPS, PATIENCE = 32, 6, 0.25  # samples of a step, steps that are measured at most, seconds for them
+BATCH, STEPS, PATIENCE = 32, 30, 0.2  # samples of a step, steps that are measured at most, seconds for them
 UNIT = ("mlp", (1, 8, 8), 10, 64)  # the network of `u`
 FORMULAS = "methods/costs.toml"
 

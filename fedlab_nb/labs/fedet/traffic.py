@@ -6,8 +6,8 @@ from statistics import mean
 import ipywidgets as widgets
 
 from ...panels import Asked, LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
-from ...plots.axes import level_line, log_axis, percent_axis, seed_lines
+from ...plots import Picture, drawing, dress, percent, seeds_of, tabled, told
+from ...plots.axes import end_labels, level_line, log_axis, percent_axis, seed_lines
 from ...plots.style import INK, looks
 from ...studies import Outcome
 from ..runs import Steps, all_of, choices
@@ -72,17 +72,19 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
     """`lines`: {method: {seed: points}}, the lab's method first. Numbers are model parameters up and down, all clients;
     `target`: the accuracy to be reached."""
     reached = {name: first_reached(of, target) for name, of in lines.items()}
+    ends = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
         for name, (hue, mark, dashes) in looks(lines).items():
             points = {seed: [(sent, share) for _, sent, share in of] for seed, of in lines[name].items()}
-            seed_lines(ax, points, hue, mark, label=name, ls=dashes)
+            _, y = seed_lines(ax, points, hue, mark, label=name, ls=dashes)
+            ends.append((y[-1], name.replace(" (", "\n("), hue))
             if reached[name] is not None:
                 ax.plot([reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
         level_line(ax, target, percent(target), left=True)
         percent_axis(ax, top=1.02)
         log_axis(ax, form=amount)
-        legend(ax, loc="best")
+        end_labels(ax, ends, gap=0.1)
     rows, said = [], []
     for name, of in lines.items():
         count = sum(any(p[2] >= target for p in points) for points in of.values())
