@@ -16,7 +16,7 @@ t, u        seconds of a training step on 32 samples, of a client's network and 
 
 import functools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from statistics import mean
@@ -30,7 +30,7 @@ from ..errors import FedlabError
 from ..methods.fens import Fens
 from ..models import Network, build, model_state, parameter_count
 from ..training import Recipe
-from ..training.backend import auto_backend, suitable_threads
+from ..training.backend import SMALL_INPUT, auto_backend, cores, suitable_threads
 from ..training.optim import optimizer_for
 from .experiment import remembered
 from .settings import Plan, Settings, plans_for
@@ -59,32 +59,10 @@ class Step(NamedTuple):
     sizes: Mapping[str, int]
 
 
-def cost(asked: Iterable[tuple[Plan, int]]) -> Cost:
-    """What plans cost together, each on so many seeds from its own on. What is remembered takes no time, nor do clients
-    that are trained for a plan before."""
-    seconds, sent, exact, trained = 0.0, 0.0, True, set[str]()
-    for plan, seeds in asked:
-        formulas, names = declared(FORMULAS).get(plan.name, {}), names_of(plan)
-        known = value(formulas.get("bytes", "None"), names)
-        usual = plan.settings.poison == "none" and not plan.settings.absent and len(set(plan.architectures)) == 1
-        exact = exact and usual and known is not None
-        sent += seeds * (value(formulas.get("about", "D + U"), names) if known is None else known)
-        own, local = (
-            terms(formulas.get("seconds", {}), names),
-            terms(declared(FORMULAS)["local training"]["seconds"], names),
-        )
-        for seed in range(plan.settings.seed, plan.settings.seed + seeds):
-            done, key = remembered(replace(plan, settings=replace(plan.settings, seed=seed)))
-            seconds += 0 if done else own
-            if not done and key and key not in trained and plan.method.trains_locally:
-                trained.add(key)
-                seconds += local
-    return Cost(seconds, sent, exact)
-
-
 def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | None:
-    """`cost` of what `study.job` would do, called with each of these arguments; None while they are wrong."""
-    plans: list[tuple[Plan, int]] = []
+    """What `study.job` will cost, called with each of these arguments; None while they are wrong. What is remembered
+    takes no time, nor do clients that are trained for a plan before."""
+    seconds, sent, exact, trained, plans = 0.0, 0.0, True, set[str](), list[tuple[Plan, int]]()
     try:
         for methods, settings in asked:
             own = {name: given for name, given in settings.items() if name not in ("seeds", "cache")}
@@ -92,21 +70,32 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
             plans += [(plan, int(settings.get("seeds", 1))) for plan in plans_for(Settings.make(**own), names)]
     except FedlabError:
         return None
-    return cost(plans)
+    shared, every = declared(FORMULAS)["local training"], declared(FORMULAS)
+    for plan, seeds in plans:
+        formulas, known = every.get(plan.name, {}), names_of(plan)
+        ledger = value(formulas.get("bytes", "None"), known)
+        usual = plan.settings.poison == "none" and not plan.settings.absent and len(set(plan.architectures)) == 1
+        exact = exact and usual and ledger is not None
+        sent += seeds * (value(formulas.get("about", "D + U"), known) if ledger is None else ledger)
+        for seed in range(plan.settings.seed, plan.settings.seed + seeds):
+            done, key = remembered(replace(plan, settings=replace(plan.settings, seed=seed)))
+            seconds += 0 if done else terms(formulas.get("seconds", {}), known)
+            if not done and key and key not in trained and plan.method.trains_locally:
+                trained.add(key)
+                seconds += terms(shared["seconds"], known)
+    return Cost(seconds, sent, exact)
 
 
 def terms(factors: dict[str, float], names: dict[str, Any]) -> float:
     return sum(factor * value(formula, names) for formula, factor in factors.items())
 
 
-def value(formula: str, names: dict[str, Any]) -> float:
+def value(formula: str, names: dict[str, Any]) -> Any:
     """A formula of the package's own file, with its names."""
-    return eval(compiled(formula), {"__builtins__": {"max": max, "min": min, "round": round, "sum": sum}}, names)
+    return eval(compiled(formula), {"__builtins__": {}}, names)
 
 
-@functools.cache
-def compiled(formula: str) -> Any:
-    return compile(formula, FORMULAS, "eval")
+compiled = functools.cache(functools.partial(compile, filename=FORMULAS, mode="eval"))
 
 
 def names_of(plan: Plan) -> dict[str, Any]:
@@ -122,16 +111,18 @@ def names_of(plan: Plan) -> dict[str, Any]:
     terms = plan.method.terms(members, about.classes, about.input_shape) if isinstance(plan.method, Fens) else {}
     return known | steps[0].sizes | {
         "M": members, "n": samples, "N": about.n_public, "A": about.n_test / BATCH, "C": about.classes, "p": numbers,
-        "d": size, "E": plan.local_passes(about.n_train), "B": batches * stack_share(steps, members),
+        "d": size, "E": plan.local_passes(about.n_train), "B": batches * batch_share(steps, members, numbers),
         "U": whole, "D": whole if s.init == "same" else 0, "Q": terms.get("q", 0),
         "t": mean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH,
         "u": step_of(UNIT, s.device).seconds,
     }  # fmt: skip
 
 
-def stack_share(steps: Sequence[Step], clients: int) -> float:
-    """What a batch takes in a stack, against one alone."""
-    return 1.0 if clients == 1 or not all(step.stacked for step in steps) else 0.4
+def batch_share(steps: Sequence[Step], clients: int, numbers: int) -> float:
+    """What a batch takes of a step's time, where clients train as one stack, or each on a core of its own."""
+    if clients > 1 and all(step.stacked for step in steps):
+        return 0.4
+    return 1 / min(cores(), clients) if numbers > SMALL_INPUT else 1.0
 
 
 @functools.lru_cache(maxsize=256)
