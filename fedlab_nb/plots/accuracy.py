@@ -73,7 +73,7 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
             _, y = seed_lines(ax, fused, s.look.colour, s.look.marker, clip_on=False, **bold)
             mean = f"mean of {plural(len(fused), 'seed')}; thin: each of them" if len(fused) > 1 else "one seed"
             mark(ax.lines[-1], f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
-            ends.append((y[-1], short(s.label), s.look.colour))
+            ends.append((y[-1], f"  {short(s.label)}", s.look.colour))  # beside its marker
     if chance:
         level_line(ax, chance, "guessing")
     if any(p["phase"] == LOCAL for s in series for curve in s.curves for p in curve):
