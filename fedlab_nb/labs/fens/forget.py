@@ -56,7 +56,9 @@ class Forget(LabView):
         clients = ((f"client {letter(k)}", k) for k in range(len(state.outcome.label_counts)))
         offer(self.who, [("each in turn", self.EACH), *clients])
 
-    def asked(self, state: PanelState) -> Asked:
+    def asked(self, state: PanelState) -> Asked | None:
+        if len(state.outcome.label_counts) < 2:
+            return None
         gone = range(len(state.outcome.label_counts)) if self.who.value == self.EACH else [self.who.value]
         return choices("fens", state.outcome.settings.keywords(), {k: {"fens.without": k} for k in (-1, *gone)})
 
