@@ -255,8 +255,7 @@ class Views:
         kind, state = self[self.visible].kind, self.state.of(self.visible)
         there = kind.work_label and state.worked is None and kind.is_ready(state)
         asked = kind.asked(state) if there else None
-        cost = None if asked is None else cost_of(*asked.values())
-        return cost is not None and cost.seconds < SOON
+        return asked is not None and (cost := cost_of(*asked.values())) is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
     def update(self, state: PanelState) -> None:

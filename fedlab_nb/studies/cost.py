@@ -26,7 +26,7 @@ import torch
 from torch.nn import functional as F
 
 from ..declared import declared
-from ..errors import FedlabError
+from ..errors import FedlabError, several
 from ..methods.fens import Fens
 from ..models import Network, build, model_state, parameter_count
 from ..training import Recipe
@@ -38,6 +38,7 @@ from .settings import Plan, Settings, plans_for
 BATCH, STEPS, PATIENCE = 32, 30, 0.2  # samples of a step, steps that are measured at most, seconds for them
 UNIT = ("mlp", (1, 8, 8), 10, 64)  # the network of `u`
 FORMULAS = "methods/costs.toml"
+STACKED = 0.4  # of a step's time a batch takes where clients train as one stack
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
     try:
         for methods, settings in asked:
             own = {name: given for name, given in settings.items() if name not in ("seeds", "cache")}
-            names = [methods] if isinstance(methods, str) else list(methods)
-            plans += [(plan, int(settings.get("seeds", 1))) for plan in plans_for(Settings.make(**own), names)]
+            found = plans_for(Settings.make(**own), several("methods", methods))
+            plans += [(plan, int(settings.get("seeds", 1))) for plan in found]
     except FedlabError:
         return None
     shared, every = declared(FORMULAS)["local training"], declared(FORMULAS)
@@ -106,23 +107,18 @@ def names_of(plan: Plan) -> dict[str, Any]:
     numbers = prod(about.input_shape)
     known = dict(vars(plan.method))
     size = {"pixels": numbers}.get(known.get("features", ""), known.get("size", numbers))
-    batches = samples * (1 - plan.holdout) / plan.recipe.batch_size + members / 2
+    alone = 1 / min(cores(), members) if numbers > SMALL_INPUT else 1.0  # each client on a core of its own
+    share = STACKED if members > 1 and all(step.stacked for step in steps) else alone
+    batches = share * (samples * (1 - plan.holdout) / plan.recipe.batch_size + members / 2)
     whole = sum(step.sizes["S"] for step in steps)
     terms = plan.method.terms(members, about.classes, about.input_shape) if isinstance(plan.method, Fens) else {}
     return known | steps[0].sizes | {
         "M": members, "n": samples, "N": about.n_public, "A": about.n_test / BATCH, "C": about.classes, "p": numbers,
-        "d": size, "E": plan.local_passes(about.n_train), "B": batches * batch_share(steps, members, numbers),
+        "d": size, "E": plan.local_passes(about.n_train), "B": batches,
         "U": whole, "D": whole if s.init == "same" else 0, "Q": terms.get("q", 0),
         "t": mean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH,
         "u": step_of(UNIT, s.device).seconds,
     }  # fmt: skip
-
-
-def batch_share(steps: Sequence[Step], clients: int, numbers: int) -> float:
-    """What a batch takes of a step's time, where clients train as one stack, or each on a core of its own."""
-    if clients > 1 and all(step.stacked for step in steps):
-        return 0.4
-    return 1 / min(cores(), clients) if numbers > SMALL_INPUT else 1.0
 
 
 @functools.lru_cache(maxsize=256)

@@ -33,7 +33,7 @@ def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
     expect(root.locator(".fl-facts")).to_be_visible()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 820])
 def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, lab, course, width):
     page.set_viewport_size({"width": width, "height": 844})
     code = f"import fedlab_nb as fl\npanel = fl.lab('fedet', methods=[], {SHORT})\npanel"

@@ -1,8 +1,8 @@
 """Accuracy against the privacy budget ε, for pixels and for random features."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
 
 import ipywidgets as widgets
 
@@ -27,24 +27,21 @@ class Budget(Tried):
         help, budgets = "The budget that the sentence explains", [(f"{e:g}", e) for e in BUDGETS]
         self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, options=budgets, value=1.0)
 
-    def _kinds(self, state: PanelState) -> dict[str, dict[str, Any]]:
-        size = state.knobs["size"]
-        random = {"afl.features": "relu", "afl.size": size}
-        return {"pixels": {"afl.features": "pixels"}, f"{size} random features": random}
-
     def asked(self, state: PanelState) -> Asked:
-        of = {
-            f"{label}, ε = {e:g}" if e else f"{label}, no noise": {"afl.epsilon": e, **change}
-            for label, change in self._kinds(state).items()
-            for e in (*BUDGETS, 0.0)
-        }
-        return choices("afl", state.settings, of)
+        kinds = {"pixels": {"afl.features": "pixels"}}
+        kinds[f"{state.knobs['size']} random features"] = {"afl.features": "relu", "afl.size": state.knobs["size"]}
+        each = ((label, change, e) for label, change in kinds.items() for e in (*BUDGETS, 0.0))
+        return choices(
+            "afl", state.settings, {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for label, change, e in each}
+        )
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL with five ε and without noise, for pixels and for random features"""
-        runs = iter((yield from all_of(self.asked(state))).values())
-        each = {label: {e: accuracies(next(runs)) for e in (*BUDGETS, None)} for label in self._kinds(state)}
-        return each, words(state.settings), state.knobs["delta"]
+        by_budget: dict[str, dict[float | None, dict[int, float]]] = defaultdict(dict)
+        for name, of in (yield from all_of(self.asked(state))).items():
+            label, _, e = name.rpartition(", ε = ")
+            by_budget[label][float(e) or None] = accuracies(of)
+        return by_budget, words(state.settings), state.knobs["delta"]
 
     def tried(self, state: PanelState) -> Picture:
         by_budget, setting, delta = state.worked
