@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
     seconds: float
     stacked: bool
-    sizes: Mapping[str, int]
+    sizes: dict[str, int]
 
 
 def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | None:
