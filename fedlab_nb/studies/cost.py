@@ -6,7 +6,8 @@ to measured runs (`tests/benchmarks/cost.py`). They know the method's knobs by n
 
 M, n, N, A  clients, training samples, public samples, batches of test samples;   C, p, d  classes, numbers of a
             sample, of its frozen features
-E, B        passes of a client over its own samples, batches of all clients in one pass
+E, B, L     passes of a client over its own samples; batches of all clients in one pass, and how many of them take as
+            long as their local training does, as a stack or on several cores
 U, D        bytes of all clients' networks, and of those that come down first
 S, W, X, K  of one network: bytes of its state and of its parameters, numbers and tensors that can be quantised
 R, TI, TO   its features; numbers of the triangles of all layers' inputs and outputs;   Q: of FENS' rule
@@ -19,7 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from statistics import mean
+from statistics import mean, median
 from typing import Any, NamedTuple
 
 import torch
@@ -38,7 +39,7 @@ from .settings import Plan, Settings, plans_for
 BATCH, STEPS, PATIENCE = 32, 30, 0.2  # samples of a step, steps that are measured at most, seconds for them
 UNIT = ("mlp", (1, 8, 8), 10, 64)  # the network of `u`
 FORMULAS = "methods/costs.toml"
-STACKED = 0.4  # of a step's time a batch takes where clients train as one stack
+STACKED = 0.6  # of a step's time a batch takes, at most, where clients train as one stack
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,16 @@ def names_of(plan: Plan) -> dict[str, Any]:
     numbers = prod(about.input_shape)
     known = dict(vars(plan.method))
     size = {"pixels": numbers}.get(known.get("features", ""), known.get("size", numbers))
-    alone = 1 / min(cores(), members) if numbers > SMALL_INPUT else 1.0  # each client on a core of its own
-    share = STACKED if members > 1 and all(step.stacked for step in steps) else alone
-    batches = share * (samples * (1 - plan.holdout) / plan.recipe.batch_size + members / 2)
+    batches = samples * (1 - plan.holdout) / plan.recipe.batch_size + members / 2
+    local = batches / min(cores(), members) if numbers > SMALL_INPUT else batches  # each client on a core of its own
+    if members > 1 and all(step.stacked for step in steps):  # as many steps as the largest client has
+        peak = 1 + (0.8 / (1 + s.alpha) if s.partition == "dirichlet" else 0)
+        local = STACKED / (1 + members / 40) * (peak * batches + members / 2)
     whole = sum(step.sizes["S"] for step in steps)
     terms = plan.method.terms(members, about.classes, about.input_shape) if isinstance(plan.method, Fens) else {}
     return known | steps[0].sizes | {
         "M": members, "n": samples, "N": about.n_public, "A": about.n_test / BATCH, "C": about.classes, "p": numbers,
-        "d": size, "E": plan.local_passes(about.n_train), "B": batches,
+        "d": size, "E": plan.local_passes(about.n_train), "B": batches, "L": local,
         "U": whole, "D": whole if s.init == "same" else 0, "Q": terms.get("q", 0),
         "t": mean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH,
         "u": step_of(UNIT, s.device).seconds,
@@ -123,7 +126,7 @@ def names_of(plan: Plan) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=256)
 def step_of(architecture: tuple, device: str) -> Step:
-    """A training step of a network, measured: the quickest of a few."""
+    """A training step of a network, measured: the median of a few."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
     x, y = torch.zeros(BATCH, *shape, device=device), torch.zeros(BATCH, dtype=torch.long, device=device)
@@ -135,7 +138,7 @@ def step_of(architecture: tuple, device: str) -> Step:
             start = clock()
             optimizer.step(torch.autograd.grad(F.cross_entropy(model(x), y), optimizer.parameters))
             taken.append(clock() - start)
-    return Step(min(taken), auto_backend(device, model, shape, 2) == "stacked", sizes_of(model))
+    return Step(median(taken), auto_backend(device, model, shape, 2) == "stacked", sizes_of(model))
 
 
 def sizes_of(model: Network) -> dict[str, int]:
