@@ -39,7 +39,7 @@ from .settings import Plan, Settings, plans_for
 BATCH, STEPS, PATIENCE = 32, 30, 0.2  # samples of a step, steps that are measured at most, seconds for them
 UNIT = ("mlp", (1, 8, 8), 10, 64)  # the network of `u`
 FORMULAS = "methods/costs.toml"
-STACKED = 0.6  # of a step's time a batch takes, at most, where clients train as one stack
+STACKED = 0.96  # of a step's time a batch takes, at most, where clients train as one stack
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def names_of(plan: Plan) -> dict[str, Any]:
     local = batches / min(cores(), members) if numbers > SMALL_INPUT else batches  # each client on a core of its own
     if members > 1 and all(step.stacked for step in steps):  # as many steps as the largest client has
         peak = 1 + (0.8 / (1 + s.alpha) if s.partition == "dirichlet" else 0)
-        local = STACKED / (1 + members / 40) * (peak * batches + members / 2)
+        local = STACKED / (1 + members / 10) * (peak * batches + members / 2)
     whole = sum(step.sizes["S"] for step in steps)
     terms = plan.method.terms(members, about.classes, about.input_shape) if isinstance(plan.method, Fens) else {}
     return known | steps[0].sizes | {
