@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..methods import METHODS
-from ..panels import PanelState
+from ..panels import Asked, PanelState
 from ..plots import listed, percent
 from ..plots.words import Setting, setting_of
 from ..studies import job
@@ -79,9 +79,19 @@ def plain_ensemble(state: PanelState) -> Steps:
     return known or (yield from again(state.outcome, "ensemble"))
 
 
-def tries(method: str, settings: Mapping[str, Any], choices: Mapping[Any, Mapping[str, Any]]) -> Steps:
-    """Run `method` once for each choice, {name: changes of the settings}: returns {name: {seed: Outcome}}."""
+def choices(method: str, settings: Mapping[str, Any], of: Mapping[Any, Mapping[str, Any]]) -> Asked:
+    """The runs of `method` for each choice `of` {name: changes of the settings}."""
+    return {name: (method, taken(method, {**settings, **changes})) for name, changes in of.items()}
+
+
+def all_of(asked: Asked) -> Steps:
+    """Carry out the runs that a view has `asked` for: returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
-    for part, (name, changes) in enumerate(choices.items()):
-        outcomes[name] = yield from one_run(method, {**settings, **changes}, str(name), part, len(choices))
+    for part, (name, (method, settings)) in enumerate(asked.items()):
+        outcomes[name] = yield from one_run(method, settings, str(name), part, len(asked))
     return outcomes
+
+
+def tries(method: str, settings: Mapping[str, Any], of: Mapping[Any, Mapping[str, Any]]) -> Steps:
+    """Run `method` once for each choice, {name: changes of the settings}: returns {name: {seed: Outcome}}."""
+    return (yield from all_of(choices(method, settings, of)))

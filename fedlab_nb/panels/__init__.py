@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .figures import COMPARE, PLAYGROUND, RACE
-from .lab_view import Extra, LabSpec, LabView, PanelState, words
+from .lab_view import Asked, Extra, LabSpec, LabView, PanelState, words
 from .link import read
 from .panel import Panel
 from .theme import made, offer, player, show_if

@@ -66,6 +66,15 @@ function arrows(event) {
   all[to].click();
 }
 
+/** The keys of a classroom: P for a projector, G once everybody has guessed. */
+function keys(event) {
+  const button = { p: ".fl-larger", g: ".fl-reveal" }[event.key?.toLowerCase()];
+  if (!button || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.(FIELDS)) return;
+  event.currentTarget.querySelector(button)?.click();
+  event.preventDefault();
+  event.stopPropagation();
+}
+
 /** Follow the kernel: a panel whose kernel is gone sleeps (ipywidgets tells only of restarts that a person asks for). */
 function follow(kernel, mark) {
   if (!kernel?.statusChanged) return () => {};
@@ -104,6 +113,7 @@ function render({ model, el }) {
     root = el.closest(".fl-root");
     if (!root) return requestAnimationFrame(start);
     root.addEventListener("keydown", arrows, true);
+    root.addEventListener("keydown", keys);
     root.addEventListener("focusin", focused);
     watch = new MutationObserver(() => {
       if (!due) requestAnimationFrame(bring);
@@ -119,6 +129,7 @@ function render({ model, el }) {
     clearTimeout(later);
     watch?.disconnect();
     root?.removeEventListener("keydown", arrows, true);
+    root?.removeEventListener("keydown", keys);
     root?.removeEventListener("focusin", focused);
   };
 }

@@ -1,28 +1,30 @@
 """The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from threading import Timer
 from typing import Any
 
 import ipywidgets as widgets
 
-from ..comm.formulas import state_bytes
 from ..data import DATASETS, RULES, Federation, is_name, is_path, load, title_of, with_public
 from ..data import federate as deal_out
 from ..errors import choose, demand, number, several, whole
 from ..methods import METHODS
-from ..models import build_specified, model_state
 from ..plots.style import class_colours
-from ..plots.words import data_size, plural
+from ..plots.words import duration
+from ..studies.cost import Cost, cost_of
 from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
+from .facts import costs
 from .lab_view import LabSpec, PanelState
-from .theme import made, offer, show_if
+from .theme import made, offer, paragraph, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
 PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)  # five places of the α slider, as far from each other as they are there
 THUMB = 10  # clients in a small picture, at most
+REST = 0.3  # seconds after which a hand is taken to be off the controls
+LONG = 60.0  # seconds of a run before which it asks, at least
 WIDE, SHORT = {"label_width": 58}, {"label_width": 52}  # labels of the column, and of the grid in it
 
 
@@ -93,7 +95,8 @@ class Controls:
         self.stop = made(widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept")
         self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
         self.methods, self.most_clients = MethodBox(spec.method), self.clients.max
-        self.phase, self.error, self.facts = (made(widgets.HTML, f"fl-{name}") for name in ("phase", "error", "facts"))
+        lines = ("phase", "error", "facts", "cost")
+        self.phase, self.error, self.facts, self.cost = (made(widgets.HTML, f"fl-{name}") for name in lines)
         self.preset_epochs, self.named_clients = self.epochs.value, 0
         self.named = {name: getattr(self, name) for name in SETTINGS} | self.extras
         self.named |= {"methods": self.methods.widget, "poison": self.poison.row}
@@ -101,6 +104,7 @@ class Controls:
             widgets.ToggleButton, "fl-more", label="More", help="What most runs leave as it is", width="auto"
         )
         self._fixed: set[str] = set()
+        self._asked, self._agreed, self._later = ((), {}, 0), False, Timer(0, str)
         self._previewed: Mapping[str, Any] | None = None
         show_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
@@ -118,7 +122,7 @@ class Controls:
         self.more.observe(lambda change: show_if(change["new"], folded), "value")
         show_if(False, folded)
         buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
-        start = made(widgets.VBox, "fl-start", children=[buttons, self.progress, self.phase, self.error])
+        start = made(widgets.VBox, "fl-start", children=[buttons, self.cost, self.progress, self.phase, self.error])
         beside = heading("Beside it" if self.spec.method else "Methods")
         column = [
             self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
@@ -192,6 +196,36 @@ class Controls:
         elif self.dealing.layout.display is None and self.dealing.value != "dirichlet":
             chosen["partition"] = self.dealing.value
         return {**chosen, **self.knobs.changed}
+
+    def tell(self, asked: tuple, at_once: bool) -> None:
+        """Say under Run what it will cost: (methods, settings, number of runs so far, as what was run is remembered).
+        While a hand is on a slider it is not reckoned, which takes 10 ms and more."""
+        if asked == self._asked:
+            return
+        self._asked, self._agreed, self.run.description = asked, False, "Run"
+        self._later.cancel()
+        if at_once:
+            return self.reckon()
+        self._later = Timer(REST, self.reckon)
+        self._later.daemon = True
+        self._later.start()
+
+    def reckon(self) -> Cost | None:
+        """What Run will cost, which is then said."""
+        self._later.cancel()
+        methods, settings, _ = self._asked
+        cost = cost_of((methods, settings)) if methods else None
+        self.cost.value = paragraph(costs(cost) if cost else "")
+        return cost
+
+    def doubts(self) -> bool:
+        """Whether Run takes so long that it is to be pressed once more, which is then said."""
+        cost = None if self._agreed else self.reckon()
+        if cost is None or cost.seconds < LONG:
+            return False
+        self._agreed, self.run.description = True, "Run all the same"
+        self.phase.value = paragraph(f"This takes {duration(cost.seconds)}. Press once more to start.", "status")
+        return True
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -350,23 +384,3 @@ def thumbs(partition: Mapping[str, Any]) -> str:
     few, same = "each client sees one or two classes", "everyone sees the same mix"
     row = f'<div class="fl-thumbs" role="img" aria-label="{few} … {same}">{"".join(pictures)}</div>'
     return f"{row}<div><span>{few}</span><span>{same}</span></div>"
-
-
-def facts(federation: Federation, models: str) -> str:
-    """Skew and upload in a sentence, before a training. models: several (`"mlp,cnn"`) are dealt out in turn."""
-    skew, dataset, clients = federation.skew, federation.dataset, federation.clients
-    sizes = [model_bytes(model.strip(), dataset.input_shape, dataset.classes) for model in models.split(",")]
-    sizes = [sizes[k % len(sizes)] for k in range(clients)]
-    each = " to ".join(dict.fromkeys(data_size(size) for size in (min(sizes), max(sizes))))
-    together = f", all {plural(clients, 'client')} {data_size(sum(sizes))}" if clients > 1 else ""
-    return (
-        f"{federation.note + ' ' if federation.partition in ('natural', 'fonts', 'own') else ''}"
-        f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
-        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}{together}."
-    )
-
-
-@lru_cache(maxsize=64)
-def model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
-    """Bytes of the state of a `name` or `name:width` in float32."""
-    return state_bytes(sum(t.numel() for t in model_state(build_specified(model, input_shape, classes)).values()))

@@ -25,6 +25,7 @@ from .record import Row, Runs
 from .stored import Nearby, nearby
 
 READY = ("always", "data", "live", "run")
+Asked = Mapping[Any, tuple[str, Mapping[str, Any]]]  # runs: {name: (method, arguments of `study.job`)}
 # Parts that hold arrays, or many things: new objects where they differ. All others are compared by value.
 BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared", "worked")
 
@@ -202,6 +203,9 @@ class LabView:
         """What the view's button does: yields (done, total, words), returns what `draw` finds in `state.worked`."""
         raise NotImplementedError
         yield
+
+    def asked(self, state: PanelState) -> Asked | None:
+        """The runs that the button makes. If they take no time, opening the view presses it. None: nobody knows."""
 
     def draw(self, state: PanelState) -> Picture:
         raise NotImplementedError

@@ -23,7 +23,8 @@ from ..plots.characters import own_name
 from ..plots.kit import blank
 from ..plots.words import setting_of
 from . import export, saved, theme
-from .controls import OWN_FILE, Controls, facts, put
+from .controls import OWN_FILE, Controls, put
+from .facts import facts
 from .figures import COMMON, summary
 from .hand import Hand
 from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
@@ -54,13 +55,15 @@ class Panel(saved.Saved):
         inline = "google.colab" in sys.modules if inline is None else inline
         self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
         self.spec = spec
-        self._state = PanelState(method=spec.method, shows_stored="stored" not in hide)
+        self._opened = False
+        self._state = PanelState(method=spec.method)
         self.controls = Controls(spec)
         own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
         self.views = Views([*common, *own] if spec.last else [*own, *common], self._fitting, self._prepare)
+        self.views.stored = "stored" not in hide
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
@@ -75,6 +78,7 @@ class Panel(saved.Saved):
         self._data_changed()
         self._worker.wait()  # so that the first view is complete
         self.views.choose(spec.first)
+        self._opened = True  # from here on what is looked at is a person's choice
         saved.stop_earlier(self)
 
     def _listen(self) -> None:
@@ -168,6 +172,7 @@ class Panel(saved.Saved):
     def close(self) -> None:
         """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""
         if hasattr(self, "_worker"):
+            self.controls.tell(((), {}, 0), True)
             self._worker.abandon()
             self._worker.wait(20)
         super().close()
@@ -218,6 +223,9 @@ class Panel(saved.Saved):
             self.controls.preview(self._state.partition or {})
         self.runs_panel.show(self._state.runs)
         self.runs_panel.code.value = f"<pre>{html.escape(self.code())}</pre>"
+        if not self._worker.busy:
+            asked = self._state.methods, self._state.settings, self._state.runs.number
+            self.controls.tell(asked, self._worker.inline or not self._state.frame[0])
 
     @guarded
     def _draw(self) -> None:
@@ -250,7 +258,10 @@ class Panel(saved.Saved):
     def _looked(self) -> None:
         """Another view, client or class is looked at."""
         if not self._fitting.on:
+            turned = self.views.visible != self._state.view
             self._go(**self.views.look)
+            if turned and self._opened and not self._worker.busy and self.views.soon():
+                self._work_clicked(self.views.visible)
 
     @guarded
     def _moved(self, view: str) -> None:
@@ -319,8 +330,11 @@ class Panel(saved.Saved):
         demand(self.methods, "No method is chosen; open “+ method” and tick at least one.")
         self._use(fresh=self._state.federation is None)  # tells again what is wrong with the data, or finds them there
         state = self._state
+        if by_hand and self.controls.doubts():
+            return
         steps = self._job(list(state.methods), **state.settings)
         self._status.run_started(len(state.methods) * state.settings["seeds"])
+        self.views.reveal.value = False
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
         self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
         self._work(lambda: steps, self._heard, lambda how, error, _: self._ended(how, error, by_hand))

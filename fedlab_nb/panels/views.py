@@ -21,6 +21,7 @@ from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
 from ..plots.words import worded
+from ..studies.cost import cost_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState
 from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs
@@ -32,6 +33,8 @@ REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and dr
 LEAST, MOST = 72, 125
 # A picture in words; it scrolls, so a keyboard must reach it.
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
+SOON = 1.0  # seconds of work that begins by itself, at most
+PROJECTOR = "For a projector, key P: larger letters, few controls, and no result before it is guessed"
 NOBODY = -1
 NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
@@ -105,6 +108,10 @@ class View:
 
     def show(self, picture: Picture, caption: str, value: str = "") -> None:
         """Show a picture: in a browser only what has moved, if that is all that is new. value: its SVG."""
+        if picture.waits:
+            self.say(picture.sentence, caption, "fl-todo")
+            self.picture = picture
+            return
         self.picture = picture
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
@@ -129,10 +136,10 @@ class View:
         self._drawn = key
         self._parts = {name: (shows, "") for name, (shows, _) in of[1].items()} if of else {}
 
-    def say(self, text: str, caption: str = "") -> None:
-        """Words in place of a picture: what to do so that there will be one."""
+    def say(self, text: str, caption: str = "", style: str = "") -> None:
+        """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
         self.picture = self._drawn = None
-        self.frame.value = f'<div class="fl-empty">{paragraph(text)}</div>'
+        self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
         self.sentence.value = ""
         self.describe(caption)
 
@@ -157,11 +164,13 @@ class Views:
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
         about = {"label": "Numbers as a table", "help": "The numbers of this picture"}
         self.tables = made(widgets.ToggleButton, "fl-tables", **about)
-        self.larger = made(widgets.ToggleButton, "fl-larger", label="Larger", help="For a projector: larger letters")
+        self.larger = made(widgets.ToggleButton, "fl-larger", label="Larger", help=PROJECTOR)
+        self.reveal = made(widgets.ToggleButton, "fl-reveal", label="Show the result", help="Once it is guessed: key G")
+        self.stored = True  # whether stored results are to be seen
         mark = {"help": "It is marked in every view", "options": [NONE]}
         self.client = made(widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **mark)
         self.klass = made(widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **mark)
-        foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass, self.larger])
+        foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass, self.reveal, self.larger])
         self.table = made(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
@@ -199,8 +208,8 @@ class Views:
                 call()
 
         self.tabs.observe(turned, "value")
-        for menu in (self.client, self.klass):
-            menu.observe(lambda _: call(), "value")
+        for choice in (self.client, self.klass, self.larger, self.reveal):
+            choice.observe(lambda _: call(), "value")
         for view in self.views.values():
             view.frame.observe(resized, "size")
             view.frame.observe(lambda change: self._picked(change["new"]), "picked")
@@ -212,9 +221,12 @@ class Views:
 
     @property
     def look(self) -> dict[str, Any]:
-        """What is looked at, as parts of the state: the view, the client and the class (None: none of them)."""
+        """What is looked at, as parts of the state: the view, the client and the class (None: none of them); stored
+        results are not where a class still guesses."""
         client, klass = (None if menu.value == NOBODY else menu.value for menu in (self.client, self.klass))
-        return {"view": self.visible, "client": client, "klass": klass, "frame": self.frame}
+        stored = self.stored and (self.reveal.value or not self.larger.value)
+        seen = {"view": self.visible, "frame": self.frame, "shows_stored": stored}
+        return {**seen, "client": client, "klass": klass}
 
     @property
     def inches(self) -> tuple[float, float]:
@@ -255,6 +267,13 @@ class Views:
             picture = self.views[self.visible].picture
             self.table.value = table(picture.table if picture else [])
 
+    def soon(self) -> bool:
+        """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
+        kind, state = self[self.visible].kind, self.state.of(self.visible)
+        there = kind.work_label and state.worked is None and kind.is_ready(state)
+        asked = kind.asked(state) if there else None
+        return asked is not None and (cost := cost_of(*asked.values())) is not None and cost.seconds < SOON
+
     # ------------------------------------------------------------------------------------------------- what is drawn
     def update(self, state: PanelState) -> None:
         """Go over to a state; nothing is drawn yet."""
@@ -292,7 +311,7 @@ class Views:
             if state.running and view.picture is not None and state.federation is not None:
                 view.describe(EARLIER.format(run=state.number))
             elif words := kind.waiting if state.running else kind.empty:
-                view.say(words, kind.caption(state))
+                view.say(words, kind.caption(state), "" if state.running else "fl-todo")
             return
         lacks = kind.lacks(state)
         if lacks and not kind.preview:

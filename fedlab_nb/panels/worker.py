@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 import ipywidgets as widgets
 
-from ..plots.words import plural
+from ..plots.words import duration, plural
 from .controls import Controls
 from .record import Runs, message
 from .theme import paragraph
@@ -270,6 +270,4 @@ def time_left(seconds: float, share: float) -> str:
     if seconds < EARLY[0] or not EARLY[1] < share < 1:
         return ""
     left = seconds * (1 - share) / share
-    if left >= 90:
-        return f", about {left / 60:.0f} min left"
-    return f", about {max(1, round(left, -1) if left > 20 else round(left)):.0f} s left"
+    return f", {duration(left)} left"

@@ -6,7 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
-from .axes import FIFTHS, level_line, percent_axis, seed_lines
+from .axes import FIFTHS, end_labels, level_line, percent_axis, seed_lines
+from .identity import short
 from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
 from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
@@ -56,7 +57,7 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     """Accuracy against the progress of a run: every seed faintly, their mean in full; local training, which is shared,
     in grey.
     """
-    many = any(len(s.curves) > 1 for s in series)
+    many, ends = any(len(s.curves) > 1 for s in series), []
     x = "bold: mean of the seeds" if many else "progress of the run"
     dress(ax, title="While it trains", x=x, grid="y", size=9)
     for s in series:
@@ -72,6 +73,7 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
             _, y = seed_lines(ax, fused, s.look.colour, s.look.marker, clip_on=False, **bold)
             mean = f"mean of {plural(len(fused), 'seed')}; thin: each of them" if len(fused) > 1 else "one seed"
             mark(ax.lines[-1], f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
+            ends.append((y[-1], f"  {short(s.label)}", s.look.colour))  # beside its marker
     if chance:
         level_line(ax, chance, "guessing")
     if any(p["phase"] == LOCAL for s in series for curve in s.curves for p in curve):
@@ -81,6 +83,7 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
     ax.set_xlim(0, 1)
     percent_axis(ax, "y", 1.07, ticks=FIFTHS)
     ax.set_xticks([0, 0.5, 1], ["start", "half", "end"])
+    end_labels(ax, ends, size=8)
 
 
 def verdict(series: Sequence[Series]) -> str:

@@ -14,6 +14,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def blank(text: str, *, setting: str) -> Picture:
         figure = new_figure()
         middle = {"ha": "center", "va": "center", "fontsize": 13, "color": QUIET, "linespacing": 1.6}
         figure.text(0.5, 0.5, textwrap.fill(text, 46), **middle)
-    return told(figure, "No picture yet", setting, text)
+    return replace(told(figure, "No picture yet", setting, text), waits=True)
 
 
 # -------------------------------------------------------------------------------------------------------------- bars

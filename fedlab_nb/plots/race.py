@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
-from .axes import bytes_axis, percent_axis
+from .axes import bytes_axis, end_labels, percent_axis
+from .identity import short
 from .kit import told
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dress, shorten
@@ -55,6 +56,8 @@ class Race:
         bytes_axis(ax, [p["bytes"] for passed in self._points for p in passed] or [1e3, 1e6], pad=2)
         self._now = ax.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
         percent_axis(ax, "y", 1.03)
+        ends = [(xy[-1][1], short(s.name), s.look.colour) for s, xy in zip(self.done, self._xy, strict=True) if xy]
+        end_labels(ax, ends, size=8.5)
 
     def _stages(self, ax: Axes) -> None:
         """One row a method: three boxes that fill up, and the accuracy so far."""

@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..studies.statistics import band
 from .accuracy import verdict
-from .axes import HALVES, level_line, log_axis, percent_axis
+from .axes import HALVES, end_labels, level_line, log_axis, percent_axis
+from .identity import short
 from .kit import Bars, lines, told
 from .series import Series, finished
 from .style import INK, LOCK, Picture, dress, look, new_figure
@@ -79,10 +80,10 @@ class Stored:
             few = f" (first {MOST_LINES})" if len(bands) > MOST_LINES else ""
             dress(ax, title=f"Accuracy against α{few}", x="α; the upright is yours", grid="y")
             self._now = ax.axvline(self.alphas[0], color=INK, lw=1.3, zorder=1)
-            self._rings = {}
+            self._rings, ends = {}, []
             for title, of in self._bands.items():
                 own = look(title)
-                lines(ax, {title: of}, {title: own})
+                ends += [(y, short(title), colour) for y, _, colour in lines(ax, {title: of}, {title: own})]
                 each = [f"α = {a:g}: {number(b, 1)} %" for a, b in of.items()]
                 mark(ax.lines[-1], "\n".join([title, *each]), method=title)
                 style = {"color": own.colour, "ms": 9, "mec": INK, "mew": 1.1, "zorder": 3}
@@ -92,6 +93,7 @@ class Stored:
             ax.set_xlim(self.alphas[0] / 1.35, self.alphas[-1] * 1.35)
             log_axis(ax)
             percent_axis(ax, "y", 1.02, ticks=HALVES)
+            end_labels(ax, ends, size=8)
 
 
 def nearest(alphas: Sequence[float], alpha: float) -> int:

@@ -55,7 +55,8 @@ class Picture:
     """A figure with the same content in words and numbers.
 
     alt: what is drawn and for which setting, for who cannot see it; sentence: what it shows; table: its numbers, one
-    dict a row. Without a figure the table is what is shown; `tabled`: it is always shown, below the figure.
+    dict a row. Without a figure the table is what is shown; `tabled`: it is always shown, below the figure. waits: it
+    only says what to do so that there will be one.
     """
 
     figure: Figure | None
@@ -63,6 +64,7 @@ class Picture:
     sentence: str
     table: list[dict[str, Any]] = field(default_factory=list)
     tabled: bool = False
+    waits: bool = False
 
     def __repr__(self) -> str:
         return self.sentence

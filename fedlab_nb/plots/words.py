@@ -49,6 +49,13 @@ def worded(text: str, kind: str) -> str:
     return re.sub(r"\b([Aa])n(?= image)|\bimage(?=s?\b)", lambda at: at[1] or word, text) if word else text
 
 
+def duration(seconds: float) -> str:
+    """Seconds that are no more than a guess: 'about 8 s', 'about 40 s', 'about 10 min'."""
+    if seconds >= 90:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {max(1, round(seconds, -1) if seconds > 20 else round(seconds)):.0f} s"
+
+
 def plural(count: int, word: str) -> str:
     """(1, 'client') -> '1 client', (2, 'client') -> '2 clients', (2, 'class') -> '2 classes'."""
     return f"{count} {word}" + ("" if count == 1 else "es" if word.endswith("s") else "s")
@@ -119,10 +126,11 @@ def name_of(dataset: str) -> str:
 
 def number(of: Band, decimals: int | None = None, sign: str = "") -> str:
     """A share and its band in per cent, without the unit: '84 ± 2'; of one seed '84'. decimals: usually none, and one
-    where it says more of the band, '84.3 ± 0.4';   sign "+": with a plus, for a difference
+    where it says more of the band, '84.3 ± 0.4', or of a small difference, '0.4 ± 0.0'
+    sign "+": with a plus, for a difference
     """
     if decimals is None:
-        decimals = int(0.0005 <= of.half_width < 0.01)
+        decimals = int(of.half_width < 0.01 and (of.half_width >= 0.0005 or 0.0005 <= abs(of.mean) < 0.01))
     mean = round(100 * of.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
     return text if math.isnan(of.half_width) else f"{text} ± {100 * of.half_width:.{decimals}f}"

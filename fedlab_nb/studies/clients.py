@@ -29,6 +29,9 @@ class TrainedClients:
             states[int(k)][tensor] = torch.from_numpy(array)
         return self._keep(key, {"states": states, "history": values["history"], "seconds": values["seconds"]})
 
+    def has(self, key: str, store: Store) -> bool:
+        return key in self._memory or store.has(key)
+
     def put(self, key: str, entry: dict[str, Any], store: Store | None) -> None:
         self._keep(key, entry)
         if store:

@@ -292,6 +292,12 @@ def plan_events(work: Plan, clients: TrainedClients, cache: bool, coming: Sequen
     yield Event(work.name, work.settings.seed, "done", 1, 1, outcome=outcome)
 
 
+def remembered(plan: Plan) -> tuple[bool, str]:
+    """Whether a run is in the store, and the key of the clients that it would train; "": these are remembered."""
+    key = plan.clients_key()
+    return Store("runs").has(plan.run_key()), "" if _remembered.has(key, Store("clients")) else key
+
+
 def rerun(work: Plan) -> GlobalModel:
     """The model of a remembered run, from its remembered clients."""
     return finished(Run(work, _remembered, cache=True).steps()).model

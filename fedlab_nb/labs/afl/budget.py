@@ -1,17 +1,18 @@
 """Accuracy against the privacy budget ε, for pixels and for random features."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import sigma_for
-from ...panels import PanelState, made, words
+from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, mean_percent
 from ...plots.study import against
 from ...plots.style import SECOND, Look, look
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 from ..tried import Tried, accuracies
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -26,15 +27,20 @@ class Budget(Tried):
         help, budgets = "The budget that the sentence explains", [(f"{e:g}", e) for e in BUDGETS]
         self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, options=budgets, value=1.0)
 
+    def asked(self, state: PanelState) -> Asked:
+        kinds = {"pixels": {"afl.features": "pixels"}}
+        kinds[f"{state.knobs['size']} random features"] = {"afl.features": "relu", "afl.size": state.knobs["size"]}
+        each = ((label, change, e) for label, change in kinds.items() for e in (*BUDGETS, 0.0))
+        return choices(
+            "afl", state.settings, {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for label, change, e in each}
+        )
+
     def work(self, state: PanelState) -> Steps:
         """Run AFL with five ε and without noise, for pixels and for random features"""
-        size, by_budget = state.knobs["size"], {}
-        random = {"afl.features": "relu", "afl.size": size}
-        for label, change in (("pixels", {"afl.features": "pixels"}), (f"{size} random features", random)):
-            off = {"off": {"afl.epsilon": 0.0, **change}}
-            choices = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for e in BUDGETS} | off
-            runs = yield from tries("afl", state.settings, choices)
-            by_budget[label] = dict(zip((*BUDGETS, None), map(accuracies, runs.values()), strict=True))
+        by_budget: dict[str, dict[float | None, dict[int, float]]] = defaultdict(dict)
+        for name, of in (yield from all_of(self.asked(state))).items():
+            label, _, e = name.rpartition(", ε = ")
+            by_budget[label][float(e) or None] = accuracies(of)
         return by_budget, words(state.settings), state.knobs["delta"]
 
     def tried(self, state: PanelState) -> Picture:

@@ -1,15 +1,16 @@
 """One client's sums taken off the total: accuracy class by class, and the same fit from the others' samples."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
 import torch
 
-from ...errors import RunError
+from ...errors import RunError, UsageError
 from ...methods.afl import Sums, without
-from ...panels import LabView, PanelState, made, offer
+from ...panels import Asked, LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_name
@@ -29,6 +30,12 @@ class Forget(LabView):
 
     def adapt(self, state: PanelState) -> None:
         offer(self.who, [(f"client {letter(k)}", k) for k in range(state.report.clients or 1)])
+
+    def asked(self, state: PanelState) -> Asked | None:
+        with suppress(UsageError):  # said once the button is pressed
+            without(state.report, self.who.value)
+            return {}  # no runs: sums are solved anew
+        return None
 
     def work(self, state: PanelState) -> Steps:
         """Take the client's sums off the total and solve again. Then fit the samples of the others for comparison"""

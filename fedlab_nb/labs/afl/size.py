@@ -1,11 +1,12 @@
 """Accuracy against the number of random features, in words with bytes."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
-from ...panels import PanelState, words
+from ...panels import Asked, PanelState, words
 from ...plots import Picture, Series, data_size, percent
 from ...plots.study import against
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 from ..tried import Tried, series
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
@@ -15,15 +16,19 @@ class Size(Tried):
     name, title, work_label = "size", "Features", "Try 16 to 1024"
     before = "AFL is run with more and more random features."
 
+    def asked(self, state: PanelState) -> Asked:
+        kinds = ("relu", "conv") if state.federation.dataset.x_train.dim() == 4 else ("relu",)
+        of = {f"{d} {kind}": {"afl.features": kind, "afl.size": d} for kind in kinds for d in SIZES}
+        return choices("afl", state.settings, {**of, "pixels": {"afl.features": "pixels"}})
+
     def work(self, state: PanelState) -> Steps:
         """Run AFL with 16 to 1024 random features of both kinds"""
-        by_kind = {}
-        for kind in ("relu", "conv") if state.federation.dataset.x_train.dim() == 4 else ("relu",):
-            choices = {d: {"afl.features": kind, "afl.size": d} for d in SIZES}
-            runs = yield from tries("afl", state.settings, choices)
-            by_kind[kind] = {d: series(kind, of) for d, of in runs.items()}
-        runs = yield from tries("afl", state.settings, {"pixels": {"afl.features": "pixels"}})
-        return by_kind, series("pixels", runs["pixels"]), words(state.settings)
+        runs = yield from all_of(self.asked(state))
+        pixels, by_kind = series("pixels", runs.pop("pixels")), defaultdict(dict)
+        for name, of in runs.items():
+            d, kind = name.split()
+            by_kind[kind][int(d)] = series(kind, of)
+        return by_kind, pixels, words(state.settings)
 
     def tried(self, state: PanelState) -> Picture:
         return sizes(*state.worked)

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 from ipywidgets import BoundedIntText, Dropdown
 
-from ...panels import LabView, PanelState, made
+from ...panels import Asked, LabView, PanelState, made
 from ...panels.figures import words
-from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
+from ...plots import Picture, Series, blank, drawing, mean_percent, seeds_of, tabled, told
 from ...plots.kit import Bars
 from ...plots.words import apart, points
 from ...studies.statistics import difference
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 
 IDEAS, PARTS = ("GHS", "DHS", "EE"), ("ensemble", "server")
 PAIRS = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
@@ -39,27 +39,30 @@ class Switches(LabView):
     """The method again with ideas switched off, on the federation that the controls say, over several seeds."""
 
     name, title, ready, work_label = "switches", "GHS, DHS, EE", "data", "Run these variants"
+    before = "Which switch costs the ensemble most? Which one the server model? Guess, then press the button."
 
     def __init__(self) -> None:
         many = {"help": "How many federations each variant is run on", "value": 3, "min": 1, "max": 20}
         self.which = made(Dropdown, label="Variants", help="Which combinations to run", width=200, options=list(SETS))
         self.seeds = made(BoundedIntText, label="Seeds", width=110, label_width=40, **many)
 
+    def asked(self, state: PanelState) -> Asked:
+        settings = {**state.settings, "seeds": self.seeds.value, "coboosting.answer": "server"}
+        sets = {Variant(on).name: on for on in SETS[self.which.value]}
+        of = {name: {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS} for name, on in sets.items()}
+        return choices("coboosting", settings, of)
+
     def work(self, state: PanelState) -> Steps:
         """Run the method with some of its three ideas switched off, on the federation that the controls describe"""
-        settings = {**state.settings, "seeds": self.seeds.value, "coboosting.answer": "server"}
         which = self.which.value
-        choices = {Variant(on).name: {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS} for on in SETS[which]}
-        outcomes = yield from tries("coboosting", settings, choices)
+        outcomes = yield from all_of(self.asked(state))
         variants = [Variant(on, *accuracies_of(of)) for on, of in zip(SETS[which], outcomes.values(), strict=True)]
-        return which, words(settings), variants
+        return which, words({**state.settings, "seeds": self.seeds.value}), variants
 
     def draw(self, state: PanelState) -> Picture:
-        which, setting, variants = state.worked or ("", "", [])
-        if which != self.which.value:  # these were not run
-            variants = [Variant(on) for on in SETS[self.which.value]]
-            setting = words({**state.settings, "seeds": self.seeds.value})
-        return switches(variants, setting)
+        if state.worked is None or state.worked[0] != self.which.value:  # these were not run
+            return blank(self.before, setting=words({**state.settings, "seeds": self.seeds.value}))
+        return switches(state.worked[2], state.worked[1])
 
 
 def accuracies_of(outcomes: Mapping[int, Any]) -> tuple[dict[int, float], dict[int, float]]:
@@ -90,8 +93,6 @@ def switches(variants: Sequence[Variant], setting: str) -> Picture:
 
 def verdict(whole: Variant, others: Sequence[Variant]) -> str:
     """Which switch matters for teacher and student, and which cannot be told from noise."""
-    if not whole.ensemble:
-        return "Which switch costs the ensemble most? Which one the server model? Guess, then press the button."
     parts = []
     for part in PARTS:
         gaps = {v.name: difference(getattr(v, part), getattr(whole, part)) for v in others}

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from ...methods import label_of
-from ...panels import PanelState, made, words
+from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, data_size, mean_percent
 from ...plots.study import against
 from ...plots.style import INK, Look, look
 from ...studies.outcome import Outcome
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 from ..tried import Tried, accuracies
 from .sent import WAYS
 
@@ -26,10 +26,12 @@ class Bytes(Tried):
         help, many = "The sentence has the test accuracy for this number", {"options": PER_CLASS, "value": 3}
         self.per_class = made(widgets.SelectionSlider, label="Images per class", help=help, width=340, **many)
 
+    def asked(self, state: PanelState) -> Asked:
+        return choices("distilled", state.settings, {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS})
+
     def work(self, state: PanelState) -> Steps:
         """Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else changes"""
-        choices = {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS}
-        outcomes = yield from tries("distilled", state.settings, choices)
+        outcomes = yield from all_of(self.asked(state))
         points = dict(zip(PER_CLASS, map(budget, outcomes.values()), strict=True))
         return points, f"{words(state.settings)}, {WAYS[state.knobs['images']]}"
 

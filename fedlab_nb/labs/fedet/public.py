@@ -9,12 +9,12 @@ import numpy as np
 
 from ...data import DATASETS, load
 from ...methods.parts.images import OWN
-from ...panels import LabView, PanelState, made
+from ...panels import Asked, LabView, PanelState, made
 from ...plots import Picture, Series, blank, drawing, percent, plural, tabled, told
 from ...plots.kit import Bars, as_tile
 from ...plots.words import apart, seed_words
 from ...studies import Outcome
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 
 SIZES = (20, 50, 100, 0)  # of public samples; 0: all
 SHOWN = 5  # samples a row
@@ -24,7 +24,7 @@ class Public(LabView):
     """The same clients, other public data: one student for each choice."""
 
     name, title, work_label = "public", "Public data", "Try them"
-    empty = "Press Run, then “Try them”. One student is then trained for each choice of public data."
+    empty = "Press Run. Then one student can be trained for each choice of public data."
 
     def __init__(self) -> None:
         help, ways = "Where the public samples come from, or how many", [("sources", "source"), ("sizes", "size")]
@@ -44,14 +44,18 @@ class Public(LabView):
         foreign = others if data.x_train.dim() == 4 else []
         return {name_of(name): {"fedet.public": name, "fedet.public_size": 0} for name in (*own, *foreign, "noise")}
 
+    def asked(self, state: PanelState) -> Asked:
+        return choices("fedet", state.runs.find("fedet").settings, self._choices(state))
+
     def work(self, state: PanelState) -> Steps:
         """Run Fed-ET again with each choice of public data. All other settings are those of the run that is shown."""
-        outcomes = yield from tries("fedet", state.runs.find("fedet").settings, self._choices(state))
+        outcomes = yield from all_of(self.asked(state))
         return outcomes, state.setting
 
     def draw(self, state: PanelState) -> Picture:
         if state.worked is None:
-            return blank(self.empty, setting=state.setting)
+            text = f"Press “{self.work_label}”: one student is trained for each choice of public data."
+            return blank(text, setting=state.setting)
         return public(*state.worked, 1 / len(state.class_names))
 
 

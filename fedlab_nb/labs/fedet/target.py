@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, plural, tabled, told
-from ...plots.axes import class_ticks, mark, percent_axis
+from ...plots import Picture, drawing, dress, percent, plural, tabled, told
+from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.kit import stacked
-from ...plots.style import SECOND
+from ...plots.style import INK, SECOND
 from ..runs import where
 from .votes import options_of, rule_of, votes
 
@@ -58,14 +58,22 @@ def target(
     said = {"consensus": np.eye(classes)[labels] / (1 + mass)[:, None]}
     said["dissenters"] = strength * voices / (1 + mass)[:, None]
     y, q, share = int(labels[sample]), sum(said.values()), mass / (1 + mass)
-    with drawing() as (figure, ax):
-        parts = {c: {who: part[sample, c] for who, part in said.items()} for c in range(classes)}
-        stacked(ax, parts, COLOURS, upright=True)
-        dress(ax, title=f"Target of sample {sample}", x="class", grid="y")
+    # On two scales: where dissenters get a few per cent of the target, both would be slivers beside the consensus.
+    with drawing(2, 1, height_ratios=[1, 3]) as (figure, (above, ax)):
+        parts = {f"“{names[y]}”": {"consensus": 1 - share[sample], "dissenters": share[sample]}}
+        stacked(above, parts, COLOURS)
+        for bar in above.containers:
+            above.bar_label(bar, [bar.get_label()], label_type="center", color="white", fontsize=9)
+        dress(above, title=f"Target of sample {sample}")
+        above.set_ylim(0.6, -0.6)
+        percent_axis(above, "x", ticks=FIFTHS)
+        own = said["dissenters"][sample]
+        bars = ax.bar(range(classes), own, 0.6, color=SECOND)
+        ax.bar_label(bars, [percent(v) if v >= 0.005 else "" for v in own], padding=2, fontsize=9, color=INK)
+        dress(ax, title="What the dissenters get, by class", x="class", grid="y")
         class_ticks(ax, names, length=6)
         mark(ax, klass, classes)
-        percent_axis(ax, top=1.05)
-        legend(ax, loc="upper right" if y < classes / 2 else "upper left")
+        percent_axis(ax, top=1.2 * max(0.05, own.max()))
     overruled = int((q.argmax(1) != labels).sum())
     sentence = (
         f"λ_div = {strength:.3g}: on sample {sample} (“{names[y]}”) the dissenters get {percent(share[sample])} of the "

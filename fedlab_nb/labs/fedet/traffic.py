@@ -5,12 +5,12 @@ from statistics import mean
 
 import ipywidgets as widgets
 
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
-from ...plots.axes import level_line, log_axis, percent_axis, seed_lines
+from ...panels import Asked, LabView, PanelState, made
+from ...plots import Picture, drawing, dress, percent, seeds_of, tabled, told
+from ...plots.axes import end_labels, level_line, log_axis, percent_axis, seed_lines
 from ...plots.style import INK, looks
 from ...studies import Outcome
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 
 FEWEST = 10  # rounds of FedAvg beside a one-shot run
 Points = Sequence[tuple[int, float, float]]  # (round, numbers sent so far, accuracy 0–1)
@@ -29,6 +29,9 @@ class Traffic(LabView):
         """Run FedAvg with the server's model, and with the clients' smallest one. The rounds and local steps are about
         the same (in one shot: 10 rounds of 2 epochs). All clients take part in every round.
         """
+        return (yield from all_of(self.asked(state)))
+
+    def asked(self, state: PanelState) -> Asked:
         outcome, report = state.outcome, state.report
         total, epochs = outcome.options["rounds"], 2
         if total == 1:
@@ -39,8 +42,8 @@ class Traffic(LabView):
         sizes = dict(zip(dict.fromkeys(report.architectures), report.small_parameters, strict=True))
         models = {"FedAvg, large": report.server, "FedAvg, smallest": min(sizes, key=sizes.__getitem__)}
         rounds = {"fedavg_multi.rounds": total, "fedavg_multi.local_epochs": epochs}
-        choices = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
-        return (yield from tries("fedavg_multi", state.runs.find("fedet").settings, choices))
+        of = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
+        return choices("fedavg_multi", state.runs.find("fedet").settings, of)
 
     def draw(self, state: PanelState) -> Picture:
         shown = {"Fed-ET": state.outcomes, **(state.worked or {})}
@@ -69,17 +72,19 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
     """`lines`: {method: {seed: points}}, the lab's method first. Numbers are model parameters up and down, all clients;
     `target`: the accuracy to be reached."""
     reached = {name: first_reached(of, target) for name, of in lines.items()}
+    ends = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
         for name, (hue, mark, dashes) in looks(lines).items():
             points = {seed: [(sent, share) for _, sent, share in of] for seed, of in lines[name].items()}
-            seed_lines(ax, points, hue, mark, label=name, ls=dashes)
+            _, y = seed_lines(ax, points, hue, mark, label=name, ls=dashes)
+            ends.append((y[-1], name.replace(" (", "\n("), hue))
             if reached[name] is not None:
                 ax.plot([reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
         level_line(ax, target, percent(target), left=True)
         percent_axis(ax, top=1.02)
         log_axis(ax, form=amount)
-        legend(ax, loc="best")
+        end_labels(ax, ends, gap=0.1)
     rows, said = [], []
     for name, of in lines.items():
         count = sum(any(p[2] >= target for p in points) for points in of.values())

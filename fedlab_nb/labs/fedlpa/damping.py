@@ -13,8 +13,8 @@ from ...errors import RunError
 from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, listed, percent, tabled, told
-from ...plots.axes import FIFTHS, log_axis, percent_axis
+from ...plots import Picture, drawing, dress, listed, percent, tabled, told
+from ...plots.axes import FIFTHS, end_labels, log_axis, percent_axis
 from ...plots.style import ACCENT, INK, SERIES, look
 from ...studies.experiment import validation_of
 from ...studies.outcome import WORDS
@@ -127,8 +127,8 @@ def damping(sweep: DampingSweep, rule: str, chosen: int) -> Picture:
             ax.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         ax.axvline(dampings[chosen], color=ACCENT, lw=7, alpha=0.16, zorder=0)
         log_axis(ax, most=9, form=ten)
-        percent_axis(ax, "y", 1.3, ticks=FIFTHS)  # room for the legend above the curves
-        legend(ax, loc="upper center", ncols=3)
+        percent_axis(ax, "y", 1.03, ticks=FIFTHS)
+        end_labels(ax, [(shares[-1], *LOOKS[use][:2]) for use, shares in accuracies.items()])
     here = ", ".join(f"{LOOKS[use][0].split(' (')[0]} {percent(shares[chosen])}" for use, shares in accuracies.items())
     on_test = "" if tested is None else f"; on test images {percent(tested)}"
     rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)

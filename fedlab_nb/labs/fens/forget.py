@@ -8,11 +8,11 @@ from typing import NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import LabView, PanelState, made, offer
+from ...panels import Asked, LabView, PanelState, made, offer
 from ...plots import Picture, blank, percent, tabled, told
 from ...plots.words import letter
 from ...studies import Outcome
-from ..runs import Steps, tries, where
+from ..runs import Steps, all_of, choices, where
 from .trust import beside_the_samples, shares
 
 
@@ -44,7 +44,7 @@ class Forget(LabView):
 
     name, title = "forget", "Forget a client"
     work_label = "Forget, and run phase 2 again"
-    empty = f"Press Run, then “{work_label}”: phase 1 stays as it was, phase 2 is run without the client."
+    empty = "Press Run. Then phase 2 can be run without a client."
     EACH = -1
 
     def __init__(self) -> None:
@@ -56,20 +56,25 @@ class Forget(LabView):
         clients = ((f"client {letter(k)}", k) for k in range(len(state.outcome.label_counts)))
         offer(self.who, [("each in turn", self.EACH), *clients])
 
+    def asked(self, state: PanelState) -> Asked | None:
+        if len(state.outcome.label_counts) < 2:
+            return None
+        gone = range(len(state.outcome.label_counts)) if self.who.value == self.EACH else [self.who.value]
+        return choices("fens", state.outcome.settings.keywords(), {k: {"fens.without": k} for k in (-1, *gone)})
+
     def work(self, state: PanelState) -> Steps:
         """Run FENS with all clients, then without the chosen one, or without each in turn. Only the first seed runs."""
-        gone = range(len(state.outcome.label_counts)) if self.who.value == self.EACH else [self.who.value]
-        choices = {k: {"fens.without": k} for k in (-1, *gone)}
-        runs = yield from tries("fens", state.outcome.settings.keywords(), choices)
-        whole, *without = (next(iter(outcomes.values())) for outcomes in runs.values())
-        return Forgotten(whole, dict(zip(gone, without, strict=True)))
+        runs = yield from all_of(self.asked(state))
+        each = {k: next(iter(outcomes.values())) for k, outcomes in runs.items()}
+        return Forgotten(each.pop(-1), each)
 
     def draw(self, state: PanelState) -> Picture:
         forgotten, who = state.worked or Forgotten(state.outcome, {}), self.who.value
         if who != self.EACH:
             forgotten = forgotten._replace(without={k: of for k, of in forgotten.without.items() if k == who})
         if not forgotten.without:
-            return blank(self.empty, setting=state.setting)
+            text = f"Press “{self.work_label}”: phase 1 stays as it was, phase 2 is run without the client."
+            return blank(text, setting=state.setting)
         return forgetting(forgotten, state.class_names, where(state), state.client, state.klass)
 
 

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...panels import LabView, PanelState
+from ...panels import Asked, LabView, PanelState
 from ...plots import Picture, Series, drawing, mean_percent, tabled, told
 from ...plots.kit import Bars
 from ...plots.words import apart, band_words, seed_words
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 
 HEADS = {"average": "classifiers averaged", "own": "everyone's own", "ccvr": "averaged and calibrated"}
 Accuracies = Mapping[int, float]  # seed -> share of the test samples
@@ -23,12 +23,15 @@ class Halves(LabView):
     name, title, work_label = "halves", "Fusion × calibration", "Run without fusion"
     empty = "Press Run, then the button. The same clients run without fusion, and with each way to make the classifier."
 
-    def work(self, state: PanelState) -> Steps:
-        """Run the same federation without fusion (K = 1) and calibrated, on the same seeds. Earlier runs are kept."""
+    def asked(self, state: PanelState) -> Asked:
         own = state.outcome.options
         wanted = [1 if own["blocks"] > 1 else 2] + [own["blocks"]] * (own["head"] != "ccvr")
-        choices = {f"K = {blocks}": {"fusefl.blocks": blocks, "fusefl.head": "ccvr"} for blocks in wanted}
-        runs = yield from tries("fusefl", state.runs.find("fusefl").settings, choices)
+        of = {f"K = {blocks}": {"fusefl.blocks": blocks, "fusefl.head": "ccvr"} for blocks in wanted}
+        return choices("fusefl", state.runs.find("fusefl").settings, of)
+
+    def work(self, state: PanelState) -> Steps:
+        """Run the same federation without fusion (K = 1) and calibrated, on the same seeds. Earlier runs are kept."""
+        runs = yield from all_of(self.asked(state))
         return [outcome for by_seed in runs.values() for outcome in by_seed.values()]
 
     def draw(self, state: PanelState) -> Picture:

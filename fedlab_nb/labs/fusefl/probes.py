@@ -25,7 +25,7 @@ from ...methods.fusefl.blocks import fresh
 from ...methods.fusefl.network import FusedNetwork
 from ...panels import LabView, PanelState
 from ...plots import Picture, drawing, dress, percent, tabled, told
-from ...plots.axes import few_ticks, percent_axis
+from ...plots.axes import end_labels, few_ticks, percent_axis
 from ...plots.identity import Look
 from ...plots.kit import lines
 from ...plots.style import ACCENT, SECOND
@@ -169,10 +169,10 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
     with drawing() as (figure, ax):
         dress(ax, title="What a linear probe reads from each layer", x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        lines(ax, curves, looks)
+        ends = lines(ax, curves, looks)
         percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
         few_ticks(ax, "x", min(len(layers), 13), whole=True)
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+        end_labels(ax, [(y, name.replace(", ", ",\n"), hue) for y, name, hue in ends], gap=0.1)
     shares = {name: {layer: mean(of.values()) for layer, of in by_layer.items()} for name, by_layer in curves.items()}
     rows = ((layer, *(percent(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
     top = ", ".join(f"{name} {percent(of[max(of)])}" for name, of in shares.items())

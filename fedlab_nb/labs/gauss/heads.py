@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import ipywidgets as widgets
 
 from ...methods.gauss import HEADS
-from ...panels import PanelState, made, words
+from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, Series, data_size, drawing, dress, listed, percent, tabled, told
 from ...plots.kit import points
 from ...plots.words import seed_words
-from ..runs import Steps, tries
+from ..runs import Steps, all_of, choices
 from ..tried import Tried, series
 
 MIXTURES = {"none": "FedPFT, means", "diagonal": "FedPFT, diagonal", "full": "FedPFT, full"}
@@ -26,20 +26,23 @@ class Heads(Tried):
         help, ends = "How many federations each head is run on", {"value": 3, "min": 1, "max": 10}
         self.seeds = made(widgets.IntSlider, label="Seeds", help=help, width=200, **ends)
 
-    def work(self, state: PanelState) -> Steps:
-        """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""
-        asked = {k.removeprefix("gauss."): v for k, v in state.settings.items()}
-        features = {name: asked[name] for name in SHARED if name in asked}
+    def asked(self, state: PanelState) -> Asked:
+        given = {k.removeprefix("gauss."): v for k, v in state.settings.items()}
+        features = {name: given[name] for name in SHARED if name in given}
         plain = {k: v for k, v in state.settings.items() if "." not in k and k not in (*SHARED, "head", "shrinkage")}
         plain["seeds"] = self.seeds.value
         variants = {"gauss": {h: {"gauss.head": h} for h in HEADS}}
         variants["fedpft"] = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
-        tried = []
-        for method, choices in variants.items():
-            settings = plain | {f"{method}.{name}": value for name, value in features.items()}
-            runs = yield from tries(method, settings, choices)
-            tried += [series(name, outcomes, method) for name, outcomes in runs.items()]
-        return tried, words(plain)
+        asked = {}
+        for method, of in variants.items():
+            asked |= choices(method, plain | {f"{method}.{name}": v for name, v in features.items()}, of)
+        return asked
+
+    def work(self, state: PanelState) -> Steps:
+        """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""
+        runs = yield from all_of(asked := self.asked(state))
+        plain = {**state.settings, "seeds": self.seeds.value}
+        return [series(name, of, asked[name][0]) for name, of in runs.items()], words(plain)
 
     def tried(self, state: PanelState) -> Picture:
         return heads(*state.worked)

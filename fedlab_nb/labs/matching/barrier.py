@@ -3,8 +3,8 @@
 import ipywidgets as widgets
 
 from ...panels import PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, tabled, told
-from ...plots.axes import few_ticks, level_line, percent_axis
+from ...plots import Picture, drawing, dress, percent, tabled, told
+from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
 from ...plots.style import ACCENT, SECOND
 from ...plots.words import letter
 from .pairs import RULES, Pair, TwoClients
@@ -42,7 +42,7 @@ def barrier(pair: Pair, measure: str, chance: float) -> Picture:
             ax.set_ylim(bottom=0)
         few_ticks(ax, "x", 5, form="{:g}".format)
         ax.set_xlim(0, 1)
-        legend(ax, loc="best")
+        end_labels(ax, [(getattr(line, measure)[-1], name, hue) for name, (line, hue, _) in shown.items()])
     before, after = pair.before, pair.after
     sentence = (
         f"The loss barrier between clients {a} and {b} is {before.barrier:.2f} with the units as they stand, "

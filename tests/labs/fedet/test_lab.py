@@ -84,10 +84,11 @@ def test_rounds_tells_of_the_round_that_is_marked(looped):
     assert fresh(looped, "rounds").table[2][AVERAGED] == f"{100 * before[2]:.0f} %"
 
 
-def test_other_public_data(make):
+def test_other_public_data(make, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make(clients=2, methods=[])
     panel.run(wait=True)
-    assert "then “Try them”" in panel.show("public").sentence
+    assert "Press “Try them”" in panel.show("public").sentence
     picture = panel.work("public")
     assert not panel.error and [row["public data"] for row in picture.table] == [
         "held-out part", "half the classes", "glyphs", "noise",

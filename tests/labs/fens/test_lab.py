@@ -108,7 +108,8 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     ran.set("cost", whose="as set here")
 
 
-def test_forgetting_one_client_and_each_in_turn(make):
+def test_forgetting_one_client_and_each_in_turn(make, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make()
     panel.run(wait=True)
     assert panel.show("forget").sentence.startswith("Press") and len(panel.work("forget").table) == 1 + 3

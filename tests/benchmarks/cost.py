@@ -1,0 +1,82 @@
+"""How long methods take, measured, and the numbers of `methods/costs.toml` fitted to it.
+
+python tests/benchmarks/cost.py METHOD ...   prints, for each method, its terms with their numbers (least squares on
+relative errors, none below zero), and by how much they miss each run. Half an hour for all; CPU seconds of one thread,
+so that a busy machine disturbs little. `--check` only compares what is said of 30 other settings with their runs.
+"""
+
+import os
+import sys
+import tempfile
+import time
+
+import numpy as np
+from scipy.optimize import nnls
+
+from fedlab_nb.declared import declared
+from fedlab_nb.methods import METHODS
+from fedlab_nb.studies import cost
+from fedlab_nb.studies.experiment import events
+from fedlab_nb.studies.settings import Settings, plans_for
+
+MEASURED = (
+    {"clients": 10}, {"clients": 20, "alpha": 1}, {"clients": 4, "alpha": 0.3}, {"model": "cnn"}, {"epochs": 10},
+    {"clients": 3, "model": "vgg11:16", "epochs": 3},
+)  # fmt: skip
+SMALL = 0.05  # seconds that nobody waits for: errors are relative to what comes on top of them
+OTHER = [
+    ("fedavg", {"clients": 7}), ("fedavg", {"clients": 40, "alpha": 1, "epochs": 60}), ("ensemble", {"model": "cnn"}),
+    ("fens", {"clients": 15, "fens.rounds": 200}), ("fens", {"dataset": "glyphs:16g"}), ("fedlpa", {"clients": 25}),
+    ("fedlpa", {"model": "resnet8:8", "clients": 5, "epochs": 5}), ("regmean", {"clients": 30}),
+    ("fisher_merge", {"clients": 6}), ("matching", {"clients": 8}), ("fusefl", {"clients": 5}),
+    ("fusefl", {"clients": 8, "fusefl.blocks": 1, "epochs": 60}), ("fedet", {"clients": 12}),
+    ("fedet", {"fedet.one_shot_steps": 1500}), ("coboosting", {"clients": 6, "coboosting.epochs": 10}),
+    ("coboosting", {"model": "vgg11:16", "clients": 2, "epochs": 2, "coboosting.epochs": 2}),
+    ("dense", {"clients": 15, "dense.epochs": 12}), ("fadi", {"clients": 5}), ("fdafl", {"fdafl.epochs": 10}),
+    ("dense", {"model": "vgg11:16", "clients": 2, "epochs": 2, "dense.epochs": 2}), ("feddf", {"clients": 25}),
+    ("fedkd", {"fedkd.epochs": 300}), ("fedkt", {"clients": 5}), ("fedavg_multi", {"fedavg_multi.rounds": 40}),
+    ("fedavg", {"model": "vgg11:16", "clients": 2, "epochs": 3}), ("scaffold", {"clients": 5}),
+    ("fedavg_multi", {"model": "vgg11:16", "clients": 2, "fedavg_multi.rounds": 2, "fedavg_multi.local_epochs": 1}),
+    ("gauss", {"dataset": "glyphs:16g"}), ("deepafl", {"clients": 20}), ("dsfl", {"clients": 6}),
+]  # fmt: skip
+
+
+def taken(method: str, settings: dict, alone: bool) -> float:
+    """CPU seconds of a run from an empty store; `alone`: of what comes after the local training that methods share."""
+    os.environ["FEDLAB_NB_STORE"] = tempfile.mkdtemp()
+    plans = plans_for(Settings.make(**settings), ["local"] * alone + [method])
+    for plan in plans:
+        start = time.process_time()
+        for event in events([plan], True):
+            if event.error is not None:
+                raise event.error
+    return time.process_time() - start
+
+
+def check() -> None:
+    ratios = []
+    for method, settings in OTHER:
+        said, took = cost.cost_of((method, settings)).seconds, taken(method, settings, alone=False)
+        ratios.append((said + SMALL) / (took + SMALL))
+        print(f"{method:14} {settings}: said {said:.2f} s, took {took:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
+    near = sum(0.5 <= ratio <= 2 for ratio in ratios)
+    print(f"{near} of {len(ratios)} within a factor of two; median {np.median(ratios):.2f}")
+
+
+def fit(method: str) -> None:
+    terms = [*declared(cost.FORMULAS)[method]["seconds"]]
+    took = np.array([taken(method, settings, METHODS[method].trains_locally) for settings in MEASURED])
+    plans = [plans_for(Settings.make(**settings), [method])[0] for settings in MEASURED]
+    named = [cost.names_of(plan) for plan in plans]
+    rows = np.array([[cost.value(term, names) for term in terms] for names in named], float) / (took + SMALL)[:, None]
+    numbers, _ = nnls(rows, took / (took + SMALL))
+    print(method, {term: float(f"{number:.3g}") for term, number in zip(terms, numbers, strict=True) if number})
+    print("   said over took:", (rows @ numbers + SMALL / (took + SMALL)).round(2).tolist(), flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        check()
+    else:
+        for name in sys.argv[1:] or METHODS:
+            fit(name)

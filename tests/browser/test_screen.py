@@ -1,0 +1,48 @@
+"""What a panel shows at a glance: a projector, whose result is covered; no large empty frame; nothing cut."""
+
+import pytest
+from lab_steps import notebook, open_notebook, panel, run_all, wait_for_status
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+SHORT = "clients=3, seeds=1, epochs=2, hide=['stored']"
+BEYOND = """root => [...root.querySelectorAll(':scope *')]
+  .filter((one) => one.offsetParent && !one.closest('.fl-frame, .fl-drawer')
+    && one.getBoundingClientRect().right > root.getBoundingClientRect().right + 2).map((one) => one.className)"""
+
+
+def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
+    code = f"import fedlab_nb as fl\npanel = fl.playground(methods=['local', 'fedavg'], {SHORT})\npanel"
+    open_notebook(page, lab, notebook(course, "projector", code))
+    run_all(page)
+    wait_for_status(page, "idle")
+    root, run = panel(page), panel(page).locator(".fl-run")
+    run.focus()
+    page.keyboard.press("p")
+    for hidden in (".fl-facts", ".fl-chips", ".fl-drawer", ".fl-client"):
+        expect(root.locator(hidden)).to_be_hidden()
+    for seen in (".fl-alpha", ".fl-clients", ".fl-run", ".fl-view-partition svg"):
+        expect(root.locator(seen).first).to_be_visible()
+    run.click()
+    wait_for_status(page, "done")
+    sentence = root.locator(".fl-view-accuracy .fl-sentence p")
+    expect(sentence).to_have_css("visibility", "hidden")
+    page.keyboard.press("g")
+    expect(sentence).to_have_css("visibility", "visible")
+    page.keyboard.press("p")
+    expect(root.locator(".fl-facts")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 820])
+def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, lab, course, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    code = f"import fedlab_nb as fl\npanel = fl.lab('fedet', methods=[], {SHORT})\npanel"
+    open_notebook(page, lab, notebook(course, f"empty-{width}", code))
+    run_all(page)
+    root = page.locator(".fl-fedet.fl-status-idle")
+    root.locator(".fl-tabs button", has_text="Public data").first.click()
+    view = root.locator(".fl-view-public")
+    words, button = view.locator(".fl-empty").bounding_box(), view.locator(".fl-work").bounding_box()
+    assert words["height"] < 200 and button["y"] >= words["y"] + words["height"] - 1
+    expect(root.locator(".fl-cost p")).to_contain_text("between clients and server")
+    assert root.evaluate(BEYOND) == []

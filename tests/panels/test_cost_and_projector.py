@@ -1,0 +1,78 @@
+"""What Run will cost stands under it, a long run asks, quick work begins by itself; projectors show no result early."""
+
+import time
+
+import pytest
+
+from fedlab_nb.labs import lab
+from fedlab_nb.panels import controls, views
+from fedlab_nb.studies.cost import Cost
+
+
+@pytest.fixture
+def costs(monkeypatch):
+    """Everything costs so many seconds."""
+
+    def put(seconds):
+        for module in (controls, views):
+            monkeypatch.setattr(module, "cost_of", lambda *asked: Cost(seconds, 1200, True))
+
+    put(2)
+    return put
+
+
+def test_the_cost_stands_under_run_and_follows_what_is_chosen(make):
+    panel = make(methods=["fedavg"], clients=4)
+    assert "420 kB between" in panel.controls.cost.value  # 4 clients, 6570 numbers, both ways, two seeds
+    panel.controls.clients.value = 8
+    assert "841 kB between" in panel.controls.cost.value
+    panel.controls.methods.value = []
+    assert panel.controls.cost.value == ""
+
+
+def test_where_a_browser_looks_it_is_reckoned_once_the_hand_is_off(make, costs):
+    panel = make()
+    panel.views["partition"].frame.size = [600, 400]
+    costs(7)
+    panel.controls.alpha.value = 1.0
+    assert "bout 2 s" in panel.controls.cost.value
+    time.sleep(controls.REST + 0.3)
+    assert "bout 7 s" in panel.controls.cost.value
+
+
+def test_a_run_of_more_than_a_minute_is_asked_about_once(make, job, costs):
+    costs(150)
+    panel = make()
+    panel.controls.run.click()
+    assert panel.status == "idle" and "about 2 min" in panel.controls.phase.value and job.calls == []
+    assert panel.controls.run.description != "Run"
+    panel.controls.alpha.value = 1.0  # another run, another question
+    assert panel.controls.run.description == "Run"
+    panel.controls.run.click()
+    assert job.calls == []
+    panel.controls.run.click()
+    assert panel.wait(60) and len(job.calls) == 1
+    panel.run(wait=True)  # from a cell nobody is asked
+    assert len(job.calls) == 2
+
+
+@pytest.mark.parametrize("seconds", [0.2, 3])
+def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds):
+    costs(seconds)
+    panel = lab("distilled", clients=3, seeds=1, methods=[])
+    assert panel.state("budget").worked is None  # nobody has looked
+    picture = panel.show("budget")
+    assert picture.waits == (seconds > 1) and panel.error == ""
+    assert ("fl-todo" in panel.views["budget"].frame.value) == picture.waits
+    panel.close()
+
+
+def test_a_projector_shows_stored_results_and_a_run_s_only_after_the_guess(make):
+    panel = make(projector=True)
+    assert panel.state("accuracy").stored is None
+    panel.views.reveal.value = True
+    assert panel.state("accuracy").stored is not None
+    panel.run(wait=True)
+    assert not panel.views.reveal.value  # the next guess
+    panel.views.larger.value = False
+    assert make(hide=["stored"]).state("accuracy").stored is None
