@@ -16,7 +16,7 @@ SETTINGS = {
     "repair": "how every client gets the minimum: move (a few samples) or redraw",
     "public": "unlabelled public data: own, a share of the training set such as 0.1 (0: none), or another data set; "
     "default: the preset's",
-    "transform": "what is done to images: standardise or symmetric, crop, flip, joined by +",
+    "transform": "what is done to images: standardise or symmetric, crop, flip, joined by +; or lite0 (features)",
     "holdout": "share of its samples that a client keeps out of local training",
     "holdout-for": "all: the clients of every method hold samples out; needed: only those of methods that train on "
     "them",
