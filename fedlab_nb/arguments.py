@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     add_settings(add)
     add("--no-cache", action="store_true", help="do not read or write the store (for measuring)")
     add("--json", action="store_true", help="print one JSON object for each method, one on a line")
-    add("--save", metavar="PATH", help="write the model of one run to a file that ends in .safetensors")
+    add("--save", metavar="PATH", help="write the model of one run to a file that ends in .safetensors or .onnx")
 
     add = command("plan", "show what a preset means: data, clients, each method's settings, the source of every value")
     add("preset", nargs="?", default="classroom", help="classroom, or a paper's set-up (fedlab-nb list)")

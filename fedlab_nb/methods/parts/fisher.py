@@ -71,7 +71,7 @@ class FisherHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         known = self.head((x.to(self.directions) - self.middle) @ self.directions)
-        return known.new_full((len(x), self.classes), -torch.inf).index_copy(1, self.places, known)
+        return known.new_full((x.shape[0], self.classes), -torch.inf).index_copy(1, self.places, known)
 
 
 def subspace(means: Tensor, covariances: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
