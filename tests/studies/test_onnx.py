@@ -35,7 +35,7 @@ def test_the_graph_predicts_as_the_model(name, change, tmp_path):
 
 class Odd(GlobalModel):
     def logits(self, x):
-        return torch.from_numpy(x.numpy().reshape(len(x), -1)[:, :2])
+        return x[:, :2] * (1 if float(x.sum()) > 1 else 2)  # which of them, no graph can say
 
 
 def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
