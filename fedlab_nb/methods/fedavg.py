@@ -8,6 +8,7 @@ that they change is a random one; in the papers it is large and pretrained.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -63,7 +64,7 @@ class FedAvg(Method):
         adapters = Adapters(models[0], self.rank, generator(seed, "lora"))
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move what stays
         shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
-        ways = {"seed": ctx.seed, "ids": ctx.ids, "backend": ctx.backend, "adjust": adapters.project}
+        ways: Any = {"seed": ctx.seed, "ids": ctx.ids, "backend": ctx.backend, "adjust": adapters.project}
         yield from reported("local training", train_clients(models, shards, recipe, **ways))
         trained = ctx.as_sent(ClientModels(models), poisoned)
         ctx.check_finite(trained)

@@ -43,8 +43,9 @@ def save(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Pat
     there = find_spec("onnx") and find_spec("onnxscript")
     how = "type pip install 'fedlab-nb[onnx]', or save it as .safetensors"
     demand(there, f"{path} needs the packages onnx and onnxscript; {how}.")
-    names: Any = {"input_names": ["x"], "output_names": ["scores"]}
     free = ({0: torch.export.Dim("samples", min=1, max=MOST)},)
+    names: Any = {"input_names": ["x"], "output_names": ["scores"], "dynamic_shapes": free}
+    names |= {"dynamo": True, "verbose": False}
     import onnx.reference
 
     log = logging.getLogger("torch.onnx")
@@ -54,10 +55,10 @@ def save(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Pat
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             example = (torch.zeros(3, *input_shape),)
-            ways = {"dynamo": True, "dynamic_shapes": free, "verbose": False}
-            made: Any = torch.onnx.export(Scorer(model), example, **ways, **names)
+            made: Any = torch.onnx.export(Scorer(model), example, **names)
         for count in (2, 5):  # a part that the exporter cannot follow would be the example's, as a constant
             x = torch.rand(count, *input_shape, generator=torch.Generator().manual_seed(0))
+            scores: Any
             (scores,) = onnx.reference.ReferenceEvaluator(made.model_proto).run(None, {"x": x.numpy()})
             np.testing.assert_allclose(scores, model.logits(x), rtol=1e-3, atol=1e-3)
         made.model.metadata_props["fedlab_nb"] = json.dumps(about)

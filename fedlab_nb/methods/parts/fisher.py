@@ -63,6 +63,10 @@ class FisherHead(nn.Module):
     middle `[d]`: μ;   directions `[d, r]`: P;   places: the classes that `head` knows
     """
 
+    middle: Tensor
+    directions: Tensor
+    places: Tensor
+
     def __init__(self, middle: Tensor, directions: Tensor, places: Tensor, classes: int, head: nn.Module) -> None:
         super().__init__()
         for name, part in (("middle", middle), ("directions", directions), ("places", places)):
