@@ -312,8 +312,8 @@ def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
         choose("method", name, METHODS)
     demand(methods, f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
-    known = {f"{name}.{k.name}" for name in methods for k in METHODS[name].fields()}
-    short = {name.split(".")[1] for name in known} | {*RECIPE_FIELDS, FEATURES}
+    known = {f"{name}.{knob}" for name in methods for knob in (FEATURES, *(k.name for k in METHODS[name].fields()))}
+    short = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
     for key in overrides:
         choose("setting", key, [key] if key in known | short else sorted(short | known | setting_names()))
     return [_plan_one(settings, METHODS[name], overrides) for name in methods]
@@ -325,17 +325,18 @@ def setting_names() -> set[str]:
 
 def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any]) -> Plan:
     own = {k.name for k in cls.fields()}
-    if FEATURES in overrides and FEATURES not in own:
-        asked = overrides[FEATURES]
+    asked = overrides.get(f"{cls.info.name}.{FEATURES}", overrides.get(FEATURES))
+    if asked is not None and FEATURES not in own:
         only = f"features is {asked!r}, but what a network of {cls.info.title} reads is pixels or {data.SEEN}"
         demand(asked in ("pixels", data.SEEN), f"{only}; choose one of these, or afl, gauss, fedpft or deepafl.")
         read = settings.transform if asked == "pixels" else data.SEEN
         read = data.checked_transform(read, data.describe(settings.dataset).input_shape)
         settings = dataclasses.replace(settings, transform=read)
-    about = settings.describe()
+    about: Any = settings.describe()
     # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
     given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
-    given |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
+    qualified = {k.partition(".")[2]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
+    given |= {k: v for k, v in qualified.items() if k != FEATURES or k in own}
     setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
     dealt = architectures(model_for(settings, setup, cls, about), settings.clients, about)
     networks = tuple(dealt[k] for k in (*settings.members, *settings.gone[0]))

@@ -9,6 +9,7 @@ from fedlab_nb.data import add_dataset, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import lite0, parameter_count
 from fedlab_nb.studies.experiment import compare
+from fedlab_nb.studies.grid import Study
 from fedlab_nb.studies.settings import Settings, plans_for
 from fedlab_nb.studies.store import Store
 
@@ -41,6 +42,10 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     assert (sums.settings.transform, sums.method.features) == ("none", "lite0")
     (direct,) = plans_for(Settings.make(**SMALL, transform="lite0"), ["fens"])
     assert direct.clients_key() == networks.clients_key() != sums.clients_key()
+    (one, other) = plans_for(Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"])
+    assert (one.settings.seen, other.settings.seen) == (True, False)
+    cells = Study.declare(["fens", "afl"], features=["pixels", "lite0"], **SMALL).cells()
+    assert [(c.plan.name, c.plan.settings.seen) for c in cells].count(("fens", True)) == 1 and len(cells) == 4
     (plain,) = plans_for(Settings.make(**SMALL, features="pixels"), ["fens"])
     assert plain.architectures[0][1] == (1, 12, 12)
 
