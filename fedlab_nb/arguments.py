@@ -16,7 +16,7 @@ SETTINGS = {
     "repair": "how every client gets the minimum: move (a few samples) or redraw",
     "public": "unlabelled public data: own, a share of the training set such as 0.1 (0: none), or another data set; "
     "default: the preset's",
-    "transform": "what is done to images: standardise or symmetric, crop, flip, joined by +",
+    "transform": "what is done to images: standardise or symmetric, crop, flip, joined by +; or lite0 (features)",
     "holdout": "share of its samples that a client keeps out of local training",
     "holdout-for": "all: the clients of every method hold samples out; needed: only those of methods that train on "
     "them",
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     add_settings(add)
     add("--no-cache", action="store_true", help="do not read or write the store (for measuring)")
     add("--json", action="store_true", help="print one JSON object for each method, one on a line")
-    add("--save", metavar="PATH", help="write the model of one run to a file that ends in .safetensors")
+    add("--save", metavar="PATH", help="write the model of one run to a file that ends in .safetensors or .onnx")
 
     add = command("plan", "show what a preset means: data, clients, each method's settings, the source of every value")
     add("preset", nargs="?", default="classroom", help="classroom, or a paper's set-up (fedlab-nb list)")

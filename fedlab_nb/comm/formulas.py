@@ -24,6 +24,16 @@ def iterative_bytes(d: int, rounds: int, per_direction: int = 1) -> int:
     return 2 * per_direction * state_bytes(d) * rounds
 
 
+def shared_features_bytes(features: int, samples: int = 1) -> int:
+    """4 d n, up: the features of every sample, as FedRFE's released code pools them (Yang et al., UAI 2026). Of one
+    CIFAR image it has 2,560, so that it sends more than the image:
+
+    >>> shared_features_bytes(2560), 3 * 32 * 32
+    (10240, 3072)
+    """
+    return FLOAT * features * samples
+
+
 def fens_bytes(
     d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0, ranges: int = 0
 ) -> int:

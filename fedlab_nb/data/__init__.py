@@ -32,4 +32,4 @@ from fedlab_nb.data.registry import (
     load,
     title_of,
 )
-from fedlab_nb.data.transform import augmentation_part, checked_transform, constants, scale_part
+from fedlab_nb.data.transform import SEEN, augmentation_part, checked_transform, constants, scale_part

@@ -1,12 +1,13 @@
 """A person's own data, from memory, from one `.npz` file, or from a table (`tables.py`): `x_train, y_train, x_test,
 y_test`, and `x_public` for unlabelled samples; `y_public`, their labels, serve to choose settings (validation accuracy)
 and are shown to no method. `client_train` names the client that holds each training sample: whole numbers or texts.
+`x, y` are enough: a fifth of the samples, drawn in each class, is then for testing, and `client` says whose each is.
 
 Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the axis of length 1 or
 3 is always the channels, and there is nothing to guess. Recordings are [N, T, C] or [N, C, T] with T at least 16 and C
-below 8: the shorter axis is the channels. Rows [N, D] are features. Labels are whole numbers 0..C-1.
-Nothing pickled is ever read. Every file that cannot be used gets one sentence: what is wrong, what is allowed, what
-to do.
+below 8: the shorter axis is the channels. Rows [N, D] are features. Labels are whole numbers 0..C-1, or the names of
+the classes. Nothing pickled is ever read. Every file that cannot be used gets one sentence: what is wrong, what is
+allowed, what to do.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import torch
 
 SMALLEST, MAX_CLASSES = 8, 1000
+WHOLE = ("x", "y", "client")  # a data set that nobody has split
 
 
 # ---------------------------------------------------------------------------------------------------------- a file
@@ -90,9 +92,11 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             lacking = ", ".join(key for key in REQUIRED if key not in file.files)
-            there = listed(file.files) or "nothing"
-            demand(not lacking, f"{path.name} has no array {lacking} (it has: {there}); it must hold {required}.")
-            wanted = [key for key in (*REQUIRED, *OPTIONAL) if key in file.files]
+            there, whole = listed(file.files) or "nothing", {"x", "y"} <= set(file.files)
+            must = f"it must hold {required}, or x and y"
+            demand(whole or not lacking, f"{path.name} has no array {lacking} (it has: {there}); {must}.")
+            known = (*WHOLE, *OPTIONAL[:2]) if lacking else (*REQUIRED, *OPTIONAL, "client")
+            wanted = [key for key in known if key in file.files]
             return {key: file[key] for key in wanted}, [key for key in file.files if key not in wanted]
     except UsageError:
         raise
@@ -114,8 +118,9 @@ def from_arrays(source: Mapping[str, Any], name: str = "own") -> Dataset:
     >>> from_arrays({"x_train": x, "y_train": y, "x_test": x, "y_test": y, "client_train": list("aabbbc")}).client_names
     ('a', 'b', 'c')
     """
-    given = {choose("array", key, (*REQUIRED, *OPTIONAL)): value for key, value in source.items() if value is not None}
-    lacking = ", ".join(key for key in REQUIRED if key not in given)
+    names = (*REQUIRED, *OPTIONAL, *WHOLE)
+    given = {choose("array", key, names): value for key, value in source.items() if value is not None}
+    lacking = ", ".join(key for key in REQUIRED if key not in given) if not {"x", "y"} <= given.keys() else ""
     demand(not lacking, f"The arrays lack {lacking}; give {', '.join(REQUIRED)} (and {', '.join(OPTIONAL)}).")
     made = checked({key: array(key, value) for key, value in given.items()}, name, "")
     return replace(made, digest=content_digest(made))
@@ -147,6 +152,8 @@ def content_digest(dataset: Dataset) -> str:
 def checked(raw: dict[str, np.ndarray], name: str, digest: str, more: str = "") -> Dataset:
     """The Dataset of arrays by name, checked and scaled. more: goes to the note. Raises UsageError."""
     demand("x_public" in raw or "y_public" not in raw, "The data has y_public but no x_public; add the samples, too.")
+    raw, named = numbered(raw)
+    raw, split = in_two(raw)
     y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
     for key, own in y.items():
         part = f"x_{key.removeprefix('y_')}"
@@ -166,7 +173,35 @@ def checked(raw: dict[str, np.ndarray], name: str, digest: str, more: str = "") 
     names: tuple[str, ...] = ()
     if "client_train" in raw:
         y["client_train"], names = factorised(raw["client_train"], len(y["y_train"]))
-    return of_arrays(name, digest, {**x, **y}, tuple(map(str, range(classes))), note + more, names)
+    if "client_test" in raw and set(raw["client_test"]) == set(raw["client_train"]):
+        y["client_test"], _ = factorised(raw["client_test"], len(y["y_test"]))
+    return of_arrays(name, digest, {**x, **y}, named or tuple(map(str, range(classes))), note + split + more, names)
+
+
+def numbered(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """The arrays with labels as numbers, and the names of the classes; none where the labels are numbers already."""
+    texts = [key for key in raw if key.split("_")[0] == "y" and raw[key].dtype.kind == "U" and raw[key].ndim == 1]
+    if not texts or any(raw[key].dtype.kind != "U" for key in raw if key.split("_")[0] == "y"):
+        return raw, ()
+    codes, classes = tables.coded(np.concatenate([raw[key] for key in texts]).tolist())
+    ends = np.cumsum([len(raw[key]) for key in texts])[:-1]
+    return raw | dict(zip(texts, np.split(codes, ends), strict=True)), classes
+
+
+def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
+    """The arrays with `x`, `y` and `client` split into training and test samples, and a sentence on it."""
+    if "x_train" in raw:
+        rest = {key: part for key, part in raw.items() if key not in WHOLE}
+        return rest | ({"client_train": raw["client"]} if "client" in raw and "client_train" not in raw else {}), ""
+    y, owner = labels("y", raw["y"]), None
+    demand(raw["x"].shape[:1] == y.shape, f"x has shape {raw['x'].shape} but y has {len(y)} labels; each needs one.")
+    if "client" in raw:
+        owner, _ = factorised(raw["client"], len(y))
+    test = tables.drawn(y, owner)
+    made = {f"{key}_{part}": raw[key][rows] for key in WHOLE if key in raw
+            for part, rows in (("train", ~test), ("test", test))}  # fmt: skip
+    rest = {key: part for key, part in raw.items() if key not in WHOLE}
+    return rest | made, " A fifth of the samples, drawn at random in each class, is for testing."
 
 
 def labels(key: str, y: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ The other columns become numbers as a federation can do it: nothing is looked up
 - Texts of at most 20 different values: one column a value, 1 where it stands. The values are a list that all know.
 - Longer texts: a bag of words in 256 columns, each word at the place that a hash function gives it, so that nobody has
   to agree on words (scikit-learn's HashingVectorizer).
+- Words that are different in every row are names of the rows, such as a patient's number, and are left out.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ LABELS = ("label", "y", "target")
 CLIENTS = ("client", "client_id", "hospital", "site", "clinic", "centre", "center", "institution")
 OPTIONS = ("label", "client")
 DELIMITERS = ",;\t|"  # 3,5 is a number where the semicolon separates
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-", ".")
+MISSING = ("", "na", "n/a", "n.a.", "nan", "null", "none", "?", "-", ".", "unknown", "missing", "not known")
 LEAST, TEST = 10, 5  # rows with a label; one row of so many is a test sample
 FEWEST, MOST_CLASSES = 10, 100  # a label may have a tenth as many values as there are rows, between these
 FEW, WORDS = 20, 256  # values of a text column that get a column each; columns of a bag of words
 NUMBERS = 0.9  # from this share on a column holds numbers, and what is none is a slip
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-VERSION = 1  # raise it whenever the same file gives other numbers: it is part of the digest
+VERSION = 2  # raise it whenever the same file gives other numbers: it is part of the digest
 
 
 def is_table(path: str | Path) -> bool:
@@ -221,7 +222,7 @@ def encoded(
     None;   comma: whether 3,5 is a number. Raises UsageError.
     """
     parts: dict[str, np.ndarray] = {}
-    kinds: dict[str, list[str]] = {"numbers": [], "values": [], "words": []}
+    kinds: dict[str, list[str]] = {"numbers": [], "values": [], "words": [], "names": []}
     for name, cells in features.items():
         values = numbers(cells, comma, file)
         distinct = sorted(cells[train].dropna().unique()) if values is None else []
@@ -229,13 +230,16 @@ def encoded(
             kind, parts[name] = "numbers", values
         elif len(distinct) <= FEW:
             kind, parts[name] = "values", one_hot(cells, distinct)
+        elif cells.is_unique and not cells.str.contains(r"\s", na=True).any():
+            kind = "names"
         else:
             kind, parts[name] = "words", bag_of_words(cells)
         kinds[kind].append(name)
     if numeric := kinds["numbers"]:
         ready = standardised(np.stack([parts[name] for name in numeric], axis=1), train, owner)
         parts |= {name: column[:, None] for name, column in zip(numeric, ready.T, strict=True)}
-    x = np.concatenate(list(parts.values()), axis=1).astype(np.float32)
+    columns = [*parts.values()] or [np.zeros((len(features), 0))]
+    x = np.concatenate(columns, axis=1).astype(np.float32)
     demand(x.shape[1], f"{file} has only columns for label and clients; add columns for a network to read.")
     notes = []
     if numeric:
@@ -250,6 +254,8 @@ def encoded(
         notes.append(f"One column for each value: {', '.join(kinds['values'][:8])}.")
     if kinds["words"]:
         notes.append(f"Bags of hashed words, {WORDS} columns each: {', '.join(kinds['words'][:8])}.")
+    if kinds["names"]:
+        notes.append(f"Left out, since every row has a value of its own: {', '.join(kinds['names'][:8])}.")
     return x, " ".join(notes)
 
 

@@ -9,6 +9,9 @@
 A data set stays in [0, 1], and so do public and synthetic images, perturbations and pictures. The map of the first two
 is the first layer of every network (`models.Normalise`), so that training, public, synthetic and test images all pass
 it. It has nothing to learn, is known to all, and is not sent.
+
+- "lite0", alone: images become 112 numbers, made by a network that was trained on ImageNet and that nobody trains
+  (`studies/seen.py`).
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 SCALES = ("standardise", "symmetric")
 AUGMENTATIONS = ("crop", "flip")
-NONE = "none"
+NONE, SEEN = "none", "lite0"
 
 
 def checked_transform(text: object, input_shape: tuple[int, ...]) -> str:
@@ -34,8 +37,14 @@ def checked_transform(text: object, input_shape: tuple[int, ...]) -> str:
     parts = [part.strip() for part in str(text).split("+")]
     if parts == [NONE]:
         return NONE
+    if parts == [SEEN]:
+        fits, shape = len(input_shape) == 3 and input_shape[0] in (1, 3), "x".join(map(str, input_shape))
+        demand(fits, f"lite0 reads images of 1 or 3 channels, but a sample is {shape} here; leave it out.")
+        return SEEN
     known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts) and len(set(parts)) == len(parts)
-    allowed = "none, standardise or symmetric, crop, flip, or such parts joined by +, as in standardise+crop+flip"
+    allowed = (
+        "none, lite0, standardise or symmetric, crop, flip, or such parts joined by +, as in standardise+crop+flip"
+    )
     other = "that of Fed-ET's public images is fedet.transform"
     demand(known and not set(SCALES) <= set(parts), f"transform is {text!r}, but it must be {allowed} ({other}).")
     other = f"not {SAMPLES[len(input_shape)]}, which are standardised"

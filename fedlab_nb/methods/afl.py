@@ -10,9 +10,10 @@ skew cannot touch it. A client is forgotten exactly by taking its sums off (`wit
 Departures: the paper sends the local solution W_k = A_k⁻¹C_k with A_k and merges pair by pair with
 W = (I − R₁A₂ + R₁A₂SA₂)W₁ + (I − R₂A₁ + R₂A₁SA₁)W₂, where R = A_k⁻¹, S = (A₁+A₂)⁻¹. This equals S(A₁W₁ + A₂W₂), and
 A_kW_k = C_k, so that the sums are enough. The paper has ρ = 0; the classroom's ρ = 1 was chosen on validation images,
-but from a list that had been narrowed after test accuracies had been seen. Sums are float64 at clients and server, and
-travel in the run's dtype. The paper's features are those of a ResNet-18 that was trained on ImageNet; here they are
-those of a smaller network (`lite0`), pixels, random or the largest client's.
+but from a list that had been narrowed after test accuracies had been seen; `choose` lets the federation choose it
+(`parts/ridge.py`). Sums are float64 at clients and server, and travel in the run's dtype. The paper's features are
+those of a ResNet-18 that was trained on ImageNet; here they are those of a smaller network (`lite0`), pixels, random or
+the largest client's.
 
 Not in the paper: `secure` sums masked uploads, so that the server sees the total alone (`parts/privacy.py`).
 `epsilon`, `delta`: each row (φ(x), 1) is divided by its length, so that one sample moves X_kᵀX_k and X_kᵀY_k by at most
@@ -43,6 +44,7 @@ from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 from .parts.kronecker import inverse, plus_identity
 from .parts.privacy import gaussian, secure_sum, sigma_for
+from .parts.ridge import GRID, WAYS, errors_by_clients, errors_by_samples
 
 # ----------------------------------------------------------------------------------------------------------------- sums
 # The two sums of a least-squares fit, and the fit: all float64. Nothing here knows of clients' data or of a link.
@@ -119,7 +121,8 @@ class AflReport(Report):
     """`weights [d, C]` (last row: of the 1), float64. `moments [M, d(d+1)/2]`, upper triangles with γ on the diagonal,
     and `classes [M, d, C]`, whose last row counts the clients' samples of each class: as the server received them, or
     None where it saw the sum alone (`secure`) or where they are more than 4 million numbers. `clients`, `gamma`
-    and `rho`: as in the run. `sigma`: of the noise on the sum, 0 if none. `backbone`: the client whose network makes
+    and `rho`: as in the run. `grid`, `errors` [G]: the ρ that were tried, and the squared error a sample that each
+    had (`choose`). `sigma`: of the noise on the sum, 0 if none. `backbone`: the client whose network makes
     the features, None if no client's does. `align`: τ, if the clients' features were moved. `own_fits`: test accuracy
     of the mean of the clients' own ridge solutions,
     weighted with n_k/N."""
@@ -130,6 +133,8 @@ class AflReport(Report):
     clients: int | None = None
     gamma: float | None = None
     rho: float | None = None
+    grid: list[float] | None = None
+    errors: list[float] | None = None
     sigma: float | None = None
     backbone: int | None = None
     align: float | None = None
@@ -219,6 +224,7 @@ class AFL(FrozenMethod):
 
     gamma: float = knob(1.0, "Local ridge", symbol="γ", low=0, high=1e3)
     rho: float = knob(1.0, "Final ridge", symbol="ρ", low=0, high=1e9)
+    choose: str = knob("given", "Choice of ρ", options=WAYS)
     secure: bool = knob(False, "Secure sum")
     epsilon: float = knob(0.0, "Privacy budget", symbol="ε", low=0, high=1e6, endless=True)
     delta: float = knob(1e-5, "Failure probability", symbol="δ", low=1e-12, high=0.1, log=True)
@@ -231,6 +237,10 @@ class AFL(FrozenMethod):
         demand(noisy, "features=client sends a network without noise; set features to pixels, relu, conv or lite0.")
         hidden = not self.align or not (self.private or self.secure)
         demand(hidden, "align sends each client's moments as they are; set secure=false and epsilon=0, or align=0.")
+        plain = self.choose == "given" or not (self.private or self.secure)
+        demand(plain, "choose needs what each client says of a ridge; set secure=false and epsilon=0, or choose=given.")
+        several = self.choose != "clients" or ctx.clients_count > 1
+        demand(several, "choose=clients needs two clients or more, but there is one; set choose=samples.")
 
     @property
     def private(self) -> bool:
@@ -257,21 +267,48 @@ class AFL(FrozenMethod):
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or plain.
         received = self._masked(ctx, own, sigma) if self.secure else self._plain(ctx, own)
+        rho, shown = self._ridge(ctx, own_features, received)
         # Server: add up, solve, take the local ridges off.
         with ctx.server():
             total = sum(received[1:], received[0])
             if sigma and not self.secure:
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
-            weights = head(total, ctx.clients_count, self.gamma, self.rho, sigma=sigma)
+            weights = head(total, ctx.clients_count, self.gamma, rho, sigma=sigma)
             backbone = ctx.largest if self.features == "client" else None
             numbers = len(received) * (upper_triangle(received[0].moments).numel() + received[0].classes.numel())
-            shown: dict[str, Any] = {"gamma": self.gamma, "rho": self.rho, "backbone": backbone}
-            shown["align"] = self.align or None
+            shown |= {"gamma": self.gamma, "rho": rho, "backbone": backbone, "align": self.align or None}
             if not self.secure and numbers <= MOST_NUMBERS:
                 shown["moments"] = torch.stack([upper_triangle(own.moments) for own in received]).cpu().numpy()
                 shown["classes"] = torch.stack([own.classes for own in received]).cpu().numpy()
             report = AflReport(clients=ctx.clients_count, sigma=sigma, **shown)
             return AflModel(features, weights, report)
+
+    def _ridge(
+        self, ctx: Context, own_features: Sequence[Frozen], received: Sequence[Sums]
+    ) -> tuple[float, dict[str, Any]]:
+        """ρ, and what the report says of its choice."""
+        if self.choose == "given":
+            return self.rho, {}
+        with ctx.server():
+            plain = [sums.ridged(-self.gamma) for sums in received]
+            total = sum(plain[1:], plain[0])
+            if self.choose == "clients":
+                moments, classes = [sums.moments for sums in plain], [sums.classes for sums in plain]
+                errors = errors_by_clients(moments, classes, [float(sums.classes[-1].sum()) for sums in plain])
+        if self.choose == "samples":
+            # Link: the sums down. Clients: the error of every ρ, each of their samples left out once; up.
+            message = {"moments": upper_triangle(total.moments).to(ctx.dtype), "classes": total.classes.to(ctx.dtype)}
+            down = ctx.link.broadcast(message, phase="choice of the ridge")
+            sums = from_upper_triangle(down["moments"].double()), down["classes"].double()
+            sent = []
+            for k, features in enumerate(own_features):
+                x, y = ctx.private.train(k)
+                rows, targets = F.pad(features(x).double(), (0, 1), value=1.0), F.one_hot(y, ctx.classes).double()
+                error = errors_by_samples(*sums, rows, targets).to(ctx.dtype)
+                sent.append(ctx.link.up(k, error, phase="choice of the ridge"))
+            with ctx.server():
+                errors = torch.stack(sent).double().sum(0) / float(total.classes[-1].sum())
+        return GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()}
 
     def _plain(self, ctx: Context, own: Sequence[Sums]) -> list[Sums]:
         """As the server receives them, in the run's dtype."""

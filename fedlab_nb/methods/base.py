@@ -161,7 +161,8 @@ class Method:
         missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
         needs = " and ".join(NEEDS[need] for need in missing).format(kind=ctx.kind)
         other = "set public=0.1 or another data set" if "public" in missing else "choose another method or data set"
-        demand(not missing, f"{self.info.title} needs {needs}, which this setting does not have; {other}.")
+        lacks = "" if missing == ["images"] else ", which this setting does not have"
+        demand(not missing, f"{self.info.title} needs {needs}{lacks}; {other}.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """How often a client trains on its own data in a whole run, in passes over it: the mean over clients.

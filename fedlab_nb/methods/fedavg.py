@@ -2,10 +2,24 @@
 
 Batch-norm statistics are averaged with the same weights. n_k is the size of client k's training part; it travels in the
 message's header. `average` takes a robust average in place of it (`parts/averages.py`), which does not know n_k.
+
+`rank`: one-shot LoRA (`parts/lora.py`). Clients train and send low-rank changes of the linear layers. Here the network
+that they change is a random one; in the papers it is large and pretrained.
 """
 
-from .base import Context, GlobalModel, Method, NetworkModel, Steps, client_weights_knob, register
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import demand
+from ..models import model_state
+from ..rng import generator
+from ..training import ClientModels, train_clients
+from .base import Context, GlobalModel, Method, NetworkModel, Steps, client_weights_knob, knob, register, reported
 from .parts.averages import assumed_knob, average_knob, averaged, check_average
+from .parts.lora import Adapters
 
 
 @register(
@@ -22,13 +36,41 @@ class FedAvg(Method):
     weights: str = client_weights_knob("w_k")
     average: str = average_knob()
     assumed: int = assumed_knob()
+    rank: int = knob(0, "Rank", low=0, high=4096)
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
         check_average(self.average, self.assumed, ctx.clients_count, self.info.title)
+        if self.rank:
+            demand(ctx.init == "same", "rank needs one first network that all clients change; set init=same.")
+            demand(ctx.recipe.optimizer == "sgd", "rank is kept by steps of SGD alone; set optimizer=sgd.")
+            norms = any(isinstance(layer, nn.BatchNorm2d) for layer in ctx.initial_model().modules())
+            demand(not norms, "rank sends no statistics of batch norm; set model to one without it, or rank=0.")
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        uploaded = yield from ctx.one_upload()
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
+        if self.rank:
+            return (yield from self.low_rank(ctx, sizes))
+        uploaded = yield from ctx.one_upload()
         with ctx.server():
             return NetworkModel(ctx.new_model(averaged(uploaded.states(), sizes, self.average, self.assumed)))
+
+    def low_rank(self, ctx: Context, sizes: list[int]) -> Steps[GlobalModel]:
+        """The same with B of each layer, and the last layer, in place of the network."""
+        # Link: the first network and the seed of A down. Clients: steps on B and on the last layer; these go up.
+        models = ctx.send_initial_models()
+        seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))
+        start, poisoned = model_state(models[0]), ctx.starts(models)
+        adapters = Adapters(models[0], self.rank, generator(seed, "lora"))
+        recipe = replace(ctx.recipe, weight_decay=0)  # which would move what stays
+        shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
+        ways: Any = {"seed": ctx.seed, "ids": ctx.ids, "backend": ctx.backend, "adjust": adapters.project}
+        yield from reported("local training", train_clients(models, shards, recipe, **ways))
+        trained = ctx.as_sent(ClientModels(models), poisoned)
+        ctx.check_finite(trained)
+        up = [adapters.sent(start, trained.state(k)) for k in range(len(trained))]
+        received = [ctx.link.up(k, own, phase="adapters") for k, own in enumerate(up)]
+        # Server: their mean, put into the first network.
+        with ctx.server():
+            mean = averaged(received, sizes, self.average, self.assumed)
+            return NetworkModel(ctx.new_model(adapters.merged(start, mean)))

@@ -54,19 +54,31 @@ def own_names(setting: str) -> dict[int, str]:
     own = names_of_clients(name_of(of["dataset"]), of["clients"]) if natural else ()
     again = {of["clients"] + i: f"double of {letter(k)}" for i, k in enumerate(hand.doubles)}
     names = {**dict(enumerate(own)), **again, **hand.names}
-    if not names:
-        return {}
-    count = of["clients"] + len(again)
-    absent, unseen = (client_list(what, of.get(what, ""), count, own) for what in ("absent", "unseen"))
-    order = (*members(count, absent, unseen), *absent, *unseen)  # who takes part comes first
-    places = [place for place, k in enumerate(order) if k in names]
-    return dict(zip(places, shorten([names[order[place]] for place in places], LONGEST), strict=True))
+    numbers = [number(place, setting) for place in range(of["clients"] + len(again))] if names else []
+    places = [place for place, k in enumerate(numbers) if k in names]
+    return dict(zip(places, shorten([names[numbers[place]] for place in places], LONGEST), strict=True))
+
+
+def number(place: int, setting: str) -> int:
+    """The client at a place: those that are absent or unseen stand behind the others, and everybody keeps the name."""
+    of = getattr(setting, "of", {})
+    if not (of.get("absent") or of.get("unseen")):
+        return place
+    names = names_of_clients(name_of(of["dataset"]), of["clients"]) if of.get("partition") == "natural" else ()
+    count = of["clients"] + len(Moves.read(of.get("moves") or "").doubles)
+    gone = [client_list(what, of.get(what) or "", count, names) for what in ("absent", "unseen")]
+    return (*members(count, *gone), *gone[0], *gone[1])[place]
+
+
+def own_letter(client: int, setting: str) -> str:
+    """The letter of the client at a place."""
+    return letter(number(client, setting))
 
 
 def own_name(client: int, setting: str) -> str:
     """A client in a sentence or a table: 'D (north)', or 'D'; characters have no other name there."""
     name = own_names(setting).get(client)
-    return f"{letter(client)} ({name})" if name else letter(client)
+    return f"{own_letter(client, setting)} ({name})" if name else own_letter(client, setting)
 
 
 def setting_of_rows(settings: Iterable[str], seeds: Iterable[int]) -> str:
@@ -105,21 +117,21 @@ def row_name(client: int, setting: str) -> str:
 def known_words(setting: str) -> str:
     """What an alt text adds: who the clients are that have a name."""
     if known := characters(setting):
-        return f" Marked with {SYMBOL}: {_listed(known)}."
+        return f" Marked with {SYMBOL}: {_listed(known, setting)}."
     own = own_names(setting)
-    return f" Clients: {_listed(own)}." if own else ""
+    return f" Clients: {_listed(own, setting)}." if own else ""
 
 
 def axis_label(setting: str) -> str:
     """'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room for all names, or 'client'."""
     if known := characters(setting):
-        return f"client ({SYMBOL} {_listed(known)})"
-    names = _listed(own_names(setting))
+        return f"client ({SYMBOL} {_listed(known, setting)})"
+    names = _listed(own_names(setting), setting)
     return f"client ({names})" if 0 < len(names) <= LINE else "client"
 
 
-def _listed(names: dict[int, str]) -> str:
-    return ", ".join(f"{letter(k)} {name}" for k, name in names.items())
+def _listed(names: dict[int, str], setting: str) -> str:
+    return ", ".join(f"{own_letter(k, setting)} {name}" for k, name in names.items())
 
 
 def client_axis(ax: Axes, clients: int, setting: str, *, few: int = 16) -> None:
@@ -128,5 +140,9 @@ def client_axis(ax: Axes, clients: int, setting: str, *, few: int = 16) -> None:
     """
     known, words = characters(setting), axis_label(setting)
     client_ticks(ax, clients, few=few)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: client_tick(v, clients) + SYMBOL * (v in known)))
+
+    def tick(value: float, _: object) -> str:
+        return own_letter(round(value), setting) + SYMBOL * (value in known) if client_tick(value, clients) else ""
+
+    ax.xaxis.set_major_formatter(FuncFormatter(tick))
     ax.set_xlabel(words, fontsize=10 if words == "client" else 9, color=QUIET)

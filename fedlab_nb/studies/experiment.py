@@ -28,6 +28,7 @@ from ..training.loop import Shard
 from .clients import TrainedClients
 from .outcome import Outcome, validation_samples
 from .results import Outcomes
+from .seen import seen_federation
 from .settings import Plan, Settings, plans_for
 from .store import Store, bound
 
@@ -58,9 +59,12 @@ _remembered = TrainedClients()
 
 
 @functools.lru_cache(maxsize=32)
-def _federation(dataset: str, public: str | float, digest: str, options: tuple[tuple[str, Any], ...]) -> Federation:
+def _federation(
+    dataset: str, public: str | float, digest: str, options: tuple[tuple[str, Any], ...], seen: bool
+) -> Federation:
     """The federation, kept for the next method; `digest` makes a file that has changed another data set."""
-    return federate(with_public(load(dataset), public), **dict(options))
+    made = federate(with_public(load(dataset), public), **dict(options))
+    return seen_federation(made) if seen else made
 
 
 def test_points(samples: int) -> np.ndarray:
@@ -78,7 +82,8 @@ class Run:
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
         options = tuple(work.settings.federation_options().items())
-        self.federation = _federation(work.settings.dataset, work.settings.public, work.digest, options)
+        s = work.settings
+        self.federation = _federation(s.dataset, s.public, work.digest, options, s.seen)
         self.history: list[dict[str, Any]] = []
         self.seconds: dict[str, float] = {}
         self.clients_cached = False

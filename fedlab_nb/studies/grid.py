@@ -31,7 +31,7 @@ from ..declared import parse
 from ..errors import UsageError, choose, demand, parsed, several, whole
 from ..methods import METHODS
 from .outcome import Outcome
-from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
+from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
 
 SHARED = setting_names() - {"seed"} | set(RECIPE_FIELDS)
 MOST = 1_000_000  # cells
@@ -73,7 +73,7 @@ class Study:
         for name in names:
             choose("method", name, METHODS)
         first = whole("seed", parsed(settings.pop("seed", 0)), 0)
-        fields = {name: {knob.name for knob in METHODS[name].fields()} for name in names}
+        fields = {name: {FEATURES, *(knob.name for knob in METHODS[name].fields())} for name in names}
         shared: dict[str, tuple[Any, ...]] = {}
         own: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
         for name, value in settings.items():

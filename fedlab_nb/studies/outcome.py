@@ -169,7 +169,8 @@ class Outcome(saved.Predictor):
         return dataclasses.replace(self, _model=self._again)
 
     def save(self, path: str | PathLike) -> Path:
-        """Write the model, its settings and its result to a file of safetensors; `fedlab_nb.load_model` reads it."""
+        """Write the model, its settings and its result to a .safetensors file, which `fedlab_nb.load_model` reads. With
+        .onnx: its scores for other programs."""
         return saved.save(self, path)
 
     # ------------------------------------------------------------------------------------------- as text and files

@@ -10,7 +10,7 @@ imported or executed, and there is no pickle. Tensors keep their type and the or
 loaded model predicts the same to the last digit on the same machine and device. Only what predicts is kept: not the
 report, nor what clients sent beside it. A digest of text and tensors tells a damaged file.
 
-There is no ONNX: PyTorch's exporters need packages that this one does not have.
+`out.save("model.onnx")` writes the other form, for programs without PyTorch (`onnx_file.py`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
 from ..training import ClientModels
+from . import onnx_file
 from .store import made
 
 FORMAT = 1
@@ -178,9 +179,13 @@ def save(outcome: Any, path: str | PathLike) -> Path:
     from safetensors.torch import save_file
 
     path = Path(path)
-    demand(path.suffix == ".safetensors", f"{str(path)!r} must end in .safetensors, the one form of a saved model.")
+    forms = f"{str(path)!r} must end in .safetensors, which load_model reads, or in .onnx for other programs"
+    demand(path.suffix in (".safetensors", ".onnx"), f"{forms}.")
     tensors: dict[str, Tensor] = {}
     content = {"model": packed(outcome.model, tensors), "about": about(outcome)}
+    if path.suffix == ".onnx":
+        copy = unpacked(json.loads(json.dumps(content["model"])), tensors)
+        return onnx_file.save(copy, outcome.settings.describe().input_shape, content["about"], path)
     text = json.dumps(content)
     try:
         save_file(tensors, path, {NAME: f"{FORMAT} {text}", DIGEST: digest(text, tensors)})

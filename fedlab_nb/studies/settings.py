@@ -22,6 +22,7 @@ from ..methods.poison import Poison
 from ..models import MODELS, default_model, specified
 from ..training import BACKENDS, Recipe
 from .code_version import core_code, foreign_code, run_code, torch_version
+from .seen import seen, seen_description, seen_federation
 from .setups import CLASSROOM, SETUPS, Setup, values
 
 ALPHA_RANGE = (1e-3, 1e3)
@@ -32,6 +33,7 @@ ALLOWED: Mapping[str, Iterable[str]] = {
 }  # fmt: skip
 # Values with which a partition is as ever.
 UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move", "absent": "", "unseen": ""}
+FEATURES = "features"  # of the methods of frozen features a knob; of all others what their networks read
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
 
@@ -54,7 +56,8 @@ class Settings:
 
     `spurious`: clients (ids joined by commas) whose training images get a `cue` of strength `tint` that is tied to the
     label, a background tint or a small shape. `public`: where unlabelled public samples come from (`data/public.py`).
-    `transform`: what is done to images before a network reads them (`data/transform.py`). `holdout`: share of its
+    `transform`: what is done to images before a network reads them (`data/transform.py`); `features=lite0` means
+    `transform=lite0` for methods that have no such knob. `holdout`: share of its
     samples that each client keeps out of local training; `holdout_for`: the clients of every method do ("all", so that
     all methods start from the same models), or of those methods alone that are trained on it ("needed"). `poison`:
     clients that harm the others, such as "labels:2" (`methods/poison.py`). `absent`: clients that train and never
@@ -199,15 +202,26 @@ class Settings:
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, dealt out."""
-        return data.federate(self.data(), **self.federation_options())
+        made = data.federate(self._images(), **self.federation_options())
+        return seen_federation(made) if self.seen else made
 
     def data(self) -> Dataset:
         """The data set that these settings mean, its public samples as `public` says."""
+        return seen(self._images()) if self.seen else self._images()
+
+    def _images(self) -> Dataset:
+        """The same before a body sees it."""
         return data.with_public(data.load(self.dataset), self.public)
+
+    @property
+    def seen(self) -> bool:
+        """Whether networks read what a frozen body makes of the images."""
+        return self.transform == data.SEEN
 
     def describe(self) -> Description:
         """What can be said of it before it is loaded."""
-        return data.describe_with_public(data.describe(self.dataset), self.public)
+        about = data.describe_with_public(data.describe(self.dataset), self.public)
+        return seen_description(about) if self.seen else about
 
     def keywords(self) -> dict[str, Any]:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
@@ -309,23 +323,31 @@ def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
         choose("method", name, METHODS)
     demand(methods, f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
-    known = {f"{name}.{k.name}" for name in methods for k in METHODS[name].fields()}
+    known = {f"{name}.{knob}" for name in methods for knob in (FEATURES, *(k.name for k in METHODS[name].fields()))}
     short = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
     for key in overrides:
         choose("setting", key, [key] if key in known | short else sorted(short | known | setting_names()))
-    about = settings.describe()
-    return [_plan_one(settings, METHODS[name], overrides, about) for name in methods]
+    return [_plan_one(settings, METHODS[name], overrides) for name in methods]
 
 
 def setting_names() -> set[str]:
     return {f.name for f in dataclasses.fields(Settings)} - {"overrides"}
 
 
-def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any], about: Any) -> Plan:
+def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any]) -> Plan:
     own = {k.name for k in cls.fields()}
+    asked = overrides.get(f"{cls.info.name}.{FEATURES}", overrides.get(FEATURES))
+    if asked is not None and FEATURES not in own:
+        only = f"features is {asked!r}, but what a network of {cls.info.title} reads is pixels or {data.SEEN}"
+        demand(asked in ("pixels", data.SEEN), f"{only}; choose one of these, or afl, gauss, fedpft or deepafl.")
+        read = settings.transform if asked == "pixels" else data.SEEN
+        read = data.checked_transform(read, data.describe(settings.dataset).input_shape)
+        settings = dataclasses.replace(settings, transform=read)
+    about: Any = settings.describe()
     # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
     given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
-    given |= {k.split(".")[1]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
+    qualified = {k.partition(".")[2]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
+    given |= {k: v for k, v in qualified.items() if k != FEATURES or k in own}
     setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
     dealt = architectures(model_for(settings, setup, cls, about), settings.count, about)
     networks = tuple(dealt[k] for k in (*settings.members, *settings.gone[0]))

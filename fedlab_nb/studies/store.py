@@ -30,7 +30,7 @@ from ..errors import UsageError
 from .code_version import torch_version
 
 FORMAT = "fedlab_nb entry 1"
-KINDS = ("runs", "clients")
+KINDS = ("runs", "clients", "features")
 LIMIT = 5_000_000_000
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 DAY = 86_400
@@ -57,7 +57,7 @@ def made() -> dict[str, str]:
 
 
 class Store:
-    """Entries of one `kind` ("runs", "clients") under `folder`."""
+    """Entries of one `kind` (of KINDS) under `folder`."""
 
     def __init__(self, kind: str, folder: Path | None = None) -> None:
         self.folder = (folder or store_folder()) / kind

@@ -34,7 +34,7 @@ def rows_at_once(function: Callable[[Tensor], Tensor], x: Tensor) -> int:
 def in_chunks(function: Callable[[Tensor], Tensor], x: Tensor, dim: int = 0, chunk: int | None = None) -> Tensor:
     """`function` over `x` in chunks of samples, results joined along `dim` (the sample axis of the result)."""
     chunk = chunk or rows_at_once(function, x)
-    if len(x) <= chunk:
+    if x.shape[0] <= chunk:  # no len: it would be a constant of an exported model
         return function(x)
     return torch.cat([function(part) for part in x.split(chunk)], dim=dim)
 

@@ -60,3 +60,15 @@ def test_who_holds_what_says_the_names(wards):
     assert sentence(held, at, None, wards).startswith(f"Client {letter(at)} (north) holds 20 samples")
     most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
     assert f"client {own_name(most, wards)} holds" in sentence(held, None, 0, wards)
+
+
+def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
+    """On the axis and in the table, those that take no part behind the others."""
+    away = setting_of({"dataset": "digits", "clients": 4, "partition": "dirichlet", "alpha": 1, "absent": "1,"})
+    assert [own_name(place, away) for place in range(4)] == ["A", "C", "D", "B"]
+    ax = new_figure().add_subplot()
+    client_axis(ax, 4, away)
+    assert [ax.xaxis.get_major_formatter()(place, 0) for place in range(5)] == ["A", "C", "D", "B", ""]
+    names = names_of_clients("wards", 3)
+    unseen = setting_of({"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"})
+    assert [row_name(place, unseen)[:6] for place in range(3)] == [f"{letter(k)} ({names[k][:3]}" for k in (1, 2, 0)]

@@ -194,7 +194,7 @@ def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
     asked |= {"backend": "loop"}
     for outcome in (run("fedavg", weights="uniform", **asked), run("fedavg", weights="uniform", **asked)):
         assert outcome.settings == Settings.make(weights="uniform", **asked)
-        plain = {"average": "mean", "assumed": 2}
+        plain = {"average": "mean", "assumed": 2, "rank": 0}
         assert outcome.options == {"weights": "uniform", **plain} and outcome.recipe.epochs == 2
         here, there = outcome.federation(), federate("digits", alpha=0.5, clients=4, seed=0, partition="classes",
                                                      classes_per_client=3, spurious=(0, 2), tint=0.4)  # fmt: skip

@@ -111,7 +111,7 @@ def test_foreign_files_and_places_are_refused(file, tmp_path):
         with pytest.raises(UsageError):
             load_model(path)
     with pytest.raises(UsageError):
-        small().save(tmp_path / "model.onnx")
+        small().save(tmp_path / "model.pt")
     with pytest.raises(RunError):
         small().save(tmp_path / "no folder" / "model.safetensors")
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import ipywidgets as widgets
 
-from ...methods.gauss import HEADS
+from ...methods.gauss import HEADS, TRAINED
 from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, Series, data_size, drawing, dress, listed, percent, tabled, told
 from ...plots.kit import points
@@ -31,7 +31,7 @@ class Heads(Tried):
         features = {name: given[name] for name in SHARED if name in given}
         plain = {k: v for k, v in state.settings.items() if "." not in k and k not in (*SHARED, "head", "shrinkage")}
         plain["seeds"] = self.seeds.value
-        variants = {"gauss": {h: {"gauss.head": h} for h in HEADS}}
+        variants = {"gauss": {h: {"gauss.head": h} for h in (*HEADS, *TRAINED)}}
         variants["fedpft"] = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         asked = {}
         for method, of in variants.items():

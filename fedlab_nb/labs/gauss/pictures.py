@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import ipywidgets as widgets
 import numpy as np
 
-from ...methods.gauss import GaussReport
+from ...methods.gauss import TRAINED, GaussReport
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, listed, plural, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks
@@ -22,6 +22,7 @@ WORDS = {
     "lda": "all classes share one covariance",
     "fedcgs": "all classes share the covariance of all samples",
     "means": "nothing is known of the spread",
+    **dict.fromkeys(TRAINED, "a head is trained on draws, for which each class has a covariance of its own"),
 }
 
 

@@ -37,7 +37,7 @@ def test_all_heads_side_by_side(make):
     panel = make()
     panel.set("heads", seeds=1)
     picture = panel.work("heads")
-    assert panel.error == "" and len(picture.table) == 8
+    assert panel.error == "" and len(picture.table) == 10
     assert [row["classifier"] for row in picture.table[:5]] == ["means", "nb", "lda", "fedcgs", "qda"]
     assert picture.sentence.endswith(").") and "FedPFT, diagonal (" in picture.sentence
 

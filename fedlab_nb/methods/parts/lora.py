@@ -1,0 +1,67 @@
+"""Low-rank changes of a network (LoRA), sent once; and how far one round is from many (Wang et al., *Revisiting
+Federated Fine-Tuning: A Single Communication Round is Enough for Foundation Models*, arXiv 2412.04650).
+
+Every linear layer but the last is W = W_0 + B A. A `[r, inputs]` has orthonormal rows, is drawn from a seed, the same
+at all clients, and nobody trains it (FFA-LoRA, Sun et al., ICLR 2024); B `[outputs, r]` starts at 0. A step of SGD on B
+moves W by -η G AᵀA, so that the gradient G of W is projected, and what is trained is the plain network. The last layer
+is trained as a whole, all else stays as it was. With one A for all, the mean of the B_k A is the mean of the B_k times
+A: nothing is lost, as it is where each client has an A of its own.
+
+One round or T: from one w_0, T rounds of k steps and one round of T k steps see the same batches, and end
+
+    ‖ε‖ ≤ 2 η L τ T k ‖w_0‖
+
+apart, if gradients are L-Lipschitz and no client is ever farther than τ ‖w_0‖ from w_0: each step's two gradients
+are taken at places 2 τ ‖w_0‖ apart at most. (The paper's bound, LτTkm ‖w_0‖ for m clients, as we know it from a
+summary, has another constant.) Large pretrained networks have a small τ. A classroom's
+has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ...models import Network
+
+State = Mapping[str, Tensor]
+
+
+def one_round_gap(rate: float, smoothness: float, moved: float, steps: int) -> float:
+    """The bound on ‖ε‖: rate η, smoothness L, `moved` = τ‖w_0‖, `steps` = T k."""
+    return 2 * rate * smoothness * moved * steps
+
+
+class Adapters:
+    """A of every linear layer of `model` but the last, by the name of its weight; `last`: names that are trained as
+    they are."""
+
+    def __init__(self, model: Network, rank: int, stream: torch.Generator) -> None:
+        self.last = tuple(f"classifier.{name}" for name, _ in model.classifier.named_parameters())
+        self.maps: dict[str, Tensor] = {}
+        for name, layer in model.named_modules():
+            if isinstance(layer, nn.Linear) and layer is not model.classifier:
+                inputs = layer.in_features
+                square = torch.randn(inputs, min(rank, inputs), generator=stream, dtype=torch.float64)
+                self.maps[f"{name}.weight"] = torch.linalg.qr(square).Q.T.to(layer.weight)
+
+    def project(self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]) -> None:
+        """Change the `gradients [a, ...]` in place to those of what is trained (`training.loop.Adjust`)."""
+        for name, gradient in zip(parameters, gradients, strict=True):
+            if name in self.maps:
+                a = self.maps[name]
+                gradient.copy_(gradient @ a.T @ a)
+            elif name not in self.last:
+                gradient.zero_()
+
+    def sent(self, start: State, end: State) -> dict[str, Tensor]:
+        """What a client sends: B of each layer, and the last layer."""
+        return {name: (end[name] - start[name]) @ a.T for name, a in self.maps.items()} | {
+            name: end[name] for name in self.last
+        }
+
+    def merged(self, start: State, sent: State) -> dict[str, Tensor]:
+        """The network with what was sent, or its mean."""
+        return {**start, **sent, **{name: start[name] + sent[name] @ a for name, a in self.maps.items()}}

@@ -1,0 +1,62 @@
+"""A data set seen through a network that was trained on ImageNet and that nobody trains: a frozen body
+(`models/lite0.py`).
+
+    fl.run("fens", dataset="glyphs:16g", features="lite0")
+
+Each image becomes 112 numbers, once: they are kept in the store. What a method trains, averages, distils or sends is
+then a small network on these, its head; of the body nothing travels, since everybody has this package. The numbers are
+standardised as the columns of a table are (`data/tables.py`). What is done to images (cues, other public ones) is done
+before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ..data import Dataset, Description, Federation, tables
+from ..data.arrays import scaled
+from ..data.dataset import digest_of
+from ..models import lite0, parameter_count
+from .store import Store
+
+PARTS = ("x_train", "x_test", "x_public")
+
+
+def digest_seen(digest: str) -> str:
+    """Of the data set with that digest, as the body sees it."""
+    return digest_of(digest, "lite0")
+
+
+def seen(dataset: Dataset) -> Dataset:
+    """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised."""
+    store, key = Store("features"), digest_seen(dataset.digest)
+    there = [part for part in PARTS if getattr(dataset, part) is not None]
+    found = store.get(key)
+    if found is None:
+        body = lite0.lite0()
+        found = {}, {part: body(getattr(dataset, part)).numpy() for part in there}
+        store.put(key, *found)
+    ready, _ = scaled({part: found[1][part] for part in there})
+    changed: dict[str, Any] = {part: torch.from_numpy(x) for part, x in ready.items()}
+    numbers, (up, down) = parameter_count(lite0.lite0()), tables.sums_bytes(lite0.FEATURES)
+    note = (
+        f"A network that was trained on ImageNet turns each image into {lite0.FEATURES} numbers; its {numbers} weights "
+        f"({2 * numbers} bytes in 16 bits) are in this package, so that they are not sent. These numbers are "
+        f"standardised by sums over the clients: each sends {up} bytes once, and gets {down} back, which a run's bytes "
+        f"do not count."
+    )
+    return replace(dataset, **changed, digest=key, note=f"{dataset.note} {note}".strip())
+
+
+def seen_federation(federation: Federation) -> Federation:
+    """The same clients with the same samples, seen through the body."""
+    return replace(federation, dataset=seen(federation.dataset))
+
+
+def seen_description(about: Description) -> Description:
+    """What can be said of it before it is loaded."""
+    digest = None if about.digest is None else digest_seen(about.digest)
+    return replace(about, input_shape=(lite0.FEATURES,), digest=digest)

@@ -1,0 +1,62 @@
+"""Files as a person has them: not split, a patient's number is no feature, classes and clients have names."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.data import load
+from fedlab_nb.data.arrays import from_arrays
+from fedlab_nb.data.tables import drawn
+from fedlab_nb.errors import UsageError
+
+
+def recordings(n=60, steps=24, people="abc"):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    x = rng.normal(size=(n, steps, 3)) + np.sin((1 + y[:, None, None]) * np.arange(steps)[:, None])
+    return {
+        "x": x.astype(np.float32),
+        "y": np.array(["walk", "sit"])[y],
+        "client": np.array(list(people))[np.arange(n) % 3],
+    }
+
+
+def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
+    given = recordings()
+    np.savez(tmp_path / "gait.npz", **given)
+    for data in (load(tmp_path / "gait.npz"), from_arrays(given)):
+        test = drawn((given["y"] == "walk").astype(int), np.arange(60) % 3)
+        assert data.class_names == ("sit", "walk") and data.client_names == ("a", "b", "c")
+        assert data.y_test.tolist() == (given["y"][test] == "walk").astype(int).tolist()
+        assert data.client_train.tolist() == (np.arange(60) % 3)[~test].tolist()
+        assert data.client_test.tolist() == (np.arange(60) % 3)[test].tolist()
+        assert data.input_shape == (3, 24) and len(data.x_train) == 48
+
+
+def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
+    g = recordings()
+    half = {f"{key}_{part}": g[key][rows] for key in "xy" for part, rows in
+            (("train", slice(0, 40)), ("test", slice(40, 60)))}  # fmt: skip
+    data = from_arrays(half | {"client": g["client"][:40]})
+    assert data.client_names == ("a", "b", "c") and len(data.x_test) == 20 and data.client_test is None
+
+
+@pytest.mark.parametrize("change", [{"y": ["sit"] * 59}, {"y": None}, {"client": ["a"] * 7}, {"y": [0.5] * 60}])
+def test_what_does_not_fit_is_a_sentence(change):
+    with pytest.raises(UsageError) as error:
+        from_arrays({**recordings(), **change})
+    assert str(error.value).endswith(".") and ". " not in str(error.value)
+
+
+def test_names_of_rows_are_no_features_and_unknown_is_no_value(tmp_path):
+    rows = [
+        f"P{i:03d},{'east' if i % 3 else 'west'},{i % 7},{'unknown' if i == 9 else i % 5},letter of {i},{'yn'[i % 2]}"
+        for i in range(60)
+    ]
+    path = tmp_path / "stroke.csv"
+    path.write_text("\n".join(["id,hospital,age,bmi,note,stroke", *rows]))
+    data = load(path)
+    assert data.input_shape == (2 + 256,) and data.client_names == ("east", "west")
+    assert "Left out" in data.note and "id" in data.note
+    path.write_text("\n".join(["id,stroke", *(f"P{i},{'yn'[i % 2]}" for i in range(60))]))
+    with pytest.raises(UsageError, match="only columns for label"):
+        load(path)

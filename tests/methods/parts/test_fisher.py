@@ -1,0 +1,77 @@
+"""Heads trained on draws from Gaussians: the subspace against scipy's, and where the best head is known."""
+
+import functools
+
+import method_runs
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.gauss import Gauss
+from fedlab_nb.methods.parts import fisher
+from fedlab_nb.methods.parts.fisher import Cosine, LowRank, quadratic, subspace, trained_head
+from fedlab_nb.studies.experiment import finished
+
+EXACT = torch.float64
+context = functools.partial(method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0)
+
+
+def gaussians(classes=4, d=5, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    root = torch.randn(classes, d, d, generator=g, dtype=EXACT)
+    shares = torch.rand(classes, generator=g, dtype=EXACT) + 0.2
+    return 3 * torch.randn(classes, d, generator=g, dtype=EXACT), root @ root.mT + torch.eye(d), shares / shares.sum()
+
+
+def test_directions_are_those_of_the_generalised_eigenproblem(monkeypatch):
+    monkeypatch.setattr(fisher, "ENERGY", 1.0)
+    means, covariances, shares = gaussians()
+    middle, p = subspace(means, covariances, shares)
+    means, covariances, shares, middle, p = (part.numpy() for part in (means, covariances, shares, middle, p))
+    within = np.tensordot(shares, covariances, 1)
+    between = sum(s * np.outer(m - middle, m - middle) for s, m in zip(shares, means, strict=True))
+    values, vectors = scipy.linalg.eigh(between, within)
+    assert p.shape == (5, 3)  # C - 1
+    np.testing.assert_allclose(p.T @ within @ p, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(np.diag(p.T @ between @ p), values[::-1][:3], atol=1e-8)
+    np.testing.assert_allclose(abs(np.diag(p.T @ within @ vectors[:, ::-1][:, :3])), 1, atol=1e-8)
+
+
+def test_the_teacher_has_the_densities_of_pytorch():
+    means, covariances, _ = gaussians()
+    z = torch.randn(7, 5, dtype=EXACT, generator=torch.Generator().manual_seed(3))
+    ours = quadratic(z, means, covariances)
+    theirs = torch.distributions.MultivariateNormal(means, covariances).log_prob(z[:, None])
+    torch.testing.assert_close(ours - ours[:, :1], theirs - theirs[:, :1])
+
+
+def test_the_residual_begins_at_lda_and_the_cosine_at_the_means():
+    z = torch.randn(6, 3, dtype=EXACT, generator=torch.Generator().manual_seed(0))
+    slopes, constants = torch.ones(3, 2, dtype=EXACT), torch.tensor([0.5, -0.5], dtype=EXACT)
+    assert torch.equal(LowRank(slopes, constants, torch.Generator())(z), z @ slopes + constants)
+    by_hand = [[fisher.SCALE * float(a @ b) / float(a.norm() * b.norm()) for b in slopes.T] for a in z]
+    np.testing.assert_allclose(Cosine(slopes.T)(z).detach(), by_hand, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", fisher.TRAINED)
+def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_samples_is_never_named(kind):
+    means = torch.zeros(4, 3, dtype=EXACT)
+    means[:3] = 12 * torch.eye(3, dtype=EXACT)
+    spread, counts = torch.eye(3, dtype=EXACT).expand(4, 3, 3), torch.tensor([30.0, 20, 10, 0], dtype=EXACT)
+    head = finished(trained_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01))
+    assert head(means[:3]).argmax(1).tolist() == [0, 1, 2]
+    assert bool((head(means)[:, 3] == -torch.inf).all())
+    with pytest.raises(UsageError, match="only one"):
+        finished(trained_head(context(), kind, means, spread, counts * (counts == 30), draws=5, epochs=1, lr=0.01))
+
+
+@pytest.mark.parametrize("kind", fisher.TRAINED)
+def test_the_same_for_every_partition(kind):
+    x = torch.rand(9, 1, 8, 8, dtype=EXACT, generator=torch.Generator().manual_seed(0))
+    one, other = (
+        finished(Gauss(head=kind, draws=20, epochs=2).run(context(alpha=alpha, clients=clients))).logits(x)
+        for alpha, clients in ((0.05, 7), (100, 3))
+    )
+    torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

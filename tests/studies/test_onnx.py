@@ -1,0 +1,54 @@
+"""A model as ONNX: a program without PyTorch predicts what the model predicts, for any number of samples."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from method_runs import in_study
+
+from fedlab_nb import run
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.methods import METHODS, GlobalModel
+from fedlab_nb.studies import onnx_file
+
+SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False}
+OTHERS = [("gauss", {"head": "protohyper"}), ("ensemble", {"rule": "median"}), ("fens", {"aggregator": "moe"}),
+          ("fedavg", {"model": "cnn2"}), ("fedavg", {"dataset": "watch", "partition": "iid"})]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, change", [*((name, {}) for name in METHODS), *OTHERS])
+def test_the_graph_predicts_as_the_model(name, change, tmp_path):
+    onnx, reference = pytest.importorskip("onnx"), pytest.importorskip("onnx.reference")
+    out = run(name, **in_study(name) | SMALL | {"model": "auto"} | change)
+    path = out.save(tmp_path / "model.onnx")
+    graph = reference.ReferenceEvaluator(str(path))
+    shape = out.settings.describe().input_shape
+    for count in (1, 7, 80):
+        x = torch.rand(count, *shape, generator=torch.Generator().manual_seed(count))
+        (scores,) = graph.run(None, {"x": x.numpy()})
+        np.testing.assert_allclose(scores, out.model.logits(x).detach(), rtol=1e-4, atol=1e-4)
+    (about,) = onnx.load(path).metadata_props
+    assert json.loads(about.value)["method"] == name
+
+
+class Odd(GlobalModel):
+    def logits(self, x):
+        return x[:, :2] * (1 if float(x.sum()) > 1 else 2)  # which of them, no graph can say
+
+
+def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
+    out = run("afl", **in_study("afl") | SMALL)
+    with pytest.raises(UsageError, match="must end in"):
+        out.save(tmp_path / "model.onx")
+    monkeypatch.setattr(onnx_file, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="pip install"):
+        out.save(tmp_path / "model.onnx")
+
+
+@pytest.mark.slow
+def test_a_model_that_is_no_graph_is_refused(tmp_path):
+    pytest.importorskip("onnxscript")
+    with pytest.raises(RunError, match="save it as .safetensors"):
+        onnx_file.save(Odd(), (4,), {}, tmp_path / "model.onnx")
