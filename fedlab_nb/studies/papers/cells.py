@@ -154,11 +154,11 @@ def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str,
     rows: dict[str, dict[str, str]] = {}
     for run in {(run.row, run.dataset): run for run in runs}.values():
         method, setup = run.point.plan(run.point.seeds[0]).method, SETUPS[table.preset]
-        fields = [k for k in method.fields() if k.name not in {s.split(".")[-1] for s in table.rows[run.row].settings}]
-        rules = [k.name for k in fields if k.options or isinstance(k.default, bool) or k.name in NUMBERS]
+        rules = [k.name for k in method.fields() if k.options or isinstance(k.default, bool) or k.name in NUMBERS]
+        about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
         there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(rules, method.info.name)
         for name, value in values(there).items():
-            if getattr(method, name) != value:
+            if getattr(method, name) not in (value, about.get(name, value)):
                 own = f"{NUMBERS.get(name, name)} = {spelled(getattr(method, name))} (paper: {spelled(value)})"
                 rows.setdefault(run.row, {})[name] = own
     return rows
@@ -172,7 +172,8 @@ def stored_runs(table: PaperTable, seeds: Sequence[int] = range(SEEDS)) -> tuple
 
 def stored_points() -> list[Point]:
     """All points that are stored."""
-    return points_of(run for name in TABLES for run in stored_runs(paper_table(name))[0])
+    tables = [table for table in map(paper_table, TABLES) if table.stored]
+    return points_of(run for table in tables for run in stored_runs(table)[0])
 
 
 def points_of(runs: Iterable[Wanted]) -> list[Point]:

@@ -172,7 +172,7 @@ def beside(
             of = {seed: v for seed, v in zip(row["seeds"], row[run.label], strict=True) if v is not None}
             values |= {at: of} if of else {}
         if at not in values or "failed" in row:
-            reasons[at] = row.get("failed", "the stored results lack it")
+            reasons[at] = row.get("failed", f"its results are not stored (fl.reproduce({table.name!r}) makes them)")
     return Reproduction(table, values=values, why=reasons, wanted=runs, **about)
 
 
