@@ -150,7 +150,7 @@ NUMBERS = {"rounds": "T", "temperature": "τ"}  # that a line under a table name
 
 def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str, str]]:
     """{row: {knob: what it is here and in the paper's set-up}} of all rules, and of NUMBERS, that are others here. A
-    rule is a knob that chooses among ways of doing something, and is no number; what the row itself is about is none."""
+    rule is a knob that chooses among ways of doing something, and is no number, nor what the row is about."""
     rows: dict[str, dict[str, str]] = {}
     for run in {(run.row, run.dataset): run for run in runs}.values():
         method, setup = run.point.plan(run.point.seeds[0]).method, SETUPS[table.preset]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -11,7 +11,7 @@ from typing import Any
 
 from ...declared import declared
 from ..results import Grid, Shown, html_table
-from .published import FOLDER, OUTCOMES, PAPERS, TABLES, TRIED, Claim, Ordering, place_of
+from .published import FOLDER, OUTCOMES, PAPERS, TABLES, Claim, Ordering
 from .reproduction import Reproduction, reproduce, totals
 
 HEAD = ["", "what it shows", "published", "run here", "claims that hold"]
@@ -67,10 +67,8 @@ class PaperTables(Shown):
         return [self.sentence, *named, totals(self.orderings)]
 
     def _repr_html_(self) -> str:
-        folded = (
-            f"<details><summary>{PAPERS[paper]}: {len(grid) - 1} tables and figures</summary>{html_table(grid)}</details>"
-            for paper, grid in self.grids.items()
-        )
+        named = {f"{PAPERS[paper]}: {len(grid) - 1} tables and figures": grid for paper, grid in self.grids.items()}
+        folded = (f"<details><summary>{n}</summary>{html_table(grid)}</details>" for n, grid in named.items())
         words = (f"<p>{escape(text)}</p>" for text in (self.sentence, totals(self.orderings)))
         return "".join([next(words), *folded, *words])
 

@@ -111,9 +111,9 @@ class PaperTable:
 
     number: what the numbers are;   runs: how many seeds are behind each mean, where the printed spread is a standard
     deviation (0: the spread tells nothing);   settings, classroom: of all its runs, the second at classroom scale alone
-    differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale;   own: the row that the paper argues
-    for ("": none);   why: it is not run at classroom scale;   stored: whether its results come with the package (else
-    those that another table has);   kind: or "Figure"
+    differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
+    own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
+    stored: whether its results come with the package (else those that another table has, too)
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Every published number stands in its paper's text, at its table and in its order; and no table or figure is forgotten.
+"""Every published number stands in its paper's text, at its table, in its order; no table or figure is forgotten.
 
 The texts are no part of the project. Their folder is named by FEDLAB_NB_PAPERS; without it these tests are skipped.
 """
