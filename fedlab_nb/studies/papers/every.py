@@ -68,7 +68,10 @@ class PaperTables(Shown):
 
     def _repr_html_(self) -> str:
         named = {f"{PAPERS[paper]}: {len(grid) - 1} tables and figures": grid for paper, grid in self.grids.items()}
-        folded = (f"<details><summary>{n}</summary>{html_table(grid)}</details>" for n, grid in named.items())
+        folded = (
+            f'<details style="overflow-x:auto"><summary>{n}</summary>{html_table(grid)}</details>'
+            for n, grid in named.items()
+        )
         words = (f"<p>{escape(text)}</p>" for text in (self.sentence, totals(self.orderings)))
         return "".join([next(words), *folded, *words])
 
