@@ -227,7 +227,7 @@ def plot_orderings(result: Any) -> Picture:
     )
     table = tabled(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
-    about = f"{result.table.paper}, Table {result.table.table}"
+    about = f"{result.table.paper}, {result.table.item}"
     return told(figure, title, about, f"Orderings: {tally(tried)}.", table)
 
 

@@ -63,7 +63,7 @@ def got_back(federation: Federation, client: int, first: int, few: int) -> GotBa
     named = [dataset.class_names[int(c)] for c in y]
     label = dataset.class_names[label_from(gradient[weights[-1]])]
     classes = [dataset.class_names[c] for c in classes_read_off(last.diagonal(), len(set(named)))]
-    return GotBack(x.numpy(), named, images[0], label, images[1], classes, far)  # type: ignore[arg-type]
+    return GotBack(x.numpy(), named, images[0], label, images[1], classes, far)
 
 
 def inverted(of: GotBack, setting: str) -> Picture:

@@ -42,7 +42,7 @@ class PaperTables(Shown):
     @property
     def grids(self) -> dict[str, Grid]:
         """{paper: a row a table or figure, with a head}: all of them, also those without numbers."""
-        rows = {paper: {} for paper in PAPERS}  # type: dict[str, dict[str, list[str]]]
+        rows: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
         for r in self.tables:
             rows[r.table.name.split(":")[0]][r.table.item] = [r.table.item, r.table.title, *came_out(r)]
         for paper, of in rows.items():
