@@ -53,7 +53,7 @@ class PaperTables(Shown):
     @property
     def sentence(self) -> str:
         """How many claims there are of each outcome."""
-        words = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
+        words = ", ".join(f"{outcome} {count}" for outcome, count in self.counts.items() if count)
         return f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table: {words}."
 
     def plot(self) -> Any:
