@@ -19,7 +19,7 @@ _ROOMS = {
     "studies.late": ("late",),
     "studies.papers": ("reproduce", "paper_tables"),
     "plots.journey": ("journey",),
-    "plots.study": ("plot_study", "plot_orderings"),
+    "plots.study": ("plot_study", "plot_orderings", "plot_claims"),
     "data": ("federate", "load", "add_dataset"),
     "methods": ("METHODS",),
     "models": ("add_model",),

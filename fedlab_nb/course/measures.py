@@ -105,15 +105,15 @@ def by_heart(outcome) -> dict[str, float]:
 
 @cache
 def tables_where_large_gaps_agree_more(among: str) -> float:
-    """Of the papers' tables (`among`: "tables" gives their number): in how many the half of the orderings with the
-    larger published gaps agrees more often than the other half."""
+    """Of the papers' tables with ten orderings or more that were tried (`among`: "tables" gives their number): in how
+    many the half of the orderings with the larger published gaps agrees more often than the other half."""
     from ..studies.papers import TABLES, reproduce
     from ..studies.papers.published import TRIED
 
     more, tried = 0, 0
     for name in TABLES:
         pairs = [pair for pair in reproduce(name, stored=True).orderings if pair.verdict in TRIED]
-        if not pairs:
+        if len(pairs) < 10:
             continue
         border = median(pair.gap for pair in pairs)
         halves = ([p.verdict == "agrees" for p in pairs if (p.gap > border) is large] for large in (True, False))

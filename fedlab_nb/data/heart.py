@@ -20,6 +20,7 @@ leaves a hospital out: all of its patients are the test set, and the other three
 """
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ LEFT_OUT = {f"heart:{hospital.lower().replace(' ', '-')}": hospital for hospital
 NAMES = ("heart", *LEFT_OUT)
 
 
+@cache
 def load(name: str = "heart") -> Dataset:
     """x [N, 25], y 1 for disease; `client_train` names the hospitals."""
 

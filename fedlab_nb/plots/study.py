@@ -5,6 +5,7 @@ plot_study(results, "bytes")            accuracy against bytes; the methods that
 plot_study(results, "alpha x clients", method="fens")
 plot_study(results, "differences", reference="fedavg")
 plot_orderings(reproduced)              a paper's orderings there and here
+plot_claims(fl.paper_tables())          all claims of the five papers: a square each
 """
 
 from __future__ import annotations
@@ -13,19 +14,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import choose, demand
-from ..studies.papers.published import TRIED, tally
+from ..studies.papers.published import OUTCOMES, PAPERS, TRIED, tally
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .kit import heat_map, lines, points, told
 from .series import Series
-from .style import ACCENT, QUIET, SECOND, Look, Picture, drawing, dress, legend, look, looks
+from .style import ACCENT, INK, QUIET, SECOND, Look, Picture, drawing, dress, legend, look, looks
 from .words import data_size, number, percent, tabled
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
+FILLS = dict(zip(OUTCOMES, (ACCENT, QUIET, SECOND, "white"), strict=True))  # of claims
+SIGNS = dict(zip(OUTCOMES, "sox.", strict=True))  # so that no colour is needed to tell them apart
+NUMBERED = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # the number of a table
+WIDE = 11.5  # places across that the claims of a paper have, names included
 LABELS = {"alpha": "α (smaller: more skewed)", "α": "α (smaller: more skewed)", "clients": "clients M"}
 Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of the axis: {seed: accuracy}, or their band}
 
@@ -222,5 +227,37 @@ def plot_orderings(result: Any) -> Picture:
     )
     table = tabled(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
-    about = f"{result.table.paper}, Table {result.table.table}"
+    about = f"{result.table.paper}, {result.table.item}"
     return told(figure, title, about, f"Orderings: {tally(tried)}.", table)
+
+
+def plot_claims(tables: Any) -> Picture:
+    """Draw every claim of the five papers: a column a paper, a row a table, a sign for each claim.
+
+    tables: what `paper_tables` gives
+    """
+    rows: dict[str, list[Any]] = {paper: [] for paper in PAPERS}
+    for r in tables.tables:
+        if r.claims:
+            rows[r.table.name.split(":")[0]].append(r)
+    most = max(map(len, rows.values()))
+    with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
+        for x, (paper, of) in enumerate(rows.items()):
+            ax.text(x * WIDE, -1.3, PAPERS[paper], fontsize=10, fontweight="bold", color=INK, va="center")
+            for y, r in enumerate(of):
+                ax.text(x * WIDE + 0.9, y, r.table.name.split(":")[1], **NUMBERED)
+                ordered = sorted(r.claims, key=lambda claim: OUTCOMES.index(claim.outcome))
+                for place, claim in enumerate(ordered, 2):
+                    hue, sign = FILLS[claim.outcome], SIGNS[claim.outcome]
+                    edge = QUIET if claim.outcome == OUTCOMES[-1] else hue
+                    ax.plot(x * WIDE + place, y, sign, color=hue, mec=edge, ms=5.4, mew=1.6 if sign == "x" else 0.6)
+        for outcome, count in tables.counts.items():
+            style = {"color": FILLS[outcome], "mec": QUIET if outcome == OUTCOMES[-1] else FILLS[outcome], "ls": ""}
+            ax.plot([], [], SIGNS[outcome], ms=5.4, label=f"{outcome} ({count})", **style)
+        ax.set(xlim=(-0.5, len(rows) * WIDE - 1), ylim=(most - 0.4, -2))
+        ax.set_axis_off()
+        legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, handletextpad=0.2)
+    every = [(r.table, claim) for of in rows.values() for r in of for claim in r.claims]
+    named = ((f"{PAPERS[t.name.split(':')[0]]}, {t.item}", f"{c.better} over {c.worse}", c.outcome) for t, c in every)
+    table = tabled("table | claim | here", named)
+    return told(figure, "A sign for each claim of the five papers, a row a table", "", tables.sentence, table)

@@ -18,6 +18,7 @@ from ..methods import METHODS
 from ..models import MODELS
 from ..training.recipe import OFF
 from .grid import Study
+from .papers import not_here
 from .results import Grid, Shown
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
 from .setups import CLASSROOM, SETUPS, Line, Setup, spelled
@@ -77,7 +78,7 @@ def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **
         **recipe_lines(works, there, settings, about),
     }
     own = {work.name: method_lines(work, there, settings) for work in works}
-    notes = list(setup.missing)
+    notes = [*setup.missing, *not_here(preset)]
     if setup.datasets and asked.dataset not in setup.datasets:
         first = f"the values are those for {setup.block.shared['dataset'].value}, unless a line says something else"
         notes.insert(0, f"{asked.dataset} is not in this paper: {first}")

@@ -1,8 +1,10 @@
-"""FedLPA's lab: two weights in the plane, the factors, λ_damp and π, the solver, what the uploads give away."""
+"""FedLPA's lab: two weights in the plane, the factors, λ_damp and π, the solver, what the uploads give away, images
+that come back from them."""
 
 from ...panels import Extra, LabSpec
 from .damping import Damping
 from .factors import Factors
+from .inverted import Inverted
 from .leak import Leak
 from .plane import Plane
 from .solver import Solver
@@ -22,5 +24,5 @@ LAB = LabSpec(
         Extra("init", "Initial models", (("the same for all", "same"), ("each its own", "different")), INIT),
         Extra("model", "Network", NETWORKS, MODEL),
     ),
-    views=(Plane, Factors, Damping, Solver, Leak),
+    views=(Plane, Factors, Damping, Solver, Leak, Inverted),
 )

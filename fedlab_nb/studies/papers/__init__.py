@@ -1,4 +1,4 @@
-"""The papers' main tables: what was published, the same methods run here, and which orderings agree.
+"""The papers' tables: what was published, the same methods run here, and which orderings agree.
 
     fl.reproduce("fedlpa:1")                                  at classroom scale, on the digits, ten seeds
     fl.reproduce("fens:1", stored=True)                       the results that came with the package
@@ -7,8 +7,10 @@
 published      the tables as data, a TOML file each, and every pair of methods within a column with its verdict
 cells          what is run for each number
 reproduction   `reproduce`, what it gives, and how that reads
+every          `paper_tables`: all of them, and the list of every table and figure
 """
 
 from .cells import stored_points
-from .published import TABLES, VERDICTS, Ordering, PaperTable, paper_table
-from .reproduction import PaperTables, Reproduction, paper_tables, reproduce
+from .every import PaperTables, paper_tables
+from .published import TABLES, VERDICTS, Ordering, PaperTable, not_here, paper_table
+from .reproduction import Reproduction, reproduce

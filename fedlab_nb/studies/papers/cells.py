@@ -24,8 +24,10 @@ from .published import TABLES, PaperTable, Place, paper_table
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
+SMALLER = {"mnist": "mnist:5k"}  # what stands for its own columns there, where these are asked for
 SEEDS = 10  # at classroom scale
 OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
+CLIENTS = 6  # that a table shows one by one, at most
 TARGET = "target"  # of a column, what is no setting
 SHARED_OUT = "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
 
@@ -50,6 +52,10 @@ MEASURES: Mapping[str, Callable[..., float]] = {
     # Of Co-Boosting's weighted ensemble, at the end.
     "ensemble": lambda outcome, target: outcome.report.ensemble_curve[-1],  # type: ignore[attr-defined]
     "numbers to target": numbers_to_target,
+    "AUC": lambda outcome, target: outcome.auc,
+    "balanced accuracy": lambda outcome, target: outcome.balanced_accuracy,
+    # Of one client's own model, on all test images.
+    **{f"client {k}": partial(lambda outcome, target, k: outcome.report.each_client[k], k=k) for k in range(CLIENTS)},
 }
 
 
@@ -82,30 +88,33 @@ def wanted(
     """The numbers that can be run, and of the others why not.
 
     dataset: one of the table's own, which stands for its columns; another one, which stands for all; "": at classroom
-             scale the digits, which stand for all, else each column's own
+             scale the digits, which stand for all, else each column's own. Data that name their clients are run as such
     overrides: settings, recipe or method fields for all runs. UsageError for a wrong one
     """
     runs, why = [], {}
-    dataset = dataset or (STANDARD if scale == "classroom" else "")
+    asked, small = dataset, scale == "classroom"
+    dataset = dataset or (STANDARD if small else "")
     for place, column in enumerate(table.columns):
         values = dict(column.values)
-        own = {name: value for name, value in values.items() if name != TARGET}
+        own = {name: value for name, value in values.items() if name != TARGET and column.dealt}
         own |= {"partition": "classes"} if "classes_per_client" in own else {}
-        on = column.dataset if dataset in ("", *table.datasets) else dataset
-        reason = ""
-        if on not in (dataset, *DATASETS):
-            reason = f"the package has no data set {on}"
-        elif dataset not in ("", on):
+        on = column.dataset if dataset in ("", *table.datasets) or not column.dealt else dataset
+        reason = table.why if small else ""
+        if reason or column.plain:
+            reason = reason or "no run gives these numbers"
+        elif on not in (dataset, *DATASETS):
+            own_clients = f"{on} comes with clients of its own, which no other data set has"
+            reason = f"the package has no data set {on}" if column.dealt else own_clients
+        elif on != dataset and (dataset if column.dealt else asked):
             reason = f"{dataset} alone was asked for"
-        elif "alpha" not in values and "classes_per_client" not in values:
-            reason = f"{column.dataset} comes with clients of its own, which no other data set has"
+        on = SMALLER.get(on, on) if small else on
         for row in map(table.rows.__getitem__, column.numbers):
             if not row.method or reason:
                 why[row.name, place] = row.why or reason
                 continue
             paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
             at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
-            settings = {**row.settings, **at_scale, **table.settings, **own, "dataset": on, **overrides}
+            settings = {**row.settings, **table.settings, **at_scale, **own, "dataset": on, **overrides}
             label = measure = table.measured(row.name)
             label += f" {values[TARGET]:g}" if TARGET in values else ""
             read = {**COLUMNS, label: partial(MEASURES[measure], target=values.get(TARGET, 0))}
@@ -141,14 +150,15 @@ NUMBERS = {"rounds": "T", "temperature": "τ"}  # that a line under a table name
 
 def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str, str]]:
     """{row: {knob: what it is here and in the paper's set-up}} of all rules, and of NUMBERS, that are others here. A
-    rule is a knob that chooses among ways of doing something, and is no number."""
+    rule is a knob that chooses among ways of doing something, and is no number, nor what the row is about."""
     rows: dict[str, dict[str, str]] = {}
     for run in {(run.row, run.dataset): run for run in runs}.values():
         method, setup = run.point.plan(run.point.seeds[0]).method, SETUPS[table.preset]
         rules = [k.name for k in method.fields() if k.options or isinstance(k.default, bool) or k.name in NUMBERS]
+        about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
         there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(rules, method.info.name)
         for name, value in values(there).items():
-            if getattr(method, name) != value:
+            if getattr(method, name) not in (value, about.get(name, value)):
                 own = f"{NUMBERS.get(name, name)} = {spelled(getattr(method, name))} (paper: {spelled(value)})"
                 rows.setdefault(run.row, {})[name] = own
     return rows
@@ -162,7 +172,8 @@ def stored_runs(table: PaperTable, seeds: Sequence[int] = range(SEEDS)) -> tuple
 
 def stored_points() -> list[Point]:
     """All points that are stored."""
-    return points_of(run for name in TABLES for run in stored_runs(paper_table(name))[0])
+    tables = [table for table in map(paper_table, TABLES) if table.stored]
+    return points_of(run for table in tables for run in stored_runs(table)[0])
 
 
 def points_of(runs: Iterable[Wanted]) -> list[Point]:

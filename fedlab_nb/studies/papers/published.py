@@ -1,7 +1,11 @@
 """The papers' tables as data. A TOML file beside this one holds a table: its rows, and its numbers as they are printed.
 
+like = "fens:1"        the table that has what this one does not say itself
 [rows.NAME]            a method of the paper: how this package runs it, or `why` it does not
-[published.DATASET]    "alpha = 0.1" = "17.38±0.22 48.40±9.01 ...": the numbers of a column, in the order of the rows
+[published.DATASET]    "alpha = 0.1" = "17.38±0.22 48.40±9.01 ...": the numbers of a column, in the order of the rows;
+                       a column without " = ", such as "minutes", is shown, and neither run nor put into an order
+
+`others.toml` has the figures and tables without numbers. `EVERY` is the list of both.
 
 And which of its orderings agree: every pair of methods within a column is one, and gets one verdict.
 In the paper the better method's mean is ahead by `gap`. That is clear if Welch's 95 % interval from the printed
@@ -18,14 +22,27 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+from ...data import DATASETS
 from ...declared import declared
 from ...errors import choose, parsed
-from ..statistics import Band, difference, welch_width
+from ..statistics import Band, band, difference, welch_width
 
 FOLDER = "studies/papers"
-TABLES = ("fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2", "fedlpa:1")
+PAPERS = {"fens": "FENS", "fedet": "Fed-ET", "coboosting": "Co-Boosting", "fusefl": "FuseFL", "fedlpa": "FedLPA"}
+
+
+def place_of(name: str) -> tuple[int, bool, int]:
+    """Where a table ("fedlpa:11") or a figure ("fens:f7") stands among all: by paper, tables before figures."""
+    paper, _, item = name.partition(":")
+    return list(PAPERS).index(paper), item.startswith("f"), int(item.lstrip("f"))
+
+
+_files = (path.stem.replace("-", ":") for path in Path(__file__).parent.glob("*-*.toml"))
+TABLES = tuple(sorted(_files, key=place_of))  # whose numbers are here
 VERDICTS = ("agrees", "disagrees", "within the noise", "tie in the paper", "not run")
 TRIED = VERDICTS[:3]
 Place = tuple[str, int]  # of a number: its row, and the place of its column
@@ -64,8 +81,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: the data set, what is set for it (`alpha`, `classes_per_client`, `clients`, `target`), and
-    the published number of each row that has one."""
+    """A column of a table: the data set, what is set for it (`alpha`, `classes_per_client`, `clients`, `target`, ...;
+    None: nothing, its name says what it is), and the published number of each row that has one."""
 
     dataset: str
     values: tuple[tuple[str, Any], ...]
@@ -74,7 +91,18 @@ class Column:
     @property
     def setting(self) -> str:
         """'alpha = 0.1'."""
-        return ", ".join(f"{name} = {value:g}" for name, value in self.values)
+        pairs = ((k, f"{v:g}" if isinstance(v, int | float) else v) for k, v in self.values)
+        return ", ".join(name if value is None else f"{name} = {value}" for name, value in pairs)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is shown only: a size or a time."""
+        return any(value is None for _, value in self.values)
+
+    @property
+    def dealt(self) -> bool:
+        """Whether its clients are drawn; else they come with the data."""
+        return any(name in ("alpha", "classes_per_client") for name, _ in self.values)
 
 
 @dataclass(frozen=True)
@@ -83,7 +111,9 @@ class PaperTable:
 
     number: what the numbers are;   runs: how many seeds are behind each mean, where the printed spread is a standard
     deviation (0: the spread tells nothing);   settings, classroom: of all its runs, the second at classroom scale alone
-    differs: "ROW.KNOB" of the rules that are not the paper's at classroom scale
+    differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
+    own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
+    stored: whether its results come with the package (else those that another table has, too)
     """
 
     name: str
@@ -101,6 +131,12 @@ class PaperTable:
     classroom: Mapping[str, Any] = field(default_factory=dict)
     differs: Sequence[str] = ()
     note: str = ""
+    own: str = ""
+    why: str = ""
+    stored: bool = True
+    kind: str = "Table"
+
+    item = property(lambda self: f"{self.kind} {self.table}")
 
     @property
     def datasets(self) -> list[str]:
@@ -112,18 +148,24 @@ class PaperTable:
         return self.rows[row].measure or self.measure
 
 
+def content_of(name: str) -> dict[str, Any]:
+    """A table's file, with what it takes from the one that it is `like`."""
+    own = dict(declared(f"{FOLDER}/{name.replace(':', '-')}.toml"))
+    like = own.pop("like", "")
+    return {**content_of(like), **own} if like else own
+
+
 @functools.cache
 def paper_table(name: str) -> PaperTable:
     """The table of that name, such as "fedlpa:1"; UsageError for another one."""
-    file = choose("table of a paper", name, TABLES).replace(":", "-")
-    content = dict(declared(f"{FOLDER}/{file}.toml"))
+    content = content_of(choose("table of a paper", name, TABLES))
     rows = {own: Row(own, **about) for own, about in content.pop("rows").items()}
     columns = []
     for dataset, of in content.pop("published").items():
         for setting, line in of.items():
             numbers = dict(zip(rows, map(Number.of, line.split()), strict=True))
-            pairs = (part.split(" = ") for part in setting.split(", "))
-            values = tuple((key, parsed(value)) for key, value in pairs)
+            pairs = (part.partition(" = ") for part in (setting.split(", ") if " = " in setting else [setting]))
+            values = tuple((key, parsed(value) if sign else None) for key, sign, value in pairs)
             columns.append(Column(dataset, values, {k: n for k, n in numbers.items() if n is not None}))
     return PaperTable(name, rows=rows, columns=tuple(columns), **content)
 
@@ -177,7 +219,7 @@ def orderings(
     """All orderings of a table, each once. `values`: what was run here; `why`: the reason of what was not; `runs`: what
     tells the runs of a place from others (none: the place does)."""
     for place, column in enumerate(table.columns):
-        for one, other in itertools.combinations(column.numbers, 2):
+        for one, other in () if column.plain else itertools.combinations(column.numbers, 2):
             gap = column.numbers[one].mean - column.numbers[other].mean
             better, worse = (one, other) if gap == 0 or (gap > 0) != table.less_is_better else (other, one)
             mine, theirs = values.get((better, place)), values.get((worse, place))
@@ -204,3 +246,63 @@ def pairs(of: Iterable[Ordering]) -> int:
 def tally(of: Iterable[Ordering]) -> str:
     """'agrees 5, disagrees 1, within the noise 2'."""
     return ", ".join(f"{verdict} {count}" for verdict, count in counts(of).items() if count) or "none"
+
+
+# ------------------------------------------------------------------------------------------------------ claims
+OUTCOMES = ("holds", "within the noise", "reversed", "not tried")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The paper's own row of a table is ahead of another one, or behind it, in the mean over the table's columns.
+
+    better, worse: as published;   ours: their paired difference here, the mean over the columns whose runs differ
+    """
+
+    table: PaperTable
+    better: str
+    worse: str
+    ours: Band | None = None
+
+    @property
+    def outcome(self) -> str:
+        """One of OUTCOMES."""
+        if self.ours is None or self.ours.n < 2:
+            return "not tried"
+        if self.ours.verdict != "clear":
+            return "within the noise"
+        return "holds" if self.ours.mean > 0 else "reversed"
+
+
+def claims(table: PaperTable, of: Sequence[Ordering], values: Values) -> list[Claim]:
+    """A claim for each row beside the paper's own; where rows run other methods, for these alone. `of`: the table's
+    orderings, which say what of the `values` is the same run in two columns."""
+    made, own = [], table.rows.get(table.own, Row(""))
+    others = [row for row in table.rows.values() if row.name != own.name] if table.own else []
+    for row in [row for row in others if row.method != own.method] or others:
+        pairs = [o for o in of if {o.better, o.worse} == {own.name, row.name}]
+        ahead = fmean(o.gap if o.better == own.name else -o.gap for o in pairs) if pairs else 0.0
+        if ahead == 0:
+            continue
+        better, worse = (own.name, row.name) if ahead > 0 else (row.name, own.name)
+        tried = {o.runs: table.columns.index(o.column) for o in pairs if o.ours is not None}.values()
+        each = [(values[better, place], values[worse, place]) for place in tried]
+        seeds = set.intersection(*(set(one) & set(other) for one, other in each)) if each else set()
+        sign = -1 if table.less_is_better else 1
+        gaps = {seed: sign * fmean(one[seed] - other[seed] for one, other in each) for seed in sorted(seeds)}
+        made.append(Claim(table, better, worse, band(gaps) if gaps else None))
+    return made
+
+
+# ------------------------------------------------------------------------------------------- what is not run here
+def not_here(paper: str) -> list[str]:
+    """'Tables 13, 14: the package ...' of all that is not run of a paper's tables and figures, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for item, (_, why) in declared(f"{FOLDER}/others.toml").get(paper, {}).items():
+        reasons.setdefault(why, []).append(item)
+    for table in (paper_table(name) for name in TABLES if name.startswith(f"{paper}:")):
+        absent = [f"no data set {name}" for name in table.datasets if not name.count(" ") and name not in DATASETS]
+        rows = [f"{row.name}: {row.why}" for row in table.rows.values() if row.why]
+        for why in [table.why] if table.why else [*absent, *rows]:
+            reasons.setdefault(why, []).append(table.item)
+    return [f"{', '.join(items)}: {why}" for why, items in reasons.items()]

@@ -19,7 +19,7 @@ from ..rows import FOLDER, Row, computed, key_of, read
 from ..statistics import LEVEL, Band, band
 from . import published
 from .cells import SEEDS, STANDARD, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
-from .published import TABLES, TRIED, VERDICTS, Ordering, PaperTable, Place, Values, paper_table, tally
+from .published import TRIED, Claim, Ordering, PaperTable, Place, Values, paper_table, tally
 
 FILE = FOLDER / "tables.json"
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
@@ -56,6 +56,16 @@ class Reproduction(Shown):
     def counts(self) -> dict[str, int]:
         """How many orderings agree, disagree, and so on."""
         return published.counts(self.orderings)
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """The paper's own method beside each other one, in the mean over the columns."""
+        return published.claims(self.table, self.orderings, self.values)
+
+    @cached_property
+    def ran_on(self) -> dict[int, str]:
+        """{column's place: the data set that was run for it}."""
+        return {run.place: run.dataset for run in self.wanted}
 
     def ours(self, row: str, place: int) -> Band | None:
         """Mean and band of what was run for a row in the column at `place`; None if nothing was."""
@@ -107,9 +117,9 @@ def reproduce(
 ) -> Reproduction:
     """Run a table of a paper, and show its published numbers beside ours.
 
-    name:    "fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2" or "fedlpa:1"
+    name:    a paper's set-up and the number of a table, such as "fens:1"; `paper_tables` lists them
     dataset: one of the table's data sets, for its own columns. Any other name or file is used for all columns. At
-             classroom scale the default is the digits, for all columns
+             classroom scale the default is the digits, for all columns, and "mnist" means mnist:5k
     scale:   "classroom"; "paper" takes the paper's set-up and data sets (this needs a GPU and days); a number below 1
              takes that set-up on this share of the training samples
     seeds:   how many, or which. The default is ten at classroom scale, else as many as in the paper (3)
@@ -162,17 +172,17 @@ def beside(
             of = {seed: v for seed, v in zip(row["seeds"], row[run.label], strict=True) if v is not None}
             values |= {at: of} if of else {}
         if at not in values or "failed" in row:
-            reasons[at] = row.get("failed", "the stored results lack it")
+            reasons[at] = row.get("failed", f"its results are not stored (fl.reproduce({table.name!r}) makes them)")
     return Reproduction(table, values=values, why=reasons, wanted=runs, **about)
 
 
 # ------------------------------------------------------------------------------------------------ in words
 def heading(r: Reproduction) -> str:
-    about = f"{r.table.paper}, Table {r.table.table}: {r.table.title}. The numbers: {r.table.number}."
+    about = f"{r.table.paper}, {r.table.item}: {r.table.title}. The numbers: {r.table.number}."
     seeds = f"seed {r.seeds[0]}" if len(r.seeds) == 1 else f"{len(r.seeds)} seeds"
-    on = r.dataset or "the paper's data sets"
+    on = ", ".join(dict.fromkeys(r.ran_on.values())) if r.dataset else "the paper's data sets"
     scale = r.scale if isinstance(r.scale, str) else f"paper's, on {100 * r.scale:g} % of the samples"
-    here = f"Here: {on}, scale {scale}, {seeds}, mean ± 95 % band of Student's t ({r.label})."
+    here = f"Here: {on}, scale {scale}, {seeds}, mean ± 95 % band of Student's t ({r.label})." if r.ran_on else ""
     return " ".join(filter(None, [about, here, r.table.note]))
 
 
@@ -182,7 +192,10 @@ def blocks(r: Reproduction) -> Iterator[Grid]:
     for setting in dict.fromkeys(column.setting for column in columns):
         places = [place for place, column in enumerate(columns) if column.setting == setting]
         names = [columns[place].dataset for place in places]
-        own = {r.dataset: places} if r.dataset else {columns[place].dataset: [place] for place in places}
+        own: dict[str, list[int]] = {}
+        for place in places:
+            own.setdefault(r.ran_on.get(place) or r.dataset or columns[place].dataset, []).append(place)
+        own = {} if columns[places[0]].plain else own
         grid = [[setting, *names, *(f"here: {name}" for name in own)]]
         for row in r.table.rows:
             there = [columns[p].numbers[row].printed if row in columns[p].numbers else "-" for p in places]
@@ -235,33 +248,3 @@ def totals(of: Sequence[Ordering]) -> str:
     if len(tried) >= MANY:
         words += f" By chance alone about {(1 - LEVEL) * len(tried):.0f} of the {len(tried)} tried would be clear."
     return words
-
-
-# ------------------------------------------------------------------------------------------------ all tables
-@dataclass(frozen=True, repr=False)
-class PaperTables(Shown):
-    """The stored reproductions of all tables."""
-
-    tables: Sequence[Reproduction]
-
-    @property
-    def grid(self) -> Grid:
-        """A row a table: how many orderings it has, how many of each verdict, on how many pairs of runs; of
-        those that are clear in the paper how many agree."""
-        head = ["table", "paper", "orderings", *VERDICTS, "pairs of runs", "clear in the paper"]
-        rows = [[*head, "of these agree", "disagree"]]
-        for r in self.tables:
-            every, clear = r.orderings, [o.verdict for o in r.orderings if o.clear_there and o.verdict in TRIED]
-            known = any(o.clear_there is not None for o in every)
-            own = [len(clear), *map(clear.count, TRIED[:2])] if known else ["not known", "", ""]
-            of = [len(every), *r.counts.values(), published.pairs(every), *own]
-            rows.append([r.table.name, f"{r.table.paper}, Table {r.table.table}", *map(str, of)])
-        return rows
-
-    def parts(self) -> list[str | Grid]:
-        return [self.grid, totals([o for r in self.tables for o in r.orderings])]
-
-
-def paper_tables() -> PaperTables:
-    """Show all tables with the results that came with the package. Nothing is run."""
-    return PaperTables([reproduce(name, stored=True) for name in TABLES])

@@ -70,6 +70,16 @@ def test_labels_are_read_off_and_noise_hides_them(ran):
     ran.set("leak", source=leaking.DIAGONAL, noise=0.0)
 
 
+def test_one_image_comes_back_and_of_many_their_mean(make):
+    panel = make()
+    one = panel.set("inverted", few=1)
+    label = one.table[0]["classes"]
+    assert one.table[1]["classes"] == label and [row["distance"] for row in one.table] == ["0.000", "0.000"]
+    many = panel.set("inverted", few=5)
+    assert float(many.table[1]["distance"]) > 0.02 and "5 samples" in many.sentence and "mean" in many.sentence
+    every_control_at_both_ends(panel, ["inverted"], "")
+
+
 def test_the_residuals_move_while_it_solves(live):
     panel, seen = live("solver", solver="gd", iterations=2000)
     assert all(picture.sentence.startswith("Solving. Gradient descent after ") for picture in seen)

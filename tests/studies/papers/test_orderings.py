@@ -1,12 +1,23 @@
 """The verdicts, against an example worked by hand; and every ordering exactly once."""
 
+import dataclasses
 import itertools
 import math
 
 import pytest
 
 from fedlab_nb.studies.papers import published
-from fedlab_nb.studies.papers.published import TABLES, VERDICTS, Column, Number, PaperTable, Row, orderings, paper_table
+from fedlab_nb.studies.papers.published import (
+    TABLES,
+    VERDICTS,
+    Column,
+    Number,
+    PaperTable,
+    Row,
+    claims,
+    orderings,
+    paper_table,
+)
 from fedlab_nb.studies.papers.reproduction import Reproduction, totals
 
 
@@ -56,15 +67,47 @@ def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
     assert (by_pair["A", "B"].why, by_pair["A", "D"].why) == ("one seed", "it was too slow")
 
 
+def test_claims_worked_by_hand():
+    """A is the paper's own: ahead of B by 10, of C by 10, of D by 20 there; here +11 ± 2.5, +0.3 ± 3.8, -5.7 ± 1.4."""
+    table = dataclasses.replace(small(), own="A")
+    made = claims(table, list(orderings(table, OURS, {}, {})), OURS)
+    assert [(c.better, c.worse, c.outcome) for c in made] == [
+        ("A", "B", "holds"), ("A", "C", "within the noise"), ("A", "D", "reversed")
+    ]  # fmt: skip
+    assert [c.ours.mean for c in made] == pytest.approx([0.11, -0.00333 + 0.0066667, -0.0566667], abs=1e-5)
+    assert claims(small(), list(orderings(small(), OURS, {}, {})), OURS) == []  # no row is the paper's own
+    untried = claims(table, list(orderings(table, {}, {}, {})), {})
+    assert [c.outcome for c in untried] == ["not tried"] * 3
+    less = dataclasses.replace(small(less=True), own="A")  # A sends most, there and here
+    made = claims(less, list(orderings(less, OURS, {}, {})), OURS)
+    assert [(c.better, c.outcome) for c in made] == [("B", "holds"), ("C", "within the noise"), ("D", "reversed")]
+
+
+def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
+    """Two columns that stand on the same runs, and one of its own: A is ahead by 4 and by -1 there, by 2 and 6 here."""
+    numbers = [{"A": Number.of(str(50 + gap)), "B": Number.of("50")} for gap in (4, 4, -1)]
+    columns = tuple(Column(d, (("alpha", 0.1),), of) for d, of in zip("xyz", numbers, strict=True))
+    table = PaperTable(
+        "t", "T", "P", 1, "", 0, "fens", {n: Row(n, m) for n, m in (("A", "fens"), ("B", "fedavg"))}, columns, own="A"
+    )
+    values = {("A", p): {0: 0.5 + gap, 1: 0.501 + gap} for p, gap in enumerate((0.02, 0.02, 0.06))}
+    values |= {("B", p): {0: 0.5, 1: 0.5} for p in range(3)}
+    of = orderings(table, values, {}, {("A", 1): ("A", 0), ("B", 1): ("B", 0)})
+    (claim,) = claims(table, list(of), values)
+    assert (claim.better, claim.outcome) == ("A", "holds") and claim.ours.mean == pytest.approx(0.0405)
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_every_ordering_is_listed_exactly_once(name):
     table = paper_table(name)
     expected = {
         (place, frozenset(pair))
         for place, column in enumerate(table.columns)
+        if not column.plain
         for pair in itertools.combinations(column.numbers, 2)
     }
     listed = [(table.columns.index(o.column), frozenset((o.better, o.worse))) for o in orderings(table, {}, {}, {})]
+    assert table.own in ("", *table.rows)
     assert len(listed) == len(expected) and set(listed) == expected
     for o in orderings(table, {}, {}, {}):
         ahead = o.column.numbers[o.better].mean - o.column.numbers[o.worse].mean

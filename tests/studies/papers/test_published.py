@@ -4,9 +4,10 @@ import math
 
 import pytest
 
+import fedlab_nb as fl
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.papers.cells import MEASURES
-from fedlab_nb.studies.papers.published import TABLES, Number, paper_table
+from fedlab_nb.studies.papers.published import TABLES, Number, not_here, paper_table
 
 # (table, row, data set, setting, mean, spread), typed from the papers: corners, and what is easily mixed up.
 SAMPLE = [
@@ -44,14 +45,26 @@ def test_a_sample_typed_by_hand(table, row, dataset, setting, mean, spread):
 
 
 def test_the_tables_are_whole():
-    sizes = {name: (len(paper_table(name).rows), len(paper_table(name).columns)) for name in TABLES}
-    assert sizes == {
+    sizes = {
         "fens:1": (7, 9), "fedet:2": (7, 5), "fedet:3": (5, 3), "coboosting:1": (6, 15), "coboosting:2": (2, 6),
-        "fusefl:2": (9, 18), "fedlpa:1": (6, 36),
+        "fusefl:2": (9, 18), "fedlpa:1": (6, 36), "fens:11": (5, 9), "coboosting:13": (6, 10), "fedlpa:16": (6, 20),
     }  # fmt: skip
+    assert {n: (len(paper_table(n).rows), len(paper_table(n).columns)) for n in sizes} == sizes
     missing = [(n, c.dataset, r) for n in TABLES for c in paper_table(n).columns for r in paper_table(n).rows
                if r not in c.numbers]  # fmt: skip
-    assert missing == [("fedet:2", "sent140", "MOON"), ("fedet:3", "sent140", "MOON")]
+    assert missing == [
+        ("fedet:2", "sent140", "MOON"), ("fedet:3", "sent140", "MOON"),
+        *[("coboosting:12", "tiny-imagenet", "FedAvg")] * 3, *[("coboosting:13", "mnist-m", "FedAvg")] * 5,
+        *[("coboosting:14", "pacs", "FedAvg")] * 5,
+    ]  # fmt: skip
+    assert sum(len(c.numbers) for n in TABLES for c in paper_table(n).columns) == 2807
+
+
+def test_what_a_plan_says_is_missing_names_tables_with_their_reasons():
+    lines = not_here("coboosting")
+    assert any(line.startswith("Table 14: ") and "PACS" in line for line in lines)
+    assert any(line.startswith("Figure 2, Figure 3: ") for line in lines)
+    assert not_here("classroom") == [] and set(lines) <= set(fl.plan("coboosting").notes)
 
 
 @pytest.mark.parametrize("name", TABLES)

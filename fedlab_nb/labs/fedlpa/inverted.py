@@ -1,0 +1,87 @@
+"""A few samples, and what an attacker gets back: from the first gradient, and from the factors that FedLPA sends."""
+
+from typing import NamedTuple
+
+import numpy as np
+from ipywidgets import IntSlider
+
+from ...data import Federation
+from ...methods.fedlpa.client import classes_read_off
+from ...methods.parts.inversion import gradient_of, image_from, label_from
+from ...methods.parts.kronecker import kronecker_factors
+from ...models import build
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, listed, plural, tabled, told
+from ...plots.kit import tiles
+
+FEW = "How many samples the gradient and the factors are of. A client has many; with one it has no secret"
+FIRST = "Which of the client's samples is the first"
+
+
+class Inverted(LabView):
+    """The images of a few samples, what their gradient gives back, and what FedLPA's factors give back."""
+
+    name, title, ready = "inverted", "Images back", "data"
+
+    def __init__(self) -> None:
+        self.few = made(IntSlider, label="Samples", help=FEW, width=225, value=1, min=1, max=8)
+        self.first = made(IntSlider, label="First", help=FIRST, width=225, value=0, max=7)
+
+    def draw(self, state: PanelState) -> Picture:
+        return inverted(got_back(state.federation, state.client or 0, self.first.value, self.few.value), state.setting)
+
+
+class GotBack(NamedTuple):
+    """`images [n, ...]` and `labels` that are attacked, in words; what came back: from the gradient an image and a
+    label, from the factors an image and as many classes as there are; how far each image is from the nearest true one
+    (mean over its numbers)."""
+
+    images: np.ndarray
+    labels: list[str]
+    by_gradient: np.ndarray
+    label: str
+    by_factors: np.ndarray
+    classes: list[str]
+    far: tuple[float, float]
+
+
+def got_back(federation: Federation, client: int, first: int, few: int) -> GotBack:
+    """What an attacker computes who sees one gradient of an untrained perceptron, or FedLPA's factors of it, both of
+    `few` samples of a client from the `first` on (fewer where it has fewer)."""
+    dataset = federation.dataset
+    shard = federation.shards[min(client, federation.clients - 1)]
+    own = shard[min(first, max(0, len(shard) - few)) :][:few]
+    x, y = dataset.x_train[own], dataset.y_train[own]
+    module = build("mlp", dataset.input_shape, dataset.classes)
+    gradient, factors = gradient_of(module, x, y), kronecker_factors(module, x, y)
+    weights = [name for name in gradient if gradient[name].ndim == 2]
+    image = image_from(gradient[weights[0]], gradient[weights[0].removesuffix("weight") + "bias"])
+    head, last = next(iter(factors.values())).a, list(factors.values())[-1].b
+    mean = head[:-1, -1] / head[-1, -1]
+    images = [each.view(dataset.input_shape).numpy() for each in (image, mean)]
+    far = tuple(float((x.flatten(1) - each).abs().mean(1).min()) for each in (image, mean))
+    named = [dataset.class_names[int(c)] for c in y]
+    label = dataset.class_names[label_from(gradient[weights[-1]])]
+    classes = [dataset.class_names[c] for c in classes_read_off(last.diagonal(), len(set(named)))]
+    return GotBack(x.numpy(), named, images[0], label, images[1], classes, far)
+
+
+def inverted(of: GotBack, setting: str) -> Picture:
+    """Rows of images: the samples, what the gradient gives, what the factors give."""
+    rows = [("the samples", list(of.images)), ("from their gradient", [of.by_gradient])]
+    rows += [("from FedLPA's factors", [of.by_factors])]
+    under = {(0, k): (name, "black") for k, name in enumerate(of.labels)} | {(1, 0): (of.label, "black")}
+    with drawing() as (figure, ax):
+        tiles(ax, rows, under={**under, (2, 0): (", ".join(of.classes), "black")})
+    ways = ("the quotient of the first layer's gradients", "the last column of the first A")
+    what = "the image itself" if len(of.labels) == 1 else ("a mixture of the samples", "the mean of the samples")
+    said = [what] * 2 if isinstance(what, str) else what
+    found = [
+        f"{way} is {is_}, {far:.3f} a pixel from the nearest" for way, is_, far in zip(ways, said, of.far, strict=True)
+    ]
+    sentence = (
+        f"Of {plural(len(of.labels), 'sample')} {'; '.join(found)}. The gradient names {of.label}, and the last B "
+        f"{listed(of.classes)} (true: {listed(sorted(set(of.labels)))})."
+    )
+    cells = zip(("gradient", "factors"), (of.label, listed(of.classes)), (f"{far:.3f}" for far in of.far), strict=True)
+    return told(figure, "Samples, and what comes back", setting, sentence, tabled("read | classes | distance", cells))

@@ -1,0 +1,100 @@
+"""Every table and figure of the five papers: whether its numbers are here, whether it was run, and what came out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import Any
+
+from ...declared import declared
+from ..results import Grid, Shown, html_table
+from .published import FOLDER, OUTCOMES, PAPERS, TABLES, Claim, Ordering
+from .reproduction import Reproduction, reproduce, totals
+
+HEAD = ["", "what it shows", "published", "run here", "claims that hold"]
+
+
+@dataclass(frozen=True, repr=False)
+class PaperTables(Shown):
+    """The stored reproductions of all tables, and the list of everything. `plot()`: the picture of all claims."""
+
+    tables: Sequence[Reproduction]
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """A paper's own method beside each other row of a table: whether the order is the same here."""
+        return [claim for r in self.tables for claim in r.claims]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims hold, are within the noise, are reversed, and were not tried."""
+        seen = Counter(claim.outcome for claim in self.claims)
+        return {outcome: seen[outcome] for outcome in OUTCOMES}
+
+    @property
+    def orderings(self) -> list[Ordering]:
+        """Every pair of methods within a column of a table."""
+        return [o for r in self.tables for o in r.orderings]
+
+    @property
+    def grids(self) -> dict[str, Grid]:
+        """{paper: a row a table or figure, with a head}: all of them, also those without numbers."""
+        rows: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
+        for r in self.tables:
+            rows[r.table.name.split(":")[0]][r.table.item] = [r.table.item, r.table.title, *came_out(r)]
+        for paper, of in rows.items():
+            for item, (title, why) in declared(f"{FOLDER}/others.toml")[paper].items():
+                of[item] = [item, title, f"no: {why}", "", ""]
+        return {paper: [HEAD, *sorted(of.values(), key=lambda row: in_order(row[0]))] for paper, of in rows.items()}
+
+    @property
+    def sentence(self) -> str:
+        """How many claims there are of each outcome."""
+        words = ", ".join(f"{outcome} {count}" for outcome, count in self.counts.items() if count)
+        return f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table: {words}."
+
+    def plot(self) -> Any:
+        """The picture of all claims: a square each."""
+        import fedlab_nb
+
+        return fedlab_nb.plot_claims(self)
+
+    def parts(self) -> list[str | Grid]:
+        named = [part for paper, grid in self.grids.items() for part in (PAPERS[paper], grid)]
+        return [self.sentence, *named, totals(self.orderings)]
+
+    def _repr_html_(self) -> str:
+        named = {f"{PAPERS[paper]}: {len(grid) - 1} tables and figures": grid for paper, grid in self.grids.items()}
+        folded = (
+            f'<details style="overflow-x:auto"><summary>{n}</summary>{html_table(grid)}</details>'
+            for n, grid in named.items()
+        )
+        words = (f"<p>{escape(text)}</p>" for text in (self.sentence, totals(self.orderings)))
+        return "".join([next(words), *folded, *words])
+
+
+def in_order(item: str) -> tuple[bool, int]:
+    """Tables before figures, by number."""
+    kind, _, number = item.partition(" ")
+    return kind == "Figure", int(number)
+
+
+def came_out(r: Reproduction) -> list[str]:
+    """Of a table: how many numbers are published, what was run for how many of them, and how its claims came out."""
+    count = sum(len(column.numbers) for column in r.table.columns)
+    seeds = len(next(iter(r.values.values()), ()))
+    on = ", ".join(dict.fromkeys(r.ran_on.values()))
+    why = "; ".join(dict.fromkeys(r.why.values()))
+    here = f"{len(r.values)} of {count}, on {on}, {seeds} seeds" if r.values else f"no: {why}"
+    outcomes = Counter(claim.outcome for claim in r.claims)
+    tried = len(r.claims) - outcomes["not tried"]
+    more = "".join(f", {outcomes[name]} {name}" for name in OUTCOMES[1:3] if outcomes[name])
+    return [f"{count} numbers", here, f"{outcomes['holds']} of {tried}{more}" if tried else ""]
+
+
+def paper_tables() -> PaperTables:
+    """Show all tables with the results that came with the package. Nothing is run."""
+    return PaperTables([reproduce(name, stored=True) for name in TABLES])
