@@ -8,7 +8,6 @@ const STORE = `class ${location.pathname}`;
 const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
 let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
 let paper;
-
 /** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
 async function ask(what, body = "{}") {
   for (let wait = 300; wait < 15000; wait *= 1.6) {
@@ -25,7 +24,6 @@ async function ask(what, body = "{}") {
 }
 
 const isGiven = (i) => $("give").checked && i % GIVE === GIVE - 1;
-
 /** Show where the student is, and keep it for a page that is loaded anew. */
 function show() {
   sessionStorage.setItem(STORE, JSON.stringify(own));

@@ -2,7 +2,6 @@
 import { picture } from "./ink.js";
 const $ = (id) => document.getElementById(id);
 let version = "", state = { sent: [], rows: [] }, chosen = null;
-
 /** A new element with these properties and children; an entry of `style` is a CSS property. */
 function element(name, { style = {}, ...properties }, ...children) {
   const made = Object.assign(document.createElement(name), properties);
@@ -46,7 +45,6 @@ function draw() {
   $("bytes").textContent = sent.length ? `${sent.length}, in all ${kilobytes(sent.reduce((sum, each) => sum + each.bytes, 0))}` : "";
   if (!sent.some((each) => each.seat === chosen)) $("one").hidden = true;
 }
-
 /** What one student has sent, and what the sums show of the drawings. */
 function choose(seat) {
   chosen = seat;

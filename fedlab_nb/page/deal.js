@@ -5,7 +5,6 @@ import { seedFor } from "./learn.js";
 // ------------------------------------------------------------------------------------------------ NumPy's generator
 const MULTIPLIER = 0x2360ed051fc65da44385df649fccf645n;
 const wide = (value) => BigInt.asUintN(128, value);
-
 /** The four 64-bit numbers that NumPy's SeedSequence makes of the words [low, high] of a seed. */
 function spread(words) {
   const mixed = (value) => (value ^ (value >>> 16)) >>> 0;
@@ -23,7 +22,6 @@ function spread(words) {
   const drawn = [...pool, ...pool].map((word) => BigInt(out(word)));
   return [0, 2, 4, 6].map((i) => drawn[i] | (drawn[i + 1] << 32n));
 }
-
 /** NumPy's default generator for a seed's words: PCG64 (O'Neill 2014), XSL-RR 128/64, and what is drawn from it. */
 export function generator(words) {
   const [seedHigh, seedLow, pathHigh, pathLow] = spread(words);
@@ -125,7 +123,6 @@ export function generator(words) {
   }
   return { shuffled, dirichlet };
 }
-
 /** Tables of a ziggurat with 256 layers of equal `area` under `density`, which end at `end`; places have `bits` bits. */
 function ziggurat(density, inverse, end, area, bits) {
   const x = new Float64Array(256);
@@ -142,7 +139,6 @@ const BELL = ziggurat((x) => Math.exp(-0.5 * x * x), (y) => Math.sqrt(-2 * Math.
 
 // ------------------------------------------------------------------------------------------------------ the partition
 const sumOf = (values) => values.reduce((s, x) => s + x, 0);
-
 /** M sorted lists of sample numbers: each class in shares drawn from a Dirichlet, then a promised minimum for each. */
 export function deal(labels, clients, alpha, seed) {
   const draws = generator(seedFor(seed, "partition"));
@@ -168,7 +164,6 @@ export function deal(labels, clients, alpha, seed) {
 }
 
 const ascending = (values) => [...values].sort((a, b) => a - b);
-
 /** Those with fewer than `minimum` samples get what they lack from whoever has most at that moment. */
 function topUp(owned, minimum, draws) {
   const shards = owned.map(ascending);
@@ -184,7 +179,6 @@ function topUp(owned, minimum, draws) {
   }
   return shards.map(ascending);
 }
-
 /** Client k's samples for training and those that it holds out: a tenth, one at least. */
 export function split(shard, seed, k) {
   const tenth = 0.1 * shard.length;

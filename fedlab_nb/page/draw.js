@@ -1,7 +1,6 @@
 // Drawing with SVG: elements that are kept and moved (page.css has them glide), axes, names that keep apart.
 const NS = document.querySelector("svg").namespaceURI;
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-
 /** A new SVG element with these attributes, as the last child of `parent`. */
 function add(parent, name, attributes = {}, text = "") {
   const element = document.createElementNS(NS, name);
@@ -10,14 +9,12 @@ function add(parent, name, attributes = {}, text = "") {
   parent.append(element);
   return element;
 }
-
 /** A new HTML element with these properties and children. */
 function html(name, properties, ...children) {
   const element = Object.assign(document.createElement(name), properties);
   element.append(...children);
   return element;
 }
-
 /** The children of `parent`, one an item: made once by `make`, kept by `key`, brought up to date by `update`. */
 function keyed(parent, items, key, make, update) {
   const [old, pool] = [parent.pool ?? new Map(), new Map()];
@@ -47,7 +44,6 @@ function canvas(svg, ...names) {
   return { width, height, ...svg.layers };
 }
 const logScale = (low, high, from, to) => (v) => from + ((to - from) * Math.log(v / low)) / Math.log(high / low);
-
 /** Grid lines and percents from 0 to 100. span: ends of the lines across; along: where a share stands. */
 function shareAxis(layer, along, [from, to], upright, many) {
   for (const share of many ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {
@@ -66,7 +62,6 @@ const chanceLine = (layer, ends, words) => {
   add(layer, "line", { class: "chance", ...ends });
   if (words) add(layer, "text", { class: "quiet", "text-anchor": "end", "font-size": 11, ...words }, "guessing");
 };
-
 /** Places for names that stand at `ys`: in the same order, at least `gap` apart, between low and high. */
 function apart(ys, gap, low, high) {
   const order = ys.map((y, i) => [y, i]).sort((a, b) => a[0] - b[0]);
@@ -86,7 +81,6 @@ function widthOf(text) {
   if (!widths.has(text)) widths.set(text, letters.measureText(text).width);
   return widths.get(text);
 }
-
 /** Where names stand beside their points {x, y, text}: right, left, above or below, wherever they meet the fewest others. */
 function besidePoints(points, obstacles, box) {
   const taken = obstacles.map(({ x, y }) => [x - 6, x + 6, y - 6, y + 6]);
@@ -107,7 +101,6 @@ function besidePoints(points, obstacles, box) {
     return { x: best[0], y: (best[2] + best[3]) / 2 + 4 };
   });
 }
-
 /** Fill the table under a picture: names of the columns, rows whose first cell is a heading. */
 function fillTable(box, columns, rows) {
   const row = (cells) => html("tr", {}, ...cells.map((cell, i) => html(i ? "td" : "th", i ? {} : { scope: "row" }, cell)));

@@ -8,7 +8,6 @@
 // the blocks are counted and divided by 16.
 const SIDE = 32, WIDE = 20, BLOCK = 4;
 const INK = [280, 345], PEN = 0.085; // pixels; of the canvas's width
-
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
 export function digit(bitmap, width, height) {
   let [left, top, right, bottom] = [width, height, 0, 0];
@@ -28,7 +27,6 @@ export function digit(bitmap, width, height) {
   }
   return blocks(best);
 }
-
 /** 32×32 pixels, 0 or 1: the box of the bitmap stretched to `wide` × `high` in the middle; on where half is ink. */
 function fitted(bitmap, width, box, wide, high) {
   /** For each of 32 pixels the places of the bitmap that lie under it; none outside of the box. */
@@ -47,7 +45,6 @@ function fitted(bitmap, width, box, wide, high) {
     return covered && 2 * covered >= ys.length * xs.length;
   });
 }
-
 /** The pixels at most `by` away from ink; with a negative number those more than -by away from any pixel without. */
 function grown(pixels, by) {
   if (!by) return pixels;
@@ -62,7 +59,6 @@ function grown(pixels, by) {
     return 1 - seek;
   });
 }
-
 /** The share of each block of 4×4 that is on. */
 function blocks(pixels) {
   const side = SIDE / BLOCK, image = new Float32Array(side * side);
@@ -70,7 +66,6 @@ function blocks(pixels) {
   pixels.forEach((on, i) => { image[block(i)] += on / BLOCK ** 2; });
   return image;
 }
-
 /** A small canvas that shows such an `image`, dark on white; `label`: what it is, for those who do not see it. */
 export function picture(image, label) {
   const side = SIDE / BLOCK, about = { width: side, height: side, role: "img", ariaLabel: label };
@@ -79,7 +74,6 @@ export function picture(image, label) {
   canvas.getContext("2d").putImageData(new ImageData(bytes, side), 0, 0);
   return canvas;
 }
-
 /**
  * Lets a person draw on a `canvas` with mouse, pen or finger; `changed()` is called whenever the drawing has changed.
  * `image()`: what `digit` says of it; `clear()`; `strokes`: lists of points [x, y], each 0–1 of the canvas.

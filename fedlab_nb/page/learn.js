@@ -1,7 +1,6 @@
 // The classroom's network (64-32-10, ReLU) trained as the package trains it: same recipe, same first weights, same
 // batches from the same random streams. A client trained here is that client of the package, but for rounding.
 // Samples are rows of 64 numbers 0-1, one after the other in one array; labels are whole numbers from 0 on.
-
 /** The package's usual recipe for the digits: SGD with momentum and weight decay. */
 export const RECIPE = { epochs: 40, batch: 32, rate: 0.05, momentum: 0.9, decay: 1e-5 };
 
@@ -12,7 +11,6 @@ const fraction = (value) => ((value % 1) * 2 ** 32) >>> 0;
 const ROUNDS = primes.map((p) => fraction(Math.cbrt(p)));
 const FIRST_HASH = primes.slice(0, 8).map((p) => fraction(Math.sqrt(p)));
 const turnRight = (word, by) => (word >>> by) | (word << (32 - by));
-
 /** The 63-bit seed of the stream `names` of a run's `seed`, as [low 32 bits, the others]: `rng.seed_for` of the package,
     which takes the first 8 bytes of SHA-256 (FIPS 180-4; one block: at most 55 letters). */
 export function seedFor(seed, ...names) {
@@ -33,7 +31,6 @@ export function seedFor(seed, ...names) {
   const [high, low] = [(a + FIRST_HASH[0]) >>> 0, (b + FIRST_HASH[1]) >>> 0];
   return [((high << 31) | (low >>> 1)) >>> 0, high >>> 1];
 }
-
 /** PyTorch's CPU generator, 32 random bits a call: the Mersenne twister (Matsumoto and Nishimura 1998). */
 function twister([seed]) {
   const state = new Uint32Array(624).fill(seed);
@@ -67,7 +64,6 @@ function layout(classes) {
   });
 }
 const layoutOf = (count) => layout((count - layout(0)[2].at) / (SIZES[2] + 1));
-
 /** The parameters with each layer's weights [outputs, inputs] as [inputs, outputs] in Float64, or `back` again. */
 function turned(parameters, layers, back = false) {
   const result = new (back ? Float32Array : Float64Array)(parameters);
@@ -79,7 +75,6 @@ function turned(parameters, layers, back = false) {
   }
   return result;
 }
-
 /** First weights: each layer uniform in ±1/√inputs, weights before biases, from the stream "init". */
 function initial(seed, layers) {
   const draw = twister(seedFor(seed, "init", "mlp"));
@@ -90,7 +85,6 @@ function initial(seed, layers) {
   }
   return parameters;
 }
-
 /** Fill the activations `acts` (input, two hidden layers, logits) for row number `row` of `x`; w: `turned` weights. */
 function forward(w, layers, x, row, acts) {
   for (let i = 0; i < SIZES[0]; i++) acts[0][i] = x[row * SIZES[0] + i];
@@ -110,7 +104,6 @@ function forward(w, layers, x, row, acts) {
   }
 }
 const activations = (layers) => [SIZES[0], ...layers.map((layer) => layer.outputs)].map((n) => new Float64Array(n));
-
 /** Logits [N, classes] of a network's parameters (in the package's order) for samples x [N, 64]. */
 export function logits(parameters, x) {
   const layers = layoutOf(parameters.length);
@@ -122,7 +115,6 @@ export function logits(parameters, x) {
   }
   return result;
 }
-
 /** Softmax of each row of `values` [N, classes], into `result`. */
 export function softmax(values, classes, result = new Float64Array(values.length)) {
   for (let at = 0; at < values.length; at += classes) {
@@ -144,7 +136,6 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
   const [acts, deltas] = [activations(layers), activations(layers)];
   const [awake, slopes] = [new Int32Array(64), new Float64Array(64)];
   const draw = twister(seedFor(seed, "batches", client));
-
   /** Add the slope of the cross-entropy of one sample. */
   function backward(label) {
     softmax(acts[3], classes, deltas[3]);
@@ -195,7 +186,6 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
   }
   return { epoch, parameters: () => turned(w, layers, true) };
 }
-
 /** Train one client on x [N, 64], y [N]; its parameters, 6,570 for 10 classes. `report(done, epochs)` after each. */
 export function train(x, y, { seed = 0, client = 0, epochs = RECIPE.epochs, classes = 10, report = () => {} } = {}) {
   const own = learner(x, y, { seed, client, classes });

@@ -9,7 +9,6 @@ const rising = (values) => [...new Set(values)].sort((p, q) => p - q);
 const ALPHAS = rising([0.01, 0.1, 1, 10].flatMap((unit) => [1, 1.5, 2, 3, 5, 7].map((v) => Number((v * unit).toPrecision(2)))).filter((v) => v <= Math.max(10, ...alphas)).concat(alphas));
 const COUNTS = rising([...Array(19).keys()].map((i) => i + 2).concat(clients));
 const nearest = (values, v) => values.reduce((x, y, i) => (Math.abs(Math.log(y / v)) < Math.abs(Math.log(values[x] / v)) ? i : x), 0);
-
 /** alpha, clients, seed: the federation;  a, m: which stored α and M are nearest;  chosen: methods in colour;
     held: a method;  client: one that is held;  image: what is looked at (live.js). */
 const state = { alpha: 0.1, clients: 10, seed: 0, a: 0, m: 0, chosen: FIRST, held: null, client: null, image: "0" };
@@ -66,7 +65,6 @@ function hold() {
   $("held").querySelector("p").textContent = r ? words() : "";
 }
 const letGo = () => change({ held: null, client: null });
-
 /** The setting in the address, so that a link or a reload shows the same again. */
 function address(data) {
   const { alpha, clients: m, seed, chosen, image, client } = state;

@@ -1,6 +1,5 @@
 // The pictures of stored results. Each function brings its picture up to date with `state` (page.js); marks are kept and
 // moved. A mark of a method has data-m. `svg.order`: marks by keyboard order.
-
 /** A method's mark: a group that its look colours; the rest is made by `parts`. */
 function mark(layer, name, parts) {
   const group = add(layer, "g", { class: "m", role: "button", tabindex: -1, "data-m": name });
@@ -157,7 +156,6 @@ function drawBytes(svg) {
     return [METHOD.get(name).title, dataSize(r.up), dataSize(r.down), dataSize(total(r)), `${banded(r)} %`];
   }));
 }
-
 /** The table under a picture, filled while it is open. */
 function table(picture, columns, rows) {
   const details = picture.closest(".card").querySelector("details");

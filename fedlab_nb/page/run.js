@@ -18,7 +18,6 @@ const mixed = (values, weights) => Float64Array.from(values[0], (_, i) => values
 const rows = (x, members) => Float32Array.from({ length: 64 * members.length }, (_, at) => x[64 * members[at >> 6] + (at & 63)]);
 /** Sums as they travel, in 32 bits. */
 const sent = (sums) => Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, Float32Array.from(values)]));
-
 /** Scores [N, classes] of each of `made`'s models for samples x: {networks: [M], fedavg, logits, ensemble, fens, …}. */
 function answers({ networks, average, table, weights, head }, x, classes) {
   const each = networks.map((own) => logits(own, x));
@@ -35,7 +34,6 @@ function measured({ networks, ...scores }, y, classes) {
   const shares = Object.entries(scores).map(([name, own]) => [name, accuracy(own, y, classes)]);
   return { each, shares: { local: each.reduce((s, v) => s + v, 0) / each.length, ...Object.fromEntries(shares) } };
 }
-
 /** FENS' ensemble goes down in 8 bits: each layer's weights, not its biases, rounded to 127 steps on either side of 0. */
 function rounded(parameters, classes) {
   const result = Float32Array.from(parameters);
@@ -66,7 +64,6 @@ function aggregator(z, y, classes) {
   }
   return table;
 }
-
 /** The run, step by step: {done, of, each, shares}; the last step has `made`, all models. y, yTest: arrays of labels. */
 function* run({ x, y, xTest, yTest, classes, alpha, clients, seed }) {
   const parts = deal(y, clients, alpha, seed).map((shard, k) => split(shard, seed, k));

@@ -6,7 +6,6 @@ const GAMMA = 1; // AFL: each client's own ridge, which the server takes off aga
 const RHO = 1; // AFL: the ridge that stays
 const SHRINKAGE = 0.4; // Gaussian heads
 const FLOOR = 1e-6; // least variance, as a share of the mean one
-
 /** AFL: `moments` [65, 65] = XᵀX + γI and `classes` [65, C] = XᵀY, of rows (x, 1). */
 export function aflSums(x, y, classes = 10) {
   const d = D + 1;
@@ -22,14 +21,12 @@ export function aflSums(x, y, classes = 10) {
   for (let i = 0; i < d; i++) sums.moments[i * (d + 1)] += GAMMA;
   return sums;
 }
-
 /** AFL's weights [65, C] from the clients' sums: (Σ A_k - MγI + ρI)⁻¹ Σ C_k. */
 export function aflSolve(sums) {
   const moments = added(sums, "moments");
   for (let i = 0; i <= D; i++) moments[i * (D + 2)] += RHO - sums.length * GAMMA;
   return solve(moments, added(sums, "classes"), D + 1).solution;
 }
-
 /** Scores [N, C] of AFL's weights. */
 export function aflScores(weights, x) {
   const classes = weights.length / (D + 1);
@@ -40,7 +37,6 @@ export function aflScores(weights, x) {
   }
   return scores;
 }
-
 /** Gaussian heads: each class's `counts` [C], `sums` [C, 64] and `second` moments [C, 64, 64]. */
 export function gaussSums(x, y, classes = 10) {
   const sums = { counts: new Float64Array(classes), sums: new Float64Array(classes * D), second: new Float64Array(classes * D * D) };
@@ -54,7 +50,6 @@ export function gaussSums(x, y, classes = 10) {
   }
   return sums;
 }
-
 /** The quadratic discriminant of the clients' sums: `constants` [C], `means` [C, 64] and `precisions` [C, 64, 64], the
     inverse covariances. A class without a sample has the constant -Infinity. One whose samples are all alike, or that
     has but one, is given the least variance in every direction. */
@@ -78,7 +73,6 @@ export function gaussSolve(sums) {
   return { constants: counts.map((n, c) => Math.log(n / all) - made[c].logDet / 2), means, precisions };
 }
 const identity = Float64Array.from({ length: D * D }, (_, at) => Number(at % (D + 1) === 0));
-
 /** Scores [N, C] of Gaussian heads. */
 export function gaussScores({ constants, means, precisions }, x) {
   const classes = constants.length;
@@ -92,10 +86,8 @@ export function gaussScores({ constants, means, precisions }, x) {
   }
   return scores;
 }
-
 /** The clients' arrays `name`, added up. */
 const added = (sums, name) => Float64Array.from(sums[0][name], (_, i) => sums.reduce((total, own) => total + own[name][i], 0));
-
 /** matrix⁻¹ right by elimination (Gauss and Jordan), and the logarithm of the determinant; the matrix [d, d] is symmetric
     and positive definite, right [d, any]. */
 function solve(matrix, right, d) {

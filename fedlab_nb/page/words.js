@@ -7,10 +7,8 @@ const { groups, methods, results, classes, about } = DATA;
 const { alpha: alphas, clients, seed: seeds } = about.settings; // as they are stored
 const METHOD = new Map(methods.map((m) => [m.name, m]));
 const BOUNDS = ["local", "centralized"];
-
 /** Result of a method at stored setting number a of α and m of M: {mean, half, accuracies, up, down}. */
 const result = (name, a, m) => results[name][m][a];
-
 /** A number with d decimals; a tie goes to the even digit, as in Python. */
 function fixed(x, d = 0) {
   const scaled = x * 10 ** d;
@@ -34,7 +32,6 @@ function dataSize(count) {
   }
   return `${units[0] === "B" ? Math.round(count) : Number(count.toPrecision(3))}\u00a0${units[0]}`;
 }
-
 /** a - b over the same seeds: mean, and half the width of its 95 % band of Student's t. */
 function difference(a, b) {
   const gaps = a.accuracies.map((x, i) => x - b.accuracies[i]);
@@ -42,7 +39,6 @@ function difference(a, b) {
   const spread = Math.sqrt(gaps.reduce((s, x) => s + (x - mean) ** 2, 0) / (gaps.length - 1));
   return { mean, half: (DATA.t * spread) / Math.sqrt(gaps.length) };
 }
-
 /** Who is best of `names`, by how much, and whether that is more than noise. */
 function verdict(names, a, m) {
   const all = names.map((name) => ({ name, title: METHOD.get(name).short, ...result(name, a, m) }));
@@ -62,7 +58,6 @@ function verdict(names, a, m) {
   const bounds = rivals.length ? all.filter((r) => BOUNDS.includes(r.name)) : [];
   return `${text}.${bounds.length ? ` For reference: ${listed(bounds.map((r) => `${r.title} ${percent(r.mean)}`))}.` : ""}`;
 }
-
 /** Over the bars: the verdict on what is in colour, and who is better than all of these. */
 function accuracyWords(names, a, m) {
   const free = methods.map((x) => x.name).filter((name) => !BOUNDS.includes(name));
@@ -71,7 +66,6 @@ function accuracyWords(names, a, m) {
   const more = rivals.length && !names.includes(top) ? ` Of all stored methods ${METHOD.get(top).short} is best: ${percent(result(top, a, m).mean)}.` : "";
   return `At α = ${alphas[a]} with ${plural(clients[m], "client")}, ${verdict(names, a, m)}${more}`;
 }
-
 /** Over the lines: which of `names` changes most, and which least, from the largest α to the smallest. */
 function fallWords(names, m) {
   const last = alphas.length - 1;
@@ -83,7 +77,6 @@ function fallWords(names, m) {
   const way = (r) => `${METHOD.get(r.name).short} goes from ${percent(r.from)} to ${percent(r.to)}`;
   return `From α = ${alphas[last]} to α = ${alphas[0]}, ${way(most)}${least === most ? "" : `, ${way(least)}`}.`;
 }
-
 /** Over the bytes: the cheapest and the dearest of `names`, bounds left out. */
 function costWords(names, a, m) {
   const rows = names.filter((n) => !BOUNDS.includes(n)).map((name) => ({ title: METHOD.get(name).short, ...result(name, a, m) }));
@@ -99,7 +92,6 @@ function costWords(names, a, m) {
   const better = points ? `${plural(Math.abs(points), "point")} ${points > 0 ? "better" : "worse"}` : "no better";
   return `${costs}; ${dear.title} costs ${times} times as much and is ${better}${equal.length > 1 ? ` than ${cheap.title}` : ""}.`;
 }
-
 /** Over the partition `counts` [M, C]: how skewed it is (partition.py, `skew_of`); of a client that is held: what it has. */
 function holdingWords(counts, client) {
   if (client !== null) {

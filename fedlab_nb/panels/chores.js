@@ -4,7 +4,6 @@
 
 const ICONS = [[".fa-pause", "Pause"], [".fa-play", "Play"], [".fa-stop", "Back to the start"], [".fa-retweet, .fa-repeat", "Repeat"]];
 const FIELDS = "select, input:not([type=checkbox]), textarea";
-
 /** Names of sliders and fields: the label beside them; the value as the readout says it. */
 function name(root) {
   for (const widget of root.querySelectorAll(".widget-slider, .widget-dropdown, .widget-text, .widget-inline-hbox")) {
@@ -27,7 +26,6 @@ function name(root) {
     if (says && button.ariaLabel !== says) button.ariaLabel = says;
   }
 }
-
 /** A sentence that is too long for its place scrolls: then a keyboard must reach it. */
 function sentences(root) {
   for (const one of root.querySelectorAll(".fl-sentence")) {
@@ -35,7 +33,6 @@ function sentences(root) {
     if (one.clientHeight && one.tabIndex !== reach) one.tabIndex = reach;
   }
 }
-
 /** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. */
 function tabs(root) {
   for (const row of root.querySelectorAll(".fl-tabs")) {
@@ -65,7 +62,6 @@ function arrows(event) {
   all[to].focus();
   all[to].click();
 }
-
 /** The keys of a classroom: P for a projector, G once everybody has guessed. */
 function keys(event) {
   const button = { p: ".fl-larger", g: ".fl-reveal" }[event.key?.toLowerCase()];
@@ -74,7 +70,6 @@ function keys(event) {
   event.preventDefault();
   event.stopPropagation();
 }
-
 /** Follow the kernel: a panel whose kernel is gone sleeps (ipywidgets tells only of restarts that a person asks for). */
 function follow(kernel, mark) {
   if (!kernel?.statusChanged) return () => {};

@@ -20,7 +20,6 @@ const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs, .touch"));
 
 const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
-
 /** Put what `from` defines (letters, clips) with the definitions of `svg`, so that any group can be replaced. */
 function define(svg, from) {
   const defs = svg.querySelector(":scope > defs");
@@ -30,7 +29,6 @@ function define(svg, from) {
     known.add(one.id);
   }
 }
-
 /** What brings a group, at a share 0-1 of the way, from how the one before it looks to how it looks: number by number.
  * A line that has more points than before grows out of its old end. */
 function glides(old, group) {
@@ -44,7 +42,6 @@ function glides(old, group) {
     return (share, k = 0) => one.setAttribute(name, text.replace(NUMBER, () => a[k] + share * (b[k] - a[k++])));
   }));
 }
-
 /** The marks of a drawing: an element, what it says, what it stands for. */
 function marksOf(svg, marks) {
   const made = [];

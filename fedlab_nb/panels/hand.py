@@ -6,7 +6,7 @@ import base64
 import html
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,8 +14,9 @@ import numpy as np
 from PIL import Image
 
 from ..data import Federation, Move, Moves
+from ..plots.characters import own_name
 from ..plots.kit import as_tile
-from ..plots.words import letter, plural
+from ..plots.words import letter, plural, setting_of
 from .controls import Controls
 from .lab_view import PanelState
 from .theme import Fitting, made, offer, paragraph, show_if
@@ -144,3 +145,10 @@ def tile(sample: np.ndarray) -> str:
     Image.fromarray(page).save(out, "png")
     ink = ' class="fl-ink"' * (grey or sample.ndim == 2)
     return f'<img alt=""{ink} src="data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}">'
+
+
+def called(federation: Federation, partition: Mapping[str, Any], moves: str) -> list[str]:
+    """What the clients are called, by their file, by hand, or by the course."""
+    dealt = (federation.whole or federation).clients - len(Moves.read(moves).doubles)
+    setting = setting_of({**partition, "clients": dealt, "moves": moves})
+    return [own_name(k, setting) for k in range(federation.clients)]

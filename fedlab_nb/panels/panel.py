@@ -16,17 +16,15 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import Moves, load, plain
+from ..data import load, plain
 from ..errors import UsageError, choose, demand
 from ..plots import Picture
-from ..plots.characters import own_name
 from ..plots.kit import blank
-from ..plots.words import setting_of
 from . import export, saved, theme
 from .controls import OWN_FILE, Controls, put
 from .facts import facts
 from .figures import COMMON, summary
-from .hand import Hand
+from .hand import Hand, called
 from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
 from .link import write as write_link
 from .runs_panel import RunsPanel
@@ -54,8 +52,7 @@ class Panel(saved.Saved):
         self._guard, self._fitting, self._job = RLock(), theme.Fitting(), job or study.job
         inline = "google.colab" in sys.modules if inline is None else inline
         self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
-        self.spec = spec
-        self._opened = False
+        self.spec, self._opened = spec, False
         self._state = PanelState(method=spec.method)
         self.controls = Controls(spec)
         own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
@@ -237,11 +234,8 @@ class Panel(saved.Saved):
         federation, moves = changes["federation"], changes["settings"].get("moves", "")
         old = self._state.federation, self._state.settings.get("moves", "")
         if federation is not None and (federation is not old[0] or moves != old[1]):
-            dealt = (federation.whole or federation).clients - len(Moves.read(moves).doubles)
-            setting = setting_of({**changes["partition"], "clients": dealt, "moves": moves})
-            called = [own_name(k, setting) for k in range(federation.clients)]
             with self._fitting:
-                self.views.offer(called, federation.dataset.class_names)
+                self.views.offer(called(federation, changes["partition"], moves), federation.dataset.class_names)
         return {**changes, **self.views.look}
 
     @guarded
@@ -283,7 +277,6 @@ class Panel(saved.Saved):
             return
         self._go(draw=False, federation=None, partition=None)  # until they are there, sliders have nothing to deal out
         self._status.start(f"Loading {name} …")
-
         self._work(lambda: load(name), lambda _: None, self._loaded)
 
     @guarded
@@ -320,9 +313,8 @@ class Panel(saved.Saved):
         self._status.clear()
         self.runs_panel.written.value = ""
         place = self.export(self.runs_panel.folder.value.strip() or None)
-        self.runs_panel.written.value = theme.paragraph(
-            f"Written: {', '.join(sorted(p.name for p in place.iterdir()))} in {place}."
-        )
+        names = ", ".join(sorted(p.name for p in place.iterdir()))
+        self.runs_panel.written.value = theme.paragraph(f"Written: {names} in {place}.")
 
     @guarded
     def _start(self, by_hand: bool = False) -> None:

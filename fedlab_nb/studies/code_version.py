@@ -44,7 +44,8 @@ def run_code(method: Any, root: Path = ROOT) -> str:
 
 def methods_from(names: Sequence[str] | None, root: Path) -> list[str]:
     """The files and folders of `methods` with these names (None: all), and those that they import."""
-    places = {path.stem: path for path in (root / "methods").iterdir() if path.stem != "__init__"}
+    found = [path for path in (root / "methods").iterdir() if path.is_dir() or path.suffix == ".py"]
+    places = {path.stem: path for path in found if path.stem != "__init__"}
     waiting = list(places if names is None else names)
     taken: dict[str, str] = {}
     while waiting:

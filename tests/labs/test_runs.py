@@ -13,7 +13,7 @@ SETTINGS = {"dataset": "digits", "alpha": 0.5, "clients": 2, "seed": 0, "seeds":
 VIEWS = {  # of each lab; those that wait for a run stand before the bar
     "afl": "forget image | skew budget size", "coboosting": "hand weights images | switches",
     "distilled": "sent | budget", "fedet": "expert dissent target rounds public traffic |",
-    "fedlpa": "factors damping solver leak | plane", "fens": "trust sample forget | cost",
+    "fedlpa": "factors damping solver leak | plane inverted", "fens": "trust sample forget | cost",
     "fusefl": "steps cue halves probes |", "gauss": "pictures sent | heads",
     "matching": "barrier partners | game",
 }  # fmt: skip
@@ -29,7 +29,7 @@ def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing)
     for name in ready:
         assert panel.show(name).sentence and panel.error == "", name
     for view in panel.lab_views.values():
-        assert all(c.description for c in view.controls if hasattr(c, "value")) and len(view.title) <= 20
+        assert all(c.description for c in view.controls if hasattr(c, "description")) and len(view.title) <= 20
 
 
 @pytest.mark.parametrize("system", ["fens", "fedet", "coboosting", "fusefl", "fedlpa"])
