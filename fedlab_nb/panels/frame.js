@@ -17,6 +17,8 @@ const FAR = 5; // pixels from which on a press is a drag
 const NEAR = 7; // pixels from the pointer at which a mark still answers
 const NUMBER = /-?\d+(\.\d+)?(e-?\d+)?/g;
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
+/** Set attributes, those alone that say something else: what is left alone costs a page nothing. */
+const put = (element, values) => { for (const name in values) if (element.getAttribute(name) !== values[name]) element.setAttribute(name, values[name]); };
 const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs, .touch"));
 
 const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
@@ -29,17 +31,23 @@ function define(svg, from) {
     known.add(one.id);
   }
 }
-/** What brings a group, at a share 0-1 of the way, from how the one before it looks to how it looks: number by number.
+/** What brings `old` to the looks of `group`, at a share 0-1 of the way, number by number; null: it has another shape.
  * A line that has more points than before grows out of its old end. */
 function glides(old, group) {
-  const [from, to] = [old, group].map((one) => (one ? members(one) : []));
-  if (from.length !== to.length) return [];
-  return to.flatMap((one, i) => ["d", "x", "y"].flatMap((name) => {
-    const text = one.getAttribute(name) ?? "";
-    const [a, b] = [from[i].getAttribute(name) ?? "", text].map((words) => (words.match(NUMBER) ?? []).map(Number));
-    if (a.length < 2 * (name === "d") || a.length > b.length || a.join() === b.join()) return [];
+  const [now, then] = [old, group].map(members);
+  const bones = (one) => [...one.querySelectorAll("g, use")].map((e) => e.getAttribute("transform") + e.getAttribute("xlink:href")).join();
+  if (now.length !== then.length || bones(old) !== bones(group)) return null;
+  return then.flatMap((one, i) => ["d", "x", "y", "style"].flatMap((name) => {
+    const [before, text] = [now[i], one].map((e) => e.getAttribute(name) ?? "");
+    const [a, b] = [before, text].map((words) => (words.match(NUMBER) ?? []).map(Number));
+    const touch = name === "d" && now[i].nextSibling?.matches?.(".touch") ? [now[i].nextSibling] : [];
+    if (before === text) return [];
+    const whole = name === "style" || !a.length || a.length > b.length;
     while (a.length < b.length) a.push(a.at(-2));
-    return (share, k = 0) => one.setAttribute(name, text.replace(NUMBER, () => a[k] + share * (b[k] - a[k++])));
+    return (share, k = 0) => {
+      const value = whole || share === 1 ? text : text.replace(NUMBER, () => a[k] + share * (b[k] - a[k++]));
+      for (const element of [now[i], ...touch]) element.setAttribute(name, value);
+    };
   }));
 }
 /** The marks of a drawing: an element, what it says, what it stands for. */
@@ -61,9 +69,7 @@ function marksOf(svg, marks) {
   }
   for (const { element, says, method, client, klass } of made) {
     element.classList.add("mark");
-    element.setAttribute("role", "button");
-    element.setAttribute("tabindex", "-1");
-    element.setAttribute("aria-label", says.replaceAll("\n", "; "));
+    put(element, { role: "button", tabindex: "-1", "aria-label": says.replaceAll("\n", "; ") });
     for (const [name, value] of Object.entries({ method, client, klass })) if (value !== undefined) element.dataset[name] = value;
     for (const line of element.querySelectorAll("path")) {
       if (!/fill: none/.test(line.getAttribute("style") ?? "") || line.closest("defs") || line.nextSibling?.matches?.(".touch")) continue;
@@ -88,7 +94,7 @@ function render({ model, el }) {
   el.replaceChildren(words, picture, tip);
   const shadow = picture.attachShadow({ mode: "open" });
   let made = [];
-  let [boxes, hovered, later, last] = [null, null, 0, 0];
+  let [boxes, hovered, later, last, frame, gliding] = [null, null, 0, 0, 0, []];
   let [drag, follow] = [null, null]; // what is in the hand; the client and class that the focus follows
 
   // ------------------------------------------------------------------------------------------------ what is shown
@@ -131,31 +137,35 @@ function render({ model, el }) {
   /** Put what has moved since the drawing in its place; where motion is unwanted, once nothing plays any more. */
   function move() {
     const [moves, svg] = [model.get("moves"), shadow.querySelector("svg")];
+    const parts = { ...model.get("rested"), ...moves.parts };
     clearTimeout(later);
     if (!svg || !moves.parts) return;
     const plays = el.closest(".fl-view")?.querySelector(".fa-pause");
     if (calm.matches && plays) return void (later = setTimeout(move, 200));
     const [focused, ways] = [focusedAt(), []];
-    for (const [name, text] of Object.entries(moves.parts)) {
+    for (const [name, text] of Object.entries(parts)) {
       if (svg.moved?.[name] === text) continue;
       const part = parsed(text);
       define(svg, part);
       for (const group of part.querySelectorAll(":scope > g[id]")) {
         const old = byId(svg, group.id);
-        if (plays) ways.push(...glides(old, group));
-        old?.replaceWith(group);
+        const own = old && glides(old, group);
+        if (own) ways.push(...own);
+        else old?.replaceWith(group);
       }
     }
-    svg.moved = moves.parts;
-    answer(svg, moves.marks, focused);
-    const [start, time] = [performance.now(), Math.min(performance.now() - last, 500)];
-    last = start;
+    svg.moved = parts;
+    const [start, time] = [performance.now(), plays ? Math.min(performance.now() - last, 500) : 0];
     const step = () => {
-      const share = Math.min(1, (performance.now() - start) / time);
+      const share = time ? Math.min(1, (performance.now() - start) / time) : 1;
       for (const way of ways) way(share);
-      if (ways.length && share < 1) requestAnimationFrame(step);
+      if (share < 1) frame = requestAnimationFrame(step);
     };
+    cancelAnimationFrame(frame);
+    for (const way of gliding) way(1);
+    [last, gliding] = [start, ways];
     step();
+    answer(svg, moves.marks, focused);
   }
   function emphasise() {
     const on = hovered?.method ?? model.get("held");
@@ -163,7 +173,7 @@ function render({ model, el }) {
     shadow.querySelector("svg")?.classList.toggle("some", Boolean(on) && some);
     for (const { element, method } of made) {
       element.classList.toggle("on", method !== undefined && method === on);
-      element.setAttribute("aria-pressed", method !== undefined && method === model.get("held"));
+      put(element, { "aria-pressed": `${method !== undefined && method === model.get("held")}` });
     }
   }
 
@@ -286,7 +296,7 @@ function render({ model, el }) {
   const theme = new MutationObserver(() => show());
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   model.on("change:value", show);
-  model.on("change:moves", move);
+  model.on("change:moves change:rested", move);
   model.on("change:held", emphasise);
   show();
   return () => { watch.disconnect(); theme.disconnect(); clearTimeout(later); };

@@ -87,6 +87,8 @@ class Panel(saved.Saved):
 
         on((c.dataset, c.path), self._data_changed)
         on(c.choices, self._changed)
+        on((self.views.larger, self.views.reveal), self._projected)
+        self._projected()
         self.views.on_look(self._looked)
         for name, view in self.views.views.items():
             on(view.kind.controls, self._moved, name)
@@ -188,9 +190,7 @@ class Panel(saved.Saved):
         return write_link(self._state.settings, self.methods, page)
 
     def export(self, folder: str | Path | None = None) -> Path:
-        """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; returns the folder (a fresh one, if
-        this one has files).
-        """
+        """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; gives the folder, a new one if need be."""
         with self._guard:
             demand(self._state.federation is not None, "There is no data to draw; choose a data set first.")
             pictures = {**self.views.pictures(), "handout": self.still()}
@@ -202,8 +202,7 @@ class Panel(saved.Saved):
     def still(self) -> Picture:
         """One picture of the data and of all results, without controls."""
         with self._guard:
-            without = self._state.federation is None
-            return blank("No data to show.", setting="") if without else summary(self._state)
+            return summary(self._state) if self._state.federation else blank("No data to show.", setting="")
 
     def _go(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
@@ -215,14 +214,13 @@ class Panel(saved.Saved):
         self.hand.show(self._state)
         federation = self._state.federation
         if federation is not old.federation and federation is not None:
-            text = facts(federation, self._state.settings.get("model", "auto"))
-            self.controls.facts.value = theme.paragraph(text)
+            self.controls.facts.value = theme.paragraph(facts(federation, self._state.settings.get("model", "auto")))
             self.controls.preview(self._state.partition or {})
         self.runs_panel.show(self._state.runs)
         self.runs_panel.code.value = f"<pre>{html.escape(self.code())}</pre>"
         if not self._worker.busy:
-            asked = self._state.methods, self._state.settings, self._state.runs.number
-            self.controls.tell(asked, self._worker.inline or not self._state.frame[0])
+            state, now = self._state, self._worker.inline or not self._state.frame[0]
+            self.controls.tell((state.methods, state.settings, state.runs.number), now)
 
     @guarded
     def _draw(self) -> None:
@@ -256,6 +254,11 @@ class Panel(saved.Saved):
             self._go(**self.views.look)
             if turned and self._opened and not self._worker.busy and self.views.soon():
                 self._work_clicked(self.views.visible)
+
+    def _projected(self) -> None:
+        """A class looks on, or no more: as classes of this widget, since a page asks each change for what it `:has`."""
+        theme.wears(self, "fl-projector", large := self.views.larger.value)
+        theme.wears(self, "fl-covering", large and not self.views.reveal.value)
 
     @guarded
     def _moved(self, view: str) -> None:
@@ -341,8 +344,7 @@ class Panel(saved.Saved):
         if row is not None:
             ended = self._status.run_event(event, row.title)
             if changes := heard(self._state, row, event):
-                draw = (ended or event.curve is not None) and self.views.rested
-                self._go(draw=draw, **changes)
+                self._go(draw=(ended or event.curve is not None) and self.views.rested, **changes)
 
     def _ended(self, how: str, error: Exception | None, by_hand: bool) -> None:
         self._status.run_ended(how, error, self._state.runs)
@@ -374,7 +376,7 @@ class Panel(saved.Saved):
 
     def _work(self, job: Callable, on_event: Callable, on_end: Callable) -> None:
         """Give the worker a job; pictures that are being prepared are given up."""
-        self._mapping(False)
+        theme.wears(self, "fl-mapping", False)
         self._worker.start(job, on_event, on_end)
 
     def _prepare(self, view: LabView, state: PanelState) -> None:
@@ -383,7 +385,7 @@ class Panel(saved.Saved):
             return
 
         def ended(how: str, error: Exception | None, made: Any) -> None:
-            self._mapping(False)
+            theme.wears(self, "fl-mapping", False)
             if error is not None:
                 self.views.dirty.discard(view.name)
                 if not view.preview:
@@ -392,9 +394,6 @@ class Panel(saved.Saved):
             elif how == "done":
                 self._go(own=self._state.with_own(view.name, anchor=state.anchor, prepared=made))
 
-        self._mapping(True)
+        theme.wears(self, "fl-mapping", True)
         ahead = partial(self.views.ahead, self._guard)
         self._worker.start(lambda: view.prepare(state), lambda _: None, ended, ahead if state.frame[0] else None)
-
-    def _mapping(self, on: bool) -> None:
-        (self.add_class if on else self.remove_class)("fl-mapping")

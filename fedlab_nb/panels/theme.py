@@ -103,6 +103,11 @@ def tabs(options: Mapping[str, str], value: str | None, *classes: str) -> widget
     return made(widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value)
 
 
+def wears(widget: widgets.DOMWidget, name: str, on: bool) -> None:
+    """Let a widget have a CSS class, or not."""
+    (widget.add_class if on else widget.remove_class)(name)
+
+
 def player(slider: widgets.Widget, **traits: Any) -> widgets.Play:
     """A `Play` that replays a slider, from where it starts; `traits` such as interval, tooltip."""
     trait = "index" if hasattr(slider, "index") else "value"

@@ -24,7 +24,7 @@ from ..plots.words import worded
 from ..studies.cost import cost_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState
-from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs
+from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs, wears
 
 HERE = Path(__file__).parent
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
@@ -52,7 +52,8 @@ class Frame(anywidget.AnyWidget):
     """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
 
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
-    moves: what of the SVG has moved since: "parts" {name: groups that stand in for those with their ids} and "marks"
+    moves: what of the SVG has just moved: "parts" {name: groups that stand in for those with their ids} and "marks"
+    rested: such parts that have moved earlier; they are not sent again
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
     movable: whether marks of clients can be dragged to another client;   dropped: the last one: {client, klass, to}
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
@@ -65,6 +66,7 @@ class Frame(anywidget.AnyWidget):
     alt = traitlets.Unicode().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
     moves: Any = traitlets.Dict().tag(sync=True)
+    rested: Any = traitlets.Dict().tag(sync=True)
     movable = traitlets.Bool().tag(sync=True)
     dropped: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
@@ -113,16 +115,20 @@ class View:
             self.picture = picture
             return
         self.picture = picture
+        self.box.remove_class("fl-waits")
         self.describe(caption)
         self.sentence.value = paragraph(picture.sentence, "status")
         of = moves_of(picture.figure)
         key = (picture.figure, current_size(), of[0]) if of and self.frame.size[0] else None
         if key is not None and key == self._drawn and not value:
-            self._parts = moved(picture.figure, self._parts)
-            parts = {name: svg for name, (_, svg) in self._parts.items() if svg}
+            before, self._parts = self._parts, moved(picture.figure, self._parts)
+            parts: tuple[dict[str, str], dict[str, str]] = {}, {}
+            for name, part in self._parts.items():
+                if part[1]:
+                    parts[part is before.get(name)][name] = part[1]
             with self.frame.hold_sync():
-                self.frame.alt = picture.alt
-                self.frame.moves = {"parts": parts, "marks": marks_of(picture.figure)}
+                self.frame.alt, self.frame.rested = picture.alt, parts[True]
+                self.frame.moves = {"parts": parts[False], "marks": marks_of(picture.figure)}
             return
         self._drawn = None
         marks = marks_of(picture.figure) if picture.figure is not None else {}
@@ -132,13 +138,15 @@ class View:
             seen = value and f'<div role="img" aria-label="{escape(picture.alt)}">{value}</div>'
             value = WORDS.format(seen + table(picture.table))
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
-            self.frame.alt, self.frame.marks, self.frame.moves, self.frame.value = picture.alt, marks, {}, value
+            self.frame.alt, self.frame.marks, self.frame.moves, self.frame.rested = picture.alt, marks, {}, {}
+            self.frame.value = value
         self._drawn = key
         self._parts = {name: (shows, "") for name, (shows, _) in of[1].items()} if of else {}
 
     def say(self, text: str, caption: str = "", style: str = "") -> None:
         """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
         self.picture = self._drawn = None
+        wears(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
         self.sentence.value = ""
         self.describe(caption)

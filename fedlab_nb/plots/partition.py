@@ -135,12 +135,12 @@ class Artists:
         (clients, classes), self.counts = self.shape, counts
         client_axis(self.lower, clients, setting)
         show_at(self.row, "y", klass, classes)
-        most = max(int(counts.max()), 1)
+        most, who = max(int(counts.max()), 1), [capital(client_name(k, setting)) for k in range(clients)]
         if classes <= LIMIT:
             held = counts.T.ravel()
             self.dots.set_sizes(np.where(held > 0, np.maximum(held / most * self.largest, 2.5), 0))
             y, x = np.divmod(np.arange(classes * clients), clients)
-            says = [cell(counts, self.names, k, c, setting) if counts[k, c] else "" for c, k in zip(y, x, strict=True)]
+            says = [cell(counts, self.names, k, c, who[k]) if counts[k, c] else "" for c, k in zip(y, x, strict=True)]
             mark(self.dots, says, client=[NOBODY if self.gone[k] else k for k in x.tolist()], klass=y.tolist())
         else:
             self.dots.set_data(counts.T)
@@ -149,9 +149,9 @@ class Artists:
         for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
             held = plural(int((counts[k] > 0).sum()), "class")
-            who = capital(client_name(k, setting)) + f", {self.gone[k]}" * bool(self.gone[k])
+            away = f", {self.gone[k]}" * bool(self.gone[k])
             here = {} if self.gone[k] else {"client": k}
-            mark(bar, f"{who}\n{plural(int(size), 'sample')} of {held}", **here)
+            mark(bar, f"{who[k]}{away}\n{plural(int(size), 'sample')} of {held}", **here)
         self.upper.set_ylim(0, beyond(max(int(sizes.max()), 1)))
         for span in self.marks:
             show_at(span, "x", client, clients)
@@ -163,11 +163,11 @@ def beyond(most: float) -> float:
     return next(step * unit for step in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5) if step * unit >= 1.06 * most)
 
 
-def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int, setting: str = "") -> str:
-    """What the dot of a client and a class says."""
+def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int, who: str) -> str:
+    """What the dot of a client and a class says. who: the client's name."""
     count, mine, all_ = counts[client, klass], counts[client].sum(), counts[:, klass].sum()
     shares = f"{percent(count / mine)} of the client's, {percent(count / all_)} of the class's"
-    return f"{capital(client_name(client, setting))}, class {names[klass]}\n{plural(int(count), 'sample')}\n{shares}"
+    return f"{who}, class {names[klass]}\n{plural(int(count), 'sample')}\n{shares}"
 
 
 def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:

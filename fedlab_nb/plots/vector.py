@@ -140,7 +140,7 @@ def plain(artist: Any, height: float) -> str | None:
 @lru_cache(maxsize=4096)
 def ink(face: tuple, edge: tuple, width: float) -> str:
     """The style of a path: its colours (each RGBA, 0-1), the width of its edge."""
-    fill = f"fill: {to_hex(face)}; fill-opacity: {face[3]:.3g}"
+    fill = f"fill: {to_hex(face)}" + (f"; fill-opacity: {face[3]:.3g}" if face[3] < 1 else "")
     return fill if not width or not edge[3] else f"{fill}; stroke: {to_hex(edge)}; stroke-width: {width:.3g}"
 
 

@@ -39,13 +39,15 @@ def test_a_drag_sends_what_moves_and_that_is_what_a_whole_drawing_has(seen):
     for alpha in (0.5, 0.52):
         seen.controls.alpha.value = alpha
         assert view.frame.value == before and f"α = {alpha:g}," in view.frame.alt
-        sent.append(view.frame.moves["parts"])
+        assert not view.frame.moves["parts"].keys() & view.frame.rested.keys()
+        sent.append(view.frame.rested | view.frame.moves["parts"])
         assert "effectively sees" in view.sentence.value
     assert sent[0]["dots"] != sent[1]["dots"] and sent[0]["stored"] is sent[1]["stored"]  # the numbers of one stored α
+    assert {"clients", "stored"} <= view.frame.rested.keys()  # they travel no more
     moves, view._drawn = view.frame.moves, None
     view.show(view.picture, "")
-    assert view.frame.moves == {} and view.frame.value != before and moves["marks"] == view.frame.marks
-    whole, sent = groups(view.frame.value), groups(*moves["parts"].values())
+    assert view.frame.moves == view.frame.rested == {} and view.frame.value != before and moves["marks"] == view.frame.marks
+    whole, sent = groups(view.frame.value), groups(*sent[1].values())
     bars_and_dots = [name for name in sent if name and name.startswith("mark")]
     assert len(bars_and_dots) >= 11
     for name in bars_and_dots:
