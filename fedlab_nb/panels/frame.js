@@ -296,7 +296,7 @@ function render({ model, el }) {
   const theme = new MutationObserver(() => show());
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   model.on("change:value", show);
-  model.on("change:moves change:rested", move);
+  model.on("change:moves", move);
   model.on("change:held", emphasise);
   show();
   return () => { watch.disconnect(); theme.disconnect(); clearTimeout(later); };

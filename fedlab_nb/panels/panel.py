@@ -190,7 +190,7 @@ class Panel(saved.Saved):
         return write_link(self._state.settings, self.methods, page)
 
     def export(self, folder: str | Path | None = None) -> Path:
-        """Write runs.csv, runs.json, reproduce.py, each picture as PNG and SVG; gives the folder, a new one if need be."""
+        """Write runs.csv, runs.json, reproduce.py, pictures (PNG, SVG); returns the folder, a new one if need be."""
         with self._guard:
             demand(self._state.federation is not None, "There is no data to draw; choose a data set first.")
             pictures = {**self.views.pictures(), "handout": self.still()}

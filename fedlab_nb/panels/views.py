@@ -126,9 +126,11 @@ class View:
             for name, part in self._parts.items():
                 if part[1]:
                     parts[part is before.get(name)][name] = part[1]
+            marks = marks_of(picture.figure)
             with self.frame.hold_sync():
-                self.frame.alt, self.frame.rested = picture.alt, parts[True]
-                self.frame.moves = {"parts": parts[False], "marks": marks_of(picture.figure)}
+                self.frame.alt = picture.alt
+                if parts[False] or marks != self.frame.moves.get("marks"):  # else what glides would end at once
+                    self.frame.rested, self.frame.moves = parts[True], {"parts": parts[False], "marks": marks}
             return
         self._drawn = None
         marks = marks_of(picture.figure) if picture.figure is not None else {}

@@ -133,7 +133,7 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
         assert abs(float(shown[short(load().title(method))][:-2]) - 100 * stored(method, 0.3, 5)[4]) < 1.01
     assert page.locator("#says .client").count() == 5
     page.locator("#link").click()
-    assert text(page, "#link") == "Copied"
+    page.wait_for_function("document.querySelector('#link').textContent === 'Copied'")
     page.wait_for_function("document.querySelector('#link').textContent === 'Copy link'")
     again = opened(at=page.url.removeprefix(address))
     assert text(again, "#held-by-words") == text(page, "#held-by-words") and run(again) == shown
