@@ -351,6 +351,7 @@ class Panel(saved.Saved):
         self._go(runs=self._state.runs.ended())
         if by_hand:  # what a cell starts changes no output but its own
             self._renew()
+        self.views.draw_ahead(self._guard, lambda: self._worker.busy)
 
     @guarded
     def _work_clicked(self, name: str) -> None:

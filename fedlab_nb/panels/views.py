@@ -335,15 +335,15 @@ class Views:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
 
-    def ahead(self, lock: threading.RLock) -> None:
-        """Draw one view that nobody looks at yet, so that it is there when it is chosen. The lock is free meanwhile: a
-        hand does not wait, and what it changes is drawn anew.
+    def ahead(self, lock: threading.RLock) -> bool:
+        """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none. The
+        lock is free meanwhile: a hand does not wait, and what it changes is drawn anew.
         """
         with lock:
             states = {name: self.state.of(name) for name in self.dirty - self._failed - {self.visible}}
             due = [n for n, s in states.items() if self[n].kind.is_ready(s) and not self[n].kind.lacks(s)]
             if not due:
-                return
+                return False
             view, state, inches = self[due[0]], states[due[0]], self.inches
             self.dirty.discard(due[0])
             with self._fitting:
@@ -353,9 +353,22 @@ class Views:
             value = drawn(picture.figure) if picture.figure is not None else ""
             with lock:
                 if due[0] not in self.dirty:
-                    return view.show(picture, view.kind.caption(state), value)
+                    view.show(picture, view.kind.caption(state), value)
+                return True
         self.dirty.add(due[0])
         self._failed.add(due[0])
+        return True
+
+    def draw_ahead(self, lock: threading.RLock, busy: Callable[[], bool]) -> None:
+        """Draw what nobody looks at yet, until there is something better to do: a job, or a hand on α."""
+        federation = self.state.federation
+
+        def draw() -> None:
+            while self.state.federation is federation and not busy() and self.ahead(lock):
+                pass
+
+        if self.frame[0]:  # somebody looks on
+            threading.Thread(target=draw, daemon=True).start()
 
     def pictures(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
