@@ -219,7 +219,7 @@ class RuledEnsemble(EnsembleModel):
         self.weights, self.beta, self.cut, self.liars = weights, beta, cut, list(liars)
         self.report = EnsembleReport(rule, beta=beta, **more)
         self.score_kind = self.KINDS.get(rule, "logits")
-        self.client_logits = Remembered(lambda x: with_lies(clients.logits(x), liars))
+        self.client_logits = Remembered(lambda x: with_lies(self.combined, clients.logits(x), liars))
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
         shares = {rule: accuracy(plain_mean(self.client_logits(x), rule).argmax(1), y) for rule in PLAIN}
@@ -230,7 +230,10 @@ class RuledEnsemble(EnsembleModel):
         return replace(self.report, accuracy_by_rule=shares, certified=float(safe.double().mean()))
 
     def logits(self, x: Tensor) -> Tensor:
-        logits = self.client_logits(x)
+        return self.combined(self.client_logits(x))
+
+    def combined(self, logits: Tensor) -> Tensor:
+        """What the rule makes of the clients' answers `[M, N, C]`: `[N, C]`."""
         if self.rule in PLAIN:
             return plain_mean(logits, self.rule)
         if self.rule in ROBUST:

@@ -22,6 +22,7 @@ KINDS = {
     "linear": ("Weight, trained", "weight λ", True),
     "per_class": ("Weight, trained", "weight λ", True),
     "nn": ("Slope of the network", "mean ∂f_c / ∂z_ic", True),
+    "deepset": ("Slope of the network", "mean ∂f_c / ∂z_ic", True),
     "moe": ("Gate", "mean gate", False),
     "added": ("What it adds", "mean weight × logit, own class", True),
 }

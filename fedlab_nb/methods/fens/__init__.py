@@ -35,7 +35,8 @@ the paper gives no numbers, so these, and the 800 steps, are ours). The student 
 alpha = 0.1, seeds 0-9: 2 ± 1 points less, clear). `without` forgets a client: phase 1 as it was, then ensemble and
 phase 2 without its model and samples. proxy="server" is the labelled set at the server: λ is trained there, nothing
 goes down. It stands for data that the server has anyway; here the held-out parts are sent for it (phase "labelled
-set"). Downsized clients are a narrower `model`: 20 of resnet8:28 weigh one resnet8:128.
+set"). With `assumed` = f the rule is trained on each sample once more, with f lying clients (`parts/lies.py`), and
+aggregator="deepset" trims f answers at each end (Dhasade et al., ICLR 2026; their sizes and rates are not ours). Downsized clients are a narrower `model`: 20 of resnet8:28 weigh one resnet8:128.
 
 Findings (digits, M = 10, alpha = 0.1, seeds 0-9, percent; `course/fens/figures.toml`): held-out samples 88, as
 many training samples used again 89; FedAdam with 20 rounds 95; class counts 51. At alpha = 1 class counts have 93,
@@ -94,6 +95,7 @@ class Fens(Method):
     activation_bits: int = knob(32, "Activation bits", low=2, high=32)
     proxy: str = knob("held-out", "Trained on", options=training.PROXIES)
     without: int = knob(-1, "Forget client", low=-1)
+    assumed: int = knob(0, "Liars assumed", symbol="f", low=0, high=1000)
     distil: bool = knob(False, "Distil")
     distil_steps: int = knob(800, "Distillation steps", low=1, high=1_000_000, log=True)
 
@@ -108,6 +110,8 @@ class Fens(Method):
             demand(not 8 < bits < 32, f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.")
         held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
         demand(held_out, "FENS needs held-out samples, but no client has any; hold out more, or set proxy=reused.")
+        cut = "trimmed" if self.aggregator == "deepset" else self.aggregator
+        averages.check_average(cut, self.assumed, ctx.clients_count - (self.without >= 0), self.info.title)
         last = ctx.clients_count - 1
         others = self.without < 0 or (0 < last >= self.without)
         demand(others, f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.")
@@ -148,7 +152,7 @@ class Fens(Method):
     ) -> Aggregator:
         """The trained f_λ at its initial values."""
         shape = tuple(input_shape)
-        return trained_aggregator(self.aggregator, clients, classes, self.k, shape, self.start, stream)
+        return trained_aggregator(self.aggregator, clients, classes, self.k, shape, self.start, stream, self.assumed)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         """Algorithm 1; its phase 2 is `train_aggregator`."""
@@ -165,7 +169,7 @@ class Fens(Method):
         if self.aggregator not in TRAINED:
             fens = FensModel(experts, training.fixed_rule(ctx, self.aggregator, experts, self.proxy))
         else:
-            proxies = training.cached_logits(ctx, experts, self.proxy, inputs=self.aggregator == "moe")
+            proxies = training.cached_logits(ctx, experts, self.proxy, self.aggregator == "moe", self.assumed)
             rule = self.new_rule(len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator"))
             rule = rule.to(ctx.device, ctx.dtype)
             link = ctx.link if self.federated else None
@@ -177,7 +181,7 @@ class Fens(Method):
         fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges)))
         if not self.distil:
             liars = [i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned]
-            experts.lie(liars)  # they were honest until now
+            experts.liars = liars  # they were honest until now
             return fens
         with ctx.server():
             return (yield from distilled(ctx, fens, self.distil_steps))

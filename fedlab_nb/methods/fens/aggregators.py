@@ -22,11 +22,13 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import choose
+from ..parts.averages import trimmed
 
 PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
 # linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
-# r units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients.
-TRAINED = ("linear", "per_class", "nn", "moe")
+# r units over all logits; moe: mixture of experts, a trained gate looks at the input and weighs the clients; deepset: a
+# network that does not know who answers, so that no client can be trusted more than another.
+TRAINED = ("linear", "per_class", "nn", "moe", "deepset")
 # averaging: mean of the logits, every client counts the same for every class; weighted: class-count weights, a client
 # counts for a class as much as it has samples of it; voting: polychotomous, naive Bayes over the clients' hard votes.
 AGGREGATORS = ("averaging", "weighted", "voting", *TRAINED)
@@ -135,6 +137,29 @@ class MixtureOfExperts(Aggregator):
         return torch.einsum("bm,bmc->bc", self.gate(x).softmax(1), z)
 
 
+class DeepSet(Aggregator):
+    """`f(z) = rho(mean_k phi(softmax z_k))`: phi and rho have r hidden units each; q = (2C + 2)r + r^2 + C.
+
+    The answers are a set (Zaheer et al., NeurIPS 2017): their order makes no difference. Where it predicts, the mean
+    leaves out the `cut` largest and smallest values of each of phi's outputs (Dhasade et al., ICLR 2026).
+    """
+
+    def __init__(self, classes: int, k: int = 40, cut: int = 0, generator: torch.Generator | None = None):
+        super().__init__()
+        self.cut = cut
+        self.each = _drawn(nn.Linear, classes, k, generator=generator)
+        self.hidden = _drawn(nn.Linear, k, k, generator=generator)
+        self.output = _drawn(nn.Linear, k, classes, generator=generator)
+
+    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        """The hidden layer of rho, `[B, k]`."""
+        answers = self.each(z.softmax(2)).relu().transpose(0, 1)
+        return self.hidden(answers.mean(0) if self.training else trimmed(answers, self.cut)).relu()
+
+    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        return self.output(self.features(z))
+
+
 def gate(input_shape: tuple[int, ...], clients: int, generator: torch.Generator | None = None) -> nn.Sequential:
     """The gate's scores `[B, M]` before the softmax.
 
@@ -158,7 +183,7 @@ def gate(input_shape: tuple[int, ...], clients: int, generator: torch.Generator 
 
 def trained_aggregator(
     name: str, clients: int, classes: int, k: int = 40, input_shape: tuple[int, ...] = (), start: str = "average",
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | None = None, cut: int = 0,
 ) -> Aggregator:  # fmt: skip
     """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
     choose("trained aggregator", name, TRAINED)
@@ -168,6 +193,8 @@ def trained_aggregator(
         return per_class(clients, classes, start, generator)
     if name == "nn":
         return MLP(clients, classes, k, generator)
+    if name == "deepset":
+        return DeepSet(classes, k, cut, generator)
     return MixtureOfExperts(gate(input_shape, clients, generator))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -144,11 +144,11 @@ class Experts:
 
     def fresh(self, x: Tensor) -> Tensor:
         """Without remembering."""
-        return with_lies(self.clients.logits(x), self.liars).transpose(0, 1).contiguous()
+        return self.clients.logits(x).transpose(0, 1).contiguous()
 
-    def lie(self, liars: Sequence[int]) -> None:
-        """From now on those at these places among them answer falsely."""
-        self.liars, self._remembered = list(liars), Remembered(self.fresh)
+    def told(self, rule: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+        """What a rule (`[N, M, C]` to `[N, C]`) hears where `z [N, M, C]` is true."""
+        return with_lies(lambda told: rule(told.transpose(0, 1)), z.transpose(0, 1), self.liars).transpose(0, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._remembered(x)
@@ -196,14 +196,16 @@ class FensModel(GlobalModel):
 
     def measured(self, x: Tensor, y: Tensor) -> FensReport:
         """With what the rule starts from: accuracy on `x, y` of the members' plain average, and of each of them."""
-        z = self.experts(x)
+        z = self.experts.told(lambda z: z.mean(1), self.experts(x))
         alone = (z.argmax(2) == y[:, None]).double().mean(0)
         return replace(self.report, average_accuracy=accuracy(z.mean(1).argmax(1), y), member_accuracy=alone.tolist())
 
     @torch.no_grad()
     def _by_chunks(self, read, x: Tensor) -> Tensor:
         z = self.experts(x)
-        return torch.cat([read(part, some) for part, some in zip(z.split(CHUNK), x.split(CHUNK), strict=True)])
+        parts = zip(z.split(CHUNK), x.split(CHUNK), strict=True)
+        told = ((self.experts.told(functools.partial(self.rule, x=some), own), some) for own, some in parts)
+        return torch.cat([read(part, some) for part, some in told])
 
 
 class Student(NetworkModel):

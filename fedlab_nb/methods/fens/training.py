@@ -20,6 +20,7 @@ from ...errors import RunError, choose, demand
 from ...models.state import finite
 from ..base import Context, Progress, Steps
 from ..parts.frozen_ensemble import class_count_weights
+from ..parts.lies import taught
 from ..results import shown
 from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
 from .model import Experts, FensModel
@@ -60,8 +61,11 @@ def own_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
     return x[chosen], y[chosen]
 
 
-def cached_logits(ctx: Context, experts: Experts, source: str, inputs: bool = False) -> dict[Owner, Proxy]:
-    """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too"""
+def cached_logits(
+    ctx: Context, experts: Experts, source: str, inputs: bool = False, liars: int = 0
+) -> dict[Owner, Proxy]:
+    """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too;
+    liars: each sample is there once more, and so many clients answer falsely on it"""
     members = experts.members
     sets: dict[Owner, tuple[Tensor, ...]] = {k: own_samples(ctx, k, source) for k in members}
     if source == "server":
@@ -69,7 +73,11 @@ def cached_logits(ctx: Context, experts: Experts, source: str, inputs: bool = Fa
         sets = {"server": tuple(torch.cat(part) for part in zip(*sent, strict=True))}
     empty = 0, len(members), ctx.classes
     logits = {owner: experts.fresh(x) if len(y) else x.new_zeros(empty) for owner, (x, y) in sets.items()}
-    return {owner: Proxy(logits[owner], y, x if inputs else None) for owner, (x, y) in sets.items()}
+    proxies = {owner: Proxy(logits[owner], y, x if inputs else None) for owner, (x, y) in sets.items()}
+    if liars:
+        told = {k: taught(own.logits, liars, ctx.generator("fens", "lies", k)) for k, own in proxies.items()}
+        proxies = {k: Proxy.joined([own, own._replace(logits=told[k])]) for k, own in proxies.items()}
+    return proxies
 
 
 def draw_batches(proxy: Proxy, batch: int, steps: int, generator: torch.Generator) -> Tensor:

@@ -1,35 +1,58 @@
 """Liars at inference: f of M clients answer falsely when an ensemble asks them, `poison=lie:f` (Dhasade, Farhadkhani,
 Guerraoui, Gupta, Jacovella, Kermarrec, Pinot: Robust Federated Inference, ICLR 2026, arXiv 2510.00310).
 
-They train and upload honestly, as if each client kept its model and answered by itself. What they say is ours: all name
-with certainty the class that the honest clients together find second most likely. No other lie moves the mean of the
-probabilities as far towards another class.
+They train and upload honestly, as if each client kept its model and answered by itself. What they say is ours: they
+know the rule and the honest answers, and all name the same class with certainty, of all C the one that harms most. If
+the rule is the mean of the probabilities, that is the class that the honest clients together find second most likely,
+and no other lie moves the mean as far. A rule that is trained can be taught on lies (`taught`).
 
 A certificate holds whatever the liars say. Let p_k be the honest answers of all M clients, y the class of their mean,
 and D_k = p_ky - p_kj. Liars can turn a D_k into -1 at worst, and do so where it is largest; so no f liars make j beat y
 if the M - f smallest D_k sum to more than f. The paper's certificate is in terms of a margin; this one is exact.
 
-Left out: the paper's DeepSet aggregator, which is trained on lies, and the attacks that search for a lie by gradients.
+Left out: attacks that search among uncertain answers by gradients, and liars who disagree with one another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 SURE = 100.0  # a logit that makes a probability 1
 
 
-def with_lies(logits: Tensor, liars: Sequence[int]) -> Tensor:
-    """Clients' logits `[M, N, C]`, those in the rows `liars` replaced; the same tensor if there are none."""
+def with_lies(rule: Callable[[Tensor], Tensor], logits: Tensor, liars: Sequence[int]) -> Tensor:
+    """Clients' logits `[M, N, C]`, those in the rows `liars` replaced; the same tensor if there are none.
+
+    `rule` makes scores `[N, C]` of them. What harms most is what leaves the class of the honest clients' mean least
+    ahead of the best other one.
+    """
     if not liars:
         return logits
     honest = [k for k in range(len(logits)) if k not in liars]
-    second = logits[honest].softmax(-1).mean(0).topk(2).indices[:, 1]
-    lies = SURE * F.one_hot(second, logits.shape[-1]).to(logits)
+    classes = logits.shape[-1]
+    right = F.one_hot(logits[honest].softmax(-1).mean(0).argmax(-1), classes).bool()
+    ahead = []
+    for lie in torch.eye(classes).to(logits):
+        told = logits.clone()
+        told[list(liars)] = SURE * lie
+        scores = rule(told)
+        ahead.append(scores[right] - scores.masked_fill(right, -torch.inf).amax(-1))
     told = logits.clone()
-    told[list(liars)] = lies
+    told[list(liars)] = SURE * F.one_hot(torch.stack(ahead).argmin(0), classes).to(logits)
     return told
+
+
+def taught(logits: Tensor, liars: int, stream: torch.Generator) -> Tensor:
+    """Logits `[n, M, C]` in which so many clients, drawn anew for each sample, name with certainty the class that the
+    others together find second most likely: what a rule is trained on beside honest answers.
+    """
+    samples, clients, classes = logits.shape
+    drawn = torch.rand(samples, clients, generator=stream).argsort(1) < liars
+    lying = drawn.to(logits.device)[..., None]
+    second = (logits.softmax(-1) * ~lying).sum(1).topk(2).indices[:, 1]
+    return torch.where(lying, SURE * F.one_hot(second, classes).to(logits)[:, None], logits)
 
 
 def certified(probabilities: Tensor, liars: int) -> Tensor:

@@ -219,3 +219,17 @@ def test_a_class_without_a_sample_is_judged_on_all_of_them():
     parts = proxies(labels=((0, 1, 1), (0,)))
     _, _, x = Proxy.joined(parts)
     torch.testing.assert_close(influence(rule, parts)[:, 2], rule.gate(x).softmax(1).mean(0), **TOLERANCE)
+
+
+def test_a_deep_set_does_not_know_who_answers_and_trims_where_it_predicts():
+    """By hand: phi(p) = (p_0, p_1), rho(h) = h; the probabilities of class 0 are 0.9, 0.8, 0.6, 0.1."""
+    rule = rules.trained_aggregator("deepset", 4, 2, k=2, cut=1).double()
+    assert rule.q == (2 * 2 + 2) * 2 + 2**2 + 2
+    with torch.no_grad():
+        for layer in (rule.each, rule.hidden, rule.output):
+            layer.weight.copy_(torch.eye(2))
+            layer.bias.zero_()
+    z = torch.tensor([[[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.1, 0.9]]], dtype=torch.float64).log()
+    torch.testing.assert_close(rule.train()(z), torch.tensor([[0.6, 0.4]], dtype=torch.float64))
+    torch.testing.assert_close(rule.eval()(z), torch.tensor([[0.7, 0.3]], dtype=torch.float64))
+    torch.testing.assert_close(rule(z[:, [2, 0, 3, 1]]), rule(z))

@@ -69,7 +69,7 @@ def test_every_rule_answers_and_counts_its_numbers(federation, name):
     fens, steps = run(ctx, aggregator=name, rounds=45, k=12)
     x = x_test(federation)
     assert fens.logits(x).shape == (len(x), C) and bool(fens.logits(x).isfinite().all())
-    assert fens.features(x).shape == (len(x), 12 if name == "nn" else M * C)
+    assert fens.features(x).shape == (len(x), 12 if name in ("nn", "deepset") else M * C)
     assert fens.parameters == sum(fens.experts.clients.parameters) + fens.rule.q
     torch.testing.assert_close(fens.logits(x[:7]), fens.logits(x)[:7], rtol=1e-4, atol=1e-4)
     if name not in TRAINED:

@@ -4,13 +4,14 @@ import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from method_runs import context
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.methods.parts.lies import certified, with_lies
+from fedlab_nb.methods.parts.lies import SURE, certified, taught, with_lies
 from fedlab_nb.studies.experiment import finished
 
 
@@ -45,7 +46,14 @@ def test_the_certificate_is_exact(clients, liars):
 def test_the_lie_is_the_worst_of_these_liars():
     """If any answer of theirs changes the class of the mean, the second most likely class does."""
     logits = answers(5, seed=7).log()
-    told = with_lies(logits, [1, 4]).softmax(-1).mean(0)
+
+    def mean(logits):
+        return logits.softmax(-1).mean(0)
+
+    said = with_lies(mean, logits, [1, 4])
+    second = mean(logits[[0, 2, 3]]).topk(2).indices[:, 1]
+    assert torch.equal(said[1], SURE * F.one_hot(second, 3).double()) and torch.equal(said[1], said[4])
+    told = mean(said)
     first = logits[[0, 2, 3]].softmax(-1).mean(0).argmax(-1)
     found = torch.zeros(60, dtype=torch.bool)
     for said in itertools.product(range(3), repeat=2):
@@ -53,7 +61,43 @@ def test_the_lie_is_the_worst_of_these_liars():
         other[[1, 4]] = torch.eye(3, dtype=logits.dtype)[list(said)][:, None].expand(-1, 60, -1)
         found |= other.mean(0).argmax(-1) != first
     assert torch.equal(told.argmax(-1) != first, found)
-    assert with_lies(logits, []) is logits and torch.equal(with_lies(logits, [1])[0], logits[0])
+    assert with_lies(mean, logits, []) is logits and torch.equal(with_lies(mean, logits, [1])[0], logits[0])
+
+
+def test_another_rule_is_lied_to_as_harms_it_most():
+    """No other class that two liars both name leaves the honest one less ahead; under weights that can be negative,
+    as trained ones are, the mean's lie does."""
+    logits = answers(7, classes=4, seed=3).log()
+    liars, honest, weights = [0, 6], [1, 2, 3, 4, 5], torch.tensor([-1.0, 1, 1, 1, 1, 1, -1])[:, None, None]
+
+    def rule(logits):
+        return (weights * logits.softmax(-1)).sum(0)
+
+    right = logits[honest].softmax(-1).mean(0).argmax(-1)
+    rows = torch.arange(60)
+
+    def ahead(told):
+        scores = rule(told)
+        own = scores[rows, right]
+        scores[rows, right] = -torch.inf
+        return own - scores.amax(-1)
+
+    found = ahead(with_lies(rule, logits, liars))
+    for said in range(4):
+        told = logits.clone()
+        told[liars] = SURE * torch.eye(4, dtype=torch.float64)[said]
+        assert bool((found <= ahead(told)).all())
+    assert bool((found < ahead(with_lies(lambda told: told.softmax(-1).mean(0), logits, liars))).any())
+
+
+def test_taught_lies_are_of_so_many_clients_anew_for_each_sample():
+    logits = answers(5, samples=200, seed=2).log().transpose(0, 1)
+    told = taught(logits, 2, torch.Generator().manual_seed(0))
+    lying = (told != logits).any(2)  # [n, M]
+    assert bool((lying.sum(1) == 2).all()) and len(lying.unique(dim=0)) == 10  # all pairs of five
+    for own, said, who in zip(logits, told, lying, strict=True):
+        second = own[~who].softmax(-1).mean(0).topk(2).indices[1]
+        assert torch.equal(said[who], SURE * F.one_hot(second, 3).double().expand(2, -1))
 
 
 def test_robust_rules_hold_where_the_mean_does_not():
