@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
-FILLS = dict(zip(OUTCOMES, (ACCENT, QUIET, SECOND, "white"), strict=True))  # of claims
-SIGNS = dict(zip(OUTCOMES, "sox.", strict=True))  # so that no colour is needed to tell them apart
+FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, "white"), strict=True))  # of claims
+SIGNS = dict(zip(OUTCOMES, "sDox.", strict=True))  # so that no colour is needed to tell them apart
 NUMBERED = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # the number of a table
 WIDE = 11.5  # places across that the claims of a paper have, names included
 LABELS = {"alpha": "α (smaller: more skewed)", "α": "α (smaller: more skewed)", "clients": "clients M"}
@@ -232,7 +232,8 @@ def plot_orderings(result: Any) -> Picture:
 
 
 def plot_claims(tables: Any) -> Picture:
-    """Draw every claim of the five papers: a column a paper, a row a table, a sign for each claim.
+    """Draw every claim of the five papers: a column a paper, a row a table, a sign for each claim; small ones repeat
+    the runs of a claim above them.
 
     tables: what `paper_tables` gives
     """
@@ -248,16 +249,21 @@ def plot_claims(tables: Any) -> Picture:
                 ax.text(x * WIDE + 0.9, y, r.table.name.split(":")[1], **NUMBERED)
                 ordered = sorted(r.claims, key=lambda claim: OUTCOMES.index(claim.outcome))
                 for place, claim in enumerate(ordered, 2):
-                    hue, sign = FILLS[claim.outcome], SIGNS[claim.outcome]
-                    edge = QUIET if claim.outcome == OUTCOMES[-1] else hue
-                    ax.plot(x * WIDE + place, y, sign, color=hue, mec=edge, ms=5.4, mew=1.6 if sign == "x" else 0.6)
+                    size = 5.4 if claim.outcome == OUTCOMES[-1] or claim in tables.first else 2.8
+                    ax.plot(x * WIDE + place, y, SIGNS[claim.outcome], ms=size, **signed(claim.outcome))
         for outcome, count in tables.counts.items():
-            style = {"color": FILLS[outcome], "mec": QUIET if outcome == OUTCOMES[-1] else FILLS[outcome], "ls": ""}
-            ax.plot([], [], SIGNS[outcome], ms=5.4, label=f"{outcome} ({count})", **style)
+            ax.plot([], [], SIGNS[outcome], ms=5.4, label=f"{outcome} ({count})", ls="", **signed(outcome))
+        ax.plot([], [], "s", ms=2.8, label="small: runs of a claim above", ls="", **signed(OUTCOMES[0]))
         ax.set(xlim=(-0.5, len(rows) * WIDE - 1), ylim=(most - 0.4, -2))
         ax.set_axis_off()
-        legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=4, handletextpad=0.2)
+        legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
     every = [(r.table, claim) for of in rows.values() for r in of for claim in r.claims]
     named = ((f"{PAPERS[t.name.split(':')[0]]}, {t.item}", f"{c.better} over {c.worse}", c.outcome) for t, c in every)
     table = tabled("table | claim | here", named)
     return told(figure, "A sign for each claim of the five papers, a row a table", "", tables.sentence, table)
+
+
+def signed(outcome: str) -> dict[str, Any]:
+    """Colour and edge of a claim's sign."""
+    edge = {"mixed": ACCENT, "not tried": QUIET}.get(outcome, FILLS[outcome])
+    return {"color": FILLS[outcome], "mec": edge, "mew": {"reversed": 1.6, "mixed": 1.2}.get(outcome, 0.6)}

@@ -11,7 +11,8 @@ from typing import Any
 
 from ...declared import declared
 from ..results import Grid, Shown, html_table
-from .published import FOLDER, OUTCOMES, PAPERS, TABLES, Claim, Ordering
+from ..statistics import LEVEL
+from .published import FOLDER, OUTCOMES, PAPERS, TABLES, Claim, Ordering, first
 from .reproduction import Reproduction, reproduce, totals
 
 HEAD = ["", "what it shows", "published", "run here", "claims that hold"]
@@ -28,10 +29,16 @@ class PaperTables(Shown):
         """A paper's own method beside each other row of a table: whether the order is the same here."""
         return [claim for r in self.tables for claim in r.claims]
 
+    @cached_property
+    def first(self) -> list[Claim]:
+        """The claims that were tried, each result once."""
+        return first(self.claims)
+
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims hold, are within the noise, are reversed, and were not tried."""
-        seen = Counter(claim.outcome for claim in self.claims)
+        """How many claims come out in each way, each result once; and how many were not tried."""
+        seen = Counter(claim.outcome for claim in self.first)
+        seen["not tried"] = sum(claim.outcome == "not tried" for claim in self.claims)
         return {outcome: seen[outcome] for outcome in OUTCOMES}
 
     @property
@@ -52,9 +59,17 @@ class PaperTables(Shown):
 
     @property
     def sentence(self) -> str:
-        """How many claims there are of each outcome."""
-        words = ", ".join(f"{outcome} {count}" for outcome, count in self.counts.items() if count)
-        return f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table: {words}."
+        """How many claims were tried, how they came out, and how many would come out by chance."""
+        missing, once = self.counts["not tried"], len(self.first)
+        tried = len(self.claims) - missing
+        words = ", ".join(f"{outcome} {self.counts[outcome]}" for outcome in OUTCOMES[:-1] if self.counts[outcome])
+        one = sum(not any(column.dealt for column in claim.table.columns) for claim in self.first)
+        same = f" {one} of them are of one federation, whose clients come with the data." if one else ""
+        return (
+            f"{tried} claims were tried, each of a paper's own method beside one other row of a table; {missing} were "
+            f"not. {tried - once} of them repeat runs of the others. The other {once}: {words}.{same} "
+            f"By chance alone about {(1 - LEVEL) * once:.0f} of the {once} (5 %) would be clear."
+        )
 
     def plot(self) -> Any:
         """The picture of all claims: a square each."""
@@ -91,7 +106,7 @@ def came_out(r: Reproduction) -> list[str]:
     here = f"{len(r.values)} of {count}, on {on}, {seeds} seeds" if r.values else f"no: {why}"
     outcomes = Counter(claim.outcome for claim in r.claims)
     tried = len(r.claims) - outcomes["not tried"]
-    more = "".join(f", {outcomes[name]} {name}" for name in OUTCOMES[1:3] if outcomes[name])
+    more = "".join(f", {outcomes[name]} {name}" for name in OUTCOMES[1:4] if outcomes[name])
     return [f"{count} numbers", here, f"{outcomes['holds']} of {tried}{more}" if tried else ""]
 
 

@@ -113,6 +113,7 @@ class PaperTable:
     deviation (0: the spread tells nothing);   settings, classroom: of all its runs, the second at classroom scale alone
     differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
+    inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
     stored: whether its results come with the package (else those that another table has, too)
     """
 
@@ -132,6 +133,7 @@ class PaperTable:
     differs: Sequence[str] = ()
     note: str = ""
     own: str = ""
+    inferred: Sequence[str] = ()
     why: str = ""
     stored: bool = True
     kind: str = "Table"
@@ -249,26 +251,33 @@ def tally(of: Iterable[Ordering]) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------ claims
-OUTCOMES = ("holds", "within the noise", "reversed", "not tried")
+OUTCOMES = ("holds", "mixed", "within the noise", "reversed", "not tried")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The paper's own row of a table is ahead of another one, or behind it, in the mean over the table's columns.
+    """The paper's own row of a table is ahead of another one, or behind it, in the mean over the columns that were
+    tried here (none: over all).
 
     better, worse: as published;   ours: their paired difference here, the mean over the columns whose runs differ
+    runs: the pairs of runs that it rests on, by which a claim of another table can be the same
+    mixed: clearly as published in one column, and clearly the other way round in another
     """
 
     table: PaperTable
     better: str
     worse: str
     ours: Band | None = None
+    runs: frozenset[Any] = frozenset()
+    mixed: bool = False
 
     @property
     def outcome(self) -> str:
         """One of OUTCOMES."""
         if self.ours is None or self.ours.n < 2:
             return "not tried"
+        if self.mixed:
+            return "mixed"
         if self.ours.verdict != "clear":
             return "within the noise"
         return "holds" if self.ours.mean > 0 else "reversed"
@@ -278,19 +287,31 @@ def claims(table: PaperTable, of: Sequence[Ordering], values: Values) -> list[Cl
     """A claim for each row beside the paper's own; where rows run other methods, for these alone. `of`: the table's
     orderings, which say what of the `values` is the same run in two columns."""
     made, own = [], table.rows.get(table.own, Row(""))
-    others = [row for row in table.rows.values() if row.name != own.name] if table.own else []
+    others = [row for row in table.rows.values() if row.name not in (own.name, *table.inferred)] if table.own else []
     for row in [row for row in others if row.method != own.method] or others:
         pairs = [o for o in of if {o.better, o.worse} == {own.name, row.name}]
-        ahead = fmean(o.gap if o.better == own.name else -o.gap for o in pairs) if pairs else 0.0
+        tried = [o for o in pairs if o.ours is not None]
+        ahead = fmean(o.gap if o.better == own.name else -o.gap for o in tried or pairs) if pairs else 0.0
         if ahead == 0:
             continue
         better, worse = (own.name, row.name) if ahead > 0 else (row.name, own.name)
-        tried = {o.runs: table.columns.index(o.column) for o in pairs if o.ours is not None}.values()
-        each = [(values[better, place], values[worse, place]) for place in tried]
+        places = {o.runs: table.columns.index(o.column) for o in tried}
+        each = [(values[better, place], values[worse, place]) for place in places.values()]
         seeds = set.intersection(*(set(one) & set(other) for one, other in each)) if each else set()
         sign = -1 if table.less_is_better else 1
         gaps = {seed: sign * fmean(one[seed] - other[seed] for one, other in each) for seed in sorted(seeds)}
-        made.append(Claim(table, better, worse, band(gaps) if gaps else None))
+        mixed = {"agrees", "disagrees"} <= {o.verdict for o in tried}
+        made.append(Claim(table, better, worse, band(gaps) if gaps else None, frozenset(places), mixed))
+    return made
+
+
+def first(of: Iterable[Claim]) -> list[Claim]:
+    """Those that were tried, without the ones whose runs all stand behind earlier claims: these repeat a result."""
+    made, known = [], set[Any]()
+    for claim in of:
+        if claim.outcome != "not tried" and not claim.runs <= known:
+            made.append(claim)
+            known |= claim.runs
     return made
 
 

@@ -242,9 +242,9 @@ def totals(of: Sequence[Ordering]) -> str:
     known = any(o.clear_there is not None for o in tried)
     clear = tally(o for o in tried if o.clear_there) if known else "not known, since it prints none"
     words = f"{len(of)} orderings (pairs of methods within a column): {tally(of)}. They rest on "
-    words += f"{published.pairs(of)} pairs of runs. Clear by the paper's own spread: {clear}."
+    words += f"{(pairs := published.pairs(of))} pairs of runs. Clear by the paper's own spread: {clear}."
     if any(o.why == "one seed" for o in of):
         words += " One seed is not enough; take two."
     if len(tried) >= MANY:
-        words += f" By chance alone about {(1 - LEVEL) * len(tried):.0f} of the {len(tried)} tried would be clear."
+        words += f" By chance alone about {(1 - LEVEL) * pairs:.0f} of these {pairs} (5 %) would be clear."
     return words

@@ -15,6 +15,7 @@ from fedlab_nb.studies.papers.published import (
     PaperTable,
     Row,
     claims,
+    first,
     orderings,
     paper_table,
 )
@@ -83,18 +84,58 @@ def test_claims_worked_by_hand():
     assert [(c.better, c.outcome) for c in made] == [("B", "holds"), ("C", "within the noise"), ("D", "reversed")]
 
 
-def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
-    """Two columns that stand on the same runs, and one of its own: A is ahead by 4 and by -1 there, by 2 and 6 here."""
-    numbers = [{"A": Number.of(str(50 + gap)), "B": Number.of("50")} for gap in (4, 4, -1)]
-    columns = tuple(Column(d, (("alpha", 0.1),), of) for d, of in zip("xyz", numbers, strict=True))
-    table = PaperTable(
-        "t", "T", "P", 1, "", 0, "fens", {n: Row(n, m) for n, m in (("A", "fens"), ("B", "fedavg"))}, columns, own="A"
+def two(gaps, here, **about):
+    """A table of A, the paper's own, and B: a column for each of `gaps` there (points) and of `here` (None: not run)."""
+    columns = tuple(
+        Column(str(p), (("alpha", 0.1),), {"A": Number.of(str(50 + gap)), "B": Number.of("50")})
+        for p, gap in enumerate(gaps)
     )
-    values = {("A", p): {0: 0.5 + gap, 1: 0.501 + gap} for p, gap in enumerate((0.02, 0.02, 0.06))}
-    values |= {("B", p): {0: 0.5, 1: 0.5} for p in range(3)}
-    of = orderings(table, values, {}, {("A", 1): ("A", 0), ("B", 1): ("B", 0)})
-    (claim,) = claims(table, list(of), values)
+    rows = {"A": Row("A", "fens"), "B": Row("B", "fedavg")}
+    table = PaperTable("t", "T", "P", 1, "", 0, "fens", rows, columns, own="A", **about)
+    run = [(p, gap) for p, gap in enumerate(here) if gap is not None]
+    values = {("A", p): {0: 0.5 + gap, 1: 0.501 + gap} for p, gap in run} | {("B", p): {0: 0.5, 1: 0.5} for p, _ in run}
+    return table, values
+
+
+def judged(gaps, here, runs=None, **about):
+    table, values = two(gaps, here, **about)
+    return claims(table, list(orderings(table, values, {}, runs or {})), values)
+
+
+def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
+    """Two columns that stand on the same runs, and one of its own: A is ahead by 2, 2 and 6 here, by a 20th more."""
+    (claim,) = judged((4, 4, 1), (0.02, 0.02, 0.06), {("A", 1): ("A", 0), ("B", 1): ("B", 0)})
     assert (claim.better, claim.outcome) == ("A", "holds") and claim.ours.mean == pytest.approx(0.0405)
+    assert len(claim.runs) == 2
+
+
+def test_columns_that_contradict_each_other_are_mixed_and_only_tried_ones_say_who_is_ahead():
+    ours = (0.02, 0.06)  # both clear: 2.05 ± 0.64 points and 6.05 ± 0.64
+    assert [c.outcome for c in judged((4, -1), ours)] == ["mixed"]  # the second column disagrees
+    assert [c.outcome for c in judged((-4, 1), ours)] == ["mixed"]
+    assert [c.outcome for c in judged((-4, -1), ours)] == ["reversed"]
+    assert [c.outcome for c in judged((4, -1), (0.02, 0))] == ["holds"]  # the second is within the noise
+    (claim,) = judged((1, -9), (0.02, None))  # all columns: B; the tried one: A
+    assert (claim.better, claim.worse, claim.outcome) == ("A", "B", "holds")
+    (claim,) = judged((1, -9), (None, None))
+    assert (claim.better, claim.outcome, claim.runs) == ("B", "not tried", frozenset())
+    assert judged((4,), (0.02,), inferred=["B"]) == []
+
+
+def test_a_result_that_two_tables_have_counts_once():
+    same = {(row, place): (row, 0) for row in "AB" for place in (0, 1)}
+    wide, again, untried, more = (
+        judged(gaps, here, runs)[0]
+        for gaps, here, runs in (
+            ((4, 1), (0.02, 0.06), {}),  # columns 0 and 1
+            ((-4,), (0.02,), {}),  # column 0 alone, the other way round: a repetition all the same
+            ((4,), (None,), {}),
+            ((4, 4, 4), (0.02, 0.02, 0.02), same),  # column 0 twice, and column 2, which is new
+        )
+    )
+    assert again.outcome == "reversed" and again.runs < wide.runs and len(more.runs) == 2
+    assert first([wide, again, untried, more]) == [wide, more]
+    assert first([again, wide, wide]) == [again, wide] and first([untried]) == []
 
 
 @pytest.mark.parametrize("name", TABLES)
