@@ -85,7 +85,7 @@ def test_claims_worked_by_hand():
 
 
 def two(gaps, here, **about):
-    """A table of A, the paper's own, and B: a column for each of `gaps` there (points) and of `here` (None: not run)."""
+    """A table of A, the paper's own, and B: a column for each of `gaps` there (points) and of `here` (None: no run)."""
     columns = tuple(
         Column(str(p), (("alpha", 0.1),), {"A": Number.of(str(50 + gap)), "B": Number.of("50")})
         for p, gap in enumerate(gaps)
