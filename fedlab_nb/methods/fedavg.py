@@ -4,7 +4,8 @@ Batch-norm statistics are averaged with the same weights. n_k is the size of cli
 message's header. `average` takes a robust average in place of it (`parts/averages.py`), which does not know n_k.
 
 `rank`: one-shot LoRA (`parts/lora.py`). Clients train and send low-rank changes of the linear layers. Here the network
-that they change is a random one; in the papers it is large and pretrained.
+that they change is a random one; in the papers it is large and pretrained. Convolutions are no linear layers: with
+`model=cnn` they keep their random first weights.
 """
 
 from dataclasses import replace

@@ -5,8 +5,8 @@
 
 Each image becomes 112 numbers, once: they are kept in the store. What a method trains, averages, distils or sends is
 then a small network on these, its head; of the body nothing travels, since everybody has this package. The numbers are
-standardised as the columns of a table are (`data/tables.py`). What is done to images (cues, other public ones) is done
-before.
+standardised as the columns of a table are (`data/tables.py`), by all training samples, those of `unseen` clients too.
+What is done to images (cues, other public ones) is done before.
 """
 
 from __future__ import annotations

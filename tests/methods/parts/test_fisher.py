@@ -6,7 +6,9 @@ import method_runs
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 import torch
+from scipy.special import log_softmax, softmax
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.gauss import Gauss
@@ -53,6 +55,48 @@ def test_the_residual_begins_at_lda_and_the_cosine_at_the_means():
     assert torch.equal(LowRank(slopes, constants, torch.Generator())(z), z @ slopes + constants)
     by_hand = [[fisher.SCALE * float(a @ b) / float(a.norm() * b.norm()) for b in slopes.T] for a in z]
     np.testing.assert_allclose(Cosine(slopes.T)(z).detach(), by_hand, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", fisher.TRAINED)
+def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch):
+    """Draws, targets and first loss of five classes, of which one has no sample."""
+    seen = {}
+
+    def instead(head, x, targets, recipe, loss, stream):
+        seen.update(head=head, z=x, targets=targets, loss=loss(targets, head(x)))
+        return iter(())
+
+    monkeypatch.setattr(fisher, "distil", instead)
+    means, covariances, _ = gaussians(classes=5)
+    counts, draws = torch.tensor([30.0, 0, 5, 20, 9], dtype=EXACT), 6
+    finished(trained_head(context(), kind, means, covariances, counts, draws=draws, epochs=1, lr=0.01))
+    held = [0, 2, 3, 4]
+    middle, p = (part.numpy() for part in subspace(means[held], covariances[held], counts[held] / counts.sum()))
+    centres, spreads = (means[held].numpy() - middle) @ p, p.T @ covariances[held].numpy() @ p
+    noise = torch.randn(4, draws, p.shape[1], generator=context().generator("gauss", kind), dtype=EXACT).numpy()
+    z = np.concatenate([
+        c + fisher.TAU * e @ np.linalg.cholesky(s).T for c, e, s in zip(centres, noise, spreads, strict=True)
+    ])  # fmt: skip
+    np.testing.assert_allclose(seen["z"].numpy(), z, atol=1e-9)
+    labels, priors = np.repeat(range(4), draws), np.log(counts[held].numpy() / 64)
+    if kind == "fishermix":
+        lengths = np.linalg.norm(z, axis=1)[:, None] * np.linalg.norm(centres, axis=1)
+        targets = np.eye(4)[labels]
+        learnt = fisher.SCALE * (z @ centres.T / lengths - fisher.MARGIN * targets)
+    else:
+        density = scipy.stats.multivariate_normal
+        lda, qda = (
+            np.stack([density(c, s).logpdf(z) for c, s in zip(centres, of, strict=True)], 1) + priors
+            for of in (np.stack([np.eye(p.shape[1])] * 4), spreads)
+        )
+        taught = (1 - fisher.SHARE) * softmax(lda, axis=1) + fisher.SHARE * softmax(qda, axis=1)
+        targets = (taught + np.eye(4)[labels]) / 2
+        scores = z @ centres.T - (centres**2).sum(1) / 2 + priors  # LDA's, without what all classes share
+        learnt = (scores - scores.mean()) / scores.std(ddof=1)
+    np.testing.assert_allclose(seen["targets"].numpy(), targets, atol=1e-9)
+    np.testing.assert_allclose(
+        seen["loss"].detach().numpy(), -(targets * log_softmax(learnt, axis=1)).sum(1), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("kind", fisher.TRAINED)
