@@ -187,12 +187,9 @@ def estimate(study: Study) -> Estimate:
 
 def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
     """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
-    stored: dict[str, list[float]] = {}
-    for (name, *_), row in load().rows.items():
-        stored.setdefault(name, []).extend(map(sum, zip(row["seconds_local"], row["seconds_method"], strict=True)))
     seen: dict[str, list[float]] = {}
     for entry in here:
         values = entry.head().get("values", {})
         if "about" in values:
             seen.setdefault(values["about"]["method"], []).append(sum(values["seconds"].values()))
-    return {name: fmean(of) for name, of in (stored | seen).items()}
+    return load().seconds() | {name: fmean(of) for name, of in seen.items()}

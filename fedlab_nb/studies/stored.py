@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from statistics import fmean
 from typing import Any
 
 from ..methods import label_of
@@ -68,6 +69,13 @@ class Stored:
     def accuracies(self, method: str, alpha: float, clients: int) -> dict[int, float]:
         """{seed: accuracy} of one stored setting."""
         return self.values("accuracy", method, alpha, clients)
+
+    def seconds(self) -> dict[str, float]:
+        """{method: mean seconds of a run}, training of the clients included."""
+        took: dict[str, list[float]] = {}
+        for (name, *_), row in self.rows.items():
+            took.setdefault(name, []).extend(map(sum, zip(row["seconds_local"], row["seconds_method"], strict=True)))
+        return {name: fmean(of) for name, of in took.items()}
 
     def against_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
         """{alpha: {seed: accuracy}} at a stored number of clients."""

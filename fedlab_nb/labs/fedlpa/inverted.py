@@ -80,8 +80,8 @@ def inverted(of: GotBack, setting: str) -> Picture:
         f"{way} is {is_}, {far:.3f} a pixel from the nearest" for way, is_, far in zip(ways, said, of.far, strict=True)
     ]
     sentence = (
-        f"Of {plural(len(of.labels), 'sample')}, read with an untrained network, {'; '.join(found)}. The gradient names {of.label}, and the last B "
-        f"{listed(of.classes)} (true: {listed(sorted(set(of.labels)))})."
+        f"Of {plural(len(of.labels), 'sample')}, read with an untrained network, {'; '.join(found)}. The gradient "
+        f"names {of.label}, and the last B {listed(of.classes)} (true: {listed(sorted(set(of.labels)))})."
     )
     cells = zip(("gradient", "factors"), (of.label, listed(of.classes)), (f"{far:.3f}" for far in of.far), strict=True)
     return told(figure, "Samples, and what comes back", setting, sentence, tabled("read | classes | distance", cells))

@@ -98,12 +98,14 @@ def in_order(item: str) -> tuple[bool, int]:
 
 
 def came_out(r: Reproduction) -> list[str]:
-    """Of a table: how many numbers are published, what was run for how many of them, and how its claims came out."""
+    """Of a table: how many numbers are published, what was run for how many of them, why not for the others, and how
+    its claims came out."""
     count = sum(len(column.numbers) for column in r.table.columns)
     seeds = len(next(iter(r.values.values()), ()))
     on = ", ".join(dict.fromkeys(r.ran_on.values()))
-    why = "; ".join(dict.fromkeys(r.why.values()))
-    here = f"{len(r.values)} of {count}, on {on}, {seeds} seeds" if r.values else f"no: {why}"
+    why = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in r.why.values()))
+    rest = f"; the others: {why}" * bool(why)
+    here = f"{len(r.values)} of {count}, on {on}, {seeds} seeds{rest}" if r.values else f"no: {why}"
     outcomes = Counter(claim.outcome for claim in r.claims)
     tried = len(r.claims) - outcomes["not tried"]
     more = "".join(f", {outcomes[name]} {name}" for name in OUTCOMES[1:4] if outcomes[name])

@@ -17,6 +17,7 @@ from ..grid import seeds_of
 from ..results import Grid, Results, Shown, aligned, write
 from ..rows import FOLDER, Row, computed, key_of, read
 from ..statistics import LEVEL, Band, band
+from ..stored import load as load_stored
 from . import published
 from .cells import SEEDS, STANDARD, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
 from .published import TRIED, Claim, Ordering, PaperTable, Place, Values, paper_table, tally
@@ -166,13 +167,17 @@ def beside(
     rows = {key_of(row): row for row in made}
     values: dict[Place, dict[int, float]] = {}
     reasons = dict(why)
+    missing = {run.point.key: run.point for run in runs if run.point.key not in rows}.values()
+    took = load_stored().seconds() if missing else {}
+    minutes = math.ceil(sum(len(point.seeds) * took.get(point.method, 0) for point in missing) / 60)
+    later = f"fl.reproduce({table.name!r}) makes them, in about {max(minutes, 1)} min on a free core"
     for run in runs:
         at, row = (run.row, run.place), rows.get(run.point.key, {})
         if run.label in row:
             of = {seed: v for seed, v in zip(row["seeds"], row[run.label], strict=True) if v is not None}
             values |= {at: of} if of else {}
         if at not in values or "failed" in row:
-            reasons[at] = row.get("failed", f"its results are not stored (fl.reproduce({table.name!r}) makes them)")
+            reasons[at] = row.get("failed", f"its results are not stored ({later})")
     return Reproduction(table, values=values, why=reasons, wanted=runs, **about)
 
 
