@@ -12,7 +12,6 @@ teacher.js. Nothing listens beyond 127.0.0.1 unless the teacher asks, and nothin
 
 import asyncio
 import json
-import re
 import tempfile
 from datetime import date
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from ..errors import parsed, whole
 from ..jupyter import has_browser
+from ..page import joined
 from ..voila import show
 from .messages import Message, read
 from .rehearse import messages
@@ -64,9 +64,7 @@ def write_page(path: str, **partition: Any) -> Path:
     place of a seat, and the message is carried by hand. OSError where that is no place to write."""
     room = Room(**partition)
     seats = json.dumps([room.seat() for _ in range(MOST)])
-    files = (PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
-    code = "\n".join(file.read_text("utf-8") for file in files)
-    code = re.sub(r"^import .*\n|^export ", "", code, flags=re.MULTILINE)  # in one file each name is there
+    code = joined(PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
     code = f'<script id="seats" type="application/json">{seats}</script>\n<script type="module">\n{code}</script>'
     style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
     page = (HERE / "student.html").read_text("utf-8").replace('<link rel="stylesheet" href="class.css">', style)

@@ -94,7 +94,7 @@ async function begin() {
   }
   own ??= { ...(await ask("join")), drawings: [] };
   $("kept").textContent = own.kept;
-  paper = pad($("pad"), { changed: () => { $("next").disabled = !paper?.strokes.length; } });
+  paper = pad($("pad"), { lifted: () => { $("next").disabled = !paper?.strokes.length; } });
   show();
 }
 $("clear").addEventListener("click", () => paper.clear());

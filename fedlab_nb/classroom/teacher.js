@@ -1,17 +1,9 @@
 // The projector: asks the server twice a second what has arrived, and shows it. Names are text, never HTML.
-import { picture } from "./ink.js";
+import { html as element, picture, plural as many } from "./ink.js";
 const $ = (id) => document.getElementById(id);
 let version = "", state = { sent: [], rows: [] }, chosen = null;
-/** A new element with these properties and children; an entry of `style` is a CSS property. */
-function element(name, { style = {}, ...properties }, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  for (const [key, value] of Object.entries(style)) made.style.setProperty(key, value);
-  made.append(...children);
-  return made;
-}
 const percent = (share) => share === null ? "–" : `${(100 * share).toFixed(0)} %`;
 const kilobytes = (bytes) => `${(bytes / 1000).toFixed(bytes < 100000 ? 1 : 0)} kB`;
-const many = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 async function post(what, body = "{}") {
   const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body });

@@ -39,8 +39,7 @@ def write(path: str | Path) -> Path:
     data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
     def part(place: re.Match) -> str:
-        text = data if place[1] == "data" else (HERE / place[1]).read_text(encoding="utf-8")
-        return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE) if place[1].endswith(".js") else text
+        return data if place[1] == "data" else joined(HERE / place[1])
 
     page = re.sub(r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8"))
     try:
@@ -48,6 +47,12 @@ def write(path: str | Path) -> Path:
     except OSError as error:
         raise RunError(f"The page cannot be written to {path}: {error.strerror}; choose another --out.") from None
     return Path(path)
+
+
+def joined(*files: Path) -> str:
+    """The text of files that stand in one place: of modules without `import` and `export`."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
 
 
 def content() -> dict[str, Any]:

@@ -9,12 +9,6 @@ function add(parent, name, attributes = {}, text = "") {
   parent.append(element);
   return element;
 }
-/** A new HTML element with these properties and children. */
-function html(name, properties, ...children) {
-  const element = Object.assign(document.createElement(name), properties);
-  element.append(...children);
-  return element;
-}
 /** The children of `parent`, one an item: made once by `make`, kept by `key`, brought up to date by `update`. */
 function keyed(parent, items, key, make, update) {
   const [old, pool] = [parent.pool ?? new Map(), new Map()];

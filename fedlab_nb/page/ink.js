@@ -7,7 +7,7 @@
 // there is as much ink as most of the digits have (their mean, 313 pixels, and a standard deviation to each side). Then
 // the blocks are counted and divided by 16.
 const SIDE = 32, WIDE = 20, BLOCK = 4;
-const INK = [280, 345], PEN = 0.085; // pixels; of the canvas's width
+const INK = [280, 345], PEN = 0.085, GAP = 25; // pixels; of the canvas's width; milliseconds between two looks at a stroke that grows
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
 export function digit(bitmap, width, height) {
   let [left, top, right, bottom] = [width, height, 0, 0];
@@ -66,20 +66,34 @@ function blocks(pixels) {
   pixels.forEach((on, i) => { image[block(i)] += on / BLOCK ** 2; });
   return image;
 }
+/** A new element with these properties and children; an entry of `style` is a CSS property. */
+export function html(name, { style = {}, ...properties } = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  for (const [key, value] of Object.entries(style)) made.style.setProperty(key, value);
+  made.append(...children);
+  return made;
+}
+export const plural = (count, word) => `${count} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
+/** Paint an image of 8×8 on a canvas at (x, y), in a `colour` [R, G, B] that is the denser the more ink there is. */
+export function inked(canvas, image, colour = [0, 0, 0], x = 0, y = 0) {
+  const picture = new ImageData(SIDE / BLOCK, SIDE / BLOCK);
+  image.forEach((value, p) => picture.data.set([...colour, 255 * value], 4 * p));
+  canvas.getContext("2d").putImageData(picture, x, y);
+}
 /** A small canvas that shows such an `image`, dark on white; `label`: what it is, for those who do not see it. */
 export function picture(image, label) {
-  const side = SIDE / BLOCK, about = { width: side, height: side, role: "img", ariaLabel: label };
-  const canvas = Object.assign(document.createElement("canvas"), about);
-  const bytes = Uint8ClampedArray.from({ length: 4 * side * side }, (_, i) => i % 4 < 3 ? 255 * (1 - image[i >> 2]) : 255);
-  canvas.getContext("2d").putImageData(new ImageData(bytes, side), 0, 0);
+  const canvas = html("canvas", { width: SIDE / BLOCK, height: SIDE / BLOCK, role: "img", ariaLabel: label, style: { background: "#fff" } });
+  inked(canvas, image);
   return canvas;
 }
 /**
- * Lets a person draw on a `canvas` with mouse, pen or finger; `changed()` is called whenever the drawing has changed.
+ * Lets a person draw on a `canvas` with mouse, pen or finger. `moved()` is called while a stroke grows, now and then;
+ * `lifted()` at its end, and when all is wiped out.
  * `image()`: what `digit` says of it; `clear()`; `strokes`: lists of points [x, y], each 0–1 of the canvas.
  */
-export function pad(canvas, { changed = () => {} } = {}) {
+export function pad(canvas, { moved = () => {}, lifted = () => {} } = {}) {
   const strokes = [];
+  let waiting = 0;
   const paint = (target, colour) => {
     const pen = target.getContext("2d", { willReadFrequently: true });
     pen.clearRect(0, 0, target.width, target.height);
@@ -92,14 +106,16 @@ export function pad(canvas, { changed = () => {} } = {}) {
     }
     return pen;
   };
-  const repaint = () => {
-    paint(canvas, getComputedStyle(canvas).color);
-    changed();
+  const repaint = () => paint(canvas, getComputedStyle(canvas).color);
+  const settle = () => {
+    waiting = clearTimeout(waiting);
+    lifted();
   };
   const follow = (event) => {
     const { left, top, width, height } = canvas.getBoundingClientRect();
     strokes.at(-1).push([(event.clientX - left) / width, (event.clientY - top) / height]);
     repaint();
+    waiting ||= setTimeout(() => { waiting = 0; moved(); }, GAP);
   };
   canvas.style.touchAction = "none"; // a finger draws and does not scroll
   canvas.addEventListener("pointerdown", (event) => {
@@ -109,6 +125,7 @@ export function pad(canvas, { changed = () => {} } = {}) {
     follow(event);
   });
   canvas.addEventListener("pointermove", (event) => { if (canvas.hasPointerCapture(event.pointerId)) follow(event); });
+  canvas.addEventListener("lostpointercapture", settle);
   return {
     strokes,
     image() {
@@ -117,6 +134,10 @@ export function pad(canvas, { changed = () => {} } = {}) {
       const { data } = paint(hidden, "#000").getImageData(0, 0, size, size);
       return digit(Float32Array.from({ length: size * size }, (_, i) => data[4 * i + 3] / 255), size, size);
     },
-    clear() { strokes.length = 0; repaint(); },
+    clear() {
+      strokes.length = 0;
+      repaint();
+      settle();
+    },
   };
 }

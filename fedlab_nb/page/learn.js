@@ -85,35 +85,45 @@ function initial(seed, layers) {
   }
   return parameters;
 }
-/** Fill the activations `acts` (input, two hidden layers, logits) for row number `row` of `x`; w: `turned` weights. */
-function forward(w, layers, x, row, acts) {
-  for (let i = 0; i < SIZES[0]; i++) acts[0][i] = x[row * SIZES[0] + i];
-  for (let l = 0; l < 3; l++) {
-    const { inputs, outputs, at, bias } = layers[l];
-    const [from, to] = [acts[l], acts[l + 1]];
-    for (let o = 0; o < outputs; o++) to[o] = w[bias + o];
-    let held = -1; // inputs are taken two at a time; half of the pixels and of the hidden units are 0
-    for (let i = 0; i < inputs; i++) {
-      if (from[i] === 0) continue;
-      const [p, q, shift] = [from[held], from[i], (i - held) * outputs];
-      for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += p * w[k] + q * w[k + shift];
-      held = held < 0 ? i : -1;
-    }
-    for (let o = 0, k = at + held * outputs; held >= 0 && o < outputs; o++, k++) to[o] += from[held] * w[k];
-    if (l < 2) for (let o = 0; o < outputs; o++) if (to[o] < 0) to[o] = 0;
+/** to[at + o] += Σ_i from[first + i · step] · matrix[start + i · width + o], for all i < count, o < width. Zeros, half of
+    the pixels and of the hidden units, cost nothing; the others are taken four at a time. */
+function addRows(to, at, width, from, first, step, count, matrix, start) {
+  let found = 0;
+  for (let i = 0; i < count; i++) {
+    const value = from[first + i * step];
+    if (value === 0) continue;
+    values[found] = value;
+    places[found++] = start + i * width;
+  }
+  for (; found % 4; found++) [values[found], places[found]] = [0, start];
+  for (let f = 0; f < found; f += 4) {
+    const p = values[f], q = values[f + 1], r = values[f + 2], s = values[f + 3];
+    const i = places[f], j = places[f + 1], k = places[f + 2], l = places[f + 3];
+    for (let o = 0; o < width; o++) to[at + o] += p * matrix[i + o] + q * matrix[j + o] + (r * matrix[k + o] + s * matrix[l + o]);
   }
 }
-const activations = (layers) => [SIZES[0], ...layers.map((layer) => layer.outputs)].map((n) => new Float64Array(n));
+const [values, places] = [new Float64Array(64), new Int32Array(64)];
+/** Fill the activations `acts` (input, two hidden layers, logits; [rows, units] each) from the input on; w: `turned`. */
+function forward(w, layers, acts, rows) {
+  for (let l = 0; l < 3; l++) {
+    const { inputs, outputs, at, bias } = layers[l];
+    const to = acts[l + 1];
+    for (let n = 0; n < rows; n++) {
+      const first = n * outputs;
+      for (let o = 0; o < outputs; o++) to[first + o] = w[bias + o];
+      addRows(to, first, outputs, acts[l], n * inputs, 1, inputs, w, at);
+      for (let o = first; l < 2 && o < first + outputs; o++) if (to[o] < 0) to[o] = 0;
+    }
+  }
+}
+const activations = (layers, rows) => [SIZES[0], ...layers.map(({ outputs }) => outputs)].map((n) => new Float64Array(rows * n));
 /** Logits [N, classes] of a network's parameters (in the package's order) for samples x [N, 64]. */
 export function logits(parameters, x) {
-  const layers = layoutOf(parameters.length);
-  const [w, acts, classes] = [turned(parameters, layers), activations(layers), layers[2].outputs];
-  const result = new Float32Array((x.length / SIZES[0]) * classes);
-  for (let row = 0; row * SIZES[0] < x.length; row++) {
-    forward(w, layers, x, row, acts);
-    result.set(acts[3], row * classes);
-  }
-  return result;
+  const [layers, rows] = [layoutOf(parameters.length), x.length / SIZES[0]];
+  const acts = activations(layers, rows);
+  acts[0].set(x);
+  forward(turned(parameters, layers), layers, acts, rows);
+  return Float32Array.from(acts[3]);
 }
 /** Softmax of each row of `values` [N, classes], into `result`. */
 export function softmax(values, classes, result = new Float64Array(values.length)) {
@@ -133,35 +143,26 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
   const layers = layout(classes);
   const w = turned(initial(seed, layers), layers);
   const [slope, velocity] = [new Float64Array(w.length), new Float64Array(w.length)];
-  const [acts, deltas] = [activations(layers), activations(layers)];
-  const [awake, slopes] = [new Int32Array(64), new Float64Array(64)];
+  const [acts, deltas] = [activations(layers, RECIPE.batch), activations(layers, RECIPE.batch)];
   const draw = twister(seedFor(seed, "batches", client));
-  /** Add the slope of the cross-entropy of one sample. */
-  function backward(label) {
+  /** The slope of the mean cross-entropy of a batch: of samples whose activations stand in `acts`. */
+  function backward(labels) {
+    const rows = labels.length;
+    slope.fill(0);
     softmax(acts[3], classes, deltas[3]);
-    deltas[3][label] -= 1;
+    labels.forEach((label, n) => { deltas[3][n * classes + label] -= 1; });
+    for (let p = 0; p < rows * classes; p++) deltas[3][p] /= rows;
     for (let l = 2; l >= 0; l--) {
       const { inputs, outputs, at, bias } = layers[l];
       const [from, above, below] = [acts[l], deltas[l + 1], deltas[l]];
-      let many = 0; // outputs with a slope: half of the hidden units are at rest
-      for (let o = 0; o < outputs; o++) {
-        slope[bias + o] += above[o];
-        if (above[o] === 0) continue;
-        awake[many] = o;
-        slopes[many++] = above[o];
-      }
-      for (let i = 0; i < inputs; i++) {
-        const value = from[i];
-        below[i] = 0;
-        if (value === 0) continue; // a pixel without ink, or a unit at rest: no slope
-        const first = at + i * outputs;
+      for (let n = 0; n < rows; n++) for (let o = 0; o < outputs; o++) slope[bias + o] += above[n * outputs + o];
+      for (let i = 0; i < inputs; i++) addRows(slope, at + i * outputs, outputs, from, i, inputs, rows, above, 0);
+      for (let n = 0; l > 0 && n < rows; n++) for (let i = 0; i < inputs; i++) {
         let back = 0;
-        for (let a = 0; a < many; a++) {
-          const o = first + awake[a];
-          slope[o] += value * slopes[a];
-          if (l > 0) back += w[o] * slopes[a];
+        if (from[n * inputs + i] !== 0) { // else the unit is at rest: no slope
+          for (let o = 0, k = at + i * outputs, q = n * outputs; o < outputs; o++) back += w[k + o] * above[q + o];
         }
-        below[i] = back;
+        below[n * inputs + i] = back;
       }
     }
   }
@@ -173,13 +174,11 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
     }
     for (let start = 0; start < order.length; start += RECIPE.batch) {
       const batch = order.slice(start, start + RECIPE.batch);
-      slope.fill(0);
-      for (const row of batch) {
-        forward(w, layers, x, row, acts);
-        backward(y[row]);
-      }
+      batch.forEach((row, n) => acts[0].set(x.subarray(row * SIZES[0], (row + 1) * SIZES[0]), n * SIZES[0]));
+      forward(w, layers, acts, batch.length);
+      backward(batch.map((row) => y[row]));
       for (let i = 0; i < w.length; i++) {
-        velocity[i] = RECIPE.momentum * velocity[i] + slope[i] / batch.length + RECIPE.decay * w[i];
+        velocity[i] = RECIPE.momentum * velocity[i] + slope[i] + RECIPE.decay * w[i];
         w[i] -= RECIPE.rate * velocity[i];
       }
     }

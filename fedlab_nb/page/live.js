@@ -1,10 +1,14 @@
 // The heart of the page: who holds which digits, one live run in a worker, and what its networks say of one image.
 const LIVE = DATA.live; // null for a data set whose labels alone are in this page
+/** Images as text: a letter a pixel, "a" for 0 to "q" for 1. */
+const packed = (image) => String.fromCharCode(...image.map((value) => 97 + Math.round(16 * value)));
 const pixels = (text) => Float32Array.from(text, (code) => (code.charCodeAt(0) - 97) / 16);
 const TRUTH = { train: Array.from(DATA.labels, Number), test: Array.from(LIVE?.answers ?? "", Number) };
 const IMAGES = { train: pixels(LIVE?.train ?? ""), test: pixels(LIVE?.test ?? "") };
 const PREVIEWED = [0.01, 0.05, 0.3, 1.5, 10]; // as far from each other on the slider
-const live = { at: "", shares: {}, each: [], made: null, worker: null };
+const live = { at: "", shares: {}, each: [], made: null, workers: [] };
+const ENGINE = URL.createObjectURL(new Blob([$("engine").textContent], { type: "text/javascript" }));
+const CREWS = Math.min(4, navigator.hardwareConcurrency || 2); // workers that train
 const setting = (alpha = state.alpha) => `${alpha} ${state.clients} ${state.seed}`;
 const isFresh = () => live.at === setting();
 
@@ -26,17 +30,11 @@ const wall = { places: null, goal: new Float32Array(2 * TRUTH.train.length), sid
 /** All training images in their classes' colours, once and for all; without images: squares. */
 function makeSheet() {
   [sheet.width, sheet.height] = [8 * ACROSS, 8 * Math.ceil(TRUTH.train.length / ACROSS)];
-  const pen = sheet.getContext("2d");
-  const picture = pen.createImageData(sheet.width, sheet.height);
   const colours = classes.map(({ colour }) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
   TRUTH.train.forEach((label, i) => {
-    for (let p = 0; p < 64; p++) {
-      const at = 4 * ((8 * Math.floor(i / ACROSS) + (p >> 3)) * sheet.width + 8 * (i % ACROSS) + (p & 7));
-      for (let c = 0; c < 3; c++) picture.data[at + c] = colours[label][c];
-      picture.data[at + 3] = LIVE ? 36 + 219 * IMAGES.train[64 * i + p] : 150;
-    }
+    const image = LIVE ? IMAGES.train.subarray(64 * i, 64 * i + 64).map((value) => 0.14 + 0.86 * value) : Array(64).fill(0.6);
+    inked(sheet, image, colours[label], 8 * (i % ACROSS), 8 * Math.floor(i / ACROSS));
   });
-  pen.putImageData(picture, 0, 0);
 }
 /** A column a client, built of its samples; they walk to where they belong now. */
 function drawWall() {
@@ -106,23 +104,34 @@ function drawPreviews() {
 }
 
 // --------------------------------------------------------------------------------------------------------- the run
-/** Train the clients of this setting; what the worker says is drawn as it comes. */
+/** Train the clients of this setting, in workers of which each has about as many samples; what the `server`, one more,
+    makes of their networks is drawn as it comes. */
 function start() {
-  live.worker?.terminate();
-  const code = ["learn", "sums", "deal", "run"].map((name) => $(`code-${name}`).textContent);
-  const [address, begin] = [URL.createObjectURL(new Blob(code, { type: "text/javascript" })), performance.now()];
-  Object.assign(live, { at: setting(), done: 0, of: RECIPE.epochs, shares: {}, each: [], made: null, seconds: null, worker: new Worker(address) });
-  live.worker.onmessage = ({ data }) => {
+  stop();
+  const parts = dealt().map((own, k) => split(Int32Array.from(own).sort(), state.seed, k));
+  const crews = Array.from({ length: Math.min(CREWS, parts.length) }, () => []);
+  const samples = (ks) => sum(ks.map((k) => parts[k].train.length));
+  const largest = [...parts.keys()].sort((p, q) => samples([q]) - samples([p]));
+  for (const k of largest) crews.reduce((a, b) => (samples(b) < samples(a) ? b : a)).push(k);
+  const [server, ...trainers] = ["server", ...crews].map(() => new Worker(ENGINE));
+  Object.assign(live, { at: setting(), done: 0, shares: {}, each: [], made: null, seconds: null, workers: [server, ...trainers] });
+  const [begin, { seed }] = [performance.now(), state];
+  server.onmessage = ({ data }) => {
     Object.assign(live, data);
-    if (data.made?.table) {
-      live.worker.terminate();
-      URL.revokeObjectURL(address);
-      Object.assign(live, { worker: null, seconds: (performance.now() - begin) / 1000 });
-    }
+    if (live.made) stop();
+    if (live.made) live.seconds = (performance.now() - begin) / 1000;
     drawLive();
   };
-  live.worker.postMessage({ x: IMAGES.train, y: TRUTH.train, xTest: IMAGES.test, yTest: TRUTH.test, classes: classes.length, ...state });
+  const task = { x: IMAGES.train, y: TRUTH.train, xTest: IMAGES.test, yTest: TRUTH.test, classes: classes.length, parts, seed };
+  trainers.forEach((one, i) => {
+    one.onmessage = ({ data }) => server.postMessage(data);
+    one.postMessage({ ...task, clients: crews[i] });
+  });
+  server.postMessage(task);
   drawLive();
+}
+function stop() {
+  for (const one of live.workers.splice(0)) one.terminate();
 }
 /** Runs by itself when the setting has changed for a while, once somebody has pressed Run. */
 function follow() {
@@ -137,17 +146,16 @@ function drawLive() {
   if (!LIVE) return;
   const fresh = isFresh();
   $("run").classList.toggle("wanted", !fresh);
-  $("go").style.setProperty("--done", fresh ? live.done / live.of : 0);
-  $("progress").textContent = !fresh ? "" : live.seconds ? `Trained ${plural(state.clients, "client")} in ${fixed(live.seconds, 1)} s.` : `Epoch ${live.done} of ${live.of} …`;
+  $("go").style.setProperty("--done", fresh ? live.done / RECIPE.epochs : 0);
+  $("progress").textContent = !fresh ? "" : live.seconds ? `Trained ${plural(state.clients, "client")} in ${fixed(live.seconds, 1)} s.` : `Epoch ${live.done} of ${RECIPE.epochs} …`;
   drawShares(fresh);
-  drawAnswers(fresh);
+  drawAnswers();
 }
 /** Accuracies of this run, beside what ten stored seeds had at the nearest stored setting. */
 function drawShares(fresh) {
   const make = ({ short, colour }) => {
-    const row = html("tr", { className: "own" }, html("th", { scope: "row" }, short), html("td", { className: "track" }, html("i", { className: "here" }), html("i", { className: "band" })), html("td"), html("td"));
-    row.style.setProperty("--hex", colour);
-    return row;
+    const track = html("td", { className: "track" }, html("i", { className: "here" }), html("i", { className: "band" }));
+    return html("tr", { className: "own", style: { "--hex": colour } }, html("th", { scope: "row" }, short), track, html("td"), html("td"));
   };
   keyed($("shares"), LIVE.rows, ({ name }) => name, make, (row, { name }) => {
     const [share, stored] = [fresh ? live.shares[name] : undefined, METHOD.has(name) && result(name, state.a, state.m)];
@@ -164,30 +172,27 @@ function drawShares(fresh) {
 }
 
 // -------------------------------------------------------------------------------------------------------- one image
-const isImage = (text) => /^[a-q]{64}$/.test(text) || Number(/^t?(\d+)$/.exec(text)?.[1]) < TRUTH[text[0] === "t" ? "train" : "test"].length;
+const isDrawn = (text) => /^[a-q]{64}$/.test(text);
+const isImage = (text) => isDrawn(text) || Number(/^t?(\d+)$/.exec(text)?.[1]) < TRUTH[text[0] === "t" ? "train" : "test"].length;
 /** What is looked at: `image` is a test image's number, "t" and a training image's, or 64 letters a-q of a drawing. */
 function looked() {
-  if (/^[a-q]{64}$/.test(state.image)) return { x: pixels(state.image), words: "Your drawing, as the networks see it." };
+  if (isDrawn(state.image)) return { x: pixels(state.image), words: "Your drawing, as the networks see it." };
   const [from, i] = state.image[0] === "t" ? ["train", state.image.slice(1)] : ["test", state.image];
   const truth = TRUTH[from][i];
   const owner = from === "train" && letter(dealt().findIndex((own) => own.includes(Number(i))));
   return { x: IMAGES[from].subarray(64 * i, 64 * i + 64), truth, words: owner ? `A ${truth}, which client ${owner} holds.` : `Test image ${i}, a ${truth}. No client has it.` };
 }
-function drawAnswers(fresh) {
+function drawAnswers() {
   const { x, truth, words } = looked();
-  const pen = $("seen").getContext("2d");
-  const picture = pen.createImageData(8, 8);
-  const colour = getComputedStyle($("seen")).color.match(/\d+/g);
-  x.forEach((value, p) => picture.data.set([...colour, 255 * value], 4 * p));
-  pen.putImageData(picture, 0, 0);
-  const scores = fresh && live.made?.networks ? answers(live.made, x, classes.length) : null;
+  inked($("seen"), x, getComputedStyle($("seen")).color.match(/\d+/g));
+  const scores = isFresh() && live.made ? answers(live.made, x, classes.length) : null;
   $("image-words").textContent = `${words}${scores ? "" : " Press Run, and every client says what it sees."}`;
   const sure = (name, own) => (name === "ensemble" ? own : name === "afl" ? own.map((v) => Math.min(1, Math.max(0, v))) : softmax(own, classes.length));
   const items = scores ? [
     ...LIVE.rows.filter(({ name }) => scores[name]).map(({ name, short }) => ({ key: name, short, own: sure(name, scores[name]) })),
     ...scores.networks.map((own, k) => ({ key: k, short: letter(k), own: sure("", own) })),
   ] : [];
-  const make = () => html("li", {}, html("b"), html("span"), html("i", {}, ...classes.map(({ colour: hex }) => Object.assign(html("u"), { style: `background:${hex}` }))));
+  const make = () => html("li", {}, html("b"), html("span"), html("i", {}, ...classes.map(({ colour: hex }) => html("u", { style: { background: hex } }))));
   keyed($("says"), items, ({ key }) => key, make, (item, { key, short, own }) => {
     const said = best(own, 0, classes.length);
     item.className = `${key >= 0 ? "client " : ""}${truth === undefined ? "" : said === truth ? "right" : "wrong"}${key === state.client ? " held" : ""}`;

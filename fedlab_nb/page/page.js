@@ -1,7 +1,6 @@
 // The page: its state, the controls, and what happens on hover, click and key. One direction: control -> state -> pictures.
 const FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"].filter((name) => METHOD.has(name));
 const MOST = 7; // methods in colour: more cannot be told apart
-const $ = (id) => document.getElementById(id);
 const DRAW = { bars: drawBars, lines: drawLines, bytes: drawBytes };
 const root = document.documentElement;
 
@@ -189,7 +188,7 @@ function slider(id, values, labelled) {
   const stops = input.parentElement.querySelector(".stops");
   for (const value of labelled) {
     const left = `calc(11px + ${values.indexOf(value) / last} * (100% - 22px))`;
-    stops.append(html("span", { style: `left: ${left}`, onclick: () => change({ [id]: value }) }, value));
+    stops.append(html("span", { style: { left }, onclick: () => change({ [id]: value }) }, value));
   }
 }
 /** The data sets; another one is another page: its address says which, and it is loaded anew. */
@@ -212,10 +211,11 @@ function choice(method) {
   setAll(icon, { width: 26, height: 14, viewBox: "-13 -7 26 14", "aria-hidden": "true" });
   add(icon, "path", { class: "line", d: "M-13 0H13", "stroke-dasharray": method.dash });
   add(icon, "path", { class: "shape", d: method.outline });
-  const label = html("label", { className: "m", title: `${method.help} (${method.paper}; ${method.rounds})` }, box, icon, method.title);
+  const title = `${method.help} (${method.paper}; ${method.rounds})`;
+  const on = { onpointerenter: () => hover(method.name), onpointerleave: () => hover(null) };
+  const label = html("label", { className: "m", title, style: { "--hex": method.colour }, ...on }, box, icon, method.title);
   label.dataset.m = method.name;
-  label.style.setProperty("--hex", method.colour);
-  return Object.assign(label, { onpointerenter: () => hover(method.name), onpointerleave: () => hover(null) });
+  return label;
 }
 /** Give a method its colour, or take it; with seven the one that has had it longest turns grey. */
 function choose(name, wanted) {
@@ -252,9 +252,13 @@ $("link").addEventListener("click", async () => {
 });
 $("wall").addEventListener("click", pointAt);
 const drawn = pad($("ink"), {
-  changed: () => drawn.strokes.length && change({ image: String.fromCharCode(...drawn.image().map((value) => 97 + Math.round(16 * value))) }),
+  moved() { // what it costs to draw all else can wait
+    state.image = packed(drawn.image());
+    drawAnswers();
+  },
+  lifted: () => drawn.strokes.length && change({ image: packed(drawn.image()) }),
 });
-$("clear").addEventListener("click", () => drawn.clear());
+$("clear").addEventListener("click", drawn.clear);
 $("another").addEventListener("click", another);
 recall();
 addEventListener("hashchange", () => {

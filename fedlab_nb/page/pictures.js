@@ -52,7 +52,7 @@ function drawBars(svg) {
     say(g, `${METHOD.get(name).short} ${banded(r)}\n${about_method(name, state.a, state.m)}`);
   });
   svg.order = rows;
-  document.getElementById("bars-words").textContent = accuracyWords(state.chosen, state.a, state.m);
+  $("bars-words").textContent = accuracyWords(state.chosen, state.a, state.m);
   table(svg, ["method", "accuracy", "± 95 % band", ...seeds.map((s) => `seed ${s}`)], () => rows.map((name) => {
     const r = result(name, state.a, state.m);
     return [METHOD.get(name).title, `${fixed(100 * r.mean, 1)} %`, `${fixed(100 * r.half, 1)} points`, ...r.accuracies.map((v) => `${fixed(100 * v, 1)} %`)];
@@ -103,7 +103,7 @@ function drawLines(svg) {
   });
   raise(marks);
   svg.order = names.slice().sort((p, q) => result(q, state.a, state.m).mean - result(p, state.a, state.m).mean);
-  document.getElementById("lines-words").textContent = `With ${plural(clients[state.m], "client")}: ${fallWords(state.chosen, state.m)}`;
+  $("lines-words").textContent = `With ${plural(clients[state.m], "client")}: ${fallWords(state.chosen, state.m)}`;
   table(svg, ["method", ...alphas.map((v) => `α = ${v}`)], () => names.map((name) => [METHOD.get(name).title, ...alphas.map((_, i) => `${banded(result(name, i, state.m))} %`)]));
 }
 /** Marks in colour lie over the grey ones; the one that has the focus stays where it is, else it would lose it. */
@@ -150,7 +150,7 @@ function drawBytes(svg) {
   });
   raise(marks);
   svg.order = points.slice().sort((p, q) => p.x - q.x || p.y - q.y).map((p) => p.name);
-  document.getElementById("bytes-words").textContent = costWords(state.chosen, state.a, state.m);
+  $("bytes-words").textContent = costWords(state.chosen, state.a, state.m);
   table(svg, ["method", "up", "down", "both", "accuracy"], () => svg.order.map((name) => {
     const r = result(name, state.a, state.m);
     return [METHOD.get(name).title, dataSize(r.up), dataSize(r.down), dataSize(total(r)), `${banded(r)} %`];

@@ -1,8 +1,8 @@
-// One live run, in a worker: the clients train alone, and everything that one upload allows is measured on the test
-// images. What it says is what the package's runs of the same α, M and seed say, to rounding.
+// One live run: workers train the clients, another one measures on the test images everything that one upload allows.
+// What it says is what the package's runs of the same α, M and seed say, to rounding; a client's network does not depend
+// on who else trains in its worker. parts: {train, held} sample numbers by client; y, yTest: arrays of labels.
 import { RECIPE, learner, logits, softmax } from "./learn.js";
 import { aflScores, aflSolve, aflSums, gaussScores, gaussSolve, gaussSums } from "./sums.js";
-import { deal, split } from "./deal.js";
 
 const SHOWN = [1, 4, 10, 22, 40]; // epochs after which all is measured
 const FENS = { rounds: 50, rate: 0.01, first: 0.9, second: 0.99, floor: 1e-3 }; // phase 2: T, η_s, β₁, β₂, κ; η_l is 1
@@ -18,21 +18,15 @@ const mixed = (values, weights) => Float64Array.from(values[0], (_, i) => values
 const rows = (x, members) => Float32Array.from({ length: 64 * members.length }, (_, at) => x[64 * members[at >> 6] + (at & 63)]);
 /** Sums as they travel, in 32 bits. */
 const sent = (sums) => Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, Float32Array.from(values)]));
-/** Scores [N, classes] of each of `made`'s models for samples x: {networks: [M], fedavg, logits, ensemble, fens, …}. */
-function answers({ networks, average, table, weights, head }, x, classes) {
+/** Scores [N, classes] of models for samples x: {networks: [M], fedavg, logits, ensemble, fens, …}. */
+function answers({ networks, average, small, table, weights, head }, x, classes) {
   const each = networks.map((own) => logits(own, x));
   const all = each.map(() => 1 / each.length);
   const scores = { networks: each, fedavg: logits(average, x), logits: mixed(each, all), ensemble: mixed(each.map((own) => softmax(own, classes)), all) };
   if (weights) scores.afl = aflScores(weights, x);
   if (head) scores.gauss = gaussScores(head, x);
-  if (table) scores.fens = combined(networks.map((own) => logits(rounded(own, classes), x)), table, classes);
+  if (table) scores.fens = combined(small.map((own) => logits(own, x)), table, classes);
   return scores;
-}
-/** Accuracies of scores; `each` client's, and their mean as "local". */
-function measured({ networks, ...scores }, y, classes) {
-  const each = networks.map((own) => accuracy(own, y, classes));
-  const shares = Object.entries(scores).map(([name, own]) => [name, accuracy(own, y, classes)]);
-  return { each, shares: { local: each.reduce((s, v) => s + v, 0) / each.length, ...Object.fromEntries(shares) } };
 }
 /** FENS' ensemble goes down in 8 bits: each layer's weights, not its biases, rounded to 127 steps on either side of 0. */
 function rounded(parameters, classes) {
@@ -64,27 +58,47 @@ function aggregator(z, y, classes) {
   }
   return table;
 }
-/** The run, step by step: {done, of, each, shares}; the last step has `made`, all models. y, yTest: arrays of labels. */
-function* run({ x, y, xTest, yTest, classes, alpha, clients, seed }) {
-  const parts = deal(y, clients, alpha, seed).map((shard, k) => split(shard, seed, k));
-  const own = parts.map(({ train }) => [rows(x, train), train.map((i) => y[i])]);
-  const made = { weights: aflSolve(own.map((part) => sent(aflSums(...part, classes)))) };
-  const sums = { afl: accuracy(aflScores(made.weights, xTest), yTest, classes) };
-  yield { done: 0, of: RECIPE.epochs, shares: sums };
-  const learners = own.map((part, client) => learner(...part, { seed, client, classes }));
-  const sizes = own.map(([, labels]) => labels.length / own.reduce((s, part) => s + part[1].length, 0));
+const own = ({ x, y }, members) => [rows(x, members), members.map((i) => y[i])];
+/** The `clients` of one worker train; {done, networks: [[client, parameters], …]} after each epoch of SHOWN. */
+function* training({ parts, clients, classes, seed, ...samples }) {
+  const learners = clients.map((client) => learner(...own(samples, parts[client].train), { seed, client, classes }));
   for (let done = 1; done <= RECIPE.epochs; done++) {
     for (const one of learners) one.epoch();
-    if (!SHOWN.includes(done)) continue;
-    made.networks = learners.map((one) => one.parameters());
-    made.average = Float32Array.from(mixed(made.networks, sizes));
-    const { each, shares } = measured(answers({ networks: made.networks, average: made.average }, xTest, classes), yTest, classes);
-    yield { done, of: RECIPE.epochs, each, shares: { ...sums, ...shares } };
+    if (SHOWN.includes(done)) yield { done, networks: learners.map((one, i) => [clients[i], one.parameters()]) };
   }
-  const held = parts.flatMap((part) => part.held);
-  const proxies = made.networks.map((network) => logits(rounded(network, classes), rows(x, held)));
-  made.table = aggregator(proxies, held.map((i) => y[i]), classes);
-  made.head = gaussSolve(own.map((part) => sent(gaussSums(...part, classes))));
-  yield { done: RECIPE.epochs, of: RECIPE.epochs, ...measured(answers(made, xTest, classes), yTest, classes), made };
 }
-if (typeof document === "undefined") globalThis.onmessage = ({ data }) => { for (const step of run(data)) postMessage(step); };
+/** The server's part: takes what the workers send, and yields {done, each, shares} once all clients have done so many
+    epochs, until then null. shares: accuracies by method; each: the clients'; the last step has `made`, all models. */
+function* serving({ xTest, yTest, classes, parts, ...samples }) {
+  const sums = parts.map(({ train }) => gaussSums(...own(samples, train), classes));
+  const made = { weights: aflSolve(sums.map((one) => sent(aflSums(one)))), head: gaussSolve(sums.map(sent)) };
+  const share = (scores) => accuracy(scores, yTest, classes);
+  const first = { afl: share(aflScores(made.weights, xTest)), gauss: share(gaussScores(made.head, xTest)) };
+  const [total, arrived] = [parts.reduce((s, { train }) => s + train.length, 0), {}];
+  let step = { done: 0, shares: first };
+  for (;;) {
+    const { done, networks } = yield step;
+    const all = arrived[done] ??= [];
+    for (const [client, parameters] of networks) all[client] = parameters;
+    step = null;
+    if (Object.keys(all).length < parts.length) continue;
+    const average = Float32Array.from(mixed(all, parts.map(({ train }) => train.length / total)));
+    const last = done === RECIPE.epochs && phaseTwo(all, parts.flatMap(({ held }) => held), samples, classes);
+    const { networks: each, ...scores } = answers({ networks: all, average, ...last }, xTest, classes);
+    const shares = Object.fromEntries(Object.entries(scores).map(([name, values]) => [name, share(values)]));
+    const alone = each.map(share);
+    shares.local = alone.reduce((s, v) => s + v, 0) / alone.length;
+    step = { done, each: alone, shares: { ...first, ...shares }, ...(last && { made: { ...made, ...last, networks: all, average } }) };
+  }
+}
+/** FENS of trained networks: `small`, in 8 bits, and their `table`, from the samples that clients held out. */
+function phaseTwo(networks, held, samples, classes) {
+  const [x, y] = own(samples, held);
+  const small = networks.map((one) => rounded(one, classes));
+  return { small, table: aggregator(small.map((one) => logits(one, x)), y, classes) };
+}
+let server;
+if (typeof document === "undefined") globalThis.onmessage = ({ data }) => {
+  const steps = data.clients ? training(data) : [server ? server.next(data).value : (server = serving(data)).next().value];
+  for (const step of steps) if (step) postMessage(step);
+};

@@ -6,20 +6,18 @@ const GAMMA = 1; // AFL: each client's own ridge, which the server takes off aga
 const RHO = 1; // AFL: the ridge that stays
 const SHRINKAGE = 0.4; // Gaussian heads
 const FLOOR = 1e-6; // least variance, as a share of the mean one
-/** AFL: `moments` [65, 65] = XᵀX + γI and `classes` [65, C] = XᵀY, of rows (x, 1). */
-export function aflSums(x, y, classes = 10) {
-  const d = D + 1;
-  const sums = { moments: new Float64Array(d * d), classes: new Float64Array(d * classes) };
-  const row = new Float64Array(d).fill(1);
-  for (let n = 0; n < y.length; n++) {
-    for (let i = 0; i < D; i++) row[i] = x[n * D + i];
-    for (let i = 0; i < d; i++) {
-      sums.classes[i * classes + y[n]] += row[i];
-      for (let j = 0; row[i] && j < d; j++) sums.moments[i * d + j] += row[i] * row[j];
-    }
+/** AFL: `moments` [65, 65] = XᵀX + γI and `classes` [65, C] = XᵀY, of rows (x, 1); they lie in the sums of `gaussSums`. */
+export function aflSums({ counts, sums, second }) {
+  const [d, many] = [D + 1, counts.length];
+  const made = { moments: new Float64Array(d * d), classes: new Float64Array(d * many) };
+  for (let i = 0; i < d; i++) for (let c = 0; c < many; c++) {
+    const own = made.classes[i * many + c] = i < D ? sums[c * D + i] : counts[c];
+    made.moments[i * d + D] += own;
+    for (let j = 0; i < D && j < D; j++) made.moments[i * d + j] += second[(c * D + i) * D + j];
   }
-  for (let i = 0; i < d; i++) sums.moments[i * (d + 1)] += GAMMA;
-  return sums;
+  for (let i = 0; i < D; i++) made.moments[D * d + i] = made.moments[i * d + D];
+  for (let i = 0; i < d; i++) made.moments[i * (d + 1)] += GAMMA;
+  return made;
 }
 /** AFL's weights [65, C] from the clients' sums: (Σ A_k - MγI + ρI)⁻¹ Σ C_k. */
 export function aflSolve(sums) {

@@ -1,5 +1,6 @@
 // Numbers in words and the sentences over the pictures: said as the package says them (plots/words.py, accuracy.py).
-const SETS = JSON.parse(document.getElementById("data").textContent); // by data set; the page is about one of them
+const $ = (id) => document.getElementById(id);
+const SETS = JSON.parse($("data").textContent); // by data set; the page is about one of them
 const asked = new URLSearchParams(location.hash.slice(1)).get("data");
 const SET = asked in SETS ? asked : Object.keys(SETS)[0];
 const DATA = SETS[SET];
@@ -19,7 +20,6 @@ const percent = (share) => `${fixed(100 * share)}\u00a0%`; // no line breaks bef
 const banded = (r, d = +(r.half >= 0.0005 && r.half < 0.01)) => `${fixed(100 * r.mean, d)} ± ${fixed(100 * r.half, d)}`;
 const exact = (r) => `${fixed(100 * r.mean, 1)}\u00a0% ± ${fixed(100 * r.half, 1)} points`;
 const bySeed = (r) => seeds.map((seed, i) => `${seed}: ${fixed(100 * r.accuracies[i], 1)}\u00a0%`).join(", ");
-const plural = (count, word) => `${count} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
 const listed = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words.join(""));
 const total = (r) => r.up + r.down;
 const letter = (k) => (k < 26 ? "" : letter(Math.floor(k / 26) - 1)) + String.fromCharCode(65 + (k % 26)); // of a client

@@ -36,13 +36,13 @@ def test_the_recipe_is_the_classrooms():
 
 
 def test_fens_has_the_classrooms_values():
-    own, fens = javascript("learn sums deal run", "return FENS"), fl.METHODS["fens"]()
+    own, fens = javascript("learn sums run", "return FENS"), fl.METHODS["fens"]()
     assert own == dict(rounds=fens.rounds, rate=fens.eta_s, first=fens.beta1, second=fens.beta2, floor=fens.tau)
     assert (fens.bits, fens.eta_l, fens.aggregator, fens.start) == (8, 1.0, "per_class", "average")
 
 
 def test_afl_is_pythons(shards):
-    code = FLOATS + "return [...aflSolve(xs.map((x, k) => aflSums(floats(x), ys[k])))]"
+    code = FLOATS + "return [...aflSolve(xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k]))))]"
     sums = [afl.Sums.of(x, y, 10).ridged(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
     own = afl.head(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
@@ -83,8 +83,12 @@ def in_the_browser(alpha, clients, seeds):
     digits = page.content()["digits"]
     code = FLOATS + "const pixels = (text) => Float32Array.from(text, (code) => (code.charCodeAt(0) - 97) / 16);"
     code += "const [y, yTest] = [labels, live.answers].map((text) => Array.from(text, Number));"
-    code += "const set = { x: pixels(live.train), y, xTest: pixels(live.test), yTest, classes: 10, alpha, clients };"
-    code += "return seeds.map((seed) => [...run({ ...set, seed })].at(-1).shares)"
+    code += "return seeds.map((seed) => {"
+    code += "const parts = deal(y, clients, alpha, seed).map((shard, k) => split(shard, seed, k));"
+    code += "const set = { x: pixels(live.train), y, xTest: pixels(live.test), yTest, classes: 10, parts, seed };"
+    code += "const server = serving(set); server.next();"
+    code += "const steps = [...training({ ...set, clients: [...parts.keys()] })];"
+    code += "return steps.map((step) => server.next(step).value).at(-1).shares; })"
     given = {"labels": digits["labels"], "live": digits["live"], "alpha": alpha, "clients": clients, "seeds": seeds}
     return dict(zip(seeds, javascript("learn sums deal run", code, **given), strict=True))
 
