@@ -4,7 +4,7 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 /** A new SVG element with these attributes, as the last child of `parent`. */
 function add(parent, name, attributes = {}, text = "") {
   const element = document.createElementNS(NS, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  setAll(element, attributes);
   if (text !== "") element.textContent = text;
   parent.append(element);
   return element;
@@ -42,13 +42,9 @@ const logScale = (low, high, from, to) => (v) => from + ((to - from) * Math.log(
 function shareAxis(layer, along, [from, to], upright, many) {
   for (const share of many ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {
     const at = along(share);
-    if (upright) {
-      add(layer, "line", { class: share ? "grid" : "axis", x1: at, x2: at, y1: from, y2: to });
-      add(layer, "text", { class: "quiet", x: at, y: to + 16, "text-anchor": "middle" }, percent(share));
-    } else {
-      add(layer, "line", { class: share ? "grid" : "axis", x1: from, x2: to, y1: at, y2: at });
-      add(layer, "text", { class: "quiet", x: to + 6, y: at + 4 }, percent(share));
-    }
+    const line = upright ? { x1: at, x2: at, y1: from, y2: to } : { x1: from, x2: to, y1: at, y2: at };
+    add(layer, "line", { class: share ? "grid" : "axis", ...line });
+    add(layer, "text", { class: "quiet", ...(upright ? { x: at, y: to + 16, "text-anchor": "middle" } : { x: to + 6, y: at + 4 }) }, percent(share));
   }
 }
 /** A dotted line where guessing would be. */
@@ -56,25 +52,27 @@ const chanceLine = (layer, ends, words) => {
   add(layer, "line", { class: "chance", ...ends });
   if (words) add(layer, "text", { class: "quiet", "text-anchor": "end", "font-size": 11, ...words }, "guessing");
 };
+/** Axes of a picture whose shares go up: percents, guessing, and what goes across. Returns where a share stands. */
+function upAxes(layer, { left, right, top, bottom }, across) {
+  const y = (share) => bottom - share * (bottom - top);
+  shareAxis(layer, y, [left, right], false, true);
+  chanceLine(layer, { x1: left, x2: right, y1: y(0.1), y2: y(0.1) }, { x: right, y: y(0.1) - 4 });
+  add(layer, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, across);
+  return y;
+}
 /** Places for names that stand at `ys`: in the same order, at least `gap` apart, between low and high. */
 function apart(ys, gap, low, high) {
   const order = ys.map((y, i) => [y, i]).sort((a, b) => a[0] - b[0]);
   const places = order.map(([y]) => y);
   for (let i = 0; i < places.length; i++) places[i] = Math.max(places[i], i ? places[i - 1] + gap : low);
   for (let i = places.length - 1; i >= 0; i--) places[i] = Math.min(places[i], i === places.length - 1 ? high : places[i + 1] - gap);
-  const result = [];
-  order.forEach(([, i], rank) => { result[i] = places[rank]; });
-  return result;
+  return ys.map((_, i) => places[order.findIndex(([, one]) => one === i)]);
 }
 
 const letters = document.createElement("canvas").getContext("2d");
 letters.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
-const widths = new Map();
 /** Width of a text in pixels, in the bold letters of the pictures. */
-function widthOf(text) {
-  if (!widths.has(text)) widths.set(text, letters.measureText(text).width);
-  return widths.get(text);
-}
+const widthOf = (text) => letters.measureText(text).width;
 /** Where names stand beside their points {x, y, text}: right, left, above or below, wherever they meet the fewest others. */
 function besidePoints(points, obstacles, box) {
   const taken = obstacles.map(({ x, y }) => [x - 6, x + 6, y - 6, y + 6]);

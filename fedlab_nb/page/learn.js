@@ -35,21 +35,19 @@ export function seedFor(seed, ...names) {
 function twister([seed]) {
   const state = new Uint32Array(624).fill(seed);
   for (let j = 1; j < 624; j++) state[j] = Math.imul(1812433253, state[j - 1] ^ (state[j - 1] >>> 30)) + j;
-  const words = (function* drawn() {
-    for (;;) {
-      for (let j = 0; j < 624; j++) {
-        const mixed = (state[j] & 0x80000000) | (state[(j + 1) % 624] & 0x7fffffff);
-        state[j] = state[(j + 397) % 624] ^ (mixed >>> 1) ^ (mixed & 1 && 0x9908b0df);
-      }
-      for (let word of state) {
-        word ^= word >>> 11;
-        word ^= (word << 7) & 0x9d2c5680;
-        word ^= (word << 15) & 0xefc60000;
-        yield (word ^ (word >>> 18)) >>> 0;
-      }
+  let drawn = 624;
+  return () => {
+    for (let j = 0; drawn === 624 && j < 624; j++) {
+      const mixed = (state[j] & 0x80000000) | (state[(j + 1) % 624] & 0x7fffffff);
+      state[j] = state[(j + 397) % 624] ^ (mixed >>> 1) ^ (mixed & 1 && 0x9908b0df);
     }
-  })();
-  return () => words.next().value;
+    drawn %= 624;
+    let word = state[drawn++];
+    word ^= word >>> 11;
+    word ^= (word << 7) & 0x9d2c5680;
+    word ^= (word << 15) & 0xefc60000;
+    return (word ^ (word >>> 18)) >>> 0;
+  };
 }
 
 // ------------------------------------------------------------------------------------------------------- the network
@@ -185,12 +183,9 @@ export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {
   }
   return { epoch, parameters: () => turned(w, layers, true) };
 }
-/** Train one client on x [N, 64], y [N]; its parameters, 6,570 for 10 classes. `report(done, epochs)` after each. */
-export function train(x, y, { seed = 0, client = 0, epochs = RECIPE.epochs, classes = 10, report = () => {} } = {}) {
-  const own = learner(x, y, { seed, client, classes });
-  for (let done = 1; done <= epochs; done++) {
-    own.epoch();
-    report(done, epochs);
-  }
+/** Train one client on x [N, 64], y [N]; its parameters, 6,570 for 10 classes. */
+export function train(x, y, { epochs = RECIPE.epochs, ...options } = {}) {
+  const own = learner(x, y, options);
+  for (let done = 0; done < epochs; done++) own.epoch();
   return own.parameters();
 }

@@ -19,7 +19,7 @@ function change(parts) {
   Object.assign(state, parts);
   hideTip();
   render();
-  remember();
+  try { history.replaceState(null, "", address(SET)); } catch { /* not every browser lets a file do so */ }
   follow();
 }
 function render() {
@@ -69,9 +69,6 @@ function address(data) {
   const { alpha, clients: m, seed, chosen, image, client } = state;
   const words = Object.entries({ data, alpha, m, seed, methods: chosen.join(), image, client: client ?? "" });
   return `#${words.filter(([, value]) => !["digits", FIRST.join(), "0", ""].includes(value)).map((pair) => pair.join("=")).join("&")}`;
-}
-function remember() {
-  try { history.replaceState(null, "", address(SET)); } catch { /* not every browser lets a file do so */ }
 }
 function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
@@ -160,13 +157,10 @@ for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("keydown", (event) => {
     const mark = markOf(event);
     if (!mark || event.ctrlKey || event.altKey || event.metaKey) return;
-    if (event.key === "Enter" || event.key === " ") {
-      press(mark);
-    } else {
-      const key = next(svg, mark, event.key);
-      if (key === undefined) return;
-      svg.layers.marks.pool.get(key).focus();
-    }
+    const key = next(svg, mark, event.key);
+    if (event.key === "Enter" || event.key === " ") press(mark);
+    else if (key === undefined) return;
+    else svg.layers.marks.pool.get(key).focus();
     event.preventDefault();
     const now = markOf({ target: document.activeElement });
     if (now) showTip(now);
@@ -191,20 +185,7 @@ function slider(id, values, labelled) {
     stops.append(html("span", { style: { left }, onclick: () => change({ [id]: value }) }, value));
   }
 }
-/** The data sets; another one is another page: its address says which, and it is loaded anew. */
-function sets() {
-  for (const [name, { title }] of Object.entries(SETS)) {
-    $("set").append(html("option", { value: name, selected: name === SET }, title));
-  }
-  $("set").closest(".row").style.display = Object.keys(SETS).length < 2 ? "none" : "";
-  $("set").addEventListener("change", () => { location.hash = address($("set").value); }); // `hashchange` opens it
-}
-/** A box a method, in groups. */
-function choices() {
-  for (const [title, names] of Object.entries(groups)) {
-    $("groups").append(html("fieldset", {}, html("legend", {}, title), ...names.map((name) => choice(METHOD.get(name)))));
-  }
-}
+/** A method's box. */
 function choice(method) {
   const box = html("input", { type: "checkbox", value: method.name, onchange: () => choose(method.name, box.checked) });
   const icon = document.createElementNS(NS, "svg");
@@ -231,11 +212,15 @@ function theme(dark, keep) {
   kept = root.dataset.theme;
   try { localStorage.setItem("fedlab_nb-theme", kept); } catch { /* then it is chosen anew next time */ }
 }
-sets();
+// Another data set is another page: its address says which, and it is loaded anew (`hashchange`).
+$("set").append(...Object.entries(SETS).map(([name, { title }]) => html("option", { value: name, selected: name === SET }, title)));
+$("set").addEventListener("change", () => { location.hash = address($("set").value); });
 slider("alpha", ALPHAS, alphas);
 slider("clients", COUNTS, clients);
 makeSheet();
-choices();
+for (const [title, names] of Object.entries(groups)) {
+  $("groups").append(html("fieldset", {}, html("legend", {}, title), ...names.map((name) => choice(METHOD.get(name)))));
+}
 $("stored").textContent = DATA.words;
 theme(root.dataset.theme === "dark", false);
 $("theme").addEventListener("click", () => theme(root.dataset.theme !== "dark", true));

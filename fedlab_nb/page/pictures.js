@@ -66,12 +66,9 @@ function drawLines(svg) {
   const left = 26 + Math.max(40, ...state.chosen.map((name) => widthOf(METHOD.get(name).short)));
   const [right, top, bottom] = [width - 46, 20, height - 40];
   const x = logScale(alphas[0], alphas.at(-1), left, right);
-  const y = (share) => bottom - share * (bottom - top);
-  shareAxis(axes, y, [left, right], false, true);
-  chanceLine(axes, { x1: left, x2: right, y1: y(0.1), y2: y(0.1) }, { x: right, y: y(0.1) - 4 });
+  const y = upAxes(axes, { left, right, top, bottom }, "α (smaller: more skewed)");
   const tight = x(alphas[2]) - x(alphas[1]) < 28;
   for (const alpha of alphas.filter((v) => !tight || Number.isInteger(Math.log10(v)))) add(axes, "text", { class: "quiet", x: x(alpha), y: bottom + 16, "text-anchor": "middle" }, alpha);
-  add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "α (smaller: more skewed)");
   const here = x(alphas[state.a]);
   add(axes, "line", { class: "now", x1: here, x2: here, y1: top - 4, y2: bottom });
   add(axes, "text", { class: "nowtext", x: here, y: top - 8, "text-anchor": "middle" }, `α = ${alphas[state.a]}`);
@@ -122,14 +119,11 @@ function drawBytes(svg) {
   const [left, right, top, bottom] = [8, width - 46, 8, height - 40];
   const [low, high] = [Math.min(...ALL_BYTES) / 1.5, Math.max(...ALL_BYTES) * 1.5];
   const x = logScale(low, high, left, right);
-  const y = (share) => bottom - share * (bottom - top);
-  shareAxis(axes, y, [left, right], false, true);
-  chanceLine(axes, { x1: left, x2: right, y1: y(0.1), y2: y(0.1) }, { x: right, y: y(0.1) - 4 });
+  const y = upAxes(axes, { left, right, top, bottom }, "bytes, both ways, all clients");
   for (let power = Math.ceil(Math.log10(low)); 10 ** power < high; power++) {
     add(axes, "line", { class: "grid", x1: x(10 ** power), x2: x(10 ** power), y1: top, y2: bottom });
     add(axes, "text", { class: "quiet", x: x(10 ** power), y: bottom + 16, "text-anchor": "middle" }, dataSize(10 ** power));
   }
-  add(axes, "text", { class: "quiet", x: (left + right) / 2, y: bottom + 33, "text-anchor": "middle" }, "bytes, both ways, all clients");
   const make = ({ name }) => mark(marks, name, (g, { short, outline }) => {
     add(g, "circle", { class: "hit", r: 11 });
     add(g, "path", { class: "whisker" });

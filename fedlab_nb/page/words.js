@@ -25,12 +25,8 @@ const total = (r) => r.up + r.down;
 const letter = (k) => (k < 26 ? "" : letter(Math.floor(k / 26) - 1)) + String.fromCharCode(65 + (k % 26)); // of a client
 
 function dataSize(count) {
-  const units = ["B", "kB", "MB", "GB"];
-  while (count >= 1000 && units.length > 1) {
-    count /= 1000;
-    units.shift();
-  }
-  return `${units[0] === "B" ? Math.round(count) : Number(count.toPrecision(3))}\u00a0${units[0]}`;
+  const power = count < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(count) / 3));
+  return `${power ? Number((count / 1000 ** power).toPrecision(3)) : Math.round(count)}\u00a0${["B", "kB", "MB", "GB"][power]}`;
 }
 /** a - b over the same seeds: mean, and half the width of its 95 % band of Student's t. */
 function difference(a, b) {

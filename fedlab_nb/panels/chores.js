@@ -92,6 +92,7 @@ function follow(kernel, mark) {
 function render({ model, el }) {
   el.hidden = true;
   let [root, watch, due, later] = [null, null, false, 0];
+  const gone = new AbortController();
   let last = null; // Run or Stop, if it had the focus
   const bring = () => {
     due = false;
@@ -107,9 +108,9 @@ function render({ model, el }) {
   const start = () => {
     root = el.closest(".fl-root");
     if (!root) return requestAnimationFrame(start);
-    root.addEventListener("keydown", arrows, true);
-    root.addEventListener("keydown", keys);
-    root.addEventListener("focusin", focused);
+    const { signal } = gone;
+    root.addEventListener("keydown", arrows, { capture: true, signal });
+    for (const [kind, heard] of Object.entries({ keydown: keys, focusin: focused })) root.addEventListener(kind, heard, { signal });
     watch = new MutationObserver(() => {
       if (!due) requestAnimationFrame(bring);
       due = true;
@@ -123,9 +124,7 @@ function render({ model, el }) {
     unfollow();
     clearTimeout(later);
     watch?.disconnect();
-    root?.removeEventListener("keydown", arrows, true);
-    root?.removeEventListener("keydown", keys);
-    root?.removeEventListener("focusin", focused);
+    gone.abort();
   };
 }
 export default { render };

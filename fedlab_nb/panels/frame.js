@@ -84,12 +84,8 @@ function marksOf(svg, marks) {
 }
 
 function render({ model, el }) {
-  const words = document.createElement("div");
-  words.className = "fl-said";
-  const picture = document.createElement("div");
-  picture.className = "fl-picture";
-  const tip = document.createElement("div");
-  tip.className = "fl-tip";
+  const box = (className) => Object.assign(document.createElement("div"), { className });
+  const [words, picture, tip] = ["fl-said", "fl-picture", "fl-tip"].map(box);
   tip.hidden = true;
   el.replaceChildren(words, picture, tip);
   const shadow = picture.attachShadow({ mode: "open" });
@@ -203,12 +199,12 @@ function render({ model, el }) {
     hovered = mark ?? null;
     emphasise();
   }
-  function pick(mark) {
-    const count = (model.get("picked").count ?? 0) + 1;
-    const { method, client, klass } = mark ?? {};
-    model.set("picked", { count, method: method ?? null, client: client ?? null, klass: klass ?? null, none: !mark });
+  /** Tell Python what a hand has done; counted, so that the same once more is another time. */
+  function tell(name, value) {
+    model.set(name, { count: (model.get(name).count ?? 0) + 1, ...value });
     model.save_changes();
   }
+  const pick = ({ method = null, client = null, klass = null, says } = {}) => tell("picked", { method, client, klass, none: !says });
   /** The bar of the client whose column is under a pointer at `x`. */
   const column = (x) => made.find(({ element, client, klass }) => {
     const { left, width } = element.getBoundingClientRect();
@@ -218,8 +214,7 @@ function render({ model, el }) {
   function drop({ client, klass }, to) {
     if (to === undefined || to === client) return;
     follow = { client: to, klass };
-    model.set("dropped", { count: (model.get("dropped").count ?? 0) + 1, client, klass: klass ?? null, to });
-    model.save_changes();
+    tell("dropped", { client, klass: klass ?? null, to });
   }
   picture.addEventListener("pointerdown", (event) => {
     const mark = model.get("movable") && event.isPrimary && !event.button && under(event);
@@ -269,7 +264,7 @@ function render({ model, el }) {
     const beside = model.get("movable") && event.shiftKey && { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (beside) drop(made[at], made.find(({ client }) => client === made[at].client + beside)?.client);
     else if (event.key === "Enter" || event.key === " ") pick(made[at]);
-    else if (event.key === "Escape") pick(null);
+    else if (event.key === "Escape") pick();
     else if (made[to]) {
       made[at].element.setAttribute("tabindex", "-1");
       made[to].element.setAttribute("tabindex", "0");

@@ -11,10 +11,13 @@ import fedlab_nb as fl
 from fedlab_nb import page
 from fedlab_nb.data import federate, load
 from fedlab_nb.methods import afl, gauss
+from fedlab_nb.methods.fens.aggregators import trained_aggregator
+from fedlab_nb.methods.fens.model import quantised_experts
+from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.models import build, model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.studies.settings import classroom_recipe
-from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training import ClientModels, Recipe, trained
 
 FLOATS = "const floats = (rows) => new Float32Array(rows); "
 
@@ -76,6 +79,28 @@ def test_a_client_learns_the_weights_that_python_learns(shards):
     shown, logits = javascript("learn", code, **as_lists([(x, y)]))
     assert len(shown) == 6570 and np.abs(np.array(shown) - own).max() < 1e-5
     assert np.abs(np.array(logits).reshape(-1, 10) - model(x.view(-1, 1, 8, 8)).detach().numpy()).max() < 1e-4
+
+
+def test_fens_weighs_the_same_networks_as_python_does(shards):
+    """Every network in 8 bits, and each one's weight for each class after all tiny rounds."""
+    digits, federation = load("digits"), federate("digits", alpha=0.1, clients=4, seed=4)
+    models = [build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp")) for _ in shards]
+    trained(models, [(x.view(-1, 1, 8, 8), y) for x, y in shards], Recipe(epochs=3), seed=4)
+    networks = [torch.cat([part.flatten() for part in model_state(model).values()]).tolist() for model in models]
+    held = [rows for _, rows in federation.split(0.1)]
+    _, experts = quantised_experts(ClientModels(models), 8, range(4))
+    proxies = {k: Proxy(experts.fresh(digits.x_train[rows]), digits.y_train[rows]) for k, rows in enumerate(held)}
+    rule, fens = trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average"), fl.METHODS["fens"]()
+    assert len(list(fens.train_aggregator(rule, proxies, generator))) == fens.rounds
+
+    code = FLOATS + "const { small, table } = phaseTwo(networks.map(floats), held, { x: floats(x), y }, 10);"
+    given = {"networks": networks, "held": torch.cat(held).tolist(), "y": digits.y_train.tolist()}
+    code += "return [small.map((one) => [...one]), [...table]]"
+    small, table = javascript("learn sums run", code, x=digits.x_train.flatten().tolist(), **given)
+    for own, state in zip(small, map(experts.clients.state, range(4)), strict=True):
+        assert np.abs(np.array(own) - torch.cat([part.flatten() for part in state.values()]).numpy()).max() < 1e-6
+    assert np.abs(np.array(table) - rule.weights().flatten().numpy()).max() < 1e-6
+    assert np.ptp(table) > 0.1
 
 
 def in_the_browser(alpha, clients, seeds):
