@@ -231,9 +231,11 @@ for (const details of document.querySelectorAll(".card details")) details.addEve
 $("run").addEventListener("click", start);
 $("seed").addEventListener("change", () => change({ seed: Math.max(0, Math.round(Number($("seed").value))) || 0 }));
 $("link").addEventListener("click", async () => {
-  await navigator.clipboard?.writeText(location.href).catch(() => prompt("The link:", location.href));
-  $("link").textContent = "Copied";
-  setTimeout(() => { $("link").textContent = "Copy link"; }, 2000);
+  try {
+    await navigator.clipboard.writeText(location.href);
+    $("link").textContent = "Copied";
+    setTimeout(() => { $("link").textContent = "Copy link"; }, 2000);
+  } catch { prompt("The link:", location.href); } // not every page may copy
 });
 $("wall").addEventListener("click", pointAt);
 const drawn = pad($("ink"), {

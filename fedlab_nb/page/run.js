@@ -40,7 +40,8 @@ function rounded(parameters, classes) {
 }
 /** Σ_k λ_kc z_kc of the members' logits z_k [N, classes]; table: λ [M, classes]. */
 const combined = (z, table, classes) => z[0].map((_, i) => z.reduce((s, own, k) => s + table[k * classes + (i % classes)] * own[i], 0));
-/** FENS, phase 2: λ [M, classes] from 1/M on, by FedAdam on the slope over all that the clients held out. */
+/** FENS, phase 2: λ [M, classes] from 1/M on, by FedAdam on the slope over all that the clients held out (where one held
+    out more than 128, Python takes 128 of them in a round). */
 function aggregator(z, y, classes) {
   const table = new Float64Array(z.length * classes).fill(1 / z.length);
   const [mean, square] = [new Float64Array(table.length), new Float64Array(table.length)];

@@ -134,6 +134,8 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
     assert page.locator("#says .client").count() == 5
     page.locator("#link").click()
     page.wait_for_function("document.querySelector('#link').textContent === 'Copied'")
+    page.context.grant_permissions(["clipboard-read"])
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
     page.wait_for_function("document.querySelector('#link').textContent === 'Copy link'")
     again = opened(at=page.url.removeprefix(address))
     assert text(again, "#held-by-words") == text(page, "#held-by-words") and run(again) == shown
