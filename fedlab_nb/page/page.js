@@ -95,9 +95,8 @@ function showTip(mark, pointer) {
     a = ends.map((x, i) => [Math.abs(x - pointer.clientX), i]).sort((p, q) => p[0] - q[0])[0][1];
   }
   const at = svg.id === "lines" ? `, α = ${alphas[a]}` : "";
-  const lines = about_method(m, a, state.m).replace("\n", `${at}\n`);
   const tip = $("tip");
-  tip.textContent = lines;
+  tip.textContent = about_method(m, a, state.m).replace("\n", `${at}\n`);
   tip.hidden = false;
   const box = (mark.querySelectorAll(".shape")[svg.id === "lines" ? a : 0] ?? mark.firstElementChild).getBoundingClientRect();
   const from = pointer ? { x: pointer.clientX, y: pointer.clientY } : { x: box.right, y: box.top + box.height / 2 };
@@ -126,9 +125,8 @@ function rove(svg) {
 }
 /** The mark that an arrow key leads to from `mark`, if any. */
 function next(svg, mark, key) {
-  if (key === "Home" || key === "End") return svg.order.at(key === "Home" ? 0 : -1);
-  const by = { ArrowDown: 1, ArrowUp: -1, ArrowRight: 1, ArrowLeft: -1 }[key];
-  return svg.order[svg.order.indexOf(mark.dataset.m) + by];
+  const at = svg.order.indexOf(mark.dataset.m);
+  return svg.order[{ ArrowDown: at + 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: svg.order.length - 1 }[key]];
 }
 for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("pointermove", (event) => {

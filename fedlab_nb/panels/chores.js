@@ -37,9 +37,7 @@ function sentences(root) {
 function tabs(root) {
   for (const row of root.querySelectorAll(".fl-tabs")) {
     const buttons = [...row.querySelectorAll("button")];
-    const list = buttons[0]?.parentElement;
-    if (!list) continue;
-    if (list.getAttribute("role") !== "tablist") list.setAttribute("role", "tablist");
+    buttons[0]?.parentElement.setAttribute("role", "tablist");
     for (const button of buttons) {
       const on = button.classList.contains("mod-active");
       if (button.getAttribute("role") !== "tab") button.setAttribute("role", "tab");

@@ -54,14 +54,9 @@ function glides(old, group) {
 function marksOf(svg, marks) {
   const made = [];
   for (const [id, about] of Object.entries(marks)) {
-    const group = byId(svg, id);
-    if (!group) continue;
-    if (!Array.isArray(about.says)) {
-      made.push({ element: group, ...about });
-      continue;
-    }
-    const all = members(group);
-    if (all.length !== about.says.length) continue;
+    const [group, many] = [byId(svg, id), Array.isArray(about.says)];
+    const all = group && many ? members(group) : [group];
+    if (!group || (many && all.length !== about.says.length)) continue;
     all.forEach((element, i) => {
       const own = Object.fromEntries(Object.entries(about).map(([name, list]) => [name, Array.isArray(list) ? list[i] : list]));
       if (own.says) made.push({ element, ...own });
@@ -74,8 +69,7 @@ function marksOf(svg, marks) {
     for (const line of element.querySelectorAll("path")) {
       if (!/fill: none/.test(line.getAttribute("style") ?? "") || line.closest("defs") || line.nextSibling?.matches?.(".touch")) continue;
       const touch = line.cloneNode();
-      touch.removeAttribute("style");
-      touch.removeAttribute("id");
+      for (const name of ["style", "id"]) touch.removeAttribute(name);
       touch.setAttribute("class", "touch");
       line.after(touch);
     }
