@@ -7,7 +7,7 @@
 // there is as much ink as most of the digits have (their mean, 313 pixels, and a standard deviation to each side). Then
 // the blocks are counted and divided by 16.
 const SIDE = 32, WIDE = 20, BLOCK = 4;
-const INK = [280, 345], PEN = 0.085, GAP = 25; // pixels; of the canvas's width; milliseconds between two looks at a stroke that grows
+const INK = [280, 345], PEN = 0.085; // pixels; of the canvas's width
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
 export function digit(bitmap, width, height) {
   let [left, top, right, bottom] = [width, height, 0, 0];
@@ -86,6 +86,7 @@ export function picture(image, label) {
   inked(canvas, image);
   return canvas;
 }
+const GAP = 25; // milliseconds between two looks at a stroke that grows
 /**
  * Lets a person draw on a `canvas` with mouse, pen or finger. `moved()` is called while a stroke grows, now and then;
  * `lifted()` at its end, and when all is wiped out.

@@ -117,9 +117,8 @@ function start() {
   Object.assign(live, { at: setting(), done: 0, shares: {}, each: [], made: null, seconds: null, workers: [server, ...trainers] });
   const [begin, { seed }] = [performance.now(), state];
   server.onmessage = ({ data }) => {
-    Object.assign(live, data);
-    if (live.made) stop();
-    if (live.made) live.seconds = (performance.now() - begin) / 1000;
+    Object.assign(live, data, data.made && { seconds: (performance.now() - begin) / 1000 });
+    if (data.made) stop();
     drawLive();
   };
   const task = { x: IMAGES.train, y: TRUTH.train, xTest: IMAGES.test, yTest: TRUTH.test, classes: classes.length, parts, seed };

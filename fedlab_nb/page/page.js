@@ -110,9 +110,9 @@ const hideTip = () => { $("tip").hidden = true; };
 const markOf = (event) => event.target.closest?.("[data-m]");
 
 function hover(name) {
-  const other = name !== hovered;
+  if (name === hovered) return;
   hovered = name;
-  if (other) emphasise();
+  emphasise();
 }
 const press = ({ dataset: { m } }) => change({ held: state.held === m ? null : m });
 
