@@ -5,10 +5,9 @@ from ipywidgets import Button
 
 import fedlab_nb as fl
 from fedlab_nb.errors import UsageError
-from fedlab_nb.labs import spec_of
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.choices import KnobBox
-from fedlab_nb.panels.controls import Controls
+from fedlab_nb.panels.controls import alpha_slider
 from fedlab_nb.panels.theme import made
 from fedlab_nb.symbols import explained, find, letters, of_label, plain, symbols
 
@@ -73,4 +72,4 @@ def test_tooltips_say_what_a_symbol_means():
         and meaning in KnobBox("fedlpa")["damping"].tooltip
     )
     assert made(Button, label="Rounds T", help="Help").tooltip == "Help"  # no Greek letter: it may be a word
-    assert find("α")[0].short in Controls(spec_of("fens")).alpha.tooltip
+    assert find("α")[0].short in alpha_slider().tooltip

@@ -1,7 +1,6 @@
 """The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from threading import Timer
 from typing import Any
 
 import ipywidgets as widgets
@@ -15,7 +14,7 @@ from ..plots.words import duration
 from ..studies.cost import Cost, cost_of
 from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
-from .facts import costs
+from .facts import AtRest, costs
 from .lab_view import LabSpec, PanelState
 from .theme import made, offer, paragraph, show_if
 
@@ -23,7 +22,6 @@ OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
 PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)  # five places of the α slider, as far from each other as they are there
 THUMB = 10  # clients in a small picture, at most
-REST = 0.3  # seconds after which a hand is taken to be off the controls
 LONG = 60.0  # seconds of a run before which it asks, at least
 WIDE, SHORT = {"label_width": 58}, {"label_width": 52}  # labels of the column, and of the grid in it
 
@@ -56,8 +54,8 @@ class Controls:
     method (`knobs`) and further settings of the run (`extras`).
     """
 
-    def __init__(self, spec: LabSpec) -> None:
-        self.spec = spec
+    def __init__(self, spec: LabSpec, later: AtRest) -> None:
+        self.spec, self.later = spec, later
         self.knobs = KnobBox(spec.method, spec.knobs)
         self.extras = {}
         for extra in spec.extras:
@@ -104,7 +102,8 @@ class Controls:
             widgets.ToggleButton, "fl-more", label="More", help="What most runs leave as it is", width="auto"
         )
         self._fixed: set[str] = set()
-        self._asked, self._agreed, self._later = ((), {}, 0), False, Timer(0, str)
+        self._asked: tuple[Any, Any, int] = ((), {}, 0)
+        self._agreed = False
         self._previewed: Mapping[str, Any] | None = None
         show_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
@@ -197,26 +196,17 @@ class Controls:
             chosen["partition"] = self.dealing.value
         return {**chosen, **self.knobs.changed}
 
-    def tell(self, asked: tuple, at_once: bool) -> None:
+    def tell(self, asked: tuple[Any, Any, int]) -> None:
         """Say under Run what it will cost: (methods, settings, number of runs so far, as what was run is remembered).
-        While a hand is on a slider it is not reckoned, which takes 10 ms and more."""
-        if asked == self._asked:
-            return
-        self._asked, self._agreed, self.run.description = asked, False, "Run"
-        self._later.cancel()
-        if at_once:
-            return self.reckon()
-        self._later = Timer(REST, self.reckon)
-        self._later.daemon = True
-        self._later.start()
+        It takes 10 ms and more to reckon."""
+        if asked != self._asked:
+            self._asked, self._agreed, self.run.description = asked, False, "Run"
+            self.later.ask("cost", self.reckon, lambda cost: setattr(self.cost, "value", paragraph(costs(cost))))
 
     def reckon(self) -> Cost | None:
-        """What Run will cost, which is then said."""
-        self._later.cancel()
+        """What Run will cost."""
         methods, settings, _ = self._asked
-        cost = cost_of((methods, settings)) if methods else None
-        self.cost.value = paragraph(costs(cost) if cost else "")
-        return cost
+        return cost_of((methods, settings)) if methods else None
 
     def doubts(self) -> bool:
         """Whether Run takes so long that it is to be pressed once more, which is then said."""

@@ -1,6 +1,11 @@
-"""What the left column says before a run: how skewed the data are, what an upload and the whole run will cost."""
+"""What the left column says before a run: how skewed the data are, what an upload and the whole run will cost. What
+takes long to say is said once a hand is off the controls (`AtRest`).
+"""
 
+from collections.abc import Callable
 from functools import lru_cache
+from threading import Event, RLock, Timer
+from typing import Any
 
 from ..comm.formulas import state_bytes
 from ..data import Federation
@@ -8,11 +13,50 @@ from ..models import build_specified, model_state
 from ..plots.words import capital, data_size, duration, plural
 from ..studies.cost import Cost
 
+REST = 0.3  # seconds after which a hand is taken to be off the controls
 
-def costs(cost: Cost) -> str:
-    """What a run takes, in words."""
-    time = capital(duration(cost.seconds)) if cost.seconds else "At once, as it is remembered"
-    return f"{time}; {'' if cost.exact else 'about '}{data_size(cost.bytes)} between clients and server."
+
+class AtRest:
+    """Does what takes longer than a hand on a slider can wait: once the hand is off, in a thread of its own, and of
+    each kind only the last thing asked for.
+
+    guard: held while something is said;   fail(error): told of errors;   now(): whether nobody's hand is waited for
+    """
+
+    def __init__(self, guard: RLock, fail: Callable[[Exception], None], now: Callable[[], bool]) -> None:
+        self._guard, self._fail, self._now, self._timers = guard, fail, now, dict[str, Timer]()
+
+    def ask(self, kind: str, make: Callable[[], Any], say: Callable[[Any], None], now: bool = False) -> None:
+        """`make()` something without the guard, then `say` it, if nothing else of this kind is asked for by then."""
+        self.cancel(kind)
+        at_once = now or self._now()
+        self._timers[kind] = timer = Timer(0 if at_once else REST, lambda: self._do(make, say, timer.finished))
+        timer.daemon = True
+        (timer.run if at_once else timer.start)()
+
+    def cancel(self, *kinds: str) -> None:
+        """What was asked for of these kinds, by default of all, is not said any more."""
+        for kind in kinds or tuple(self._timers):
+            if kind in self._timers:
+                self._timers[kind].cancel()
+
+    def _do(self, make: Callable[[], Any], say: Callable[[Any], None], over: Event) -> None:
+        try:
+            made = make()
+            with self._guard:
+                if not over.is_set():
+                    say(made)
+        except Exception as error:
+            with self._guard:
+                self._fail(error)
+
+
+def costs(cost: Cost | None) -> str:
+    """What a run takes, in words that fit into a line."""
+    if cost is None:
+        return ""
+    time = capital(duration(cost.seconds)) + ";" if cost.seconds else "Remembered:"
+    return f"{time} {'' if cost.exact else 'about '}{data_size(cost.bytes)} both ways."
 
 
 def facts(federation: Federation, models: str) -> str:

@@ -15,13 +15,14 @@ from ..data import describe
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots.accuracy import table
+from ..plots.characters import own_name
 from ..plots.embed import POINTS, tsne_apart
 from ..plots.journey import journey
 from ..plots.kit import told
 from ..plots.race import STEPS, Race
 from ..plots.stored import Stored
 from ..plots.style import current_size, narrow, sized
-from ..plots.words import data_size, letter, listed, percent, plural, tabled
+from ..plots.words import data_size, listed, percent, plural, tabled
 from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, words
 from .record import Runs
@@ -129,7 +130,8 @@ class Features(ResultView):
         ):
             counts = np.asarray(first.label_counts)
             if client < len(counts):
-                held, who = list(counts[client] > 0), f"classes that client {letter(client)} holds"
+                own = own_name(client, state.runs.current[0].setting)
+                held, who = list(counts[client] > 0), f"classes that client {own} holds"
         maps = []
         for s in with_features(state.runs):
             known = self._map(s)
@@ -307,7 +309,7 @@ def bytes_of(runs: Runs, client: int | None) -> str:
         return ""
     firsts = [(row.title, next(iter(row.outcomes.values()))) for row in runs.current if row.outcomes]
     parts = [f"{title} {data_size(sum(one.ledger.by_client().get(client, (0, 0))))}" for title, one in firsts]
-    return f"Client {letter(client)}, up and down: {'; '.join(parts)}." if parts else ""
+    return f"Client {own_name(client, runs.current[0].setting)}, up and down: {'; '.join(parts)}." if parts else ""
 
 
 PLAYGROUND = LabSpec(

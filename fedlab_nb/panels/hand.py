@@ -7,6 +7,7 @@ import html
 import io
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
@@ -34,6 +35,7 @@ class Hand:
 
     def __init__(self, controls: Controls, views: Views, fitting: Fitting, changed: Callable, say: Callable) -> None:
         self._controls, self._views, self._fitting, self._changed, self._say = controls, views, fitting, changed, say
+        self._shown: tuple[Any, ...] = (None, None)  # the client and the class whose samples are seen, and the data
 
         def button(label: str, help: str, does: Callable[[], None]) -> widgets.Button:
             one = made(widgets.Button, label=label, help=help, width="auto")
@@ -71,7 +73,8 @@ class Hand:
     def move(self, client: int, klass: int | None, to: int | None) -> None:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         if not self._free(client, klass):
-            return self._say(f"Client {letter(client)} keeps its last sample: every client of a run needs one.")
+            who = letter(self.state.federation.ids[client])
+            return self._say(f"Client {who} keeps its last sample: every client of a run needs one.")
         goal = None if to is None else self.state.federation.ids[to]
         if goal is not None and klass is not None and (client, klass) == self._here:
             with self._fitting:  # who looks at a dot goes on looking at it
@@ -117,19 +120,23 @@ class Hand:
         if here:
             what = "all" if klass is None else f"class {state.class_names[klass]}"
             self.give.description, self.give.disabled = f"Give {what} to", not self._free(client, klass)
-            self.empty.description, self.double.description = f"Empty {letter(client)}", f"Double {letter(client)}"
+            who = letter(federation.ids[client])
+            self.empty.description, self.double.description = f"Empty {who}", f"Double {who}"
             self.empty.disabled = not self._free(client, None)
             offer(self.to, [option for option in self._views.client.options if option[1] not in (NOBODY, client)])
             self.name.value = self.moves.names.get(federation.ids[client], "")
-        if dot:
-            self.samples.value = samples(federation, client, klass)
+        if dot and self._shown != (*self._here, federation):
+            same, self._shown = self._shown[:2] == self._here, (*self._here, federation)
+            say = partial(setattr, self.samples, "value")  # while α moves, once it rests
+            self._controls.later.ask("samples", lambda: samples(federation, client, klass), say, now=not same)
 
 
 def samples(federation: Federation, client: int, klass: int) -> str:
     """The FIRST samples of a class that a client holds, as small pictures in a row; rows of features are words."""
     data, rows = federation.dataset, federation.shards[client]
     rows = rows[data.y_train[rows] == klass]
-    about = f"{plural(len(rows), 'sample')} of class {data.class_names[klass]} at client {letter(client)}"
+    who = letter(federation.ids[client])
+    about = f"{plural(len(rows), 'sample')} of class {data.class_names[klass]} at client {who}"
     if len(data.input_shape) == 1:
         return paragraph(f"{about}. A sample is a row of {plural(data.input_shape[0], 'number')}, without a picture.")
     about += f", the first {FIRST} of them" * (len(rows) > FIRST)

@@ -22,7 +22,7 @@ from ..plots import Picture
 from ..plots.kit import blank
 from . import export, saved, theme
 from .controls import OWN_FILE, Controls, put
-from .facts import facts
+from .facts import AtRest, facts
 from .figures import COMMON, summary
 from .hand import Hand, called
 from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
@@ -54,7 +54,8 @@ class Panel(saved.Saved):
         self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
         self.spec, self._opened = spec, False
         self._state = PanelState(method=spec.method)
-        self.controls = Controls(spec)
+        later = AtRest(self._guard, lambda error: self._status.fail(error), lambda: inline or not self._state.frame[0])
+        self.controls = Controls(spec, later)
         own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
@@ -171,7 +172,7 @@ class Panel(saved.Saved):
     def close(self) -> None:
         """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""
         if hasattr(self, "_worker"):
-            self.controls.tell(((), {}, 0), True)
+            self.controls.later.cancel()
             self._worker.abandon()
             self._worker.wait(20)
         super().close()
@@ -219,8 +220,7 @@ class Panel(saved.Saved):
         self.runs_panel.show(self._state.runs)
         self.runs_panel.code.value = f"<pre>{html.escape(self.code())}</pre>"
         if not self._worker.busy:
-            state, now = self._state, self._worker.inline or not self._state.frame[0]
-            self.controls.tell((state.methods, state.settings, state.runs.number), now)
+            self.controls.tell((self._state.methods if federation else (), self._state.settings, self._state.number))
 
     @guarded
     def _draw(self) -> None:

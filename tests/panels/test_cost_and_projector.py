@@ -1,11 +1,12 @@
 """What Run will cost stands under it, a long run asks, quick work begins by itself; projectors show no result early."""
 
+import threading
 import time
 
 import pytest
 
 from fedlab_nb.labs import lab
-from fedlab_nb.panels import controls, views
+from fedlab_nb.panels import controls, facts, views
 from fedlab_nb.studies.cost import Cost
 
 
@@ -23,9 +24,9 @@ def costs(monkeypatch):
 
 def test_the_cost_stands_under_run_and_follows_what_is_chosen(make):
     panel = make(methods=["fedavg"], clients=4)
-    assert "420 kB between" in panel.controls.cost.value  # 4 clients, 6570 numbers, both ways, two seeds
+    assert "420 kB both" in panel.controls.cost.value  # 4 clients, 6570 numbers, both ways, two seeds
     panel.controls.clients.value = 8
-    assert "841 kB between" in panel.controls.cost.value
+    assert "841 kB both" in panel.controls.cost.value
     panel.controls.methods.value = []
     assert panel.controls.cost.value == ""
 
@@ -36,7 +37,7 @@ def test_where_a_browser_looks_it_is_reckoned_once_the_hand_is_off(make, costs):
     costs(7)
     panel.controls.alpha.value = 1.0
     assert "bout 2 s" in panel.controls.cost.value
-    time.sleep(controls.REST + 0.3)
+    time.sleep(facts.REST + 0.3)
     assert "bout 7 s" in panel.controls.cost.value
 
 
@@ -54,6 +55,41 @@ def test_a_run_of_more_than_a_minute_is_asked_about_once(make, job, costs):
     assert panel.wait(60) and len(job.calls) == 1
     panel.run(wait=True)  # from a cell nobody is asked
     assert len(job.calls) == 2
+
+
+def test_without_data_nothing_is_said_to_cost(make, tmp_path):
+    panel = make()
+    tmp_path.joinpath("notes.npz").write_bytes(b"no array")
+    panel.controls.path.value = str(tmp_path / "notes.npz")
+    panel.controls.dataset.value = controls.OWN_FILE
+    panel.wait()
+    assert panel.controls.cost.value == "" and panel.controls.error.value.count("<p") == 1
+
+
+def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_are_told(monkeypatch):
+    monkeypatch.setattr(facts, "REST", 0.05)
+    guard, said, failed, begun, go_on = threading.RLock(), [], [], threading.Event(), threading.Event()
+    later = facts.AtRest(guard, failed.append, lambda: False)
+
+    def slow():
+        begun.set()
+        return go_on.wait(5) and "old"
+
+    later.ask("cost", slow, said.append)
+    assert begun.wait(5)
+    later.ask("cost", lambda: "new", said.append)  # while the other is being made
+    later.ask("samples", lambda: 1 / 0, said.append)
+    go_on.set()
+    with guard:
+        time.sleep(0.2)
+        assert said == failed == []
+    time.sleep(0.1)
+    assert said == ["new"] and isinstance(failed[0], ZeroDivisionError)
+    later.ask("cost", lambda: "now", said.append, now=True)
+    later.ask("cost", lambda: "never", said.append)
+    later.cancel()
+    time.sleep(0.1)
+    assert said == ["new", "now"]
 
 
 @pytest.mark.parametrize("seconds", [0.2, 3])

@@ -8,6 +8,7 @@ import torch
 
 from fedlab_nb.data import federate, load
 from fedlab_nb.panels import hand
+from fedlab_nb.panels.figures import bytes_of
 from fedlab_nb.studies.settings import Settings
 
 
@@ -89,6 +90,29 @@ def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_a
     panel = make(methods=["fedavg"], seeds=1, moves="A0>B", unseen="B")
     drag(panel, 1, None, 0)  # the second column is client C
     assert [str(move) for move in panel.hand.moves.all] == ["A0>B", "C>A"]
+
+
+def test_who_is_left_keeps_the_letter_in_all_words(make):
+    panel = make(methods=["fedavg"], seeds=1, absent="B")
+    panel.views.client.value, panel.views.klass.value = 1, 6  # the second column is client C
+    of = panel.hand
+    assert (of.empty.description, of.double.description) == ("Empty C", "Double C")
+    assert "at client C" in of.samples.value
+    of.empty.click()
+    drag(panel, 1, None, 0)
+    assert "Client C keeps its last" in panel.controls.error.value
+    panel.run(wait=True)
+    runs = panel.state("communication").runs
+    panel.views.klass.value = -1
+    assert bytes_of(runs, 1).startswith("Client C,") and "client C holds" in panel.show("features").alt
+
+
+def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
+    asked = []
+    monkeypatch.setattr(panel.controls.later, "ask", lambda kind, *_, now=False: asked.append((kind, now)))
+    panel.views.client.value, panel.views.klass.value = 3, 6
+    panel.controls.alpha.value = 0.2
+    assert [now for kind, now in asked if kind == "samples"] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["digits", "glyphs", "watch", "heart"])
