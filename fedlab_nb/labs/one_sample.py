@@ -12,7 +12,7 @@ from ..plots import Picture, drawing, dress, heading, percent, told
 from ..plots.axes import class_ticks, few_ticks, mark
 from ..plots.characters import row_name
 from ..plots.kit import as_tile, heat_map, unless_zero
-from ..plots.style import ACCENT, INK, QUIET, SECOND
+from ..plots.style import ACCENT, INK, QUIET, SECOND, narrow
 from ..plots.words import letter
 
 FEW, NARROW = 16, 12  # up to so many clients and classes, numbers are written into the picture
@@ -67,15 +67,18 @@ def one_sample(of: OneSample, title: str, sentence: str) -> Picture:
     """A row a client, below them the answers; a dot on what each says first, the true class in a frame."""
     hues = [SECOND if against else ACCENT for against in of.against]
     with drawing(fixed=True) as (figure, _):  # this picture follows a slider, and a layout would cost most
-        image = figure.add_axes((0.012, 0.66, 0.125, 0.25))
+        slim = narrow()  # there the sample stands above the rest
+        image = figure.add_axes((0.012, 0.85, 0.2, 0.13) if slim else (0.012, 0.66, 0.125, 0.25))
         image.imshow(as_tile(np.asarray(of.x, dtype=float)).squeeze(), cmap="gray_r")
         image.set_axis_off()
         truth = "" if of.truth is None else f"\nis “{of.names[of.truth]}”"
         about = of.name.replace(" sample ", "\nsample ") + truth
-        figure.text(0.012, 0.635, about, fontsize=9, color=INK, va="top", linespacing=1.5)
-        rows = figure.add_axes((0.245, 0.125, 0.41, 0.785))
+        at = (0.25, 0.97) if slim else (0.012, 0.635)
+        figure.text(*at, about, fontsize=9, color=INK, va="top", linespacing=1.5)
+        low, high = 0.08 if slim else 0.125, 0.72 if slim else 0.785
+        rows = figure.add_axes((0.245, low, 0.41, high))
         who_says_what(rows, of, title, hues)
-        what_is_known(figure.add_axes((0.675, 0.125, 0.15, 0.785), sharey=rows), of, hues)
+        what_is_known(figure.add_axes((0.675, low, 0.15, high), sharey=rows), of, hues)
     return told(figure, f"{title}: {of.name}", of.setting, sentence, of.table)
 
 

@@ -20,8 +20,8 @@ from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
-from ..plots.words import worded
-from ..studies.cost import cost_of
+from ..plots.words import duration, worded
+from ..studies.cost import Cost, cost_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState
 from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs, wears
@@ -33,7 +33,7 @@ REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and dr
 LEAST, MOST = 72, 125
 # A picture in words; it scrolls, so a keyboard must reach it.
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
-SOON = 1.0  # seconds of work that begins by itself, at most
+SOON = 5.0  # seconds of work that begins by itself, at most
 PROJECTOR = "For a projector, key P: larger letters, few controls, and no result before it is guessed"
 NOBODY = -1
 NONE = ("none", NOBODY)
@@ -279,10 +279,9 @@ class Views:
 
     def soon(self) -> bool:
         """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
-        kind, state = self[self.visible].kind, self.state.of(self.visible)
-        there = kind.work_label and state.worked is None and kind.is_ready(state)
-        asked = kind.asked(state) if there else None
-        return asked is not None and (cost := cost_of(*asked.values())) is not None and cost.seconds < SOON
+        state = self.state.of(self.visible)
+        cost = cost_of_work(self[self.visible].kind, state) if state.worked is None else None
+        return cost is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
     def update(self, state: PanelState) -> None:
@@ -389,4 +388,12 @@ def in_words(kind: LabView, state: PanelState) -> Picture:
     picture = kind.draw(state)
     shape = (1, 8, 8) if state.federation is None else state.federation.dataset.input_shape
     alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
+    if picture.waits and (cost := cost_of_work(kind, state)) is not None:
+        sentence += f" It takes {duration(cost.seconds)}."
     return replace(picture, alt=alt, sentence=sentence)
+
+
+def cost_of_work(kind: LabView, state: PanelState) -> Cost | None:
+    """What the button of a view will cost; None where there is none, or nobody knows."""
+    asked = kind.asked(state) if kind.work_label and kind.is_ready(state) else None
+    return None if asked is None else cost_of(*asked.values())

@@ -75,10 +75,10 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
             mark(ax.lines[-1], f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
             ends.append((y[-1], f"  {short(s.label)}", s.look.colour))  # beside its marker
     if chance:
-        level_line(ax, chance, "guessing")
+        level_line(ax, chance, "guessing", under=True)
     if any(p["phase"] == LOCAL for s in series for curve in s.curves for p in curve):
         ax.axvline(0.5, color=FAINT, lw=1.2, zorder=0)
-        for x, words in ((0.25, "clients alone"), (0.75, "fused")):
+        for x, words in ((0.25, "alone"), (0.75, "fused")):
             ax.text(x, 1.015, words, ha="center", fontsize=8.5, color=QUIET)
     ax.set_xlim(0, 1)
     percent_axis(ax, "y", 1.07, ticks=FIFTHS)

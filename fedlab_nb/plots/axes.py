@@ -137,14 +137,20 @@ def mark(
 
 def level_line(
     ax: Axes, level: float, text: str = "", axis: str = "y", *, colour: str = QUIET, lw: float = 1, ls: Any = DOTS,
-    left: bool = False,
+    left: bool = False, under: bool = False,
 ) -> None:  # fmt: skip
     """A thin dotted line across the axes at `level`, an upright with axis "x"; `text` stands over a level's right end
-    (`left`: over its left one)."""
+    (`left`: its left one; `under` it)."""
     (ax.axhline if axis == "y" else ax.axvline)(level, color=colour, lw=lw, ls=ls)
     if text:
         side = {"ha": "left" if left else "right", "fontsize": 9, "color": colour, "textcoords": "offset points"}
-        ax.annotate(text, (0.01 if left else 0.99, level), (0, 2.5), xycoords=ax.get_yaxis_transform(), **side)
+        ax.annotate(
+            text,
+            (0.01 if left else 0.99, level),
+            (0, -9.5 if under else 2.5),
+            xycoords=ax.get_yaxis_transform(),
+            **side,
+        )
 
 
 # --------------------------------------------------------------------------------------------------------------- lines

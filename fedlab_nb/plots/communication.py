@@ -46,7 +46,7 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
         sizes = [sent[way] for _, sent in rows if sent[way]]
         ax.hlines(at, 1, sizes, color=colour, lw=1.8, alpha=0.6)
         ax.plot(sizes, at, marker, color=colour, ms=6.5, label=label)
-    legend(ax, loc="upper center", bbox_to_anchor=(0.4, -0.09), ncol=2, handletextpad=0.1, columnspacing=1.2)
+    legend(ax, loc="upper center", bbox_to_anchor=(0.4, -0.09), ncols=2, handletextpad=0.1, columnspacing=1.2)
 
 
 def against_bytes(ax: Axes, series: Sequence[Series]) -> None:

@@ -89,7 +89,7 @@ class Stored:
                 style = {"color": own.colour, "ms": 9, "mec": INK, "mew": 1.1, "zorder": 3}
                 self._rings[title] = ax.plot([], [], own.marker, **style)[0]
             if chance:
-                level_line(ax, chance, "guessing")
+                level_line(ax, chance, "guessing", under=True)
             ax.set_xlim(self.alphas[0] / 1.35, self.alphas[-1] * 1.35)
             log_axis(ax)
             percent_axis(ax, "y", 1.02, ticks=HALVES)

@@ -161,17 +161,24 @@ def settle(figure: Figure) -> None:
 
 def fit_words(figure: Figure) -> None:
     """Make the letters smaller of a title that would reach over the figure's edge or into the title beside it, and of a
-    name of an x axis that would reach over the edge: layouts do not look at the width of these.
+    name of an x axis that would reach over the edge: layouts do not look at the width of these. A title that is still
+    too long begins further left.
     """
     usual, edge, gap = figure.__dict__.setdefault("fedlab_words", {}), figure.bbox.x1, figure.dpi / 12
     titles = [usual[ax] for ax in figure.axes if ax in usual]
     names = [usual.setdefault(ax.xaxis, (ax.xaxis.label, ax.xaxis.label.get_fontsize())) for ax in figure.axes]
     for text, size in (*titles, *names):
         text.set_fontsize(size)
-    boxes = [(title, title.get_window_extent()) for title, _ in titles]
-    for title, box in boxes:
-        beside = (b.x0 for _, b in boxes if b.x0 > box.x0 and b.y0 < box.y1 and b.y1 > box.y0)
-        shrink(title, box.width, min((edge, *beside)) - gap - box.x0)
+    for title, _ in titles:
+        title.set_x(0)
+    beside: list[tuple[float, float, float]] = []  # where a title begins, and between which heights
+    for box, title in sorted(((title.get_window_extent(), title) for title, _ in titles), key=lambda one: -one[0].x0):
+        end = min((edge, *(x0 for x0, y0, y1 in beside if y0 < box.y1 and y1 > box.y0))) - gap
+        shrink(title, box.width, end - box.x0)
+        small = title.get_fontsize() <= LEAST
+        over = max(0, min(title.get_window_extent().x1 - end, box.x0 - gap)) if small else 0
+        title.set_x(-over / title.axes.bbox.width)
+        beside.append((box.x0 - over, box.y0, box.y1))
     for name, _ in names:
         box = name.get_window_extent()
         middle = (box.x0 + box.x1) / 2
@@ -260,7 +267,8 @@ def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = ""
 
 
 def legend(of: Axes | Figure, **options: Any) -> Any:
-    """A legend without a frame in the quiet look."""
+    """A legend without a frame in the quiet look, in a narrow figure with two columns at most."""
+    options["ncols"] = min(options.get("ncols", 1), 2 if narrow() else 9)
     made = of.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
     made.get_title().set(fontsize=9, color=QUIET)
     return made

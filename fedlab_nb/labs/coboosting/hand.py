@@ -113,7 +113,7 @@ class Sliders(widgets.Box):
     description = "Weights of the clients"
 
     def __init__(self) -> None:
-        super().__init__(layout={"flex_flow": "row wrap", "max_height": "130px", "overflow": "auto"})
+        super().__init__(layout={"flex_flow": "row wrap", "max_height": "165px", "overflow": "auto"})
         self._quiet = False
 
     def put(self, w: Any) -> None:

@@ -70,7 +70,7 @@ def dissent(runs: Mapping[int, Samples], setting: str, threshold: float, who: st
             ax.bar_label(bars, [f"{100 * v:.0f}" for v in shares[name]], label_type="center", color=written)
         ax.set_xticks(range(4), columns)
         percent_axis(ax, top=1.2, ticks=FIFTHS)
-        legend(ax, loc="upper right", ncol=2)
+        legend(ax, loc="upper right", ncols=2)
     first, _, last, answered = shares["consensus"]
     aucs = [roc_auc_score(~r.astype(bool), m) for m, r, _ in runs.values() if 0 < r.mean() < 1]
     area = f" (AUC {np.mean(aucs):.2f})" if aucs else ""

@@ -11,7 +11,7 @@ from .solver import Solver
 
 INIT = "All clients start from the server's initial model, or each client starts from its own random weights"
 MODEL = "The clients' network. The factors of a convolution come from the patches of the image that it reads"
-NETWORKS = (("by the size of the images", "auto"), ("five-layer CNN", "cnn"), ("perceptron", "mlp"))
+NETWORKS = (("by the image size", "auto"), ("five-layer CNN", "cnn"), ("perceptron", "mlp"))
 
 LAB = LabSpec(
     method="fedlpa",

@@ -14,6 +14,7 @@ from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
 from ...plots.kit import heat_map
+from ...plots.style import narrow
 from ...plots.words import letter
 from ...rng import generator
 from ..runs import mostly, where
@@ -102,7 +103,8 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
     """A, B and, where the layer reads images, the mean image. `klass` is marked."""
     names = class_names if layer.outputs_are_classes else ()
     a, b = layer.sent or (layer.a, layer.b)
-    with drawing(1, 3 if layer.seen else 2, subplot_kw={"anchor": "N"}) as (figure, axes):
+    shape = (1, 3 if layer.seen else 2)
+    with drawing(*(reversed(shape) if narrow() else shape), subplot_kw={"anchor": "N"}) as (figure, axes):
         symmetric(axes[0], a, "A: inputs", "input")
         symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
@@ -134,7 +136,7 @@ def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequen
         if 0 < len(names) <= 10:
             class_ticks(ax, names, axis, length=4)
     ticks = {"ticks": [-top, 0, top], "labels": [f"−{power(top)}", "0", power(top)]}
-    down = 0.12 * ax.get_subplotspec().get_gridspec().ncols  # in heights of the matrix, which is smaller beside others
+    down = 0.12 * max(ax.get_subplotspec().get_geometry()[:2])  # in its heights, which are smaller beside others
     below = ax.inset_axes((0, -down, 1, 0.05))
     colour_bar(image, ax, cax=below, orientation="horizontal").set_ticks(**ticks)
 

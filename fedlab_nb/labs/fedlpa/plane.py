@@ -8,7 +8,7 @@ from matplotlib.patheffects import withStroke
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, tabled, told
-from ...plots.style import INK, SERIES, look
+from ...plots.style import INK, SERIES, look, narrow
 from ...plots.words import letter
 from .two_weights import TwoWeights, two_weights
 
@@ -46,7 +46,8 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
     weights = two_weights(angle, ratio, damping)
     rows, said = [], {}
     with drawing(fixed=True) as (figure, _):
-        ax = dress(figure.add_axes((0.09, 0.125, 0.56, 0.8)), title="Who is sure of what", x="weight 1", y="weight 2")
+        box = (0.14, 0.35, 0.83, 0.6) if narrow() else (0.09, 0.125, 0.56, 0.8)
+        ax = dress(figure.add_axes(box), title="Who is sure of what", x="weight 1", y="weight 2")
         gaussians(ax, weights)
         for name, (words, colour, marker, size) in ANSWERS.items():
             point = getattr(weights, name)
@@ -55,7 +56,7 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
             ax.plot(*point, marker, color=colour, ms=size, mec=edge, mew=1.4, ls="", label=words, zorder=6)
             rows.append((words, *(round(float(value), 3) + 0.0 for value in point), round(far, 3)))
             said[name] = f"{place(point)}, {'which is the same' if far < 0.005 else f'{far:.2f} away'}"
-        legend(ax, loc="upper left", bbox_to_anchor=(1.02, 1))
+        legend(ax, loc="upper left", bbox_to_anchor=(0, -0.15) if narrow() else (1.02, 1))
     return told(
         figure,
         "Two clients and the server's answers in the plane of two weights",
@@ -79,7 +80,7 @@ def gaussians(ax: Axes, weights: TwoWeights) -> None:
         style = {"fontsize": 10, "color": colour, "fontweight": "bold", "zorder": 9}
         halo = [withStroke(linewidth=3, foreground="white")]  # over the lines
         ax.text(*(mean + 0.12), f"client {letter(k)}", path_effects=halo, **style)
-    ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="W")
+    ax.set(xlim=(-1.3, 5.3), ylim=(-1.3, 5.3), aspect="equal", anchor="NW")
 
 
 def place(point: np.ndarray) -> str:

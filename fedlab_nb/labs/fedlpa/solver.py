@@ -116,7 +116,7 @@ def solver(solutions: Solutions, *, running: bool = False) -> Picture:
         ax.set_xlim(-0.25, longest * 1.6)
         ax.set_xticks(ticks := [0, *(10**e for e in range(6) if 10**e <= longest)], ticks)
         ax.set_xticks([], minor=True)
-        legend(ax, loc="lower left")
+        legend(ax, loc="best")
     by_solver = [rows(solutions, name) for name in solutions.curves]
     shown = []
     for *_, end in by_solver:

@@ -11,7 +11,7 @@ from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, Size, client_bytes
 from ...models import build_specified, model_state
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, data_size, drawing, dress, plural, tabled, told
+from ...plots import Picture, data_size, drawing, dress, legend, plural, tabled, told
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, look
 from ..runs import where
@@ -82,7 +82,7 @@ def bytes_at_two_sizes(own: Bars, paper: Bars, d: int, *, clients: int, setting:
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
         for i, (end, row) in enumerate(zip(stacked(ax, times, HUES), rows, strict=True)):
             ax.text(end, i, f" {end:.3g}× · {data_size(row[-2])}", va="center", fontsize=9.5, color=INK, gid="outside")
-        figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+        legend(figure, loc="outside lower center", ncols=5)
     *_, fedavg = own
     sentence = (
         f"With {plural(clients, 'client')} FENS costs a client {ratio(own, 'FENS'):g}× one-shot learning here "

@@ -39,6 +39,7 @@ class Sample(LabView):
         self.pen = made(widgets.ToggleButton, "fl-pen", label="Draw a digit", help=help, width="auto")
         self.ink, self.says = made(Ink, "fl-drawn"), made(widgets.HTML, "fl-says")
         self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.says])]
+        show_if(False, self.pen, self.ink, self.says)
         self.ink.observe(lambda change: self._see(change["new"]), "seen")
 
     def prepare(self, state: PanelState) -> Iterator[None]:

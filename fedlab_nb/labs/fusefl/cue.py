@@ -14,11 +14,11 @@ from matplotlib.axes import Axes
 from ...data.cues import CUES
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, offer
-from ...plots import Picture, drawing, dress, legend, percent, plural, tabled, told
+from ...plots import Picture, drawing, dress, heading, legend, percent, plural, tabled, told
 from ...plots.axes import QUARTERS, client_ticks, mark, percent_axis
 from ...plots.identity import short
 from ...plots.kit import tiles
-from ...plots.style import ACCENT, INK, RULE, SECOND
+from ...plots.style import ACCENT, INK, RULE, SECOND, narrow
 from ...plots.words import letter
 from ...rng import generator
 from ...training import accuracy
@@ -129,7 +129,8 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
 def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
     """A column a client: at home, at home without the cue, and outside."""
     count, marked = len(data.home), list(data.marked)
-    dress(ax, title="Trained alone", x="client" + " (shaded: with the cue)" * bool(marked), grid="y")
+    dress(ax, x="client" + " (shaded: with the cue)" * bool(marked), grid="y")
+    heading(ax, "Trained alone", 34 if narrow() else 7)
     for k in marked:
         mark(ax, k, count, colour=SECOND)
     mark(ax, client, count, frame=True, lw=2)

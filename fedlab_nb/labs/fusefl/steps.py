@@ -16,7 +16,7 @@ from ...methods.fusefl.network import FuseFLReport
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, data_size, drawing, heading, legend, percent, tabled, told
 from ...plots.axes import mark, no_spines
-from ...plots.style import ACCENT, INK, QUIET, SECOND
+from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
 from ...plots.words import letter
 from ..runs import where
 
@@ -202,7 +202,7 @@ def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
     """The clients' networks, images at the bottom: thin lines say who reads whom, small squares are adaptors."""
     who, blocks = shown_clients(replay.clients, client), replay.blocks
     places, middle, reads = range(len(who)), (len(who) - 1) / 2, []
-    heading(ax, f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)", 24)
+    heading(ax, f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)", 38 if narrow() else 24)
     for name, style in STATES.items():
         ax.bar(0, 0, 0, ec=INK, lw=0.9, label=name, **style)
     for row in range(1, blocks + 2):

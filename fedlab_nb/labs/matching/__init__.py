@@ -6,7 +6,7 @@ from .game import Game
 from .partners import Partners
 
 INIT = "All clients start from the server's initial model, or each client starts from its own random weights"
-NETWORKS = (("by the size of the images", "auto"), ("one hidden layer", "mlp1"), ("five-layer CNN", "cnn"))
+NETWORKS = (("by the image size", "auto"), ("one hidden layer", "mlp1"), ("five-layer CNN", "cnn"))
 MODEL = "The clients' network. PFNM needs exactly one hidden layer"
 LAB = LabSpec(
     method="matching", name="matching", companions=("fedavg", "ensemble"), first="game",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, tabled, told
-from ...plots.style import ACCENT, INK, QUIET, SECOND
+from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
 
 UNITS, NOISE, POINTS = 4, 0.06, 41
 INPUTS = np.linspace(-2, 2, 81)
@@ -81,8 +81,9 @@ def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
     loss, start = puzzle.loss(order), puzzle.loss(range(UNITS))
     present, own, best = (puzzle.barrier(o) for o in (order, range(UNITS), puzzle.best()))
     with drawing(fixed=True) as (figure, _):
-        parts = figure.subplot_mosaic("01l;23l", width_ratios=[1, 1, 2])
-        figure.subplots_adjust(left=0.07, right=0.97, bottom=0.14, top=0.86, wspace=0.3, hspace=0.45)
+        grid = {"height_ratios": [1, 1, 2]} if narrow() else {"width_ratios": [1, 1, 2]}
+        parts = figure.subplot_mosaic("01;23;ll" if narrow() else "01l;23l", **grid)
+        figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.84, wspace=0.3, hspace=0.45)
         for i, j in enumerate(order):
             ax = dress(parts[str(i)], title=f"A {i + 1} with B {j + 1}")
             ax.plot(INPUTS, units(*puzzle.a[i]), color=INK, lw=1.8)
@@ -94,8 +95,8 @@ def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
         ax.plot(along, loss, color=ACCENT, lw=2.4, label="loss in your order")
         ax.set(xlim=(0, 1), ylim=(0, 1.25 * max(start.max(), loss.max())))
         legend(ax, loc="upper right")
-        words = "What each unit adds to the answer, against x: A black, B blue and dashed"
-        figure.text(0.07, 0.95, words, fontsize=9.5, color=QUIET)
+        words = "What each unit adds to the answer,\nagainst x: A black, B blue and dashed"
+        figure.text(0.1, 0.91, words, fontsize=9.5, color=QUIET)
     pairs = ", ".join(f"A {i + 1} with B {j + 1}" for i, j in enumerate(order))
     sentence = f"With {pairs} the barrier is {present:.2f}; in B's own order it is {own:.2f}, in the best of all 24 "
     sentence += f"orders {best:.2f}." + (" You have found it." if present < best + 1e-9 else "")
