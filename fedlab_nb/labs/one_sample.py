@@ -15,6 +15,10 @@ from ..plots.kit import as_tile, heat_map, unless_zero
 from ..plots.style import ACCENT, INK, QUIET, SECOND, narrow
 from ..plots.words import letter
 
+# Places of the sample and its words, and lower end and height of the rest: beside it, or in a narrow frame below it.
+PLACES = (
+    ((0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785), ((0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72),
+)  # fmt: skip
 FEW, NARROW = 16, 12  # up to so many clients and classes, numbers are written into the picture
 
 
@@ -67,15 +71,13 @@ def one_sample(of: OneSample, title: str, sentence: str) -> Picture:
     """A row a client, below them the answers; a dot on what each says first, the true class in a frame."""
     hues = [SECOND if against else ACCENT for against in of.against]
     with drawing(fixed=True) as (figure, _):  # this picture follows a slider, and a layout would cost most
-        slim = narrow()  # there the sample stands above the rest
-        image = figure.add_axes((0.012, 0.85, 0.2, 0.13) if slim else (0.012, 0.66, 0.125, 0.25))
+        place, below, low, high = PLACES[narrow()]
+        image = figure.add_axes(place)
         image.imshow(as_tile(np.asarray(of.x, dtype=float)).squeeze(), cmap="gray_r")
         image.set_axis_off()
         truth = "" if of.truth is None else f"\nis “{of.names[of.truth]}”"
         about = of.name.replace(" sample ", "\nsample ") + truth
-        at = (0.25, 0.97) if slim else (0.012, 0.635)
-        figure.text(*at, about, fontsize=9, color=INK, va="top", linespacing=1.5)
-        low, high = 0.08 if slim else 0.125, 0.72 if slim else 0.785
+        figure.text(*below, about, fontsize=9, color=INK, va="top", linespacing=1.5)
         rows = figure.add_axes((0.245, low, 0.41, high))
         who_says_what(rows, of, title, hues)
         what_is_known(figure.add_axes((0.675, low, 0.15, high), sharey=rows), of, hues)

@@ -102,8 +102,7 @@ class Controls:
             widgets.ToggleButton, "fl-more", label="More", help="What most runs leave as it is", width="auto"
         )
         self._fixed: set[str] = set()
-        self._asked: tuple[Any, Any, int] = ((), {}, 0)
-        self._agreed = False
+        self._asked, self._agreed = ((), {}, 0), False
         self._previewed: Mapping[str, Any] | None = None
         show_if(False, self.dealing)
         self.clients.observe(lambda change: self.poison.fit(change["new"]), "value")
@@ -239,14 +238,8 @@ class Controls:
             partition = partition_of(settings)
             if fresh or partition != old.partition:
                 federation = federate(**partition)
-        return {
-            "settings": settings,
-            "knobs": self.knobs.value,
-            "methods": methods,
-            "epochs": self.epochs.value,
-            "federation": federation,
-            "partition": partition,
-        }
+        own = {"knobs": self.knobs.value, "methods": methods, "epochs": self.epochs.value}
+        return {"settings": settings, **own, "federation": federation, "partition": partition}
 
     def adapt(self) -> None:
         """Limits and defaults for the chosen data set, which is loaded: never more clients than samples, the preset's

@@ -2,9 +2,10 @@
 takes long to say is said once a hand is off the controls (`AtRest`).
 """
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
-from threading import Event, RLock, Timer
+from threading import RLock, Timer
 from typing import Any
 
 from ..comm.formulas import state_bytes
@@ -24,31 +25,31 @@ class AtRest:
     """
 
     def __init__(self, guard: RLock, fail: Callable[[Exception], None], now: Callable[[], bool]) -> None:
-        self._guard, self._fail, self._now, self._timers = guard, fail, now, dict[str, Timer]()
+        self._guard, self._fail, self._now, self._timers = guard, fail, now, defaultdict(lambda: Timer(0, str))
 
     def ask(self, kind: str, make: Callable[[], Any], say: Callable[[Any], None], now: bool = False) -> None:
         """`make()` something without the guard, then `say` it, if nothing else of this kind is asked for by then."""
-        self.cancel(kind)
+
+        def do() -> None:
+            try:
+                made = make()
+                with self._guard:
+                    if not timer.finished.is_set():
+                        say(made)
+            except Exception as error:
+                with self._guard:
+                    self._fail(error)
+
+        self._timers[kind].cancel()
         at_once = now or self._now()
-        self._timers[kind] = timer = Timer(0 if at_once else REST, lambda: self._do(make, say, timer.finished))
+        self._timers[kind] = timer = Timer(0 if at_once else REST, do)
         timer.daemon = True
         (timer.run if at_once else timer.start)()
 
-    def cancel(self, *kinds: str) -> None:
-        """What was asked for of these kinds, by default of all, is not said any more."""
-        for kind in kinds or tuple(self._timers):
-            if kind in self._timers:
-                self._timers[kind].cancel()
-
-    def _do(self, make: Callable[[], Any], say: Callable[[Any], None], over: Event) -> None:
-        try:
-            made = make()
-            with self._guard:
-                if not over.is_set():
-                    say(made)
-        except Exception as error:
-            with self._guard:
-                self._fail(error)
+    def cancel(self) -> None:
+        """What was asked for is not said any more."""
+        for timer in self._timers.values():
+            timer.cancel()
 
 
 def costs(cost: Cost | None) -> str:

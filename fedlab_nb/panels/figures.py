@@ -247,13 +247,9 @@ class Track(LabView):
             label_width=84, help="How many bytes have been spent, on a logarithmic scale",
         )  # fmt: skip
         self.play = player(
-            self.spent,
-            description="Play",
-            tooltip="Spend the bytes step by step",
-            show_repeat=False,
-            interval=QUICK,
+            self.spent, description="Play", tooltip="Spend the bytes step by step", show_repeat=False, interval=QUICK,
             step=STEP,
-        )
+        )  # fmt: skip
         self.step = made(widgets.Button, label="Step", help="Spend a little more", width=64)
         self.slow = made(widgets.Checkbox, label="slow", value=False, indent=False, width=66)
         self.label = widgets.HTML()

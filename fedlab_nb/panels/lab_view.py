@@ -121,16 +121,12 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
     names = () if new.federation is None else tuple(new.federation.dataset.class_names)
     speaks = new.shows_stored and not new.runs.number and new.federation is not None
     return replace(
-        new,
+        new, number=new.runs.number, outcome=outcome, outcomes=outcomes, report=report,
         setting=words(new.settings if outcome is None else mine.settings) if new.settings else "",
         class_names=current[0].classes if current else names,
-        number=new.runs.number,
-        outcome=outcome,
-        outcomes=outcomes,
         others={row.method: row.outcomes for row in current if row is not mine},
-        report=report,
         stored=nearby(new.methods, new.settings) if speaks else None,
-    )
+    )  # fmt: skip
 
 
 def heard(state: PanelState, row: Row, event: Any) -> dict[str, Any]:

@@ -182,20 +182,12 @@ def series(row: Row, detail: str = "") -> Series:
             before = phases.get(phase, (0.0, 0.0))
             phases[phase] = (before[0] + up / len(done), before[1] + down / len(done))
     return Series(
-        label=row.title,
-        detail=detail,
-        setting=row.setting,
+        row.title, detail, row.setting, up=row.mean("bytes_up") if done else 0.0, phases=phases,
+        down=row.mean("bytes_down") if done else 0.0, curves=[*(o.history for o in done), *row.live.values()],
         accuracies={seed: outcome.accuracy for seed, outcome in row.outcomes.items()},
-        up=row.mean("bytes_up") if done else 0.0,
-        down=row.mean("bytes_down") if done else 0.0,
-        phases=phases,
-        curves=[*(o.history for o in done), *row.live.values()],
         per_class={seed: o.per_class for seed, o in row.outcomes.items()},
         per_client={seed: o.per_client for seed, o in list(row.outcomes.items())[:1]},
         calibration={seed: o.calibration for seed, o in row.outcomes.items()},
-        features=done[0].test_features if done else None,
-        labels=done[0].test_labels if done else None,
-        method=label_of(row.method, row.settings, row.method),
-        pinned=bool(detail),
-        bound=row.method in BOUNDS,
-    )
+        features=done[0].test_features if done else None, labels=done[0].test_labels if done else None,
+        method=label_of(row.method, row.settings, row.method), pinned=bool(detail), bound=row.method in BOUNDS,
+    )  # fmt: skip

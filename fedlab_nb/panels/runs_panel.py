@@ -39,12 +39,9 @@ class RunsPanel:
         self.clear = made(widgets.Button, label="Clear what is not pinned", width="auto")
         self.export = made(widgets.Button, "fl-export", label="Export CSV, JSON, PNG, SVG", width="auto")
         self.written = made(widgets.HTML, "fl-written")
-        self.pages = {
-            "runs": widgets.VBox([self.runs, self.clear]),
-            "methods": self.methods,
-            "python": self.code,
-            "export": widgets.VBox([widgets.HBox([self.folder, self.export]), self.written]),
-        }
+        runs, export = [self.runs, self.clear], [widgets.HBox([self.folder, self.export]), self.written]
+        self.pages = {"runs": widgets.VBox(runs), "methods": self.methods, "python": self.code}
+        self.pages["export"] = widgets.VBox(export)
         self.box = made(widgets.VBox, "fl-drawer", children=[self.tabs, *self.pages.values()])
         self.tabs.observe(lambda _: show_only(self.tabs.value, self.pages), "value")
         show_only(self.tabs.value, self.pages)

@@ -144,13 +144,8 @@ def level_line(
     (ax.axhline if axis == "y" else ax.axvline)(level, color=colour, lw=lw, ls=ls)
     if text:
         side = {"ha": "left" if left else "right", "fontsize": 9, "color": colour, "textcoords": "offset points"}
-        ax.annotate(
-            text,
-            (0.01 if left else 0.99, level),
-            (0, -9.5 if under else 2.5),
-            xycoords=ax.get_yaxis_transform(),
-            **side,
-        )
+        at, away = (0.01 if left else 0.99, level), (0, -9.5 if under else 2.5)
+        ax.annotate(text, at, away, xycoords=ax.get_yaxis_transform(), **side)
 
 
 # --------------------------------------------------------------------------------------------------------------- lines

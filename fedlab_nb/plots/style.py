@@ -169,18 +169,21 @@ def fit_words(figure: Figure) -> None:
     names = [usual.setdefault(ax.xaxis, (ax.xaxis.label, ax.xaxis.label.get_fontsize())) for ax in figure.axes]
     for text, size in (*titles, *names):
         text.set_fontsize(size)
+    pen: Any = figure.canvas
+    renderer = pen.get_renderer()  # not the one that has drawn a text last, which was an SVG's with other pixels
     for title, _ in titles:
         title.set_x(0)
     beside: list[tuple[float, float, float]] = []  # where a title begins, and between which heights
-    for box, title in sorted(((title.get_window_extent(), title) for title, _ in titles), key=lambda one: -one[0].x0):
+    boxes = [(title.get_window_extent(renderer), title) for title, _ in titles]
+    for box, title in sorted(boxes, key=lambda each: -each[0].x0):
         end = min((edge, *(x0 for x0, y0, y1 in beside if y0 < box.y1 and y1 > box.y0))) - gap
         shrink(title, box.width, end - box.x0)
         small = title.get_fontsize() <= LEAST
-        over = max(0, min(title.get_window_extent().x1 - end, box.x0 - gap)) if small else 0
+        over = max(0, min(title.get_window_extent(renderer).x1 - end, box.x0 - gap)) if small else 0
         title.set_x(-over / title.axes.bbox.width)
         beside.append((box.x0 - over, box.y0, box.y1))
     for name, _ in names:
-        box = name.get_window_extent()
+        box = name.get_window_extent(renderer)
         middle = (box.x0 + box.x1) / 2
         shrink(name, box.width, 2 * min(middle, edge - middle))
 
@@ -230,9 +233,9 @@ def drawing(
     rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, fixed: bool = False, **grid: Any
 ):
     """While nobody else draws: a new figure and its axes as `Figure.subplots` makes them. fixed: it has none yet, and
-    they stay where `figure.add_axes` puts them. Two axes side by side stand below each other in a narrow frame.
+    they stay where `figure.add_axes` puts them. Axes side by side stand below each other in a narrow frame.
     """
-    if (rows, columns) == (1, 2) and size is None and narrow():
+    if rows == 1 and 1 < columns < 4 and size is None and narrow():
         rows, columns = columns, rows
         grid = {("height_ratios" if name == "width_ratios" else name): value for name, value in grid.items()}
     with LOCK:

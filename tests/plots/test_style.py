@@ -6,6 +6,7 @@ import weakref
 import pytest
 
 from fedlab_nb.plots import style
+from fedlab_nb.plots.vector import drawn
 
 
 def test_words_stay_within_the_figure_and_titles_off_each_other():
@@ -23,6 +24,21 @@ def test_words_stay_within_the_figure_and_titles_off_each_other():
     assert sizes(10) == [style.TITLE, style.TITLE, 10]
     title, usual, name = sizes(5.5)
     assert style.LEAST < title < style.TITLE == usual and style.LEAST < name < 10
+
+
+def test_a_long_title_begins_further_left_and_keeps_its_place_when_it_is_drawn_again():
+    with style.sized((3.8, 8)), style.drawing() as (figure, ax):
+        ax.set_yticks([0], ["averaged and calibrated, not fused"])
+        title = style.heading(ax, "Which half of FuseFL does the work")
+    seen = []
+    for _ in range(2):
+        with style.sized((3.8, 8)):
+            drawn(figure)  # as an SVG, whose pixels are others
+        style.settle(figure)
+        box = title.get_window_extent(figure.canvas.get_renderer())
+        assert 0 < box.x0 < ax.bbox.x0 and box.x1 < figure.bbox.x1
+        seen.append((title.get_fontsize(), box.x0))
+    assert seen[0] == seen[1] and seen[0][0] == style.LEAST
 
 
 @pytest.fixture

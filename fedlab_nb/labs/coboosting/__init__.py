@@ -10,19 +10,12 @@ PARTITION = "How the training samples are divided. “Two classes each” does n
 PARTITIONS = (("Dirichlet (α)", "dirichlet"), ("own mix, equal sizes (α)", "client_dirichlet"))
 PARTITIONS += (("two classes each", "classes"), ("unequal sizes (α)", "quantity"))
 MODELS = (("all alike", "auto"), ("MLP and LeNet-5 in turn", "mlp,lenet5"))
-MODEL = (
-    "Co-Boosting combines logits only, so the clients' networks may differ. FedAvg cannot average different networks"
-)
+MODEL = "Co-Boosting combines logits only, so the clients' networks may differ. FedAvg cannot average such networks"
 
 LAB = LabSpec(
-    method="coboosting",
-    name="coboosting",
-    companions=("fedavg", "ensemble"),
+    method="coboosting", name="coboosting", companions=("fedavg", "ensemble"),
     knobs=("ghs", "dhs", "ee", "mu", "epsilon", "beta", "weighted", "updates", "epochs"),
     settings={"alpha": 0.1, "seeds": 1, "ensemble.rule": "logits"},  # with equal weights, by the same rule
-    extras=(
-        Extra("partition", "Partition", PARTITIONS, PARTITION),
-        Extra("model", "Client models", MODELS, MODEL),
-    ),
     views=(Hand, Trajectories, Images, Switches),
-)
+    extras=(Extra("partition", "Partition", PARTITIONS, PARTITION), Extra("model", "Client models", MODELS, MODEL)),
+)  # fmt: skip

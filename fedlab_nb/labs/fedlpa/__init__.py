@@ -14,15 +14,11 @@ MODEL = "The clients' network. The factors of a convolution come from the patche
 NETWORKS = (("by the image size", "auto"), ("five-layer CNN", "cnn"), ("perceptron", "mlp"))
 
 LAB = LabSpec(
-    method="fedlpa",
-    name="fedlpa",
-    companions=("fedavg", "fisher_merge", "regmean"),
-    knobs=("damping", "pi", "solver", "iterations", "noise"),
-    settings={"alpha": 0.1, "seeds": 1},
-    first="plane",
+    method="fedlpa", name="fedlpa", companions=("fedavg", "fisher_merge", "regmean"), first="plane",
+    knobs=("damping", "pi", "solver", "iterations", "noise"), settings={"alpha": 0.1, "seeds": 1},
     extras=(
         Extra("init", "Initial models", (("the same for all", "same"), ("each its own", "different")), INIT),
         Extra("model", "Network", NETWORKS, MODEL),
     ),
     views=(Plane, Factors, Damping, Solver, Leak, Inverted),
-)
+)  # fmt: skip

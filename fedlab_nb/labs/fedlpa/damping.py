@@ -15,7 +15,7 @@ from ...methods.parts.kronecker import PI_RULES
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, listed, percent, tabled, told
 from ...plots.axes import FIFTHS, end_labels, log_axis, percent_axis
-from ...plots.style import ACCENT, INK, SERIES, look
+from ...plots.style import ACCENT, INK, SERIES, look, narrow
 from ...studies.experiment import validation_of
 from ...studies.outcome import WORDS
 from ..runs import where
@@ -126,7 +126,7 @@ def damping(sweep: DampingSweep, rule: str, chosen: int) -> Picture:
         if tested is not None:
             ax.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         ax.axvline(dampings[chosen], color=ACCENT, lw=7, alpha=0.16, zorder=0)
-        log_axis(ax, most=9, form=ten)
+        log_axis(ax, most=5 if narrow() else 9, form=ten)
         percent_axis(ax, "y", 1.03, ticks=FIFTHS)
         end_labels(ax, [(shares[-1], *LOOKS[use][:2]) for use, shares in accuracies.items()])
     here = ", ".join(f"{LOOKS[use][0].split(' (')[0]} {percent(shares[chosen])}" for use, shares in accuracies.items())

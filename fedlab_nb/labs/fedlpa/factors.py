@@ -14,7 +14,6 @@ from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
 from ...plots.kit import heat_map
-from ...plots.style import narrow
 from ...plots.words import letter
 from ...rng import generator
 from ..runs import mostly, where
@@ -103,8 +102,7 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
     """A, B and, where the layer reads images, the mean image. `klass` is marked."""
     names = class_names if layer.outputs_are_classes else ()
     a, b = layer.sent or (layer.a, layer.b)
-    shape = (1, 3 if layer.seen else 2)
-    with drawing(*(reversed(shape) if narrow() else shape), subplot_kw={"anchor": "N"}) as (figure, axes):
+    with drawing(1, 3 if layer.seen else 2, subplot_kw={"anchor": "N"}) as (figure, axes):
         symmetric(axes[0], a, "A: inputs", "input")
         symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":

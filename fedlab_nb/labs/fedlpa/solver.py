@@ -122,13 +122,9 @@ def solver(solutions: Solutions, *, running: bool = False) -> Picture:
     for *_, end in by_solver:
         accuracy = f", accuracy {end['accuracy']}" if "accuracy" in end else ""
         shown.append(f"{end['solver']} after {plural(end['steps'], 'step')}: residual {end['residual']}{accuracy}")
-    return told(
-        figure,
-        "Relative residual of each layer against the solver's steps",
-        solutions.setting + ", so far" * running,
-        "Solving. " * running + capital("; ".join(shown)) + ".",
-        [row for of in by_solver for row in of],
-    )
+    title, text = "Relative residual of each layer against the solver's steps", f"{capital('; '.join(shown))}."
+    setting, table = solutions.setting + ", so far" * running, [row for of in by_solver for row in of]
+    return told(figure, title, setting, "Solving. " * running + text, table)
 
 
 def rows(solutions: Solutions, name: str) -> list[dict]:

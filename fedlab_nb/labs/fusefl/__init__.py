@@ -12,9 +12,7 @@ MODEL = "The network that is cut into K blocks. The usual perceptron has two lay
 NETWORKS = (("as usual", "auto"), ("five-layer CNN", "cnn:12"), ("ResNet-8, batch norm", "resnet8:8"))
 
 LAB = LabSpec(
-    method="fusefl",
-    name="fusefl",
-    companions=("fedavg", "ensemble"),
+    method="fusefl", name="fusefl", companions=("fedavg", "ensemble"), views=(Steps, SpuriousCue, Halves, Probes),
     knobs=("blocks", "adaptor", "head", "merge", "warm_start", "frozen_norm"),
     settings={"alpha": 0.1, "clients": 5, "seeds": 1},
     extras=(
@@ -22,5 +20,4 @@ LAB = LabSpec(
         Extra("cue", "Its kind", (("background", "tint"), ("small shape", "shape")), KIND),
         Extra("model", "Network", NETWORKS, MODEL),
     ),
-    views=(Steps, SpuriousCue, Halves, Probes),
-)
+)  # fmt: skip
