@@ -25,12 +25,9 @@ HUGE = 10**9
 NOBODY, MOST_CLIENTS = -1, 50
 NO_POISON = "none"
 POISONS = (
-    ("no client is poisoned", NO_POISON),
-    ("flipped labels", "labels"),
-    ("change turned round", "sign"),
-    ("change blown up", "scaled"),
-    ("false answers", "lie"),
-)
+    ("no client is poisoned", NO_POISON), ("flipped labels", "labels"), ("change turned round", "sign"),
+    ("change blown up", "scaled"), ("false answers", "lie"),
+)  # fmt: skip
 
 
 class KnobBox:

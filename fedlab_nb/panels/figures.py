@@ -123,6 +123,7 @@ class Features(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         names, client, klass, held, who = state.class_names, state.client, state.klass, None, ""
+        setting = state.runs.current[0].setting
         if klass is not None and klass < len(names):
             held, who = [c == klass for c in range(len(names))], f"class {names[klass]}"
         elif client is not None and (
@@ -130,14 +131,12 @@ class Features(ResultView):
         ):
             counts = np.asarray(first.label_counts)
             if client < len(counts):
-                own = own_name(client, state.runs.current[0].setting)
-                held, who = list(counts[client] > 0), f"classes that client {own} holds"
+                held, who = list(counts[client] > 0), f"classes that client {own_name(client, setting)} holds"
         maps = []
         for s in with_features(state.runs):
             known = self._map(s)
             how, at = ("t-SNE", known["tsne"]) if "tsne" in known else ("PCA", known["pca"])
             maps.append(plots.Map(s.lines, at, s.labels[:POINTS], known["score"], how))
-        setting = state.runs.current[0].setting
         return plots.features(maps, names, setting=setting, held=held, who=who, first=self.maps.value)
 
     def adapt(self, state: PanelState) -> None:
