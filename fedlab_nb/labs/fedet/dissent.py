@@ -68,7 +68,7 @@ def dissent(runs: Mapping[int, Samples], setting: str, threshold: float, who: st
         for i, (name, (colour, written)) in enumerate(BARS.items()):
             bars = ax.bar(np.arange(4) + 0.38 * i - 0.19, shares[name], 0.36, color=colour, label=name)
             ax.bar_label(bars, [f"{100 * v:.0f}" for v in shares[name]], label_type="center", color=written)
-        ax.set_xticks(range(4), columns)
+        ax.set_xticks(range(4), [name.replace(" ", "\n", 1) for name in columns])
         percent_axis(ax, top=1.2, ticks=FIFTHS)
         legend(ax, loc="upper right", ncols=2)
     first, _, last, answered = shares["consensus"]

@@ -14,7 +14,7 @@ from ...methods.fedet.model import FedETReport
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, drawing, dress, legend, percent, told
 from ...plots.axes import few_ticks, level_line, mean_line, percent_axis
-from ...plots.style import ACCENT, QUIET, SECOND, SERIES
+from ...plots.style import ACCENT, QUIET, SECOND, SERIES, narrow
 from ..runs import where
 from .votes import options_of
 
@@ -123,7 +123,7 @@ def rounds(curves: Curves, setting: str, marked: int, when: str, unit: str = "ro
         few_ticks(ax, "x", 8, whole=True)
         percent_axis(ax, top=1.02)
         if known:
-            legend(figure, loc="outside lower center", ncols=3)
+            legend(figure, loc="outside lower center", ncols=1 if narrow() else 3)
     table = [{unit: t, **{name: percent(of[t]) for name, of in curves.items() if t in of}} for t in known]
     said = ", ".join(f"{name} {percent(of[marked])}" for name, of in curves.items() if marked in of)
     title = f"Accuracy of the large model and of the small ones by {unit}"
