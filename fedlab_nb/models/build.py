@@ -12,7 +12,7 @@ from torch import nn
 from .. import rng
 from ..declared import declared
 from ..errors import SAMPLES, UsageError, choose, demand, parsed, whole
-from . import mobile, plain, resnet
+from . import plain, resnet
 from .network import KINDS, Layout, Network, without_batch_norm
 from .state import materialise
 
@@ -81,8 +81,8 @@ MODELS = Models({
     "vgg11": _own(plain.vgg11, 64, batch_norm=True),
     "wrn16": _own(resnet.wrn16, 16, batch_norm=True),
     "wrn40": _own(resnet.wrn40, 16, batch_norm=True),
-    "mobilenet": _own(mobile.mobilenet, 16, batch_norm=True),
-    "shufflenet": _own(mobile.shufflenet, 58, batch_norm=True),
+    "mobilenet": _own(resnet.mobilenet, 16, batch_norm=True),
+    "shufflenet": _own(resnet.shufflenet, 58, batch_norm=True),
 })  # fmt: skip
 
 # What menus suggest; every other name of MODELS can be typed.

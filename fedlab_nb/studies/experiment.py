@@ -25,12 +25,11 @@ from ..training import ClientModels, Tick, class_accuracy, client_accuracy, grou
 from ..training.backend import choose_backend, suitable_threads
 from ..training.clients import by_architecture
 from ..training.loop import Shard
-from .clients import TrainedClients
 from .outcome import Outcome, validation_samples
 from .results import Outcomes
 from .seen import seen_federation
 from .settings import Plan, Settings, plans_for
-from .store import Store, bound
+from .store import Store, TrainedClients, bound
 
 TEST_POINTS = 500
 TOGETHER, NUMBERS = 8, 2**24  # federations that are trained as one stack, and numbers in all their models, at most
