@@ -3,7 +3,8 @@
     def work(self, state):                                    # of a LabView
         outcomes = yield from one_run("fens", {**state.settings, "fens.bits": 4}, "4 bits")     # {seed: Outcome}
         outcome = yield from again(state.outcome, "ensemble")              # another method, same federation and seed
-        by_bits = yield from tries("fens", state.settings, {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}})
+        bits = {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}}
+        by_bits = yield from all_of(choices("fens", state.settings, bits))
         return by_bits                                        # {"4 bits": {seed: Outcome}, "8 bits": {…}}
 
 Clients are trained once and remembered, so that a run costs what comes after them; what was run before answers at once.
@@ -90,8 +91,3 @@ def all_of(asked: Asked) -> Steps:
     for part, (name, (method, settings)) in enumerate(asked.items()):
         outcomes[name] = yield from one_run(method, settings, str(name), part, len(asked))
     return outcomes
-
-
-def tries(method: str, settings: Mapping[str, Any], of: Mapping[Any, Mapping[str, Any]]) -> Steps:
-    """Run `method` once for each choice, {name: changes of the settings}: returns {name: {seed: Outcome}}."""
-    return (yield from all_of(choices(method, settings, of)))

@@ -7,7 +7,7 @@ from watched import watched
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs import lab
-from fedlab_nb.labs.runs import one_run, tries
+from fedlab_nb.labs.runs import all_of, choices, one_run
 
 SETTINGS = {"dataset": "digits", "alpha": 0.5, "clients": 2, "seed": 0, "seeds": 2, "epochs": 1}
 VIEWS = {  # of each lab; those that wait for a run stand before the bar
@@ -51,7 +51,7 @@ def test_one_run_gives_every_seed_and_its_progress():
 
 def test_tries_differ_in_their_choice_alone_and_a_failure_ends_them():
     settings = {**SETTINGS, "seeds": 1, "fens.rounds": 9}  # of another method, which does not run
-    outcomes, _ = watched(tries("fedavg", settings, {"two": {}, "three": {"clients": 3}}))
+    outcomes, _ = watched(all_of(choices("fedavg", settings, {"two": {}, "three": {"clients": 3}})))
     assert {name: of[0].settings.clients for name, of in outcomes.items()} == {"two": 2, "three": 3}
     with pytest.raises(UsageError):
-        watched(tries("fedavg", settings, {"none": {"clients": 0}}))
+        watched(all_of(choices("fedavg", settings, {"none": {"clients": 0}})))
