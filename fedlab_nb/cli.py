@@ -14,18 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import parser
-from .errors import FedlabError, RunError, UsageError, choose, demand, number, parsed, reason
+from .errors import FedlabError, RunError, UsageError, assigned, choose, demand, number, parsed, reason
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
-    """`["rounds=100"]` as `{"rounds": "100"}`; anything else is a UsageError."""
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"--set takes FIELD=VALUE, not {pair!r}; for example --set rounds=100.")
-        settings[name.strip().replace("-", "_")] = value.strip()
-    return settings
+    """What --set was given."""
+    found = assigned(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
+    return {name.replace("-", "_"): value for name, value in found.items()}
 
 
 def given(options: Namespace) -> dict[str, Any]:

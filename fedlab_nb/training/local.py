@@ -45,9 +45,9 @@ def train_clients(
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
 
     Client k's shuffles come from the stream `(seed, stream, ids[k])`, its augmentations from `(seed, stream,
-    "augmentation", ids[k])`. So neither the order of the clients nor the
-    backend changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and
-    `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
+    "augmentation", ids[k])`. So neither the order of the clients nor the backend changes a result beyond rounding.
+    Closing the generator stops the training between two steps. `loss` and `adjust` change the local step (`loop` says
+    how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
     or `(x, y, ...)` with more for the loss.
     """
     ids = range(len(models)) if ids is None else ids
