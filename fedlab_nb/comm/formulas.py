@@ -6,6 +6,7 @@ which is what the papers' "MB" are. Nothing here trains, sends or builds anythin
 """
 
 FLOAT = 4  # bytes of a float32 number
+MIB = 2**20
 
 
 def state_bytes(d: int) -> int:

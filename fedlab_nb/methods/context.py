@@ -93,6 +93,7 @@ class Context:
         poison: str = "none",
         recall: Callable[[], list[dict[str, Tensor]] | None] = lambda: None,
         remember: Callable[[ClientModels], None] = lambda clients: None,
+        train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
     ) -> None:
         self.device, self.dtype = torch.device(device), dtype
         self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
@@ -108,7 +109,7 @@ class Context:
         self.poisoned = self.poison.clients(self.clients_count, seed)
         self.private = PrivateData(federation, holdout, self.device, dtype, self.poison, self.poisoned)
         self.link = Link(self.clients_count, len(self._absent))
-        self._recall, self._remember = recall, remember
+        self._recall, self._remember, self._train = recall, remember, train or self.train
         self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
         self.server_steps = 0
         self._initial: dict[tuple, Network] = {}
@@ -217,7 +218,7 @@ class Context:
             return self.as_sent(clients, starts)
         yield Progress("local training", 0, epochs)
         shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
-        ticks = self.train(models, shards)
+        ticks = self._train(models, shards)
         yield from reported("local training", ticks, lambda: ClientsAlone(ClientModels(models)))
         clients = ClientModels(models)
         self.check_finite(clients)

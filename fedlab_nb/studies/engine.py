@@ -66,7 +66,9 @@ def study(
 
     saved = time.monotonic()
     try:
-        for cell, outcome, error in carried_out(cells, cache=cache, progress=progress, watch=watch, **ways):
+        for cell, outcome, error in carried_out(
+            cells, cache=cache, progress=progress, watch=watch, together=True, **ways
+        ):
             rows[id(cell)] = row_of(cell, outcome, error)
             if out is not None and time.monotonic() - saved > SAVE:
                 results().save(out, parquet=False, columns=columns)
@@ -107,23 +109,26 @@ def carried_out(
     progress: bool | None = False,
     watch: Callable[[Event], None] = lambda event: None,
     workers: int = 1,
+    together: bool = False,
     **ways: Any,
 ) -> Iterator[Done]:
-    """All cells, one after the other in this process, or on workers as `study` says (nothing is watched then)."""
+    """All cells, one after the other in this process, or on workers as `study` says (nothing is watched then).
+    `together`: see `events`; runs that are to be made again to the digit go without.
+    """
     if workers > 1 or any(way is not None for way in ways.values()):
         from .cluster import distributed
 
         done = distributed(cells, workers=workers, cache=cache, **ways)
     else:
-        done = here(cells, cache, watch)
+        done = here(cells, cache, watch, together)
     hidden = not (sys.stderr.isatty() if progress is None else progress)
     yield from tqdm(done, total=len(cells), unit="cell", disable=hidden, leave=False)
 
 
-def here(cells: Sequence[Cell], cache: bool, watch: Callable[[Event], None]) -> Iterator[Done]:
+def here(cells: Sequence[Cell], cache: bool, watch: Callable[[Event], None], together: bool) -> Iterator[Done]:
     """All cells in this process."""
     waiting = iter(cells)
-    for event in events([cell.plan for cell in cells], cache):
+    for event in events([cell.plan for cell in cells], cache, together):
         watch(event)
         if event.outcome is not None or event.error is not None:
             yield next(waiting), event.outcome, reason(event.error)

@@ -17,16 +17,21 @@ from ..data import Federation
 from ..errors import RunError, UsageError, parsed, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
-from ..methods.results import Report, typed
+from ..methods.results import ClientsAlone, Report, typed
+from ..models import Network, parameter_count
+from ..models.state import finite
 from ..rng import numpy_rng
-from ..training import ClientModels, class_accuracy, client_accuracy, group_accuracy, one_pass
-from ..training.backend import suitable_threads
+from ..training import ClientModels, Tick, class_accuracy, client_accuracy, group_accuracy, one_pass, train_clients
+from ..training.backend import choose_backend, suitable_threads
+from ..training.clients import by_architecture
+from ..training.loop import Shard
 from .outcome import Outcome, validation_samples
 from .results import Outcomes
 from .settings import Plan, Settings, dealt, plans_for
 from .store import Store, TrainedClients, bound
 
 TEST_POINTS = 500
+TOGETHER, NUMBERS = 8, 2**24  # federations that are trained as one stack, and numbers in all their models, at most
 LOCAL, CURVE, EVALUATION = "local training", "live curve", "evaluation"  # phases in the ledger of seconds
 
 
@@ -67,8 +72,8 @@ def test_points(samples: int) -> np.ndarray:
 class Run:
     """One method on one federation."""
 
-    def __init__(self, work: Plan, clients: TrainedClients, cache: bool) -> None:
-        self.plan, self.settings = work, work.settings
+    def __init__(self, work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()) -> None:
+        self.plan, self.settings, self.coming = work, work.settings, coming
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
         self.federation = _federation(work.digest, **work.settings.dealing())
@@ -76,6 +81,7 @@ class Run:
         self.seconds: dict[str, float] = {}
         self.clients_cached = False
         self.starts_locally = False
+        self.share = 1.0  # of the time of local training; the rest is that of others, trained together with these
         self._waiting: list[dict[str, torch.Tensor]] | None = None  # trained clients that are still to be kept
 
     def begin(self) -> None:
@@ -83,7 +89,7 @@ class Run:
         asked = ("seed", "device", "backend", "init", "poison")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
         options |= {name: getattr(self.plan, name) for name in ("architectures", "recipe", "holdout", "scale")}
-        own: dict[str, Any] = {"recall": self._recall, "remember": self._remember}
+        own: dict[str, Any] = {"recall": self._recall, "remember": self._remember, "train": self._train}
         self.ctx = Context(self.federation, **own, **options)
         dataset = self.federation.dataset
         self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
@@ -97,6 +103,46 @@ class Run:
         self.history = [dict(point) for point in entry["history"]]
         self.seconds[LOCAL] = entry["seconds"]
         return entry["states"]
+
+    def _train(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
+        """Train this federation's clients, and with them, as one stack, those of federations to come: as many steps as
+        one takes, each a little wider. Every client becomes what it would be alone, to rounding."""
+        others = [(run, run.ctx.send_initial_models()) for run in self._companions(models)]
+        for run, _ in others:
+            shards = shards + [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
+        everybody = models + [model for _, own in others for model in own]
+        seeds = [run.settings.seed for run in (self, *(run for run, _ in others)) for _ in models]
+        ids = [k for run in (self, *(run for run, _ in others)) for k in run.ctx.ids]
+        self.share = 1 / (1 + len(others))
+        for tick in train_clients(everybody, shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend):
+            for run, own in others if tick.fresh else ():
+                step = Progress(LOCAL, tick.done, tick.total)
+                run.history.append(run._point(step, ClientsAlone(ClientModels(own))))
+            yield tick
+        for run, own in others:
+            if finite(p for model in own for p in model.parameters()):
+                run.seconds[LOCAL] = self.seconds[LOCAL]
+                run._remember(ClientModels(own))
+                run._keep()
+
+    def _companions(self, models: list[Network]) -> list["Run"]:
+        """Those of the next runs of this method whose clients, not yet trained, can join the stack of these."""
+
+        def kind(plan: Plan) -> tuple:
+            return plan.name, plan.architectures, plan.recipe, plan.settings.backend, plan.settings.device
+
+        found, shape = {self.plan.clients_key(): self}, self.ctx.input_shape
+        way = choose_backend(self.ctx.backend, self.ctx.device.type, models[0], shape, len(models))
+        room = min(TOGETHER, NUMBERS // sum(map(parameter_count, models))) if way == "stacked" else 0
+        for plan in self.coming if len(by_architecture(models)) == 1 else ():
+            if len(found) >= room:
+                break
+            if kind(plan) != kind(self.plan) or (key := plan.clients_key()) in found:
+                continue
+            if self.clients.get(key, self.store) is None and not (self.cache and Store("runs").has(plan.run_key())):
+                found[key] = Run(plan, self.clients, self.cache)
+                found[key].begin()
+        return list(found.values())[1:]
 
     def _remember(self, trained: ClientModels) -> None:
         states = [{name: t.cpu() for name, t in trained.state(k).items()} for k in range(len(trained))]
@@ -142,6 +188,7 @@ class Run:
             if phase != LOCAL:
                 self._keep()
             if not (phase == LOCAL and self.clients_cached):
+                spent *= self.share if phase == LOCAL else 1
                 self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
             self.starts_locally |= phase == LOCAL
             point, report = None, None
@@ -228,13 +275,13 @@ def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | 
     return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
 
 
-def plan_events(work: Plan, clients: TrainedClients, cache: bool) -> Iterator[Event]:
-    """Events of one plan, the last one with its outcome."""
+def plan_events(work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()) -> Iterator[Event]:
+    """Events of one plan, the last one with its outcome. `coming`: the plans after it."""
     stored = recall(work) if cache else None
     if stored is not None:
         yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=stored)
         return
-    fresh = Run(work, clients, cache)
+    fresh = Run(work, clients, cache, coming)
     with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
         outcome = yield from fresh.steps()
     if cache:
@@ -290,12 +337,13 @@ def job(
     return events([plan for i in range(count) for plan in plans_for(replace(base, seed=base.seed + i), names)], cache)
 
 
-def events(plans: Sequence[Plan], cache: bool) -> Generator[Event, None, None]:
-    """Events of all plans, one plan after the other; a failed one does not end the others."""
+def events(plans: Sequence[Plan], cache: bool, together: bool = False) -> Generator[Event, None, None]:
+    """Events of all plans, one plan after the other. `together`: clients of several of them may be trained as one
+    stack, which takes less time, and gives what they give alone to rounding."""
     clients = _remembered if cache else TrainedClients()
-    for work in plans:
+    for i, work in enumerate(plans, 1):
         try:
-            yield from plan_events(work, clients, cache)
+            yield from plan_events(work, clients, cache, plans[i:] if together else ())
         except Exception as error:
             yield Event(work.name, work.settings.seed, "failed", error=error)
 

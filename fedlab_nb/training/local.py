@@ -35,7 +35,7 @@ def train_clients(
     shards: Sequence[Shard],
     recipe: Recipe,
     *,
-    seed: int,
+    seed: int | Sequence[int],
     backend: str = "auto",
     ids: Sequence[int] | None = None,
     stream: str = "batches",
@@ -45,12 +45,13 @@ def train_clients(
     """Train `models[k]` on `shards[k]` in place, every client by the same `recipe`; a generator of `Tick`s.
 
     Client k's shuffles come from the stream `(seed, stream, ids[k])`, its augmentations from `(seed, stream,
-    "augmentation", ids[k])`. So neither the order of the clients nor the backend changes a result beyond rounding.
-    Closing the generator stops the training between two steps. `loss` and `adjust` change the local step (`loop` says
-    how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
+    "augmentation", ids[k])`; `seed` is one for all, or one a client. So neither the order of the clients nor the
+    backend changes a result beyond rounding. Closing the generator stops the training between two steps. `loss` and
+    `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
     or `(x, y, ...)` with more for the loss.
     """
     ids = range(len(models)) if ids is None else ids
+    seeds = [seed] * len(models) if isinstance(seed, int) else seed
     groups = by_architecture(models)
     total = recipe.epochs * len(groups)
     show = curve_epochs(recipe.epochs) if len(groups) == 1 and recipe.epochs else []
@@ -65,9 +66,9 @@ def train_clients(
         trainings = []
         for part in parts:
             work = [models[k] for k in part], [shards[k] for k in part], recipe
-            streams = [generator(seed, stream, ids[k]) for k in part]
+            streams = [generator(seeds[k], stream, ids[k]) for k in part]
             augmented = part if recipe.augmentation != "none" else ()
-            moves = [generator(seed, stream, "augmentation", ids[k]) for k in augmented]
+            moves = [generator(seeds[k], stream, "augmentation", ids[k]) for k in augmented]
             change: dict[str, Any] = {"places": part, "loss": loss, "adjust": adjust, "moves": moves}
             if way == "stacked":
                 training = train_stacked(*work, streams, show, **change)

@@ -5,6 +5,7 @@ from fusefl_fixtures import TABLE_4
 from lessons import LESSONS
 from torch import nn
 
+from fedlab_nb.comm.formulas import MIB
 from fedlab_nb.course.fusefl import lesson
 from fedlab_nb.methods.fusefl.blocks import join
 from fedlab_nb.methods.fusefl.network import Stage
@@ -13,7 +14,7 @@ from fedlab_nb.models import build, parameter_count
 
 def test_sizes_in_the_text():
     """3.7 networks from the paper's own table, which the method's tests compute; 5.9 from a run."""
-    one = parameter_count(build("resnet18", (3, 32, 32), 10)) * 4 / 2**20
+    one = parameter_count(build("resnet18", (3, 32, 32), 10)) * 4 / MIB
     assert f"as large as {TABLE_4[50][8] / one:.1f} networks" in LESSONS["06_fusefl"]
     fused, alone = lesson.runs(["fusefl", "ensemble"], clients=5, seeds=1, epochs=1)
     ratio = 5 * fused.model.parameters / alone.model.parameters

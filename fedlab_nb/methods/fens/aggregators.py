@@ -38,6 +38,8 @@ AGGREGATORS = ("averaging", "weighted", "voting", *TRAINED)
 class Aggregator(nn.Module):
     """A rule `forward(z [B, M, C], x [B, ...] or None) -> [B, C]` with `q` trainable numbers."""
 
+    reads_inputs = False
+
     @property
     def q(self) -> int:
         """How many numbers are trained, and so travel each way in a round of phase 2."""
@@ -125,6 +127,8 @@ class MLP(Aggregator):
 
 class MixtureOfExperts(Aggregator):
     """`f(z, x) = sum_k G(x)_k z_k` with a softmax gate over the clients; only the gate is trained."""
+
+    reads_inputs = True
 
     def __init__(self, gate: nn.Module):
         super().__init__()
