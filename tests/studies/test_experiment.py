@@ -25,6 +25,58 @@ def test_clients_are_trained_once(monkeypatch):
     assert len(calls) == 1
 
 
+@pytest.fixture
+def trainings(monkeypatch):
+    """How many clients each local training of the test has had."""
+    counts, real = [], experiment.train_clients
+
+    def counted(models, *rest, **options):
+        counts.append(len(models))
+        return real(models, *rest, **options)
+
+    monkeypatch.setattr(experiment, "train_clients", counted)
+    return counts
+
+
+@pytest.mark.parametrize("settings", [{}, {"init": "different"}, {"alpha": 0.1, "poison": "labels:1"}])
+def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings):
+    settings = QUICK | {"epochs": 3} | settings
+    plans = [
+        plan for seed in range(3) for plan in plans_for(Settings.make(**settings, seed=seed), ["local", "ensemble"])
+    ]
+    together = [event.outcome for event in experiment.events(plans, cache=False, together=True) if event.outcome]
+    assert trainings == [12] and len(together) == 6
+    for there in together:
+        alone = run(there.method, cache=False, seed=there.settings.seed, **settings)
+        assert np.allclose(alone.test_features, there.test_features, atol=1e-4)
+        assert alone.accuracy == pytest.approx(there.accuracy, abs=0.01)
+        assert alone.ledger == there.ledger
+        for one, other in zip(alone.history, there.history, strict=True):
+            assert [one[key] for key in ("phase", "progress", "bytes")] == [
+                other[key] for key in ("phase", "progress", "bytes")
+            ]
+            assert one["accuracy"] == pytest.approx(other["accuracy"], abs=0.01)
+    assert len({there.seconds["local training"] for there in together if there.method == "local"}) == 1
+
+
+def test_company_is_of_one_kind_at_most_eight_and_only_of_those_to_come(trainings):
+    run("local", seed=1, **QUICK)
+    fl.study(["local"], seeds=10, **QUICK)
+    assert trainings == [4, 32, 4]
+    fl.study(["ensemble"], seeds=10, **QUICK)
+    assert trainings == [4, 32, 4]
+    fl.study(["local"], backend=["loop", "stacked"], seeds=2, cache=False, **QUICK)
+    fl.study(["local"], model="mlp,cnn", seeds=2, cache=False, **QUICK)
+    assert trainings[3:] == [4, 4, 8, 4, 4]
+    compare(["local"], seeds=2, cache=False, **QUICK)
+    assert trainings[8:] == [4, 4]
+
+
+def test_what_diverges_in_company_is_told_by_its_own_run():
+    rows = fl.study(["local"], seeds=2, cache=False, lr=100, weight_decay=10, **QUICK).rows
+    assert all("diverged with lr=100" in row["error"] for row in rows)
+
+
 @pytest.mark.parametrize(("name", "settings"), [("fens", {"rounds": 5}), ("afl", {})])
 def test_an_outcome_without_its_model_computes_it_again(name, settings):
     fresh = run(name, **QUICK, **settings)
