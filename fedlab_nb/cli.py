@@ -14,18 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import parser
-from .errors import FedlabError, RunError, UsageError, choose, demand, number, parsed, reason
+from .errors import FedlabError, RunError, UsageError, assigned, choose, demand, number, parsed, reason
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
-    """`["rounds=100"]` as `{"rounds": "100"}`; anything else is a UsageError."""
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise UsageError(f"--set takes FIELD=VALUE, not {pair!r}; for example --set rounds=100.")
-        settings[name.strip().replace("-", "_")] = value.strip()
-    return settings
+    """What --set was given."""
+    found = assigned(pairs, "--set takes FIELD=VALUE, for example --set rounds=100")
+    return {name.replace("-", "_"): value for name, value in found.items()}
 
 
 def given(options: Namespace) -> dict[str, Any]:
@@ -269,10 +264,51 @@ def list_command(options: Namespace) -> int:
     return 0
 
 
-def doctor_command(options: Namespace) -> int:
-    from .doctor import doctor
+PACKAGES = ("torch", "torchvision", "numpy", "pandas", "matplotlib", "scikit-learn", "ipywidgets", "jupyterlab")
 
-    return doctor()
+
+def doctor_command(options: Namespace) -> int:
+    """Device, versions, and what works here, each shown by trying it: one line a fact."""
+    import os
+    import platform
+    import time
+    from importlib import metadata
+
+    from . import __version__
+
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    print(f"fedlab-nb {__version__}, Python {platform.python_version()}, {machine}")
+    for name in PACKAGES:
+        try:
+            fact(name, metadata.version(name))
+        except metadata.PackageNotFoundError:
+            fact(name, f"missing: pip install {name}")
+    import torch  # now that it would be known to be missing
+
+    from .studies import run
+    from .studies.engine import writable
+    from .studies.store import store_folder
+
+    if torch.cuda.is_available():
+        card = torch.cuda.get_device_properties(0)
+        fact("GPU", f"{card.name}, {card.total_memory / 2**30:.0f} GiB: --device auto uses it")
+    else:
+        fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
+    try:
+        writable(store_folder())
+        fact("store", f"{store_folder()} (writable)")
+    except UsageError:
+        fact("store", f"{store_folder()} (NOT writable: results are not remembered)")
+    fact("offline data", "digits, glyphs, heart, watch, mails, your own .npz or .csv")
+    fact("downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)")
+    start = time.perf_counter()
+    device = run("fedavg", clients=2, epochs=1, cache=False).settings.device
+    fact("training", f"works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s on {device}")
+    return 0
+
+
+def fact(name: str, text: str) -> None:
+    print(f"  {name:14s} {text}")
 
 
 def course_command(options: Namespace) -> int:

@@ -75,6 +75,16 @@ def several(what: str, names: object) -> list[str]:
     return list(dict.fromkeys(listed))
 
 
+def assigned(pairs: Iterable[str], how: str) -> dict[str, str]:
+    """`["rounds=100"]` as `{"rounds": "100"}`; UsageError, which says `how`, for what is no NAME=VALUE."""
+    settings = {}
+    for pair in pairs:
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        demand(equals and name and value, f"{pair.strip()!r} is not a setting; {how}.")
+        settings[name] = value
+    return settings
+
+
 def parsed(value: object) -> object:
     """Text that writes a number as that number (`"3"` -> 3, `"1e-3"` -> 0.001); anything else unchanged, for `number`
     to judge."""

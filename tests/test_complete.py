@@ -8,7 +8,6 @@ import pytest
 
 from fedlab_nb.declared import declared
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.base import table
 from fedlab_nb.plots.journey import journey
 from fedlab_nb.plots.style import sized
 from fedlab_nb.studies import tuning
@@ -45,9 +44,24 @@ def missing(name: str) -> list[str]:
     whole = len(rows) == 1 and all(cell.strip() for cell in rows[0].strip("|").split(" | "))
     if f"## {title} (`{name}`)\n" not in text and not whole:
         lacking.append(f"one full row in FIDELITY.md that begins with | {title} `{name}` |")
-    if f"| {METHODS[name].info.listed} | `{name}` |" not in GUIDE.read_text(encoding="utf-8"):
+    if f"| {listed(METHODS[name].info)} | `{name}` |" not in GUIDE.read_text(encoding="utf-8"):
         lacking.append("its row in the guide (python tests/test_complete.py)")
     return [f"{name}: {what}" for what in lacking]
+
+
+def listed(info) -> str:
+    """The title with those that values of knobs give."""
+    more = "; ".join(f"{words} (`{at}`)" for at, words in info.titles.items())
+    return f"{info.title}: {more}" if more else info.title
+
+
+def table() -> str:
+    """All methods as a table in Markdown, in the order of METHODS."""
+    columns = ("method", "name", "paper", "rounds", "bytes of one client, down + up", "extra data", "what leaks")
+    infos = [cls.info for cls in METHODS.values()]
+    rows = [(listed(i), f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos]
+    head, *lines = [f"| {' | '.join(cells)} |\n" for cells in (columns, *rows)]
+    return head + len(columns) * "|---" + "|\n" + "".join(lines)
 
 
 def drawn():

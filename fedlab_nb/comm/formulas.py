@@ -19,19 +19,9 @@ def one_shot_bytes(d: int) -> int:
     return 2 * state_bytes(d)
 
 
-def iterative_bytes(d: int, rounds: int, per_direction: int = 1) -> int:
-    """2 S T, down and up, with `per_direction` model-sized messages each way (1: FedAvg and FedAdam, 2: SCAFFOLD)."""
-    return 2 * per_direction * state_bytes(d) * rounds
-
-
-def shared_features_bytes(features: int, samples: int = 1) -> int:
-    """4 d n, up: the features of every sample, as FedRFE's released code pools them (Yang et al., UAI 2026). Of one
-    CIFAR image it has 2,560, so that it sends more than the image:
-
-    >>> shared_features_bytes(2560), 3 * 32 * 32
-    (10240, 3072)
-    """
-    return FLOAT * features * samples
+def iterative_bytes(d: int, rounds: int) -> int:
+    """2 S T, down and up, with one model-sized message each way (as FedAvg and FedAdam; SCAFFOLD has two)."""
+    return 2 * state_bytes(d) * rounds
 
 
 def fens_bytes(

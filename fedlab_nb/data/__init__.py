@@ -19,7 +19,7 @@ from fedlab_nb.data.federation import (
     plain,
 )
 from fedlab_nb.data.moves import Move, Moves, letter
-from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, default_minimum, skew_of
+from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, shares, skew_of
 from fedlab_nb.data.public import checked_public, describe_with_public, with_public
 from fedlab_nb.data.registry import (
     DATASETS,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
+from fedlab_nb.data.partition import shares
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
 from fedlab_nb.rng import seed_for
@@ -80,16 +81,3 @@ def split(labels: np.ndarray, test: int, public: int) -> tuple[np.ndarray, ...]:
         for part, chosen in zip(parts, np.split(members, [n_test, n_test + n_public]), strict=True):
             part.append(chosen)
     return tuple(np.sort(np.concatenate(part)) for part in parts)
-
-
-def shares(counts: np.ndarray, total: int) -> np.ndarray:
-    """`total` dealt out in proportion to `counts` by largest remainders; sums to `total` exactly.
-
-    >>> shares(np.array([50, 30, 20]), 7).tolist()
-    [4, 2, 1]
-    """
-    exact = counts * total / counts.sum()
-    whole = np.floor(exact).astype(int)
-    short = total - whole.sum()
-    whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
-    return whole

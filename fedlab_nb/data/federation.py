@@ -19,7 +19,7 @@ from fedlab_nb.data.arrays import owners
 from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.moves import Moves, letter
-from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, by_fonts, cut, skew_of
+from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, by_fonts, cut, group, skew_of
 from fedlab_nb.errors import UsageError, choose, demand, number, parsed, whole
 from fedlab_nb.rng import generator, numpy_rng
 
@@ -294,10 +294,8 @@ def natural(dataset: Dataset, used: np.ndarray | None) -> Cut:
 
 def held(dataset: Dataset) -> list[np.ndarray]:
     """Sorted indices of the training samples of each of the data set's own clients."""
-    owner = np.empty(0) if dataset.client_train is None else dataset.client_train.numpy()
-    order = np.argsort(owner, kind="stable")
-    counts = np.bincount(owner[owner >= 0], minlength=len(dataset.client_names))
-    return np.split(order[len(owner) - counts.sum() :], np.cumsum(counts)[:-1])
+    owner = np.empty(0, int) if dataset.client_train is None else dataset.client_train.numpy()
+    return group(owner + 1, len(dataset.client_names) + 1)[1:]  # without nobody's, which is -1
 
 
 def with_clients(dataset: Dataset, indices: Any) -> Dataset:

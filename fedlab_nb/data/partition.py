@@ -244,9 +244,8 @@ def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, wante
 
 def quantity(n: int, clients: int, rng: np.random.Generator, alpha: float) -> np.ndarray:
     """Owner [N]: random samples, sizes in proportion to exp(z / sqrt(alpha)) with z standard normal."""
-    z = rng.standard_normal(clients) / np.sqrt(alpha)
-    weights = np.exp(z - z.max())  # the largest is 1, so that nothing overflows at tiny alpha
-    return rng.permutation(np.repeat(np.arange(clients), cut_counts(weights / weights.sum(), n)))
+    sizes = cut_counts(lognormal(clients, rng, alpha**-0.5), n)
+    return rng.permutation(np.repeat(np.arange(clients), sizes))
 
 
 def iid(n: int, clients: int, rng: np.random.Generator) -> np.ndarray:
@@ -338,6 +337,19 @@ def cut_counts(p: np.ndarray, n: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------------------------- skew
+def shares(counts: np.ndarray, total: int) -> np.ndarray:
+    """`total` dealt out in proportion to `counts` by largest remainders; sums to `total` exactly.
+
+    >>> shares(np.array([50, 30, 20]), 7).tolist()
+    [4, 2, 1]
+    """
+    exact = counts * total / counts.sum()
+    whole = np.floor(exact).astype(int)
+    short = total - whole.sum()
+    whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
+    return whole
+
+
 @dataclass(frozen=True)
 class Skew:
     """jensen_shannon: 0 (all clients alike) to 1 (one class a client). effective_classes: 1 to C, mean over clients."""

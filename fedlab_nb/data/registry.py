@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from fedlab_nb.data import arrays, digits, glyphs, heart, mails, vision, watch
+from fedlab_nb.data import arrays, digits, glyphs, natural, vision
 from fedlab_nb.data.arrays import content_digest, from_arrays
 from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.tables import is_table
@@ -29,9 +29,7 @@ class DatasetInfo:
 
 
 DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
-HOMES: dict[str, Any] = {
-    name: module for module in (digits, glyphs, heart, watch, mails, vision) for name in module.NAMES
-}
+HOMES: dict[str, Any] = {name: module for module in (digits, glyphs, natural, vision) for name in module.NAMES}
 ALLOWED = (
     "give a name, the path of an .npz, .csv or .parquet file, a Dataset, a Federation, or a dict of arrays (x_train, "
     "y_train, x_test, y_test)"
@@ -178,10 +176,9 @@ def title_of(name: str) -> str:
     """
     if name in DATASETS:
         return DATASETS[name].title
-    left_out = getattr(HOMES.get(name), "LEFT_OUT", {})
-    if name in left_out:
-        where = "in" if HOMES[name] is heart else "on"
-        return f"{DATASETS[name.partition(':')[0]].title}, tested {where} {left_out[name]}"
+    if name in natural.LEFT_OUT:
+        kind = name.partition(":")[0]
+        return f"{DATASETS[kind].title}, tested {'in' if kind == 'heart' else 'on'} {natural.LEFT_OUT[name]}"
     look = glyphs.look_of(name)
     return f"Glyphs {look['size']}x{look['size']}{', colour' if look['channels'] == 3 else ''}"
 

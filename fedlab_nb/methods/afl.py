@@ -35,7 +35,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
@@ -43,48 +42,14 @@ from ..errors import UsageError, demand, whole
 from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 from .parts.kronecker import inverse, plus_identity
-from .parts.privacy import gaussian, secure_sum, sigma_for
-from .parts.ridge import GRID, WAYS, errors_by_clients, errors_by_samples
+from .parts.privacy import secure_sum, sigma_for
+from .parts.ridge import WAYS, Sums, chosen_ridge
 
 # ----------------------------------------------------------------------------------------------------------------- sums
 # The two sums of a least-squares fit, and the fit: all float64. Nothing here knows of clients' data or of a link.
 
 # How far one sample moves both sums together if its row has length 1: x xᵀ has length 1, and x yᵀ, too.
 SENSITIVITY = 2**0.5
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """`moments [d, d]` = XᵀX and `classes [d, C]` = XᵀY of rows X with a 1 as last entry; the last row of `classes` are
-    the classes' sample counts."""
-
-    moments: Tensor
-    classes: Tensor
-
-    @classmethod
-    def of(cls, features: Tensor, y: Tensor, classes: int, *, unit: bool = False) -> Sums:
-        """The sums over samples with `features [n, d - 1]` and labels `y [n]`; `unit`: each row divided by its
-        length."""
-        rows = F.pad(features.double(), (0, 1), value=1.0)
-        if unit:
-            rows = rows / rows.norm(dim=1, keepdim=True)
-        return cls(rows.T @ rows, rows.T @ F.one_hot(y, classes).to(rows))
-
-    def ridged(self, gamma: float) -> Sums:
-        """With `gamma` added to the diagonal of the moments."""
-        return Sums(plus_identity(self.moments, gamma), self.classes)
-
-    def noisy(self, sigma: float, stream: torch.Generator) -> Sums:
-        """With N(0, σ²) on every number that is sent: one triangle of the moments, and the classes' sums."""
-        triangle = upper_triangle(self.moments)
-        moments = from_upper_triangle(triangle + gaussian(triangle, sigma, stream))
-        return Sums(moments, self.classes + gaussian(self.classes, sigma, stream))
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.moments + other.moments, self.classes + other.classes)
-
-    def __sub__(self, other: Sums) -> Sums:
-        return Sums(self.moments - other.moments, self.classes - other.classes)
 
 
 def head(total: Sums, clients: int, gamma: float, rho: float, *, sigma: float = 0.0) -> Tensor:
@@ -266,8 +231,15 @@ class AFL(FrozenMethod):
             own.append(Sums.of(own_features[k](x), y, ctx.classes, unit=sigma > 0).ridged(self.gamma))
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or plain.
-        received = self._masked(ctx, own, sigma) if self.secure else self._plain(ctx, own)
-        rho, shown = self._ridge(ctx, own_features, received)
+        if self.secure:
+            received = self._masked(ctx, own, sigma)
+        else:
+            sent = [ctx.link.up(k, sums.message(ctx.dtype), phase="sums") for k, sums in enumerate(own)]
+            received = [Sums.received(each) for each in sent]
+        rho, shown = self.rho, dict[str, Any]()
+        if self.choose != "given":
+            plain = [sums.ridged(-self.gamma) for sums in received]
+            rho, shown = chosen_ridge(ctx, self.choose, own_features, plain)
         # Server: add up, solve, take the local ridges off.
         with ctx.server():
             total = sum(received[1:], received[0])
@@ -282,42 +254,6 @@ class AFL(FrozenMethod):
                 shown["classes"] = torch.stack([own.classes for own in received]).cpu().numpy()
             report = AflReport(clients=ctx.clients_count, sigma=sigma, **shown)
             return AflModel(features, weights, report)
-
-    def _ridge(
-        self, ctx: Context, own_features: Sequence[Frozen], received: Sequence[Sums]
-    ) -> tuple[float, dict[str, Any]]:
-        """ρ, and what the report says of its choice."""
-        if self.choose == "given":
-            return self.rho, {}
-        with ctx.server():
-            plain = [sums.ridged(-self.gamma) for sums in received]
-            total = sum(plain[1:], plain[0])
-            if self.choose == "clients":
-                moments, classes = [sums.moments for sums in plain], [sums.classes for sums in plain]
-                errors = errors_by_clients(moments, classes, [float(sums.classes[-1].sum()) for sums in plain])
-        if self.choose == "samples":
-            # Link: the sums down. Clients: the error of every ρ, each of their samples left out once; up.
-            message = {"moments": upper_triangle(total.moments).to(ctx.dtype), "classes": total.classes.to(ctx.dtype)}
-            down = ctx.link.broadcast(message, phase="choice of the ridge")
-            sums = from_upper_triangle(down["moments"].double()), down["classes"].double()
-            sent = []
-            for k, features in enumerate(own_features):
-                x, y = ctx.private.train(k)
-                rows, targets = F.pad(features(x).double(), (0, 1), value=1.0), F.one_hot(y, ctx.classes).double()
-                error = errors_by_samples(*sums, rows, targets).to(ctx.dtype)
-                sent.append(ctx.link.up(k, error, phase="choice of the ridge"))
-            with ctx.server():
-                errors = torch.stack(sent).double().sum(0) / float(total.classes[-1].sum())
-        return GRID[int(errors.argmin())], {"grid": list(GRID), "errors": errors.tolist()}
-
-    def _plain(self, ctx: Context, own: Sequence[Sums]) -> list[Sums]:
-        """As the server receives them, in the run's dtype."""
-        received = []
-        for k, sums in enumerate(own):
-            upload = {"moments": upper_triangle(sums.moments).to(ctx.dtype), "classes": sums.classes.to(ctx.dtype)}
-            sent = ctx.link.up(k, upload, phase="sums")
-            received.append(Sums(from_upper_triangle(sent["moments"].double()), sent["classes"].double()))
-        return received
 
     def _masked(self, ctx: Context, own: Sequence[Sums], sigma: float) -> list[Sums]:
         """The total alone, in a list. With privacy each client adds its part of the noise first."""

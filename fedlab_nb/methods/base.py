@@ -128,12 +128,6 @@ class Info:
     sends: str = "its network"
     back: str = ""
 
-    @property
-    def listed(self) -> str:
-        """The title with those that values of knobs give."""
-        more = "; ".join(f"{words} (`{at}`)" for at, words in self.titles.items())
-        return f"{self.title}: {more}" if more else self.title
-
 
 @dataclass(frozen=True)
 class Method:
@@ -268,15 +262,6 @@ def grouped(methods: Iterable[str]) -> dict[str, list[str]]:
     there = [name for name in METHODS if name in wanted]
     groups = {group: [name for name in there if METHODS[name].info.group == group] for group in GROUPS}
     return {group: names for group, names in groups.items() if names}
-
-
-def table() -> str:
-    """All methods as a table in Markdown, in the order of METHODS."""
-    columns = ("method", "name", "paper", "rounds", "bytes of one client, down + up", "extra data", "what leaks")
-    infos = [cls.info for cls in METHODS.values()]
-    rows = [(i.listed, f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos]
-    head, *lines = [f"| {' | '.join(cells)} |\n" for cells in (columns, *rows)]
-    return head + len(columns) * "|---" + "|\n" + "".join(lines)
 
 
 def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> dict[str, Tensor]:

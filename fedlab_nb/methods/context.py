@@ -6,6 +6,7 @@ server step that peeks cannot pass unnoticed. Test images are not here at all.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -206,9 +207,8 @@ class Context:
         Done once for a setting and remembered; a remembered training is indistinguishable from a fresh one. What is
         remembered is what each client has trained; what a poisoned one makes of it comes after.
         """
-        models = self.send_initial_models()
+        models, epochs = self.send_initial_models(), self.recipe.epochs
         starts = self.starts(models)
-        epochs = self.recipe.epochs
         states = self._recall()
         if states is not None:
             for model, state in zip(models, states, strict=True):
@@ -216,8 +216,8 @@ class Context:
             clients = ClientModels(models)
             yield Progress("local training", epochs, epochs, {"remembered": 1})
             return self.as_sent(clients, starts)
-        shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         yield Progress("local training", 0, epochs)
+        shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         ticks = self._train(models, shards)
         yield from reported("local training", ticks, lambda: ClientsAlone(ClientModels(models)))
         clients = ClientModels(models)
@@ -225,9 +225,19 @@ class Context:
         self._remember(clients)
         return self.as_sent(clients, starts)
 
-    def train(self, models: Sequence[Network], shards: Sequence[Shard]) -> Iterator[Tick]:
-        """Every client trains alone, by the run's recipe; `models` are changed in place."""
-        return train_clients(models, shards, self.recipe, seed=self.seed, ids=self.ids, backend=self.backend)
+    def train(self, models: Sequence[Network], shards: Sequence[Shard], **more: Any) -> Iterator[Tick]:
+        """Every client trains alone, by the run's recipe; `models` are changed in place. `more`: what differs."""
+        usual: dict[str, Any] = {"recipe": self.recipe, "seed": self.seed, "ids": self.ids, "backend": self.backend}
+        return train_clients(models, shards, **{**usual, **more})
+
+    def further_training(self, phase: str, models: Sequence[Network], **more: Any) -> Steps[ClientModels]:
+        """Every client trains its model of `models`, by `train`; all of them as they are sent."""
+        starts = self.starts(models)
+        shards = [self.private.train(k) for k in range(self.clients_count)]
+        yield from reported(phase, self.train(models, shards, **more))
+        clients = ClientModels(models)
+        self.check_finite(clients)
+        return self.as_sent(clients, starts)
 
     def starts(self, models: Sequence[Network]) -> dict[int, dict[str, Tensor]]:
         """The states of those untrained models whose poisoned clients will change what they send (see `as_sent`)."""

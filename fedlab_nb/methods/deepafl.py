@@ -30,11 +30,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..comm import from_upper_triangle, upper_triangle
 from ..rng import generator
 from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 from .parts.kronecker import inverse, plus_identity
+from .parts.ridge import Sums
 
 Map = tuple[Tensor, Tensor]  # B [i, o] and b [o] of random features σ(x B + b)
 
@@ -152,10 +152,9 @@ class DeepAFL(FrozenMethod):
     ) -> tuple[Tensor, Tensor]:
         """Clients and link: XᵀX `[d, d]` and XᵀT `[d, C]` over all clients, of rows X `[n, d]` and targets T
         `[n, C]`."""
-        moments, products = [], []
+        received = []
         for k, (x, target) in enumerate(zip(rows, targets, strict=True)):
-            upload = {"moments": upper_triangle(x.T @ x).to(ctx.dtype), "products": (x.T @ target).to(ctx.dtype)}
-            sent = ctx.link.up(k, upload, phase=phase)
-            moments.append(from_upper_triangle(sent["moments"].double()))
-            products.append(sent["products"].double())
-        return sum(moments[1:], moments[0]), sum(products[1:], products[0])
+            upload = Sums(x.T @ x, x.T @ target).message(ctx.dtype)
+            received.append(Sums.received(ctx.link.up(k, upload, phase=phase)))
+        total = sum(received[1:], received[0])
+        return total.moments, total.classes

@@ -9,7 +9,6 @@ that they change is a random one; in the papers it is large and pretrained. Conv
 """
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
@@ -17,8 +16,7 @@ from torch import nn
 from ..errors import demand
 from ..models import model_state
 from ..rng import generator
-from ..training import ClientModels, train_clients
-from .base import Context, GlobalModel, Method, NetworkModel, Steps, client_weights_knob, knob, register, reported
+from .base import Context, GlobalModel, Method, NetworkModel, Steps, client_weights_knob, knob, register
 from .parts.averages import assumed_knob, average_knob, averaged, check_average
 from .parts.lora import Adapters
 
@@ -61,14 +59,10 @@ class FedAvg(Method):
         # Link: the first network and the seed of A down. Clients: steps on B and on the last layer; these go up.
         models = ctx.send_initial_models()
         seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))
-        start, poisoned = model_state(models[0]), ctx.starts(models)
-        adapters = Adapters(models[0], self.rank, generator(seed, "lora"))
+        start, adapters = model_state(models[0]), Adapters(models[0], self.rank, generator(seed, "lora"))
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move what stays
-        shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
-        ways: Any = {"seed": ctx.seed, "ids": ctx.ids, "backend": ctx.backend, "adjust": adapters.project}
-        yield from reported("local training", train_clients(models, shards, recipe, **ways))
-        trained = ctx.as_sent(ClientModels(models), poisoned)
-        ctx.check_finite(trained)
+        ways = {"recipe": recipe, "adjust": adapters.project}
+        trained = yield from ctx.further_training("local training", models, **ways)
         up = [adapters.sent(start, trained.state(k)) for k in range(len(trained))]
         received = [ctx.link.up(k, own, phase="adapters") for k, own in enumerate(up)]
         # Server: their mean, put into the first network.

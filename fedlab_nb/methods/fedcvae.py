@@ -25,8 +25,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..data import shares
 from ..models import load_state, model_state
-from ..models.build import initialise
+from ..models.build import drawn_layer
 from ..training import Recipe, train_clients
 from ..training.loop import Shard
 from ..training.optim import Adam
@@ -120,11 +121,8 @@ def elbo(encoder, decoder, x: Tensor, one_hot: Tensor, noise: Tensor, *, images:
 
 
 def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator) -> nn.Sequential:
-    with torch.device("meta"):
-        network = nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
-    network.load_state_dict({name: torch.empty(t.shape) for name, t in network.state_dict().items()}, assign=True)
-    initialise(network, stream)
-    return network
+    first, last = (drawn_layer(nn.Linear, *sizes, generator=stream) for sizes in ((inputs, hidden), (hidden, outputs)))
+    return nn.Sequential(first, nn.ReLU(), last)
 
 
 @register(
@@ -185,7 +183,8 @@ class FedCVAE(Method):
 
     def _dreams(self, ctx: Context, received: list[dict]) -> tuple[Tensor, Tensor]:
         """`samples` synthetic pairs, in proportion to the clients' class counts `[M, C]`."""
-        counts = shares(torch.stack([r["counts"] for r in received]).cpu(), self.samples)
+        held = torch.stack([r["counts"] for r in received]).cpu()
+        counts = torch.from_numpy(shares(held.flatten().numpy(), self.samples)).view_as(held)
         xs, ys = [], []
         decoder = self._cvae(ctx, ctx.generator("fedcvae", "init", 0)).decoder
         for k, (own, message) in enumerate(zip(counts, received, strict=True)):
@@ -195,13 +194,3 @@ class FedCVAE(Method):
             xs.append(sample(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream))
             ys.append(y)
         return torch.cat(xs), torch.cat(ys)
-
-
-def shares(counts: Tensor, total: int) -> Tensor:
-    """`total` shared out in proportion to `counts [M, C]`, in whole numbers by the largest remainders; 0 stays 0."""
-    exact = counts.double() * total / counts.sum()
-    whole = exact.floor()
-    left = total - int(whole.sum())
-    order = (exact - whole).flatten().argsort(descending=True, stable=True)[:left]
-    whole.view(-1)[order] += 1
-    return whole.long()

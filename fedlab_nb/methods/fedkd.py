@@ -23,13 +23,13 @@ from collections.abc import Sequence
 
 from ..errors import demand
 from ..models import load_state, model_state
-from ..training import ClientModels, Recipe, train_clients
+from ..training import Recipe
 from ..training.distill import LOSSES, distil, distillation_loss
 from .base import NEEDS, Context, Method, NetworkModel, Steps, knob, register, reported, server_model_knob
 from .fedavg_multi import FedAvgMulti
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.images import new_student, snapshot
-from .parts.rounds import PHASE, Rounds, State
+from .parts.rounds import PHASE, Rounds
 
 
 @register(
@@ -71,7 +71,9 @@ class FedKD(Method):
         if self.rounds_before:
             rounds = self._rounds(ctx, self.rounds_before)
             start = yield from rounds.averaging(rounds.start)
-            clients = yield from self._further_training(ctx, start)
+            received = ctx.link.broadcast(start, phase=PHASE)
+            models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
+            clients = yield from ctx.further_training("further training", models, stream="fedkd")
         else:
             clients = yield from ctx.local_training()
         uploaded = ctx.upload(clients)
@@ -95,15 +97,3 @@ class FedKD(Method):
 
     def _rounds(self, ctx: Context, count: int) -> Rounds:
         return Rounds(ctx, FedAvgMulti(rounds=count, local_epochs=self.local_epochs))
-
-    def _further_training(self, ctx: Context, start: State) -> Steps[ClientModels]:
-        """All local epochs of every client, from the averaged model."""
-        received = ctx.link.broadcast(start, phase=PHASE)
-        models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
-        shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
-        starts = ctx.starts(models)
-        ticks = train_clients(models, shards, ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="fedkd")
-        yield from reported("further training", ticks)
-        clients = ClientModels(models)
-        ctx.check_finite(clients)
-        return ctx.as_sent(clients, starts)

@@ -16,12 +16,12 @@ steps. The head's 30 epochs were chosen for speed: no study has compared other n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 from torch.nn.utils import skip_init
 
 from ..comm import from_upper_triangle, upper_triangle
@@ -58,16 +58,13 @@ class Mixture:
 
     def log_densities(self, rows: Tensor) -> Tensor:
         """log of weight times density of every component at `rows [n, d]`, `[n, K]`; not for kind "none"."""
-        d = rows.shape[1]
-        away = rows[:, None] - self.means
+        each: Distribution
         if self.kind == "full":
-            lower = torch.linalg.cholesky(self.spread)
-            scaled = torch.linalg.solve_triangular(lower, away.permute(1, 2, 0), upper=False)
-            square, volume = scaled.square().sum(1).T, 2 * lower.diagonal(dim1=1, dim2=2).log().sum(1)
+            each = MultivariateNormal(self.means, self.spread)
         else:
-            variances = self.spread[:, None].expand(-1, d) if self.kind == "spherical" else self.spread
-            square, volume = (away.square() / variances).sum(2), variances.log().sum(1)
-        return self.weights.log() - (square + volume + d * math.log(2 * math.pi)) / 2
+            spread = self.spread[:, None].expand_as(self.means) if self.kind == "spherical" else self.spread
+            each = Independent(Normal(self.means, spread.sqrt()), 1)
+        return self.weights.log() + each.log_prob(rows[:, None])
 
     def draw(self, count: int, stream: torch.Generator) -> Tensor:
         """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the noise."""

@@ -4,7 +4,7 @@
     model(x)            # logits [N, C]
     model.features(x)   # what the classifier reads [N, D]
 
-`network.py` says what every model is made of; `plain.py`, `resnet.py` and `mobile.py` hold the architectures,
+`network.py` says what every model is made of; `plain.py` and `resnet.py` hold the architectures,
 `build.py` has the table of names, `state.py` what is sent of a model. Pretrained weights, dropout and attention are
 left out.
 """

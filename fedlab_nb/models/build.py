@@ -12,7 +12,7 @@ from torch import nn
 from .. import rng
 from ..declared import declared
 from ..errors import SAMPLES, UsageError, choose, demand, parsed, whole
-from . import mobile, plain, resnet
+from . import plain, resnet
 from .network import KINDS, Layout, Network, without_batch_norm
 from .state import materialise
 
@@ -81,8 +81,8 @@ MODELS = Models({
     "vgg11": _own(plain.vgg11, 64, batch_norm=True),
     "wrn16": _own(resnet.wrn16, 16, batch_norm=True),
     "wrn40": _own(resnet.wrn40, 16, batch_norm=True),
-    "mobilenet": _own(mobile.mobilenet, 16, batch_norm=True),
-    "shufflenet": _own(mobile.shufflenet, 58, batch_norm=True),
+    "mobilenet": _own(resnet.mobilenet, 16, batch_norm=True),
+    "shufflenet": _own(resnet.shufflenet, 58, batch_norm=True),
 })  # fmt: skip
 
 # What menus suggest; every other name of MODELS can be typed.
@@ -157,7 +157,7 @@ def architecture_of(text: str, input_shape: tuple[int, ...], classes: int) -> tu
     """(name, input_shape, classes, width) of the one model that `text` specifies, "auto" not among them; UsageError if
     it cannot take such inputs."""
     name, width = specified(one_specified(text), input_shape)[0]
-    return name, _checked_shape(name, input_shape), classes, width
+    return name, checked_shape(name, input_shape), classes, width
 
 
 def build_specified(text: str, input_shape: tuple[int, ...], classes: int) -> Network:
@@ -192,7 +192,7 @@ def build(
     torch.Size([5, 84])
     """
     info = MODELS[MODELS.known(name)]
-    input_shape = _checked_shape(name, input_shape)
+    input_shape = checked_shape(name, input_shape)
     classes = whole("classes", classes, 2)
     width = whole(f"width of {name}", default_width(name, input_shape) if width is None else width, *info.widths)
     demand(dtype.is_floating_point, f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.")
@@ -220,7 +220,15 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
             layer.reset_parameters()  # scale 1, shift 0, running mean 0, running variance 1
 
 
-def _checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+def drawn_layer(kind: type[nn.Module], *sizes: int, generator: Any, like: torch.Tensor | None = None) -> nn.Module:
+    """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
+    layer = nn.utils.skip_init(kind, *sizes)  # no draw from the global random state
+    initialise(layer, generator)
+    return layer if like is None else layer.to(like.device, like.dtype)
+
+
+def checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """`input_shape`, if there are such samples and architecture `name` can take them; else UsageError."""
     shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
     shapes = "(C, H, W) for images, (C, T) for recordings, (D,) for feature rows"
     demand(len(shape) in SAMPLES, f"input_shape is {shape}, but must be {shapes}.")

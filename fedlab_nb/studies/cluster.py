@@ -14,12 +14,11 @@ from typing import Any
 from ..data import add_dataset, in_memory
 from ..errors import FedlabError, RunError, UsageError, reason
 from ..training.backend import suitable_threads
-from .clients import TrainedClients
 from .code_version import core_code
 from .experiment import Run, plan_events, recall, restored
 from .grid import Cell, Done
 from .settings import Plan
-from .store import Store, made
+from .store import Store, TrainedClients, made
 
 WAIT = 20  # seconds for a scheduler to answer
 Entry = tuple[dict[str, Any], dict[str, Any]]

@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = __name__.partition(".")[0] + "."
 HERE = Path(__file__).parent.name
-CORE = ("data", "models", "training", "comm", "rng.py", "errors.py", f"{HERE}/clients.py")
+CORE = ("data", "models", "training", "comm", "rng.py", "errors.py", f"{HERE}/store.py")
 EVALUATION = (f"{HERE}/experiment.py", f"{HERE}/outcome.py")
 NEIGHBOUR = re.compile(r"^\s*from \.+(\w+)", re.MULTILINE)
 

@@ -17,7 +17,7 @@ t, u        seconds of a training step on 32 samples, of a client's network and 
 
 import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from statistics import mean, median
@@ -64,7 +64,7 @@ class Step(NamedTuple):
 def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | None:
     """What `study.job` will cost, called with each of these arguments; None while they are wrong. What is remembered
     takes no time, nor do clients that are trained for a plan before."""
-    seconds, sent, exact, trained, plans = 0.0, 0.0, True, set[str](), list[tuple[Plan, int]]()
+    sent, exact, plans = 0.0, True, list[tuple[Plan, int]]()
     try:
         for methods, settings in asked:
             own = {name: given for name, given in settings.items() if name not in ("seeds", "cache")}
@@ -72,20 +72,29 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
             plans += [(plan, int(settings.get("seeds", 1))) for plan in found]
     except FedlabError:
         return None
-    shared, every = declared(FORMULAS)["local training"], declared(FORMULAS)
     for plan, seeds in plans:
-        formulas, known = every.get(plan.name, {}), names_of(plan)
+        formulas, known = declared(FORMULAS).get(plan.name, {}), names_of(plan)
         ledger = value(formulas.get("bytes", "None"), known)
         usual = plan.settings.poison == "none" and not plan.settings.absent and len(set(plan.architectures)) == 1
         exact = exact and usual and ledger is not None
         sent += seeds * (value(formulas.get("about", "D + U"), known) if ledger is None else ledger)
-        for seed in range(plan.settings.seed, plan.settings.seed + seeds):
-            done, key = remembered(replace(plan, settings=replace(plan.settings, seed=seed)))
-            seconds += 0 if done else terms(formulas.get("seconds", {}), known)
-            if not done and key and key not in trained and plan.method.trains_locally:
-                trained.add(key)
-                seconds += terms(shared["seconds"], known)
+    runs = ((plan, plan.settings.seed + i) for plan, seeds in plans for i in range(seeds))
+    seconds = seconds_of(replace(plan, settings=replace(plan.settings, seed=seed)) for plan, seed in runs)
     return Cost(seconds, sent, exact)
+
+
+def seconds_of(plans: Iterable[Plan]) -> float:
+    """What these runs will take: nothing where they, or clients that they share with a run before, are remembered."""
+    seconds, trained, every = 0.0, set[str](), declared(FORMULAS)
+    for plan in plans:
+        done, key = remembered(plan)
+        if not done:
+            known = names_of(plan)
+            seconds += terms(every.get(plan.name, {}).get("seconds", {}), known)
+            if key and key not in trained and plan.method.trains_locally:
+                trained.add(key)
+                seconds += terms(every["local training"]["seconds"], known)
+    return seconds
 
 
 def terms(factors: dict[str, float], names: dict[str, Any]) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..data import Federation, federate, load, with_public
+from ..data import Federation
 from ..errors import RunError, UsageError, parsed, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
@@ -25,12 +25,10 @@ from ..training import ClientModels, Tick, class_accuracy, client_accuracy, grou
 from ..training.backend import choose_backend, suitable_threads
 from ..training.clients import by_architecture
 from ..training.loop import Shard
-from .clients import TrainedClients
 from .outcome import Outcome, validation_samples
 from .results import Outcomes
-from .seen import seen_federation
-from .settings import Plan, Settings, plans_for
-from .store import Store, bound
+from .settings import Plan, Settings, dealt, plans_for
+from .store import Store, TrainedClients, bound
 
 TEST_POINTS = 500
 TOGETHER, NUMBERS = 8, 2**24  # federations that are trained as one stack, and numbers in all their models, at most
@@ -59,12 +57,9 @@ _remembered = TrainedClients()
 
 
 @functools.lru_cache(maxsize=32)
-def _federation(
-    dataset: str, public: str | float, digest: str, options: tuple[tuple[str, Any], ...], seen: bool
-) -> Federation:
+def _federation(digest: str, **dealing: Any) -> Federation:
     """The federation, kept for the next method; `digest` makes a file that has changed another data set."""
-    made = federate(with_public(load(dataset), public), **dict(options))
-    return seen_federation(made) if seen else made
+    return dealt(**dealing)
 
 
 def test_points(samples: int) -> np.ndarray:
@@ -81,9 +76,7 @@ class Run:
         self.plan, self.settings, self.coming = work, work.settings, coming
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
-        options = tuple(work.settings.federation_options().items())
-        s = work.settings
-        self.federation = _federation(s.dataset, s.public, work.digest, options, s.seen)
+        self.federation = _federation(work.digest, **work.settings.dealing())
         self.history: list[dict[str, Any]] = []
         self.seconds: dict[str, float] = {}
         self.clients_cached = False

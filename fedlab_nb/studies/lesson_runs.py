@@ -2,12 +2,11 @@
 
 outs = runs(["fens", "ensemble"], alpha=0.05)            # digits, ten clients, three seeds, unless said otherwise
 percent(outs, "fens")                                    # 84.0
-percents(outs, {"fens": "FENS"})                         # 'FENS 84 %'
 for (settings, _), methods in alike(outs).items(): ...   # {method: {seed: accuracy}} under each setting
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from statistics import mean
 from typing import Any
 
@@ -19,7 +18,6 @@ from .results import Outcomes
 DATASET, CLIENTS, SEEDS, ALPHA = "digits", 10, 3, 0.1
 MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
 LOGITS = {"ensemble.rule": "logits"}  # FedENS as its paper has it, the mean of logits; the package's choice is another
-Accuracies = Mapping[int, float]  # {seed: accuracy 0–1}
 
 
 def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: Any) -> Outcomes:
@@ -47,11 +45,6 @@ def accuracies(outcomes: Iterable[Outcome], method: str) -> dict[int, float]:
 def percent(outcomes: Iterable[Outcome], method: str) -> float:
     """Mean test accuracy of `method` in percent, over all its `outcomes`."""
     return 100 * mean(o.accuracy for o in outcomes if o.method == method)
-
-
-def percents(outcomes: Iterable[Outcome], names: Mapping[str, str]) -> str:
-    """'FENS 84 %, FedLPA 81 %': mean test accuracy of methods, {method: what it is called}."""
-    return ", ".join(f"{name} {percent(outcomes, method):.0f} %" for method, name in names.items())
 
 
 def alike(

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from ..declared import declared
 from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
 from ..training.recipe import OFF
+from .cost import FORMULAS, seconds_of
 from .grid import Study
 from .papers import not_here
 from .results import Grid, Shown
 from .settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
 from .setups import CLASSROOM, SETUPS, Line, Setup, spelled
-from .store import Entry, Store, entries
-from .stored import load
+from .store import Store, entries
 
 GIVEN = "given here"
 ALWAYS = ("dataset", "partition", "alpha", "clients", "holdout", "init")
@@ -155,8 +156,8 @@ def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str
 # ----------------------------------------------------------------------------------------------- how long a study takes
 @dataclass(frozen=True)
 class Estimate:
-    """What a study would take. `seconds` and `bytes`: of the cells that are not remembered, from what remembered cells
-    of the same method took, else from the stored table; nan where nothing of the kind was ever measured."""
+    """What a study would take. `seconds` and `bytes`: of the cells that are not remembered. Seconds are those of
+    `cost.py`, nan with a method that it does not know; bytes are those of an entry in the store, on average."""
 
     cells: int
     remembered: int
@@ -175,21 +176,9 @@ class Estimate:
 
 def estimate(study: Study) -> Estimate:
     """How many cells, how many of them remembered, and how long and how large the rest will be."""
-    store, here = Store("runs"), [entry for entry in entries() if entry.kind == "runs"]
-    cells = study.cells()
-    missing = [cell for cell in cells if not store.has(cell.plan.run_key())]
-    seconds = measured_seconds(here)
-    known = [seconds[cell.plan.name] for cell in missing if cell.plan.name in seconds]
-    total = fmean(known) * len(missing) if known else math.nan
-    size = fmean(entry.bytes for entry in here) * len(missing) if here else TYPICAL_BYTES * len(missing)
-    return Estimate(len(cells), len(cells) - len(missing), total, size)
-
-
-def measured_seconds(here: Sequence[Entry]) -> dict[str, float]:
-    """Mean seconds of a run by method: of the runs in the store, else of the stored table."""
-    seen: dict[str, list[float]] = {}
-    for entry in here:
-        values = entry.head().get("values", {})
-        if "about" in values:
-            seen.setdefault(values["about"]["method"], []).append(sum(values["seconds"].values()))
-    return load().seconds() | {name: fmean(of) for name, of in seen.items()}
+    plans, store = [cell.plan for cell in study.cells()], Store("runs")
+    missing = [plan for plan in plans if not store.has(plan.run_key())]
+    known = all(plan.name in declared(FORMULAS) for plan in missing)
+    size = fmean([entry.bytes for entry in entries() if entry.kind == "runs"] or [TYPICAL_BYTES])
+    seconds = seconds_of(missing) if known else math.nan
+    return Estimate(len(plans), len(plans) - len(missing), seconds, size * len(missing))

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..data import Dataset, Description, Federation, tables
+from ..data import Dataset, Description, tables
 from ..data.arrays import scaled
 from ..data.dataset import digest_of
 from ..models import lite0, parameter_count
@@ -25,14 +25,9 @@ from .store import Store
 PARTS = ("x_train", "x_test", "x_public")
 
 
-def digest_seen(digest: str) -> str:
-    """Of the data set with that digest, as the body sees it."""
-    return digest_of(digest, "lite0")
-
-
 def seen(dataset: Dataset) -> Dataset:
     """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised."""
-    store, key = Store("features"), digest_seen(dataset.digest)
+    store, key = Store("features"), digest_of(dataset.digest, "lite0")
     there = [part for part in PARTS if getattr(dataset, part) is not None]
     found = store.get(key)
     if found is None:
@@ -51,12 +46,7 @@ def seen(dataset: Dataset) -> Dataset:
     return replace(dataset, **changed, digest=key, note=f"{dataset.note} {note}".strip())
 
 
-def seen_federation(federation: Federation) -> Federation:
-    """The same clients with the same samples, seen through the body."""
-    return replace(federation, dataset=seen(federation.dataset))
-
-
 def seen_description(about: Description) -> Description:
     """What can be said of it before it is loaded."""
-    digest = None if about.digest is None else digest_seen(about.digest)
+    digest = None if about.digest is None else digest_of(about.digest, "lite0")
     return replace(about, input_shape=(lite0.FEATURES,), digest=digest)

@@ -16,13 +16,14 @@ from typing import Any
 
 from .. import data
 from ..data import Dataset, Description, Federation
-from ..errors import SAMPLES, choose, demand, number, parsed, whole
+from ..errors import choose, demand, number, parsed, whole
 from ..methods import METHODS, Method, label_of
 from ..methods.poison import Poison
 from ..models import MODELS, default_model, specified
+from ..models.build import checked_shape
 from ..training import BACKENDS, Recipe
 from .code_version import core_code, foreign_code, run_code, torch_version
-from .seen import seen, seen_description, seen_federation
+from .seen import seen, seen_description
 from .setups import CLASSROOM, SETUPS, Setup, values
 
 ALPHA_RANGE = (1e-3, 1e3)
@@ -202,16 +203,16 @@ class Settings:
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, dealt out."""
-        made = data.federate(self._images(), **self.federation_options())
-        return seen_federation(made) if self.seen else made
+        return dealt(**self.dealing())
+
+    def dealing(self) -> dict[str, Any]:
+        """All that the federation depends on: keyword arguments of `dealt`."""
+        return {"dataset": self.dataset, "public": self.public, "body": self.seen, **self.federation_options()}
 
     def data(self) -> Dataset:
         """The data set that these settings mean, its public samples as `public` says."""
-        return seen(self._images()) if self.seen else self._images()
-
-    def _images(self) -> Dataset:
-        """The same before a body sees it."""
-        return data.with_public(data.load(self.dataset), self.public)
+        images = data.with_public(data.load(self.dataset), self.public)
+        return seen(images) if self.seen else images
 
     @property
     def seen(self) -> bool:
@@ -227,6 +228,12 @@ class Settings:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return values | dict(values.pop("overrides"))
+
+
+def dealt(dataset: str, public: str | float, body: bool, **options: Any) -> Federation:
+    """The data set with its `public` samples, dealt out by `federate`; seen through a `body`, if there is one."""
+    made = data.federate(data.with_public(data.load(dataset), public), **options)
+    return dataclasses.replace(made, dataset=seen(made.dataset)) if body else made
 
 
 def of_setup(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,10 +393,7 @@ def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
     """`name`, `name:width`, or several of them joined by commas and dealt to the clients in turn."""
     kinds = []
     for name, width in specified(model, about.input_shape):
-        needs, kind = MODELS[name].needs, SAMPLES[len(about.input_shape)]
-        other = f"but {about.name} has {kind}; use model={default_model(about.input_shape)!r}"
-        demand(needs in ("", kind), f"Model {name!r} needs {needs}, {other}.")
-        kinds.append((name, tuple(about.input_shape), about.classes, width))
+        kinds.append((name, checked_shape(name, about.input_shape), about.classes, width))
     return tuple(kinds[k % len(kinds)] for k in range(clients))
 
 

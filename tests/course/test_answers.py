@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from fedlab_nb.course.kit.answers import readings
+from fedlab_nb.course.kit.problem import readings
 
 ONE_READING = {
     "2,8": 2.8, " .5 ": 0.5, "−1": -1, "≈ 0.19": 0.19, "> 1.25": 1.25, "λ = 1.25": 1.25, "T ≥ 8": 8, "×4": 4,

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedlab_nb.course import plane
-from fedlab_nb.course.plane.squares import grid, square
+from fedlab_nb.course.plane.panel import grid, square
 from fedlab_nb.course.plane.toy import CLASSES, CLIENTS, Toy, toy_at
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.statistics import difference

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.course import plane
-from fedlab_nb.course.plane.squares import EDGE, GRID, grid
+from fedlab_nb.course.plane.panel import EDGE, GRID, grid
 from fedlab_nb.course.plane.toy import CLASSES
 from fedlab_nb.errors import UsageError
 from fedlab_nb.plots import plane as picture

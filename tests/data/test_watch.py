@@ -6,8 +6,9 @@ import torch
 from torch.nn import functional as F
 
 import fedlab_nb as fl
-from fedlab_nb.data import describe, load, watch
+from fedlab_nb.data import describe, load
 from fedlab_nb.data.arrays import from_arrays
+from fedlab_nb.data.natural import WATCH, last_fifth
 from fedlab_nb.methods import METHODS
 from fedlab_nb.models import build, parameter_count
 from fedlab_nb.plots.kit import lined
@@ -17,7 +18,7 @@ CHEAP = {"rounds": 2, "iterations": 3, "epochs": 1, "steps": 5, "samples": 20, "
 
 @pytest.fixture(scope="module")
 def stored():
-    with np.load(watch.FILE) as file:
+    with np.load(WATCH) as file:
         return {key: file[key] for key in file.files}
 
 
@@ -34,11 +35,11 @@ def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
     assert fed.partition == "natural" and data.client_names == tuple(f"person {k}" for k in range(1, 11))
     assert (fed.label_counts > 0).all() and len(data.y_train) + len(data.y_test) == len(stored["x"])
     assert torch.equal(data.client_test.unique(), torch.arange(10))
-    assert len(np.unique(stored["recording"])) == 140 and watch.FILE.stat().st_size < 2_000_000
+    assert len(np.unique(stored["recording"])) == 140 and WATCH.stat().st_size < 2_000_000
 
 
 def test_the_test_windows_end_each_recording(stored):
-    test = watch.last_fifth(stored["recording"])
+    test = last_fifth(stored["recording"])
     for own in np.unique(stored["recording"]):
         rows = test[stored["recording"] == own]
         assert rows.sum() == len(rows) // 5 and not np.any(np.diff(rows.astype(int)) < 0)
@@ -48,9 +49,9 @@ def test_the_test_windows_end_each_recording(stored):
 
 def test_each_channel_is_standardised_over_the_training_windows(stored):
     data, x = load("watch"), stored["x"].astype(np.float64)
-    seen = x[~watch.last_fifth(stored["recording"])]
+    seen = x[~last_fifth(stored["recording"])]
     by_hand = (x - seen.mean((0, 2))[:, None]) / seen.std((0, 2))[:, None]
-    assert np.allclose(data.x_test.numpy(), by_hand[watch.last_fifth(stored["recording"])], atol=1e-5)
+    assert np.allclose(data.x_test.numpy(), by_hand[last_fifth(stored["recording"])], atol=1e-5)
 
 
 @pytest.mark.parametrize("k", [1, 10])

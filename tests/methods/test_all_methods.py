@@ -19,10 +19,10 @@ from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.results import typed
 from fedlab_nb.studies import compare, experiment, job, run
-from fedlab_nb.studies.clients import TrainedClients
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.studies.settings import Settings, plans_for
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS
+from fedlab_nb.studies.store import TrainedClients
 
 NO_SERVER = {"local", "centralized"}
 context = functools.partial(method_runs.context, share=0.3)

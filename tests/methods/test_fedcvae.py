@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from method_runs import seeded
 from watched import watched
 
-from fedlab_nb.methods.fedcvae import TRUNCATED, Cvae, FedCVAE, elbo, sample, shares, train_cvaes
+from fedlab_nb.methods.fedcvae import TRUNCATED, Cvae, FedCVAE, elbo, sample, train_cvaes
 
 EXACT = torch.float64
 QUICK = {"steps": 20, "samples": 200, "server_epochs": 2}
@@ -64,13 +64,6 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
 
 
 # ------------------------------------------------------------------------------------------------ the server
-def test_shares_are_whole_sum_up_and_follow_the_counts():
-    counts = torch.tensor([[30, 0, 10], [0, 5, 55]])
-    assert shares(counts, 10).tolist() == [[3, 0, 1], [0, 1, 5]]  # exact: 3, 0, 1 and 0, 0.5, 5.5; first of equals
-    assert shares(counts, 100).tolist() == counts.tolist()
-    assert int(shares(torch.randint(0, 50, (7, 10), generator=seeded()), 1999).sum()) == 1999
-
-
 def test_dreams_have_the_shape_range_and_prior_that_they_should():
     images = Cvae((1, 4, 4), 3, latent=2, hidden=8, stream=seeded())
     x = sample(images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1))

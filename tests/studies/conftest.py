@@ -3,7 +3,7 @@
 import pytest
 
 from fedlab_nb.studies import experiment
-from fedlab_nb.studies.clients import TrainedClients
+from fedlab_nb.studies.store import TrainedClients
 
 
 @pytest.fixture(autouse=True)

@@ -83,7 +83,7 @@ NOTHING, CLIENTS, RUNS = (False, False, False), (True, False, False), (False, Tr
      ("plots/partition.py", line, NOTHING), (f"{HERE}/engine.py", line, NOTHING), ("methods/fedavg.py", line, NOTHING),
      ("methods/fusefl/__init__.py", line, NOTHING), ("training/loop.py", line, CLIENTS),
      ("data/partition.py", line, CLIENTS), ("data/partition.py", last_sign, CLIENTS),
-     (f"{HERE}/clients.py", line, CLIENTS), ("methods/context.py", line, (True, True, True)),
+     (f"{HERE}/store.py", line, CLIENTS), ("methods/context.py", line, (True, True, True)),
      ("methods/fens/__init__.py", line, (False, True, False)),
      ("methods/fedlpa/__init__.py", line, (False, False, True)), ("methods/base.py", line, RUNS),
      (f"{HERE}/experiment.py", line, RUNS)],

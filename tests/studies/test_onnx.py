@@ -10,7 +10,7 @@ from method_runs import in_study
 from fedlab_nb import run
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import METHODS, GlobalModel
-from fedlab_nb.studies import onnx_file
+from fedlab_nb.studies import saved
 
 SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False}
 OTHERS = [("gauss", {"head": "protohyper"}), ("ensemble", {"rule": "median"}), ("fens", {"aggregator": "moe"}),
@@ -42,7 +42,7 @@ def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
     out = run("afl", **in_study("afl") | SMALL)
     with pytest.raises(UsageError, match="must end in"):
         out.save(tmp_path / "model.onx")
-    monkeypatch.setattr(onnx_file, "find_spec", lambda name: None)
+    monkeypatch.setattr(saved, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="pip install"):
         out.save(tmp_path / "model.onnx")
 
@@ -51,4 +51,4 @@ def test_what_cannot_be_written_is_a_sentence(monkeypatch, tmp_path):
 def test_a_model_that_is_no_graph_is_refused(tmp_path):
     pytest.importorskip("onnxscript")
     with pytest.raises(RunError, match="save it as .safetensors"):
-        onnx_file.save(Odd(), (4,), {}, tmp_path / "model.onnx")
+        saved.save_onnx(Odd(), (4,), {}, tmp_path / "model.onnx")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import ipywidgets as widgets
 
-from ...errors import FedlabError, UsageError, reason
+from ...errors import FedlabError, UsageError, assigned, reason
 from ...methods import METHODS
 from ...plots.words import data_size, number
 from ...rng import numpy_rng
@@ -113,14 +113,8 @@ def folded(title: str, lines: Sequence[str], opened: bool = False) -> str:
 
 def knobs_of(text: str) -> dict[str, str]:
     """'rounds=20, lr=0.1' as {"rounds": "20", "lr": "0.1"}; UsageError for a part without a value."""
-    made = {}
-    for part in filter(None, map(str.strip, text.replace(";", ",").split(","))):
-        name, equals, value = part.partition("=")
-        if not (equals and name.strip() and value.strip()):
-            how = "write NAME=VALUE, such as rounds=20, with commas between them"
-            raise UsageError(f"{part!r} is not a setting; {how}.")
-        made[name.strip()] = value.strip()
-    return made
+    parts = filter(None, map(str.strip, text.replace(";", ",").split(",")))
+    return assigned(parts, "write NAME=VALUE, such as rounds=20, with commas between them")
 
 
 # ------------------------------------------------------------------------------------- worked numbers, exercises

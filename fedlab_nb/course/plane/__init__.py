@@ -6,8 +6,7 @@
 `toy` trains and combines, `squares` says what is shown, `panel` has the controls; the picture is `plots.plane`.
 """
 
-from .panel import show
-from .squares import picture
+from .panel import picture, show
 from .toy import Toy, toy_at
 
 __all__ = ["Toy", "picture", "show", "toy_at"]

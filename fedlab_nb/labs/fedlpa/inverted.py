@@ -6,8 +6,7 @@ import numpy as np
 from ipywidgets import IntSlider
 
 from ...data import Federation
-from ...methods.fedlpa.client import classes_read_off
-from ...methods.parts.inversion import gradient_of, image_from, label_from
+from ...methods.fedlpa.client import classes_read_off, gradient_of, image_from, label_from
 from ...methods.parts.kronecker import kronecker_factors
 from ...models import build
 from ...panels import LabView, PanelState, made

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import demand
-from ...methods.fusefl.blocks import fresh
 from ...methods.fusefl.network import FusedNetwork
+from ...models.build import drawn_layer
 from ...panels import LabView, PanelState
 from ...plots import Picture, drawing, dress, percent, tabled, told
 from ...plots.axes import end_labels, few_ticks, percent_axis
@@ -80,7 +80,7 @@ def linear_probe(x: Tensor, y: Tensor, x_test: Tensor, y_test: Tensor) -> float:
     centre, scale = x.mean(0), x.std(0)
     scale = torch.where(scale > 0, scale, 1)
     classes = int(max(y.max(), y_test.max())) + 1
-    probe = fresh(nn.Linear, x.shape[1], classes, generator=generator(0, "probe"), like=x)
+    probe = drawn_layer(nn.Linear, x.shape[1], classes, generator=generator(0, "probe"), like=x)
     for _ in train_loop([probe], [((x - centre) / scale, y)], PROBE, [generator(0, "probe", "batches")]):
         pass
     with torch.no_grad():

@@ -3,6 +3,12 @@
 With noise, to see how much the method tolerates; it is no privacy guarantee. FedLPA's paper adds Laplace noise to the
 sent parameters and calls it differential privacy, with a sensitivity of 1 that nothing enforces (weights and factors
 are not bounded). So the scale is stated here for what it is: a share of each tensor's own root mean square.
+
+What an attacker reads off it is here, too: the classes off the last factor, and beside it, to compare with, what the
+gradient of a few samples gives away. iDLG (Zhao et al. 2020) reads the label off the sign of the last layer's gradient,
+and then searches for an image with the same gradient. Where the first layer is linear and has a bias, no search is
+needed: the gradient of unit i is (dL/dz_i) x for its weights and dL/dz_i for its bias, so that their quotient is the
+image itself (Phong et al. 2018). For several samples it is a mixture of them.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...comm.codec import from_upper_triangle, upper_triangle
@@ -110,3 +117,22 @@ def label_leak(diagonals: Tensor, counts: Tensor) -> dict[str, float]:
         held = (own > 0).nonzero().flatten().tolist()
         hits.append(len(set(classes_read_off(diagonal, len(held))) & set(held)) / len(held))
     return {"precision": sum(hits) / len(hits), "chance": float((counts > 0).double().mean())}
+
+
+def gradient_of(module: nn.Module, x: Tensor, y: Tensor) -> dict[str, Tensor]:
+    """The gradient of the mean cross-entropy over the samples `x [n, ...]`, `y [n]`, by the parameter's name."""
+    named = dict(module.named_parameters())
+    gradients = torch.autograd.grad(F.cross_entropy(module(x), y), list(named.values()))
+    return dict(zip(named, gradients, strict=True))
+
+
+def label_from(last: Tensor) -> int:
+    """The label of one sample from the gradient `[C, d]` of the last layer's weights: row c is (p_c - y_c) h. The
+    features h are not negative after a ReLU, so only the label's row points below zero."""
+    return int(last.sum(1).argmin())
+
+
+def image_from(weight: Tensor, bias: Tensor) -> Tensor:
+    """The input `[d]` of the first layer from its gradients `[h, d]` and `[h]`, at the unit whose bias moves most."""
+    unit = int(bias.abs().argmax())
+    return weight[unit] / bias[unit]

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import choose
+from ...models.build import drawn_layer
 from ..parts.averages import trimmed
 
 PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
@@ -113,8 +114,8 @@ class MLP(Aggregator):
 
     def __init__(self, clients: int, classes: int, k: int = 40, generator: torch.Generator | None = None):
         super().__init__()
-        self.hidden = _drawn(nn.Linear, clients * classes, k, generator=generator)
-        self.output = _drawn(nn.Linear, k, classes, generator=generator)
+        self.hidden = drawn_layer(nn.Linear, clients * classes, k, generator=generator)
+        self.output = drawn_layer(nn.Linear, k, classes, generator=generator)
 
     def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
         """The hidden layer, `[B, k]`."""
@@ -147,9 +148,9 @@ class DeepSet(Aggregator):
     def __init__(self, classes: int, k: int = 40, cut: int = 0, generator: torch.Generator | None = None):
         super().__init__()
         self.cut = cut
-        self.each = _drawn(nn.Linear, classes, k, generator=generator)
-        self.hidden = _drawn(nn.Linear, k, k, generator=generator)
-        self.output = _drawn(nn.Linear, k, classes, generator=generator)
+        self.each = drawn_layer(nn.Linear, classes, k, generator=generator)
+        self.hidden = drawn_layer(nn.Linear, k, k, generator=generator)
+        self.output = drawn_layer(nn.Linear, k, classes, generator=generator)
 
     def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
         """The hidden layer of rho, `[B, k]`."""
@@ -168,7 +169,7 @@ def gate(input_shape: tuple[int, ...], clients: int, generator: torch.Generator 
     32 units. The public code also drops out half of the 120 units in training; we don't, so that a round is the same
     whichever form computes it.
     """
-    drawn = functools.partial(_drawn, generator=generator)
+    drawn = functools.partial(drawn_layer, generator=generator)
     if len(input_shape) != 3 or min(input_shape[1:]) < 16:
         hidden = drawn(nn.Linear, math.prod(input_shape), 32)
         return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), drawn(nn.Linear, 32, clients))
@@ -196,13 +197,3 @@ def trained_aggregator(
     if name == "deepset":
         return DeepSet(classes, k, cut, generator)
     return MixtureOfExperts(gate(input_shape, clients, generator))
-
-
-def _drawn(layer: type[nn.Module], *sizes: int, generator: torch.Generator | None) -> nn.Module:
-    """A layer with torch's default initial distribution, U(-1/sqrt(fan_in), 1/sqrt(fan_in)), from `generator`."""
-    made = nn.utils.skip_init(layer, *sizes)
-    bound = 1 / math.sqrt(made.weight[0].numel())
-    with torch.no_grad():
-        made.weight.uniform_(-bound, bound, generator=generator)
-        made.bias.uniform_(-bound, bound, generator=generator)
-    return made

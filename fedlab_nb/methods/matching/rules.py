@@ -98,14 +98,8 @@ def agreement(reference: State, state: State, wiring: Wiring, orders: Sequence[T
 
 def correlation(ours: Tensor, theirs: Tensor) -> Tensor:
     """`[units, units]` of activations `[samples, units]`; 0 for units that always answer the same."""
-    ours, theirs = (_standardised(z.double()) for z in (ours, theirs))
-    return ours.T @ theirs
-
-
-def _standardised(z: Tensor) -> Tensor:
-    z = z - z.mean(0)
-    sizes = z.norm(dim=0)
-    return torch.where(sizes > 0, z / sizes.clamp_min(1e-300), torch.zeros_like(z))
+    both = torch.corrcoef(torch.cat([ours, theirs], 1).double().T)
+    return both[: ours.shape[1], ours.shape[1] :].nan_to_num(0.0)
 
 
 def _products(reference: State, state: State, wiring: Wiring, orders: Orders, group: int) -> Tensor:

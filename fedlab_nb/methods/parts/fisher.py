@@ -20,6 +20,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.distributions import MultivariateNormal
 
 from ...errors import demand
 from ...training import Recipe
@@ -90,13 +91,6 @@ def subspace(means: Tensor, covariances: Tensor, shares: Tensor) -> tuple[Tensor
     return middle, back @ rows[: min(enough, MOST, len(means) - 1)].T
 
 
-def quadratic(z: Tensor, centres: Tensor, spreads: Tensor) -> Tensor:
-    """Log densities `[n, C]`, but for a constant, of `z [n, r]` in Gaussians `[C, r]`, `[C, r, r]`."""
-    away = z - centres[:, None]
-    squares = (away @ torch.linalg.inv(spreads) * away).sum(2)
-    return -(squares.T + torch.linalg.slogdet(spreads).logabsdet) / 2
-
-
 def trained_head(
     ctx: Context, kind: str, means: Tensor, covariances: Tensor, counts: Tensor, *, draws: int, epochs: int, lr: float
 ) -> Steps[FisherHead]:
@@ -124,7 +118,7 @@ def trained_head(
         lda = z @ centres.T + constants
         size = lda.std()
         head = LowRank((centres.T / size).to(ctx.dtype), ((constants - lda.mean()) / size).to(ctx.dtype), stream)
-        teachers = lda, quadratic(z, centres, spreads) + shares.log()
+        teachers = lda, MultivariateNormal(centres, spreads).log_prob(z[:, None]) + shares.log()
         taught = (1 - SHARE) * teachers[0].softmax(1) + SHARE * teachers[1].softmax(1)
         targets = ((taught + F.one_hot(labels)) / 2).to(ctx.dtype)
 

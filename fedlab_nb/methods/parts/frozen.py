@@ -26,6 +26,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from ...data import SEEN, checked_transform
 from ...errors import demand
 from ...models import lite0, load_state, model_state, parameter_count
 from ...rng import generator
@@ -100,8 +101,8 @@ class FrozenMethod(Method):
         super().validate(ctx)
         fits = self.features != "conv" or ctx.has("images")
         demand(fits, f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.")
-        if self.features == "lite0":
-            check_images(ctx.input_shape)
+        if self.features == SEEN:
+            checked_transform(SEEN, ctx.input_shape)
 
     @property
     def leaks(self) -> str:
@@ -119,13 +120,6 @@ class FrozenMethod(Method):
 
 
 # ------------------------------------------------------------------------------------------------ making them
-def check_images(input_shape: Sequence[int]) -> None:
-    """UsageError for samples that `lite0` cannot read."""
-    shape, channels = "x".join(map(str, input_shape)), lite0.CHANNELS
-    fits = len(input_shape) == 3 and input_shape[0] in channels
-    demand(fits, f"features=lite0 reads images of 1 or 3 channels, but a sample is {shape} here; set features=pixels.")
-
-
 def frozen_features(ctx: Context, kind: str, size: int, seed: int, *, send_body: bool = False) -> Steps[Frozen]:
     """The features of this run, the same at every client and at the server; what they cost is on `ctx.link`.
 

@@ -29,11 +29,6 @@ from ...models import Network
 State = Mapping[str, Tensor]
 
 
-def one_round_gap(rate: float, smoothness: float, moved: float, steps: int) -> float:
-    """The bound on ‖ε‖: rate η, smoothness L, `moved` = τ‖w_0‖, `steps` = T k."""
-    return 2 * rate * smoothness * moved * steps
-
-
 class Adapters:
     """A of every linear layer of `model` but the last, by the name of its weight; `last`: names that are trained as
     they are."""

@@ -5,7 +5,7 @@ like = "fens:1"        the table that has what this one does not say itself
 [published.DATASET]    "alpha = 0.1" = "17.38±0.22 48.40±9.01 ...": the numbers of a column, in the order of the rows;
                        a column without " = ", such as "minutes", is shown, and neither run nor put into an order
 
-`others.toml` has the figures and tables without numbers. `EVERY` is the list of both.
+`others.toml` has the figures and tables without numbers. `every.paper_tables` shows both.
 
 And which of its orderings agree: every pair of methods within a column is one, and gets one verdict.
 In the paper the better method's mean is ahead by `gap`. That is clear if Welch's 95 % interval from the printed

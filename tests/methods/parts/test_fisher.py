@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts import fisher
-from fedlab_nb.methods.parts.fisher import Cosine, LowRank, quadratic, subspace, trained_head
+from fedlab_nb.methods.parts.fisher import Cosine, LowRank, subspace, trained_head
 from fedlab_nb.studies.experiment import finished
 
 EXACT = torch.float64
@@ -39,14 +39,6 @@ def test_directions_are_those_of_the_generalised_eigenproblem(monkeypatch):
     np.testing.assert_allclose(p.T @ within @ p, np.eye(3), atol=1e-9)
     np.testing.assert_allclose(np.diag(p.T @ between @ p), values[::-1][:3], atol=1e-8)
     np.testing.assert_allclose(abs(np.diag(p.T @ within @ vectors[:, ::-1][:, :3])), 1, atol=1e-8)
-
-
-def test_the_teacher_has_the_densities_of_pytorch():
-    means, covariances, _ = gaussians()
-    z = torch.randn(7, 5, dtype=EXACT, generator=torch.Generator().manual_seed(3))
-    ours = quadratic(z, means, covariances)
-    theirs = torch.distributions.MultivariateNormal(means, covariances).log_prob(z[:, None])
-    torch.testing.assert_close(ours - ours[:, :1], theirs - theirs[:, :1])
 
 
 def test_the_residual_begins_at_lda_and_the_cosine_at_the_means():

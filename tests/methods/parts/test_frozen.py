@@ -5,9 +5,10 @@ import torch
 import torch.nn.functional as F
 from method_runs import context
 
+from fedlab_nb.data import SEEN, checked_transform
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
-from fedlab_nb.methods.parts.frozen import HeadModel, check_images, drawn, frozen_features
+from fedlab_nb.methods.parts.frozen import HeadModel, drawn, frozen_features
 from fedlab_nb.models import lite0, model_state
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe
@@ -71,8 +72,8 @@ def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
 def test_what_the_public_body_cannot_read_is_said():
     for shape in ((13,), (50, 6), (2, 8, 8)):
         with pytest.raises(UsageError, match="lite0"):
-            check_images(shape)
-    assert check_images((1, 8, 8)) is None
+            checked_transform(SEEN, shape)
+    assert checked_transform(SEEN, (1, 8, 8)) == SEEN
 
 
 @pytest.mark.parametrize("init", ["same", "different"])

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from fedlab_nb.data import load
-from fedlab_nb.methods.parts.inversion import gradient_of, image_from, label_from
+from fedlab_nb.methods.fedlpa.client import gradient_of, image_from, label_from
 from fedlab_nb.methods.parts.kronecker import kronecker_factors
 from fedlab_nb.models import build
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedavg import FedAvg
-from fedlab_nb.methods.parts.lora import one_round_gap
 from fedlab_nb.models import model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.studies.experiment import finished
@@ -91,34 +90,8 @@ def test_one_round_is_no_farther_from_many_than_the_bound(clients, rounds, steps
     one, moved = paths(gradients, w0, rate, rounds * steps, 1)
     smooth = max(np.linalg.eigvalsh(h)[-1] for h in curves)
     gap = np.linalg.norm(one - many)
-    assert gap <= one_round_gap(rate, smooth, max(far, moved), rounds * steps) + 1e-12
+    assert gap <= 2 * rate * smooth * max(far, moved) * rounds * steps + 1e-12  # 2 η L τ T k ‖w_0‖
     if rounds == 1:
         assert gap == 0
     alike = [lambda w, c=c: curves[0] @ (w - c) for c in goals]  # one curvature: averaging and descent commute
     np.testing.assert_allclose(paths(alike, w0, rate, steps, rounds)[0], paths(alike, w0, rate, rounds * steps, 1)[0])
-
-
-def test_a_network_that_moves_little_loses_little_by_one_round():
-    """What the papers say of large pretrained networks, on a perceptron's last layer: the wider it is, the less of w0
-    moves (τ). The smoothness is that of softmax, half the largest eigenvalue of the features' moments."""
-    rng = np.random.default_rng(0)
-    ratios = []
-    for width in (16, 64, 256):
-        hidden = np.maximum(rng.normal(size=(2, 40, 6)) @ rng.normal(size=(6, width)) / width**0.5, 0)
-        labels = rng.integers(3, size=(2, 40))
-        w0 = rng.normal(size=(width, 3)).ravel()
-
-        def gradient(w, x, y, width=width):
-            scores = x @ w.reshape(width, 3)
-            p = np.exp(scores - scores.max(1, keepdims=True))
-            return (x.T @ (p / p.sum(1, keepdims=True) - np.eye(3)[y]) / len(x)).ravel()
-
-        gradients = [functools.partial(gradient, x=x, y=y) for x, y in zip(hidden, labels, strict=True)]
-        many, far = paths(gradients, w0, 0.1, 5, 4)
-        one, moved = paths(gradients, w0, 0.1, 20, 1)
-        smooth = max(np.linalg.eigvalsh(x.T @ x / len(x))[-1] for x in hidden) / 2
-        gap = np.linalg.norm(one - many)
-        assert gap <= one_round_gap(0.1, smooth, max(far, moved), 20)
-        ratios.append((max(far, moved) / np.linalg.norm(w0), gap / np.linalg.norm(w0)))
-    taus, gaps = zip(*ratios, strict=True)
-    assert list(taus) == sorted(taus, reverse=True) and list(gaps) == sorted(gaps, reverse=True)
