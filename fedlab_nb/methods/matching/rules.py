@@ -265,11 +265,17 @@ def linear_layers(network: nn.Module) -> list[nn.Linear]:
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
 
 
-def one_hidden_layer(network: nn.Module) -> bool:
+def one_hidden_layer(network: Network) -> bool:
     """Whether all that `network` has learnt is in two linear layers."""
+    return len(network.body) == 1 and perceptron(network)
+
+
+def perceptron(network: Network) -> bool:
+    """Whether every block of `network` has one linear layer with a bias, and nothing else has learnt."""
     layers = linear_layers(network)
-    parts = {parameter for layer in layers for parameter in layer.parameters()}
-    return len(layers) == 2 and set(network.parameters()) == parts and layers[0].bias is not None
+    learnt = {parameter for layer in layers for parameter in layer.parameters()}
+    single = all(len(linear_layers(block)) == 1 for block in network.body)
+    return single and set(network.parameters()) == learnt and all(layer.bias is not None for layer in layers)
 
 
 def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:
