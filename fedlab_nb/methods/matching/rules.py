@@ -166,7 +166,8 @@ def grow(vectors: Sequence[Tensor], precisions: Sequence[Tensor], *, spread: flo
         _close_gaps(members)
         total, weight, count = _sums(vectors, precisions, members)
         p, pull = precisions[k], precisions[k] * vectors[k]
-        old = ((total[None] + pull[:, None]).square() / (prior + weight + p)[None]).sum(2)
+        both = 1 / (prior + weight + p)  # the squared sum as three products of matrices
+        old = (total.square() * both).sum(1) + 2 * pull @ (total * both).T + pull.square() @ both.T
         old = old - (total.square() / (prior + weight)).sum(1) + 2 * (count / (clients - count)).log()
         new = (pull.square() / (prior + p)).sum(1, keepdim=True) + 2 * torch.tensor(mass / clients).double().log()
         ranks = torch.arange(1, len(pull) + 1, dtype=torch.float64)
