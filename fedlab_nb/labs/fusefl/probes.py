@@ -251,7 +251,7 @@ def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy"
     with drawing() as (figure, ax):
         dress(ax, title=words.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        ends = lines(ax, curves, looks)
+        ends = lines(ax, curves, looks, 1 if measure == "accuracy" else None)
         if measure == "accuracy":
             percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
         else:
