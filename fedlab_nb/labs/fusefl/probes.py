@@ -65,24 +65,26 @@ class Read(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """One number of `Read` in words: of the list, the picture's title, its alt text, and what the sentence adds."""
+    """One number of `Read` in words: of the list, the picture's title, its alt text, the axis ("": shares), and what
+    the sentence adds."""
 
     name: str
     title: str
     alt: str
-    note: str
+    axis: str = ""
+    note: str = ""
 
 
 WHOLE = "A linear decoder shows less than there is"
 MEASURES = {
-    "accuracy": Measure("accuracy of a classifier", "What a linear probe reads from each layer", "Accuracy", ""),
+    "accuracy": Measure("accuracy of a classifier", "What a linear probe reads from each layer", "Accuracy"),
     "labels": Measure(
         "bits about the labels", "Information about the labels in each layer", "Bits about the labels",
-        f" {WHOLE}: I(H; Y) is at least this.",
+        "bits, at least", f" {WHOLE}: I(H; Y) is at least this.",
     ),
     "images": Measure(
         "bits about the images", "Information about the images in each layer", "Bits about the images",
-        f" {WHOLE}, and bits are those of Gaussian images: compare the curves.",
+        "bits, as if images were Gaussian", f" {WHOLE}, and images are not Gaussian: only compare curves.",
     ),
 }  # fmt: skip
 
@@ -231,7 +233,8 @@ class Probed(NamedTuple):
 def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy") -> Picture:
     """Four lines over the layers, of one `measure` of MEASURES: single clients (with the 95 % band over them) and the
     mean over the clients, isolated and fused. Only lines of one kind can be compared."""
-    words, shown = MEASURES[measure], percent if measure == "accuracy" else "{:.2f} bits".format
+    words = MEASURES[measure]
+    shown = "{:.2f} bits".format if words.axis else percent
     layers, curves, looks = range(1, len(data.isolated) + 1), {}, {}
     for kind, points, x, hue in (
         ("isolated", data.isolated, layers, ACCENT),
@@ -251,17 +254,17 @@ def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy"
     with drawing() as (figure, ax):
         dress(ax, title=words.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        ends = lines(ax, curves, looks, 1 if measure == "accuracy" else None)
-        if measure == "accuracy":
-            percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
+        ends = lines(ax, curves, looks, None if words.axis else 1)
+        if words.axis:
+            ax.set(ylabel=words.axis, ylim=(0, ax.get_ylim()[1]))
         else:
-            ax.set(ylabel="bits, at least", ylim=(0, ax.get_ylim()[1]))
+            percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
         few_ticks(ax, "x", min(len(layers), 13), whole=True)
         end_labels(ax, [(y, name.replace(", ", ",\n"), hue) for y, name, hue in ends], gap=0.1)
     shares = {name: {layer: mean(of.values()) for layer, of in by_layer.items()} for name, by_layer in curves.items()}
     rows = ((layer, *(shown(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
     top = ", ".join(f"{name} {shown(of[max(of)])}" for name, of in shares.items())
-    text = f"Right at the top: {top}. Probes train on {data.samples} samples of all clients, as no federation could."
+    text = f"At the top: {top}. Probes train on {data.samples} samples of all clients, as no federation could."
     text += words.note
     table = tabled(["layer", *shares], rows)
     return told(figure, f"{words.alt} by linear probes, layer by layer", data.setting, text, table)
