@@ -18,8 +18,8 @@ the first network, and 4 Σ_l [J_l (J_{l-1} + 1) + L_l]. L + 1 rounds for L hidd
 
 Departures: E / (L + 1) epochs a round, the remainder in the last, so that all rounds together are as long as one shot
 (FuseFL's Table 11 does the same; the paper trains to the end in each). The algorithm divides by all clients where a
-unit is not everybody's, and its code takes the posterior mean. Perceptrons only: no convolution, no LSTM. Above the
-first layer images are not augmented.
+unit is not everybody's, and its code takes the posterior mean. Networks with one layer in each block and
+no batch norm (`mlp`, `cnn`, `vgg9`); no LSTM. Above the first layer images are not augmented.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from ...models.state import copied
 from ...training import ClientModels, in_chunks, train_clients
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import class_count_weights
-from .rules import grow, linear_layers, perceptron
+from .rules import grow, plain, unit_layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +73,8 @@ class FedMA(Method):
 
     def validate(self, ctx: Context) -> None:
         super().validate(ctx)
-        other = "set model=mlp, or choose neuron matching"
-        demand(perceptron(ctx.initial_model()), f"FedMA here matches layers of linear units alone; {other}.")
+        other = "set model=mlp or cnn, or choose neuron matching"
+        demand(plain(ctx.initial_model()), f"FedMA needs blocks of one layer without batch norm; {other}.")
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         models, everyone = ctx.send_initial_models(), range(ctx.clients_count)
@@ -83,7 +83,7 @@ class FedMA(Method):
         for n in range(hidden):
             # Clients: train what is above the fused layers, and send the lowest.
             yield from self._train(ctx, models, shards, n, hidden)
-            received = [ctx.link.up(k, rows_of(linear_layers(models[k])[0]), phase=f"layer {n + 1}") for k in everyone]
+            received = [ctx.link.up(k, rows_of(unit_layers(models[k])[0]), phase=f"layer {n + 1}") for k in everyone]
             # Server: match and average. Everybody gets the layer, and where its own units went.
             with ctx.server():
                 shared, places = self.matched(received)
@@ -130,25 +130,35 @@ class FedMA(Method):
         return mean.to(layers[0]), places
 
 
-def rows_of(layer: nn.Linear) -> Tensor:
-    """`[units, i + 1]`: the weights that come into each unit, and its bias."""
-    return torch.cat([layer.weight, layer.bias[:, None]], 1).detach()
+def rows_of(layer: Any) -> Tensor:
+    """`[units, i + 1]`: the weights that come into each unit, or channel, and its bias."""
+    return torch.cat([layer.weight.flatten(1), layer.bias[:, None]], 1).detach()
 
 
 def with_rows(block: nn.Module, rows: Tensor) -> Any:
-    """A copy of `block`, whose one linear layer has these `rows [units, i + 1]`."""
+    """A copy of `block`, whose one layer has these `rows [units, i + 1]`."""
     twin = copied(block)
-    (layer,) = linear_layers(twin)
-    layer.weight, layer.bias = nn.Parameter(rows[:, :-1].contiguous()), nn.Parameter(rows[:, -1].contiguous())
-    layer.out_features, layer.in_features = layer.weight.shape
+    (layer,) = unit_layers(twin)
+    layer.bias = nn.Parameter(rows[:, -1].contiguous())
+    set_weight(layer, rows[:, :-1].reshape(len(rows), -1, *layer.weight.shape[2:]))
     return twin
 
 
 def rise(model: Network, places: Tensor, units: int) -> None:
-    """A client's lowest layer is fused and goes: the next one reads its `units`, unit i of the client at places[i]."""
+    """A client's lowest layer is fused and goes: the next one reads its `units`, unit i of the client at places[i]. A
+    linear layer has H W columns for each channel that it reads."""
     model.body = model.body[1:]
-    layer = linear_layers(model)[0]
-    weight = layer.weight.new_zeros(len(layer.weight), units)
-    weight[:, places.to(weight.device)] = layer.weight.detach()
-    layer.weight, layer.in_features = nn.Parameter(weight), units
+    layer = unit_layers(model)[0]
+    own = layer.weight.detach().unflatten(1, (len(places), -1))
+    weight = own.new_zeros(len(own), units, *own.shape[2:])
+    weight[:, places.to(own.device)] = own
+    set_weight(layer, weight.flatten(1, 2))
     model.architecture = (*model.architecture, units)
+
+
+def set_weight(layer: Any, weight: Tensor) -> None:
+    """Another number of units or inputs in place of the old one."""
+    layer.weight = nn.Parameter(weight.contiguous())
+    names = ("out_features", "in_features") if weight.dim() == 2 else ("out_channels", "in_channels")
+    for name, size in zip(names, weight.shape, strict=False):
+        setattr(layer, name, size)

@@ -268,15 +268,21 @@ def linear_layers(network: nn.Module) -> list[nn.Linear]:
 
 def one_hidden_layer(network: Network) -> bool:
     """Whether all that `network` has learnt is in two linear layers."""
-    return len(network.body) == 1 and perceptron(network)
+    return len(linear_layers(network)) == 2 and len(network.body) == 1 and plain(network)
 
 
-def perceptron(network: Network) -> bool:
-    """Whether every block of `network` has one linear layer with a bias, and nothing else has learnt."""
-    layers = linear_layers(network)
+def plain(network: Network) -> bool:
+    """Whether every block of `network` has one layer of units, with a bias, and nothing else has learnt."""
+    layers = unit_layers(network)
     learnt = {parameter for layer in layers for parameter in layer.parameters()}
-    single = all(len(linear_layers(block)) == 1 for block in network.body)
-    return single and set(network.parameters()) == learnt and all(layer.bias is not None for layer in layers)
+    single = all(len(unit_layers(block)) == 1 for block in network.body)
+    whole = all(layer.bias is not None and getattr(layer, "groups", 1) == 1 for layer in layers)
+    return single and whole and set(network.parameters()) == learnt
+
+
+def unit_layers(network: nn.Module) -> list[Any]:
+    """Linear layers and convolutions, from the inputs upwards."""
+    return [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
 
 
 def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:
