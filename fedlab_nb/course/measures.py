@@ -17,9 +17,14 @@ def probes(outcome) -> dict[str, float]:
 
     data, network = outcome.settings.data(), outcome.model.module
     outputs = blocks_of if outcome.options["blocks"] > 1 else layers_of
-    points = [*probe(outputs(network, data.x_train), data.y_train, outputs(network, data.x_test), data.y_test)]
+    train, test = (data.x_train, data.y_train), (data.x_test, data.y_test)
+    points = [*probe(outputs(network, train[0]), outputs(network, test[0]), train, test)]
     (first, _), (each, of_mean) = points[0], points[-1]
-    return {"each": fmean(each), "mean": of_mean, "first": fmean(first)}
+    return {
+        "each": fmean(own.accuracy for own in each),
+        "mean": of_mean.accuracy,
+        "first": fmean(own.accuracy for own in first),
+    }
 
 
 def confused(outcome) -> dict[str, float]:

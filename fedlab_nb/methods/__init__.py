@@ -28,8 +28,8 @@ from .base import (
 # reference.
 ORDER = tuple(
     "local fedavg ensemble fens fedlpa fusefl fedet coboosting "
-    "feddf fedkd fedkt fadi fdafl dense fisher_merge regmean matching ties fedcvae distilled fedov afl deepafl gauss "
-    "fedpft fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized".split()
+    "feddf fedkd fedkt fadi fdafl dense fisher_merge regmean matching fedma ties fedcvae distilled fedov afl deepafl "
+    "gauss fedpft fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized".split()
 )
 for _beside in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_beside.name}")

@@ -1,4 +1,5 @@
-"""Local models alone: what a client gets without any federation. A reference, and no bound: methods can fall below it.
+"""The two references. Local models alone: what a client gets without any federation, and no bound: methods can fall
+below it. Below, centralized training.
 
 Reported accuracy is the mean over the clients of each one's accuracy on the global test set. The best single client is
 named too; it is chosen on the clients' pooled held-out parts, never on the test set, and it is the one that `predict`
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..training import ClientModels
+from ..training import ClientModels, train_clients
 from ..training.calibration import calibration
 from ..training.evaluate import Remembered
-from .base import Context, GlobalModel, Method, NetworkModel, Report, Steps, register
+from .base import Context, GlobalModel, Method, NetworkModel, Report, Steps, register, reported
 from .results import Tested
 
 
@@ -76,3 +77,37 @@ class Local(Method):
         x, y = (torch.cat(column) for column in zip(*pieces, strict=True))
         correct = (clients.logits(x).argmax(-1) == y).sum(1)
         return LocalModels(clients, int(correct.argmax()))
+
+
+# --------------------------------------------------------------------------------------------------------- centralized
+# One model on everybody's samples in one place. A reference, no bound: others can be ahead.
+#
+# No federated method may do this: all samples leave their owners. Its ledger shows what that would cost, the samples
+# themselves sent up (8-bit pixels are not assumed: the tensors as they are trained on). All of each client's data is
+# used, the held-out part too.
+
+
+@register(
+    "centralized",
+    title="Centralized",
+    group="References",
+    paper="reference",
+    rounds="none",
+    traffic="the samples themselves",
+    needs=["one architecture"],
+    sends="all its samples",
+    leaks="everything",
+)
+class Centralized(Method):
+    """One model is trained on all samples in one place, for reference."""
+
+    trains_locally = False
+    sends_models = False
+
+    def run(self, ctx: Context) -> Steps[GlobalModel]:
+        pooled = [ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)]
+        x, y = (torch.cat(column) for column in zip(*pooled, strict=True))
+        model = ctx.initial_model(0)
+        ticks = train_clients([model], [(x, y)], ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="centralized")
+        yield from reported("centralized training", ticks, lambda: NetworkModel(model))
+        return NetworkModel(model)

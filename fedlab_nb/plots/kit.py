@@ -141,18 +141,22 @@ def stacked(
 
 # ------------------------------------------------------------------------------------------------------ lines, points
 def lines(
-    ax: Axes, of: Mapping[str, Mapping[float, Mapping[int, float] | Band]], own: Mapping[str, Look] | None = None
+    ax: Axes,
+    of: Mapping[str, Mapping[float, Mapping[int, float] | Band]],
+    own: Mapping[str, Look] | None = None,
+    top: float | None = 1,
 ) -> list[tuple[float, str, str]]:
     """Means `{label: {x: {seed: share}}}` (or a `Band` of them) as lines with their 95 % bands.
 
-    own: the looks of labels from which they do not follow. Returns (last y, label, colour), for `end_labels`.
+    own: the looks of labels from which they do not follow;   top: the largest value that there is. Returns (last y,
+    label, colour), for `end_labels`.
     """
     ends = []
     for label, (colour, marker, dashes) in {**looks(of), **(own or {})}.items():
         bands = {x: v if isinstance(v, Band) else band(v) for x, v in sorted(of[label].items())}
         y, wide = (np.array([getattr(v, name) for v in bands.values()]) for name in ("mean", "half_width"))
         wide = np.nan_to_num(wide)
-        ax.fill_between(list(bands), (y - wide).clip(0), (y + wide).clip(None, 1), color=colour, alpha=0.17, lw=0)
+        ax.fill_between(list(bands), (y - wide).clip(0), (y + wide).clip(None, top), color=colour, alpha=0.17, lw=0)
         ax.plot(list(bands), y, color=colour, marker=marker, ls=dashes, lw=1.9, ms=5.5, label=label)
         ends.append((float(y[-1]), label, colour))
     return ends

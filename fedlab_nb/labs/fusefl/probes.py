@@ -1,10 +1,21 @@
-"""What a layer's features are worth: linear probes (FuseFL, section 6).
+"""What a layer's features are worth: what linear decoders read from them (FuseFL, section 3.3, appendix D.3 and D.4).
 
     for each, mean in probe(layers_of(isolated), ...): ...     # after each layer of networks that nobody fused (K = 1)
     for each, mean in probe(blocks_of(fused), ...): ...        # after each fused block
 
-A probe is a fresh linear classifier on frozen, flattened features. It is trained on the *whole* training set: a
-measurement from outside, which no party of the federation could make, and never a part of a method.
+A probe is a fresh linear classifier on frozen, flattened features; a second decoder makes the images from them. Both
+are fitted to the *whole* training set, and judged on test samples: a measurement from outside, which no party of the
+federation could make, and never a part of a method. Three numbers come from them:
+
+- the accuracy of the classifier, linear separability;
+- I(H; Y) >= H(Y) - cross-entropy, in bits: the label's entropy without what the classifier leaves open;
+- I(H; X), in bits: Σ_j ½ log2 (λ_j / e_j) over the AXES largest principal axes of the images, with variance λ_j and the
+  error e_j of the decoder. If images were Gaussian, this would be a bound, too (axes have no covariance, the mean error
+  is at least that of the best decoder, and a part of X cannot tell more than X). They are not; how far their entropy is
+  below the Gaussian one is not known, but it is the same for all features, so that curves can be compared.
+
+A decoder that reads little proves nothing, so the numbers are bounds: the layers above read what is not linear. For the
+images the paper has decoders of convolutions and gives the error alone. A run with a spurious cue is its Figure 3.
 
 There are four curves: the features of single clients (`each`) and the mean over the clients of their features (`mean`),
 with and without fusing. A mean over M clients is more separable than one client without any fusing, so only curves of
@@ -12,18 +23,21 @@ one kind can be compared. The paper's picture (as the authors' code makes it) co
 client.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from statistics import mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
+from ipywidgets import Dropdown
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ...errors import demand
 from ...methods.fusefl.network import FusedNetwork
 from ...models.build import drawn_layer
-from ...panels import LabView, PanelState
+from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, percent, tabled, told
 from ...plots.axes import end_labels, few_ticks, percent_axis
 from ...plots.identity import Look
@@ -36,15 +50,56 @@ from ...training.loop import train_loop
 from ..runs import Steps, again, where
 
 MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
+AXES = 32  # principal axes of the images that are decoded
+RIDGE = 1e-3  # of a feature's variance
 UNLIKE = "The clients' networks differ in shape or depth, so their features have no mean to probe."
-Point = tuple[Sequence[float], float]  # of one layer: each client's features, and the mean over the clients
+Point = tuple[Sequence[Any], Any]  # `Read` of one layer: each client's features, and the mean over the clients
+
+
+class Read(NamedTuple):
+    """What decoders read from features: test accuracy, 0-1, and bits about labels and images, at least."""
+
+    accuracy: float
+    labels: float
+    images: float
+
+
+class Measure(NamedTuple):
+    """One number of `Read` in words: of the list, the picture's title, its alt text, the axis ("": shares), and what
+    the sentence adds."""
+
+    name: str
+    title: str
+    alt: str
+    axis: str = ""
+    note: str = ""
+
+
+WHOLE = "A linear decoder shows less than there is"
+MEASURES = {
+    "accuracy": Measure("accuracy of a classifier", "What a linear probe reads from each layer", "Accuracy"),
+    "labels": Measure(
+        "bits about the labels", "Information about the labels in each layer", "Bits about the labels",
+        "bits, at least", f" {WHOLE}: I(H; Y) is at least this.",
+    ),
+    "images": Measure(
+        "bits about the images", "Information about the images in each layer", "Bits about the images",
+        "bits, as if images were Gaussian", f" {WHOLE}, and images are not Gaussian: only compare curves.",
+    ),
+}  # fmt: skip
 
 
 class Probes(LabView):
-    """What a linear classifier can read off every layer, of single clients and of their mean, fused and isolated."""
+    """What linear decoders can read off every layer, of single clients and of their mean, fused and isolated."""
 
     name, title = "probes", "Probes by layer"
     empty = "Press Run. Linear probes then show how well the features of each layer separate the classes."
+
+    def __init__(self) -> None:
+        help = "Accuracy of a linear classifier, or a lower bound of the information about labels or images"
+        options = [(measure.name, key) for key, measure in MEASURES.items()]
+        self.read = made(Dropdown, label="Read", help=help, width=220, options=options)
+        self.controls = [self.read]
 
     def prepare(self, state: PanelState) -> Steps:
         outcome, isolated = state.outcome, state.outcome
@@ -56,7 +111,7 @@ class Probes(LabView):
         curves = []
         for outputs, network in ((layers_of, isolated.model.module), (blocks_of, outcome.model.module)):
             curves.append([])
-            for point in probe(outputs(network, x), y, outputs(network, x_test), y_test, MOST_CLIENTS):
+            for point in probe(outputs(network, x), outputs(network, x_test), (x, y), (x_test, y_test), MOST_CLIENTS):
                 curves[-1].append(point)
                 yield
         stages = outcome.model.module.stages
@@ -65,7 +120,7 @@ class Probes(LabView):
         return Probed(*curves, list(accumulate(sizes)), where(outcome), len(y))
 
     def draw(self, state: PanelState) -> Picture:
-        return probes(state.prepared, client=state.client)
+        return probes(state.prepared, client=state.client, measure=self.read.value)
 
 
 # ------------------------------------------------------------------------------------------------ numbers
@@ -74,17 +129,44 @@ class Probes(LabView):
 PROBE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_decay=1e-4)
 
 
-def linear_probe(x: Tensor, y: Tensor, x_test: Tensor, y_test: Tensor) -> float:
-    """Test accuracy, 0-1, of a linear classifier on features `x [N, ...]`, brought to mean 0 and variance 1."""
-    x, x_test = x.flatten(1), x_test.flatten(1)
-    centre, scale = x.mean(0), x.std(0)
+Samples = tuple[Tensor, Tensor]  # x [N, ...], y [N]
+
+
+def decoded(h: Tensor, h_test: Tensor, train: Samples, test: Samples) -> Read:
+    """What linear decoders, fitted to the features `h [N, ...]` of `train`, read from `h_test [T, ...]`."""
+    h, h_test = h.flatten(1), h_test.flatten(1)
+    centre, scale = h.mean(0), h.std(0)
     scale = torch.where(scale > 0, scale, 1)
+    h, h_test = (h - centre) / scale, (h_test - centre) / scale
+    return Read(*about_labels(h, h_test, train[1], test[1]), about_images(h, h_test, train[0], test[0]))
+
+
+def about_labels(h: Tensor, h_test: Tensor, y: Tensor, y_test: Tensor) -> tuple[float, float]:
+    """Test accuracy, 0-1, of a linear classifier on features `[N, D]` of mean 0 and variance 1, and H(Y) - its
+    cross-entropy in bits, 0 if that is negative."""
     classes = int(max(y.max(), y_test.max())) + 1
-    probe = drawn_layer(nn.Linear, x.shape[1], classes, generator=generator(0, "probe"), like=x)
-    for _ in train_loop([probe], [((x - centre) / scale, y)], PROBE, [generator(0, "probe", "batches")]):
+    probe = drawn_layer(nn.Linear, h.shape[1], classes, generator=generator(0, "probe"), like=h)
+    for _ in train_loop([probe], [(h, y)], PROBE, [generator(0, "probe", "batches")]):
         pass
     with torch.no_grad():
-        return accuracy(probe((x_test - centre) / scale).argmax(1), y_test)
+        logits = probe(h_test)
+    entropy = torch.special.entr(torch.bincount(y_test).double() / len(y_test)).sum()
+    bits = (entropy - F.cross_entropy(logits.double(), y_test)) / math.log(2)
+    return accuracy(logits.argmax(1), y_test), max(0.0, float(bits))
+
+
+def about_images(h: Tensor, h_test: Tensor, x: Tensor, x_test: Tensor) -> float:
+    """Σ_j ½ log2 (λ_j / e_j): bits about Gaussian `x [N, ...]` that ridge regression on features `[N, D]` reads, 0 if
+    that is negative."""
+    h, h_test, x, x_test = (part.flatten(1).double() for part in (h, h_test, x, x_test))
+    centre = x.mean(0)
+    axes = torch.linalg.svd(x - centre, full_matrices=False).Vh[:AXES].T
+    x, x_test = (x - centre) @ axes, (x_test - centre) @ axes
+    eye = torch.eye(h.shape[1], dtype=h.dtype, device=h.device)
+    weight = torch.linalg.solve(h.T @ h + RIDGE * len(h) * eye, h.T @ x)
+    held = x_test.var(0, correction=0)
+    error = (x_test - h_test @ weight).square().mean(0)
+    return max(0.0, float((held / error)[held > 0].log2().sum() / 2))
 
 
 Outputs = list[list[Tensor]]  # [L][M]: after each layer, of each client, `[N, ...]`
@@ -122,19 +204,19 @@ def blocks_of(fused: FusedNetwork, x: Tensor) -> Outputs:
 
 
 def probe(
-    train: Outputs, y: Tensor, test: Outputs, y_test: Tensor, most: int | None = None
-) -> Iterator[tuple[list[float], float]]:
-    """After each layer: probe accuracies on the features of each client (of the first `most`), and on their mean over
+    fitted: Outputs, judged: Outputs, train: Samples, test: Samples, most: int | None = None
+) -> Iterator[tuple[list[Read], Read]]:
+    """After each layer: what is read from the features of each client (of the first `most`), and from their mean over
     all clients. UsageError where features differ in shape, as these have no mean."""
-    for own, held in zip(train, test, strict=True):
+    for own, held in zip(fitted, judged, strict=True):
         demand(len({of.shape for of in own}) == 1, UNLIKE)
-        each = [linear_probe(a, y, b, y_test) for a, b in list(zip(own, held, strict=True))[:most]]
-        yield each, linear_probe(sum(own) / len(own), y, sum(held) / len(held), y_test)
+        each = [decoded(a, b, train, test) for a, b in list(zip(own, held, strict=True))[:most]]
+        yield each, decoded(sum(own) / len(own), sum(held) / len(held), train, test)
 
 
 # ------------------------------------------------------------------------------------------------ picture
 class Probed(NamedTuple):
-    """Probe accuracies, 0-1.
+    """What is read, as `Read`.
 
     isolated [L]: after each layer of networks that nobody fused: ([M] of each client, of the mean over the clients)
     fused [K], places [K]: the same after each fused block, and the layer (from 1) at which that block ends
@@ -148,14 +230,17 @@ class Probed(NamedTuple):
     samples: int
 
 
-def probes(data: Probed, *, client: int | None = None) -> Picture:
-    """Four lines over the layers: single clients (with the 95 % band over them) and the mean over the clients, isolated
-    and fused. Only lines of one kind can be compared."""
+def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy") -> Picture:
+    """Four lines over the layers, of one `measure` of MEASURES: single clients (with the 95 % band over them) and the
+    mean over the clients, isolated and fused. Only lines of one kind can be compared."""
+    words = MEASURES[measure]
+    shown = "{:.2f} bits".format if words.axis else percent
     layers, curves, looks = range(1, len(data.isolated) + 1), {}, {}
     for kind, points, x, hue in (
         ("isolated", data.isolated, layers, ACCENT),
         ("fused", data.fused, data.places, SECOND),
     ):
+        points = [([getattr(one, measure) for one in each], getattr(of_mean, measure)) for each, of_mean in points]
         at = dict(zip(x, points, strict=True))
         three = {
             "mean over the clients": ({layer: {0: of_mean} for layer, (_, of_mean) in at.items()}, "o", "-"),
@@ -164,18 +249,22 @@ def probes(data: Probed, *, client: int | None = None) -> Picture:
         if client is not None and client < len(points[0][0]):
             own = {layer: {0: each[client]} for layer, (each, _) in at.items()}
             three[f"client {letter(client)}"] = (own, "D", ":")
-        curves |= {f"{kind}, {words}": curve for words, (curve, _, _) in three.items()}
-        looks |= {f"{kind}, {words}": Look(hue, *rest) for words, (_, *rest) in three.items()}
+        curves |= {f"{kind}, {who}": curve for who, (curve, _, _) in three.items()}
+        looks |= {f"{kind}, {who}": Look(hue, *rest) for who, (_, *rest) in three.items()}
     with drawing() as (figure, ax):
-        dress(ax, title="What a linear probe reads from each layer", x="layer, from the image upwards", grid="y")
+        dress(ax, title=words.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        ends = lines(ax, curves, looks)
-        percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
+        ends = lines(ax, curves, looks, None if words.axis else 1)
+        if words.axis:
+            ax.set(ylabel=words.axis, ylim=(0, ax.get_ylim()[1]))
+        else:
+            percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
         few_ticks(ax, "x", min(len(layers), 13), whole=True)
         end_labels(ax, [(y, name.replace(", ", ",\n"), hue) for y, name, hue in ends], gap=0.1)
     shares = {name: {layer: mean(of.values()) for layer, of in by_layer.items()} for name, by_layer in curves.items()}
-    rows = ((layer, *(percent(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
-    top = ", ".join(f"{name} {percent(of[max(of)])}" for name, of in shares.items())
-    text = f"Right at the top: {top}. Probes train on {data.samples} samples of all clients, as no federation could."
+    rows = ((layer, *(shown(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
+    top = ", ".join(f"{name} {shown(of[max(of)])}" for name, of in shares.items())
+    text = f"At the top: {top}. Probes train on {data.samples} samples of all clients, as no federation could."
+    text += words.note
     table = tabled(["layer", *shares], rows)
-    return told(figure, "Accuracy of linear probes by layer", data.setting, text, table)
+    return told(figure, f"{words.alt} by linear probes, layer by layer", data.setting, text, table)

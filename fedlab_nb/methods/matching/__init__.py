@@ -17,7 +17,7 @@ with the most samples, and averages θ̄ = Σ_k w_k P_k(θ_k). No data. Rules:
 
 Departures: the papers match two networks at a time, or go on from the average; here all are matched with one client
 first. Running statistics of batch norm move with their units and are averaged, and not estimated anew (REPAIR, which
-needs data). FedMA, PFNM layer by layer, trains between the layers: more than one round, and not here.
+needs data). FedMA, PFNM layer by layer with training in between, takes a round for each layer: `fedma.py`.
 
 What to expect: with different initial models and little skew, nearly all of what the plain average loses comes back.
 With one common initial model the units still know their places. And under strong label skew matching brings nothing:
@@ -37,7 +37,7 @@ from ...training import ClientModels
 from ..base import Context, GlobalModel, Method, Progress, Steps, client_weights_knob, knob, register, weighted_mean
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.images import public_samples
-from . import rules
+from . import fedma, rules
 from .rules import MatchedModel, MatchingReport, grown, one_hidden_layer
 from .wiring import State, Wiring, permuted, wiring_of
 

@@ -160,7 +160,8 @@ def grow(vectors: Sequence[Tensor], precisions: Sequence[Tensor], *, spread: flo
         _close_gaps(members)
         total, weight, count = _sums(vectors, precisions, members)
         p, pull = precisions[k], precisions[k] * vectors[k]
-        old = ((total[None] + pull[:, None]).square() / (prior + weight + p)[None]).sum(2)
+        both = 1 / (prior + weight + p)  # the squared sum as three products of matrices
+        old = (total.square() * both).sum(1) + 2 * pull @ (total * both).T + pull.square() @ both.T
         old = old - (total.square() / (prior + weight)).sum(1) + 2 * (count / (clients - count)).log()
         new = (pull.square() / (prior + p)).sum(1, keepdim=True) + 2 * torch.tensor(mass / clients).double().log()
         ranks = torch.arange(1, len(pull) + 1, dtype=torch.float64)
@@ -259,11 +260,23 @@ def linear_layers(network: nn.Module) -> list[nn.Linear]:
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
 
 
-def one_hidden_layer(network: nn.Module) -> bool:
+def one_hidden_layer(network: Network) -> bool:
     """Whether all that `network` has learnt is in two linear layers."""
-    layers = linear_layers(network)
-    parts = {parameter for layer in layers for parameter in layer.parameters()}
-    return len(layers) == 2 and set(network.parameters()) == parts and layers[0].bias is not None
+    return len(linear_layers(network)) == 2 and len(network.body) == 1 and plain(network)
+
+
+def plain(network: Network) -> bool:
+    """Whether every block of `network` has one layer of units, with a bias, and nothing else has learnt."""
+    layers = unit_layers(network)
+    learnt = {parameter for layer in layers for parameter in layer.parameters()}
+    single = all(len(unit_layers(block)) == 1 for block in network.body)
+    whole = all(layer.bias is not None and getattr(layer, "groups", 1) == 1 for layer in layers)
+    return single and whole and set(network.parameters()) == learnt
+
+
+def unit_layers(network: nn.Module) -> list[Any]:
+    """Linear layers and convolutions, from the inputs upwards."""
+    return [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
 
 
 def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:

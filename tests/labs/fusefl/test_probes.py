@@ -1,4 +1,6 @@
-"""Linear probes: what they find, and whose features they read."""
+"""Linear probes: what they find, bits where the information is known, and whose features they read."""
+
+import math
 
 import pytest
 import torch
@@ -16,14 +18,53 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+def read(h, y, x=None):
+    """From 3/4 of the samples to the rest; images: the features themselves."""
+    x, cut = h if x is None else x, 3 * len(h) // 4
+    return probes.decoded(h[:cut], h[cut:], (x[:cut], y[:cut]), (x[cut:], y[cut:]))
+
+
+def split(rows):
+    return rows[: 3 * len(rows) // 4], rows[3 * len(rows) // 4 :]
+
+
+def standard(h):
+    return (h - h.mean(0)) / h.std(0)
+
+
 def test_a_probe_finds_what_is_linear_and_only_that():
     z = torch.randn(400, 4, generator=seeded())
     y = (z[:, 0] + z[:, 1] > 0).long()
-    assert probes.linear_probe(z[:300], y[:300], z[300:], y[300:]) > 0.95
+    assert read(z, y).accuracy > 0.95
     xor = ((z[:, 0] > 0) ^ (z[:, 1] > 0)).long()
-    assert probes.linear_probe(z[:300], xor[:300], z[300:], xor[300:]) < 0.7
+    assert read(z, xor).accuracy < 0.7 and read(z, xor).labels < 0.02
     wide = torch.stack([1000 * z + 5, torch.zeros_like(z)], dim=1)  # units and dead features do not matter
-    assert probes.linear_probe(wide[:300], y[:300], wide[300:], y[300:]) > 0.95
+    assert read(wide, y).accuracy > 0.95 and read(wide, y).labels == pytest.approx(read(z, y).labels, abs=0.03)
+
+
+@pytest.mark.parametrize("p", [0.01, 0.1, 0.3, 0.5])
+def test_bits_about_labels_are_those_of_a_binary_channel(p):
+    """A fair bit that is turned with probability p: I(H; Y) = 1 - h(p) bits, and a classifier on a bit is exact."""
+    y = torch.arange(4000) % 2
+    h = (y ^ (torch.arange(4000) // 2 % 100 < 100 * p).long())[:, None].float()  # of every 200 exactly so many
+    bits = 1 + p * math.log2(p) + (1 - p) * math.log2(1 - p)
+    assert read(h, y).labels == pytest.approx(bits, abs=0.005)
+    assert read(torch.randn(4000, 3, generator=seeded(2)), y).labels < 0.01  # nothing to be read
+
+
+@pytest.mark.parametrize("ratios", [(0.1,), (1.0, 9.0), (100.0, 3.0, 0.0)])
+def test_bits_about_images_are_those_of_gaussian_channels(ratios):
+    """X = h Q with h_j ~ N(0, s_j^2), seen with noise: I(H; X) = Σ ½ log2 (1 + SNR_j), whatever the rotation Q of X and
+    the mixing of the features."""
+    d, stream = len(ratios), seeded()
+    sizes = torch.arange(1, d + 1).double()
+    z = torch.randn(20_000, d, generator=stream, dtype=EXACT) * sizes
+    noise = torch.randn(20_000, d, generator=stream, dtype=EXACT) * sizes
+    h = z * torch.tensor(ratios, dtype=EXACT).sqrt() + noise
+    turn, mix = (torch.linalg.qr(torch.randn(d, d, generator=stream, dtype=EXACT)).Q for _ in range(2))
+    bits = sum(math.log2(1 + ratio) / 2 for ratio in ratios)
+    read_bits = probes.about_images(*split(standard(h @ mix)), *split(z @ turn))
+    assert read_bits == pytest.approx(bits, abs=0.03)
 
 
 def fused_from(networks, blocks):
@@ -56,9 +97,11 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
     y = torch.arange(4).repeat(100)
     code = torch.eye(4)[y]
     train, test = ([[code + 1.2 * torch.randn(400, 4, generator=seeded(m + s)) for m in range(6)]] for s in (1, 50))
-    ((each, of_mean),) = probes.probe(train, y, test, y)
-    assert len(each) == 6 and of_mean > max(each) + 0.1
-    ((few, same),) = probes.probe(train, y, test, y, most=2)
+    samples = torch.rand(400, 1, 2, 2, generator=seeded()), y
+    ((each, of_mean),) = probes.probe(train, test, samples, samples)
+    assert len(each) == 6 and of_mean.accuracy > max(one.accuracy for one in each) + 0.1
+    assert of_mean.labels > max(one.labels for one in each) + 0.2
+    ((few, same),) = probes.probe(train, test, samples, samples, most=2)
     assert few == each[:2] and same == of_mean
 
 
@@ -68,4 +111,4 @@ def test_what_cannot_be_probed():
         probes.layers_of(fused_from(two_networks(), 2), x)
     narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):
-        next(probes.probe([[narrow, wide]], torch.arange(4), [[narrow, wide]], torch.arange(4)))
+        next(probes.probe([[narrow, wide]], [[narrow, wide]], (x, torch.arange(4)), (x, torch.arange(4))))

@@ -7,7 +7,7 @@ from lab_views import every_control_at_both_ends, look_at, sentence_of, sound
 from fedlab_nb.data import federate
 from fedlab_nb.labs.fusefl.cue import Cue, cue, with_and_without_cue
 from fedlab_nb.labs.fusefl.halves import halves
-from fedlab_nb.labs.fusefl.probes import Probed, probes
+from fedlab_nb.labs.fusefl.probes import Probed, Read, probes
 from fedlab_nb.labs.fusefl.steps import Replay, network, shown_clients, steps
 from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.plots.words import data_size, letter
@@ -172,18 +172,28 @@ def test_halves_tell_noise_from_more():
     assert "Press the button" in made(halves({2: {"own": {0: 0.5}}}, **about)).sentence
 
 
-ISOLATED = [([0.99, 0.97], 0.99), ([0.7, 0.6], 0.92)]
+def layer(each, of_mean):
+    """A layer of which so much is read: of the labels twice the bits, of the images three times."""
+    of_clients, mean = ([Read(a, 2 * a, 3 * a) for a in of] for of in (each, [of_mean]))
+    return of_clients, *mean
+
+
+ISOLATED = [layer([0.99, 0.97], 0.99), layer([0.7, 0.6], 0.92)]
 
 
 def test_probes_compare_like_with_like():
-    fused = [([0.98, 0.96], 0.98), ([0.8, 0.68], 0.9)]
-    picture = made(probes(Probed(ISOLATED, fused, [1, 2], SETTING, 60), client=1))
-    top = {"isolated, mean over the clients": "92 %", "isolated, one client": "65 %", "isolated, client B": "60 %"}
-    top |= {"fused, mean over the clients": "90 %", "fused, one client": "74 %", "fused, client B": "68 %"}
-    assert picture.table[1] == {"layer": 2, **top}
-    assert all(f"{name} {share}" in picture.sentence for name, share in top.items())
+    fused = [layer([0.98, 0.96], 0.98), layer([0.8, 0.68], 0.9)]
+    data = Probed(ISOLATED, fused, [1, 2], SETTING, 60)
+    read = [made(probes(data, client=1, measure=measure)) for measure in ("accuracy", "labels", "images")]
+    top = {"isolated, mean over the clients": 0.92, "isolated, one client": 0.65, "isolated, client B": 0.6}
+    top |= {"fused, mean over the clients": 0.9, "fused, one client": 0.74, "fused, client B": 0.68}
+    ways = "{:.0%}".format, lambda a: f"{2 * a:.2f} bits", lambda a: f"{3 * a:.2f} bits"
+    for picture, words in zip(read, ways, strict=True):
+        shown = {name: words(share).replace("%", " %") for name, share in top.items()}
+        assert picture.table[1] == {"layer": 2, **shown}
+        assert all(f"{name} {share}" in picture.sentence for name, share in shown.items())
     alone = probes(Probed(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))
     assert alone.table[0]["fused, one client"] == ""
     for clients, layers in ((1, 1), (50, 13)):
-        point = [0.5] * clients, 0.0
+        point = layer([0.5] * clients, 0.0)
         made(probes(Probed([point] * layers, [point], [layers], SETTING, 60)))

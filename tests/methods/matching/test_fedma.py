@@ -1,0 +1,102 @@
+"""FedMA: matched layers by hand, copies of one network, its limits, and its bytes."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from method_runs import context
+from torch import tensor
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.matching.fedma import FedMA
+from fedlab_nb.methods.matching.wiring import permuted, wiring_of
+from fedlab_nb.models import build, load_state, model_state
+from fedlab_nb.models.state import copied
+from fedlab_nb.studies.experiment import finished
+from fedlab_nb.training import Recipe, train_clients
+
+
+def test_two_units_by_hand():
+    """B has A's units in the other order, a little longer; with little noise far ones become new, shared by nobody."""
+    ours, theirs = tensor([[1.0, 0.0], [0.0, 1.0]]), tensor([[0.0, 1.2], [1.2, 0.0]])
+    layer, places = FedMA(sigma=1.0, gamma=1.0).matched([ours, theirs])
+    torch.testing.assert_close(layer, tensor([[1.1, 0.0], [0.0, 1.1]]))
+    assert [own.tolist() for own in places] == [[0, 1], [1, 0]]
+    # One unit each, v and w, precision p = 1/sigma^2, spread and mass 1, two clients. Old against new:
+    # p^2 (v + w)^2 / (1 + 2 p) - p^2 v^2 / (1 + p) + 2 log(1 / 1)  >  p^2 w^2 / (1 + p) + 2 log(1 / 2)
+    # For w = 0 and v = 1, p^2 / (1 + p) - p^2 / (1 + 2 p) = p^3 / ((1 + p) (1 + 2 p)) < 2 log 2: p < 3.93.
+    for p, units in ((3.9, 1), (4.0, 2)):
+        layer, places = FedMA(sigma=p**-0.5, sweeps=0).matched([tensor([[1.0]]), tensor([[0.0]])])
+        assert len(layer) == units and places[1].tolist() == [units - 1]
+
+
+@pytest.mark.parametrize(("model", "units"), [("mlp", [64, 32]), ("cnn", [6, 16, 120, 84])])
+def test_permuted_copies_average_to_the_network(model, units):
+    """No training: three copies whose units stand elsewhere become one again, unit by unit, whatever the classes."""
+    ctx = context(clients=3, epochs=0, dtype=torch.float64, model=model)
+    first = build(model, (1, 8, 8), 10, dtype=torch.float64)
+    for parameter in first.parameters():
+        torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
+    wiring, models = wiring_of(first), []
+    for k in range(3):
+        models.append(copied(first))
+        orders = [torch.randperm(n, generator=torch.Generator().manual_seed(k)) for n in wiring.units]
+        load_state(models[k], permuted(model_state(first), wiring, orders))
+    ctx.send_initial_models = lambda: models
+    x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
+    before = first(x)
+    out = finished(FedMA().run(ctx))
+    assert out.report.units == units and out.report.shared == [1.0] * len(units)
+    torch.testing.assert_close(out.module(x), before, rtol=1e-6, atol=1e-6)  # the shares are float32
+
+
+def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
+    """A mass without end: all units side by side, so logits are the sum of w_kc f_kc, but for where training went."""
+    ctx = context(clients=3, epochs=0, dtype=torch.float64)
+    models = [ctx.build(ctx.architectures[0], torch.Generator().manual_seed(k)) for k in range(3)]
+    kept = [copied(model) for model in models]
+    ctx.send_initial_models = lambda: models
+    out = finished(FedMA(gamma=1e9).run(ctx))
+    assert out.report.units == [192, 96] and out.report.shared == [0.0, 0.0]
+    x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
+    counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=10) for k in range(3)]).double()
+    shares = torch.where(counts.sum(0) > 0, counts / counts.sum(0).clamp_min(1), torch.full_like(counts, 1 / 3))
+    by_hand = sum(share * model(x) for share, model in zip(shares, kept, strict=True))
+    torch.testing.assert_close(out.module(x), by_hand, rtol=1e-6, atol=1e-6)  # the shares are float32
+
+
+def test_what_is_fused_no_longer_moves():
+    """One client: its layers as they stood when they went up, which a slow loop with frozen layers gives, too."""
+    ctx = context(clients=1, epochs=7, recipe=Recipe(weight_decay=0), dtype=torch.float64)
+    model, (x, y) = ctx.initial_model(), ctx.private.train(0)
+    out = finished(FedMA().run(ctx))
+    for n, epochs in enumerate((2, 2, 3)):
+        stream = f"batches of layer {n + 1}" if n else "batches"
+        recipe = replace(ctx.recipe, epochs=epochs)
+
+        def hold(clients, parameters, gradients, n=n):
+            for gradient in gradients[: 2 * n]:
+                gradient.zero_()
+
+        ways = {"seed": ctx.seed, "backend": "loop", "stream": stream, "adjust": hold}
+        for _ in train_clients([model], [(x, y)], recipe, **ways):
+            pass
+    held = torch.bincount(y, minlength=10) > 0
+    z = torch.rand(20, 1, 8, 8, dtype=torch.float64)
+    torch.testing.assert_close(out.module(z)[:, held], model(z)[:, held], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("gamma", "first", "second"), [(1.0, 64, 32), (1e9, 192, 96)])
+def test_bytes(gamma, first, second):
+    """64 inputs, 64 and 32 own units, 10 classes: layers and classifiers up; the network, layers and places down."""
+    ctx = context(clients=3, dtype=torch.float32)
+    assert finished(FedMA(gamma=gamma).run(ctx)).report.units == [first, second]
+    up = 4 * (64 * 65 + 32 * (first + 1) + 10 * (second + 1) + 10)
+    down = 4 * (64 * 65 + 32 * 65 + 10 * 33 + first * 65 + 64 + second * (first + 1) + 32)
+    assert set(ctx.link.ledger.by_client().values()) == {(up, down)}
+
+
+@pytest.mark.parametrize("model", ["vgg11", "resnet8"])
+def test_other_layers_are_refused(model):
+    with pytest.raises(UsageError, match="one layer without"):
+        FedMA().validate(context(model=model, clients=2))
