@@ -79,7 +79,9 @@ class FedMA(Method):
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         models, everyone = ctx.send_initial_models(), range(ctx.clients_count)
         shards = [ctx.private.train(k) for k in everyone]
-        fused, report, hidden = copied(models[0]), FedMAReport([], []), len(models[0].body)
+        fused, hidden = copied(models[0]), len(models[0].body)
+        units: list[int] = []
+        everybodys: list[float] = []
         for n in range(hidden):
             # Clients: train what is above the fused layers, and send the lowest.
             yield from self._train(ctx, models, shards, n, hidden)
@@ -88,8 +90,8 @@ class FedMA(Method):
             with ctx.server():
                 shared, places = self.matched(received)
                 count = torch.bincount(torch.cat(places), minlength=len(shared))
-                report.units.append(len(shared))
-                report.shared.append(float((count == ctx.clients_count).double().mean()))
+                units.append(len(shared))
+                everybodys.append(float((count == ctx.clients_count).double().mean()))
                 fused.body[n] = block = with_rows(fused.body[n], shared)
             for k in everyone:
                 shared, own = ctx.link.down(k, (shared, places[k].int()), phase=f"layer {n + 1}")
@@ -101,8 +103,8 @@ class FedMA(Method):
         with ctx.server():
             total = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
             fused.classifier = with_rows(fused.classifier, total)
-            fused.architecture = (*fused.architecture, *report.units)
-        return NetworkModel(fused, report)
+            fused.architecture = (*fused.architecture, *units)
+        return NetworkModel(fused, FedMAReport(units, everybodys))
 
     def _train(self, ctx: Context, models: Sequence[Network], shards: Sequence, n: int, hidden: int) -> Steps[None]:
         """Clients: their part of the epochs on the layers above the n fused ones."""
