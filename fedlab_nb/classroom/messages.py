@@ -7,7 +7,7 @@ and "" means nothing. Every length is known beforehand, every number is finite a
 `sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with drawings, in order, the
 sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums are in them (`least_squares`), so that one
 upload serves both. AFL's local ridge is left out: the server would only take it off again. Pixels are sixteenths, so
-these sums are exact in float32.
+these sums are exact in float32. They hide nothing: the drawings can be worked out from them (`room.made`).
 """
 
 import base64

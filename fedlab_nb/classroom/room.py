@@ -130,7 +130,7 @@ class Room:
 
     def sent(self) -> list[dict[str, Any]]:
         """What has come from whom, in the order in which it came. `means`: what the sums show of each class: how many
-        drawings, and their mean `[64]`; of one drawing, that drawing."""
+        drawings, and their mean `[64]`. Who computes gets each drawing out of them (see `made`)."""
         return [
             {"seat": m.seat, "name": m.name, "bytes": len(m.text), "drawings": sum(m.counts), "given": len(m.y)}
             | {"network": m.network is not None, "means": m.means()}
@@ -199,8 +199,9 @@ def made(sums: gauss.ClassSums, c: int, rng: np.random.Generator) -> np.ndarray:
     """Rows `[n, d]` whose sum and Σ x xᵀ are those of class c, which has n samples.
 
     X = 1 μᵀ + U diag(√λ) Vᵀ, where V diag(λ) Vᵀ = Σ x xᵀ - n μ μᵀ has rank n - 1 at most, and the columns of U are
-    orthonormal and orthogonal to 1. Any such U will do; this one is drawn. So sums tell the samples but for a rotation
-    of n - 1 dimensions: one sample is known, and so are two.
+    orthonormal and orthogonal to 1. Any such U will do; this one is drawn. So sums tell samples of any numbers but for a
+    rotation of n - 1 dimensions. That hides no drawings: their pixels are whole sixteenths, and hardly a rotation leaves
+    them so. Fifteen drawings of a digit are worked out in a moment, to the pixel (tests/classroom/test_class.py).
     """
     n, mean = int(sums.counts[c]), sums.means[c].numpy()
     values, axes = np.linalg.eigh(sums.second[c].numpy() - n * np.outer(mean, mean))

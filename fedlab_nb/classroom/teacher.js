@@ -43,7 +43,7 @@ function choose(seat) {
   const { name, bytes, drawings, means, network, given } = state.sent.find((each) => each.seat === seat);
   const parts = [means.length && "sums", network && "a network", given && many(given, "test drawing")].filter(Boolean);
   $("who").textContent = `${name}: ${kilobytes(bytes)}, made from ${many(drawings, "drawing")}: ${parts.join(", ")}. ${
-    means.length ? "What its sums show, the mean of each digit (of one drawing: that drawing):" : "It shows no sums."}`;
+    means.length ? "What its sums show at once, the mean of each digit (who computes gets each drawing out of them):" : "It shows no sums."}`;
   $("means").replaceChildren(...means.map(([c, count, mean]) => element("figure", {},
     picture(mean, `Mean of ${many(count, "drawing")} of a ${c}`), element("figcaption", {}, `${count} × ${c}`))));
   $("one").hidden = false;

@@ -1,7 +1,5 @@
-"""A phone and a projector in a real browser: from the address to "sent", what arrives, and to be forgotten. And whether
-a drawing means to a network what the pixels mean that it was drawn from."""
+"""A phone and a projector in a real browser: from the address to "sent", what arrives, and to be forgotten."""
 
-import base64
 import re
 import subprocess
 import sys
@@ -9,17 +7,15 @@ import sys
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from accessible import barriers
 from lab_steps import PATIENCE, running
 from playwright.sync_api import expect
 
 from fedlab_nb.classroom.messages import network, read, write
-from fedlab_nb.data import load
 from fedlab_nb.training import Recipe, trained
 
 pytestmark = pytest.mark.browser
-PHONE, WIDTH = (390, 844), 160
+PHONE = (390, 844)
 SHAPES = {
     0: [(50, 15), (30, 30), (25, 50), (30, 70), (50, 85), (70, 70), (75, 50), (70, 30), (50, 15)],
     1: [(40, 30), (55, 15), (55, 85)],
@@ -133,26 +129,3 @@ def test_by_hand_without_any_network(opened, addresses, tmp_path):
     wall.locator("#load").click()
     expect(wall.locator("#told")).to_contain_text("This is no message of this class")
     assert barriers(wall, "body") == []
-
-
-def test_a_drawing_means_what_its_pixels_mean(opened, addresses):
-    """200 test images become bitmaps whose blocks have just as many black pixels, the darkest of a smooth enlargement,
-    five times as large with smooth edges; ink.js makes images of them that a network names alike in 95 of 100 cases."""
-    digits = load("digits")
-    net, x = trained([network()], [(digits.x_train, digits.y_train)], Recipe(), seed=0)[0].eval(), digits.x_test[:200]
-    smooth = F.interpolate(F.pad(x, (1, 1, 1, 1)), scale_factor=4, mode="bicubic")[:, :, 4:-4, 4:-4]
-    place = (-smooth.view(-1, 8, 4, 8, 4).transpose(2, 3).flatten(3)).argsort(-1).argsort(-1)
-    bits = (place < 16 * x[:, 0, :, :, None]).float().unflatten(3, (4, 4)).transpose(2, 3).reshape(-1, 1, 32, 32)
-    assert torch.equal(F.avg_pool2d(bits, 4), x)
-    large = F.avg_pool2d(F.interpolate(bits, scale_factor=5), 9, 1, 4) > 0.5
-    coded = base64.b64encode(large.byte().numpy().tobytes()).decode()
-    script = """async ([text, width]) => {
-        const { digit } = await import("./ink.js");
-        const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)), size = width * width;
-        return Array.from({ length: bytes.length / size }, (_, i) =>
-            [...digit(bytes.subarray(i * size, (i + 1) * size), width, width)]);
-    }"""
-    drawn = torch.tensor(opened(addresses[0], PHONE).evaluate(script, [coded, WIDTH])).view_as(x)
-    with torch.no_grad():
-        alike = (net(drawn).argmax(1) == net(x).argmax(1)).float().mean()
-    assert alike >= 0.95
