@@ -1,4 +1,4 @@
-// The projector: asks the server twice a second what has arrived, and shows it. Names are text, never HTML.
+// The projector: asks the server four times a second what has arrived, and shows it. Names are text, never HTML.
 import { html as element, picture, plural as many } from "./ink.js";
 const $ = (id) => document.getElementById(id);
 let version = "", state = { sent: [], rows: [] }, chosen = null;
@@ -25,11 +25,34 @@ function chips() {
   const most = Math.max(...state.sent.map((each) => each.bytes));
   return state.sent.map((each) => element("button", {
     type: "button", className: "chip", ariaPressed: String(each.seat === chosen), onclick: () => choose(each.seat),
-    style: { "--part": `${(100 * each.bytes) / most}%` },
+    style: { "--part": `${(100 * each.bytes) / most}%`, "--hue": hue(each.seat) },
   }, element("span", {}, each.name), element("b", {}, kilobytes(each.bytes))));
 }
 
+const hue = (seat) => (seat * 137.5) % 360; // far apart for neighbours
+/** The means of the sums as digits, in the colour of their student. */
+function plane({ points, share, alike }) {
+  const students = many(new Set(points.map(([seat]) => seat)).size, "student");
+  const [left, bottom] = [2, 3].map((axis) => {
+    const all = points.map((point) => point[axis]), low = Math.min(...all);
+    return (point) => `${3 + (94 * (point[axis] - low)) / (Math.max(...all) - low || 1)}%`;
+  });
+  $("plane").replaceChildren(...points.map((point) => element("b", {
+    textContent: point[1], className: [point[0], null].includes(chosen) ? "" : "other",
+    style: { left: left(point), bottom: bottom(point), "--hue": hue(point[0]) },
+  })));
+  $("plane").hidden = !points.length;
+  $("plane").ariaLabel = `${many(points.length, "digit")} in the colours of ${students}`;
+  $("axes").textContent = points.length ? `Each student's mean of each digit, in the student's colour, on the two axes along which drawings vary most (${
+    percent(share)} of it). The nearest mean of another student is of the same digit for ${alike} of ${points.length}.` : "";
+}
+
 function draw() {
+  const { rounds } = state;
+  if (state.plane) plane(state.plane);
+  $("rounds").disabled = !state.sent.some((each) => each.network);
+  $("round").textContent = !rounds ? "FENS weighs the networks, with phones that stay." : `FENS: round ${rounds.round} of ${rounds.of}, with ${many(rounds.phones, "phone")}. Each gets ${
+    kilobytes(rounds.networks)} of networks, and in a round ${kilobytes(rounds.weights)}, as much as it sends.`;
   const { sent } = state, tests = sent.reduce((sum, each) => sum + each.given, 0);
   $("bars").replaceChildren(...bars());
   $("sent").replaceChildren(...chips());
@@ -68,6 +91,9 @@ $("load").addEventListener("click", async () => {
   $("file").value = $("text").value = "";
 });
 $("out").addEventListener("click", () => post(`forget/${chosen}`));
+$("rounds").addEventListener("click", () => post("rounds"));
 $("close").addEventListener("click", () => { chosen = null; draw(); });
-look();
-setInterval(look, 500);
+for (;;) {
+  await look();
+  await new Promise((done) => setTimeout(done, 250));
+}
