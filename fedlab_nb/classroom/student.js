@@ -32,8 +32,9 @@ function show() {
   for (const id of ["draw", "choose", "sent"]) $(id).hidden = id !== step;
   $("progress").textContent = `Drawing ${drawings.length + 1} of ${labels.length}`;
   $("wanted").textContent = labels[drawings.length];
-  $("drawn").replaceChildren(...drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
-  $("given").replaceChildren(...[...$("drawn").children].filter((_, i) => i % GIVE === GIVE - 1));
+  const shown = () => drawings.map((image, i) => picture(image, `A ${labels[i]}`));
+  $("drawn").replaceChildren(...shown());
+  $("given").replaceChildren(...shown().filter((_, i) => i % GIVE === GIVE - 1));
   $("many").textContent = $("given").children.length;
   $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away, or stay.`;
   $("told").textContent = "";

@@ -51,12 +51,12 @@ function draw() {
   const { rounds } = state;
   if (state.plane) plane(state.plane);
   $("rounds").disabled = !state.sent.some((each) => each.network);
-  $("round").textContent = !rounds ? "FENS weighs the networks, with phones that stay." : `FENS: round ${rounds.round} of ${rounds.of}, with ${many(rounds.phones, "phone")}. Each gets ${
-    kilobytes(rounds.networks)} of networks, and in a round ${kilobytes(rounds.weights)}, as much as it sends.`;
+  $("round").textContent = !rounds ? "FENS weighs the networks, with phones that stay." : `FENS: ${rounds.round} of ${rounds.of} are done, with ${many(rounds.phones, "phone")}. Down ${
+    kilobytes(rounds.networks)} each, and ${kilobytes(rounds.weights)} a round; up ${kilobytes(rounds.weights)}.`;
   const { sent } = state, tests = sent.reduce((sum, each) => sum + each.given, 0);
   $("bars").replaceChildren(...bars());
   $("sent").replaceChildren(...chips());
-  $("tests").textContent = state.rows.length ? `bars: ${many(tests, "drawing")} of the class; marks: 360 of the package's digits` : "";
+  $("tests").textContent = state.rows.length ? `bars: the class's ${many(tests, "drawing")}; marks: 360 digits` : "";
   $("bytes").textContent = sent.length ? `${sent.length}, in all ${kilobytes(sent.reduce((sum, each) => sum + each.bytes, 0))}` : "";
   if (!sent.some((each) => each.seat === chosen)) $("one").hidden = true;
 }
@@ -71,6 +71,7 @@ function choose(seat) {
     picture(mean, `Mean of ${many(count, "drawing")} of a ${c}`), element("figcaption", {}, `${count} × ${c}`))));
   $("one").hidden = false;
   draw();
+  $("one").scrollIntoView({ block: "nearest" });
 }
 
 async function look() {

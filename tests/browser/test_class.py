@@ -12,6 +12,7 @@ from lab_steps import PATIENCE, running
 from playwright.sync_api import expect
 
 from fedlab_nb.classroom.messages import network, read, write
+from fedlab_nb.classroom.room import Rounds
 from fedlab_nb.training import Recipe, trained
 
 pytestmark = pytest.mark.browser
@@ -102,10 +103,34 @@ def test_from_the_address_to_sent_and_forgotten(opened, addresses):
     for ours, theirs in zip(sent.network.parameters(), model.parameters(), strict=True):
         np.testing.assert_allclose(ours.detach(), theirs.detach(), atol=1e-4)
 
+    phone.locator("#stay").click()
+    wall.locator("#rounds").click()
+    expect(wall.locator("#round")).to_contain_text("50 of 50 are done, with 1 phone")
+    expect(wall.locator(".row", has_text="FENS")).to_be_visible()
+    expect(phone.locator("#what")).to_contain_text("50 of 50")
+    assert barriers(wall, "body") == [] and barriers(phone, "body") == []
+
     phone.locator("#forget").click()
     expect(wall.locator(".chip", has_text="<img src=x>")).to_have_count(0)
     phone.reload()
     expect(phone.locator("#send")).to_be_visible()  # the drawings are still there
+
+
+def test_a_phone_that_stays_makes_pythons_step(opened, addresses):
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.rand(7, 64, generator=generator), torch.randint(0, 10, (7,), generator=generator)
+    rounds = Rounds([read(write(k, "", x, y, model=network(k))) for k in range(3)])
+    table = torch.rand(3, 10, generator=generator, requires_grad=True)
+    z = rounds.clients.logits(x.view(-1, 1, 8, 8))
+    torch.nn.functional.cross_entropy((z * table[:, None]).sum(0), y).backward()
+    script = """async ([networks, table, x, y]) => {
+        const [{ stepped, unpacked }, { logits }] = [await import("./student.js"), await import("./learn.js")];
+        const z = networks.map((own) => logits(unpacked(own), Float32Array.from(x)));
+        return [...stepped(Float32Array.from(table), z, y)];
+    }"""
+    given = [rounds.networks, table.flatten().tolist(), x.flatten().tolist(), y.tolist()]
+    own = opened(addresses[0], PHONE).evaluate(script, given)
+    np.testing.assert_allclose(own, (table - table.grad).detach().flatten(), atol=1e-5)
 
 
 def test_by_hand_without_any_network(opened, addresses, tmp_path):

@@ -274,8 +274,9 @@ def staying(room, clients=4, n=9):
     """A room with as many networks, and the phones that sent them."""
     digits, phones = load("digits"), []
     for seat in range(clients):
-        rows = slice(n * seat, n * (seat + 1))
-        room.accept(a_message(seat, n, given=0, model=network(seat)))
+        many = n + seat
+        rows = slice(many * seat, many * (seat + 1))
+        room.accept(a_message(seat, many, given=0, model=network(seat)))
         phones.append(Phone(seat, digits.x_train[rows].flatten(1), digits.y_train[rows]))
     room.start()
     return phones
