@@ -31,7 +31,6 @@ from ..training import ClientModels
 from ..training.evaluate import one_pass
 from .messages import (
     CLASSES,
-    LARGEST,
     MOST_DRAWINGS,
     MOST_SEATS,
     PIXELS,
@@ -49,6 +48,7 @@ MOST = 300  # messages in a class
 FEWEST = 10  # test drawings that are a test set
 AFL, GAUSS, FENS = (METHODS[name]() for name in ("afl", "gauss", "fens"))  # with the values that the course has
 PATIENCE = 3.0  # seconds that a round waits for phones; whoever is later is left out of it
+STEEPEST = 1e12  # a weight that comes back; a joker's network has logits, and so slopes, of millions
 AGAIN = 5  # times that a phone gets the networks, which are large
 
 
@@ -240,7 +240,7 @@ class Rounds:
             given = None
         must(isinstance(given, dict), "its form")
         if "weights" in given and given.get("round") == self.round < FENS.rounds:
-            values = numbers(given, "weights", "<f4", -LARGEST, LARGEST)
+            values = numbers(given, "weights", "<f4", -STEEPEST, STEEPEST)
             must(values.size == self.table.numel(), "its size")
             self.begun = min(self.begun, now)
             self.got[message.seat] = sum(message.counts), torch.from_numpy(values.copy()).view_as(self.table)

@@ -270,13 +270,16 @@ class Phone:
         room.stay(self.seat, json.dumps({"round": self.round, "weights": coded}), now)
 
 
-def staying(room, clients=4, n=9):
-    """A room with as many networks, and the phones that sent them."""
+def staying(room, clients=4, n=9, factor=1.0):
+    """A room with as many networks, and the phones that sent them; a joker's parameters are `factor` as large."""
     digits, phones = load("digits"), []
     for seat in range(clients):
         many = n + seat
         rows = slice(many * seat, many * (seat + 1))
-        room.accept(a_message(seat, many, given=0, model=network(seat)))
+        model = network(seat)
+        for part in model.parameters():
+            part.data *= 1 if seat else factor
+        room.accept(a_message(seat, many, given=0, model=model))
         phones.append(Phone(seat, digits.x_train[rows].flatten(1), digits.y_train[rows]))
     room.start()
     return phones
@@ -303,7 +306,7 @@ def test_the_tiny_rounds_are_those_of_fens():
 
 def test_who_leaves_is_left_out_and_who_is_forgotten_ends_the_rounds():
     room = a_room()
-    phones = staying(room)
+    phones = staying(room, factor=-100.0)
     for now in range(8):
         for phone in phones[: 4 if now < 6 else 3]:
             phone.answer(room, float(now))
