@@ -308,7 +308,7 @@ def plane(messages: Iterable[Message]) -> dict[str, Any]:
     """The means of each student's digits on the two axes along which all their drawings vary most.
 
     The axes are the first principal ones of all drawings, which the added sums give as one place would.
-    `points`: seat, class and two coordinates of each mean;   `share`: of the variance that the axes hold, 0–1;
+    `points`: seat, class and two coordinates of each mean, 0–1;   `share`: of the variance that the axes hold, 0–1;
     `alike`: how many means have, in all 64 numbers, a mean of the same digit nearest among those of other students.
     """
     own = [(m.seat, m.sums) for m in messages if m.sums]
@@ -327,7 +327,8 @@ def plane(messages: Iterable[Message]) -> dict[str, Any]:
     )
     away = torch.cdist(rows, rows).masked_fill(seat == seat[:, None], torch.inf)
     near = (klass[away.argmin(1)] == klass) & away.isfinite().any(1)
-    places = ((rows - middle) @ axes).T.tolist()
+    places = (rows - middle) @ axes
+    places = ((places - places.amin(0)) / (places.amax(0) - places.amin(0)).clamp(min=1e-12)).T.tolist()
     share = float(values[-2:].sum() / values.sum().clamp(min=1e-12))
     return {"points": [*zip(seats, classes, *places, strict=True)], "share": share, "alike": int(near.sum())}
 

@@ -32,17 +32,11 @@ function chips() {
 const hue = (seat) => (seat * 137.5) % 360; // far apart for neighbours
 /** The means of the sums as digits, in the colour of their student. */
 function plane({ points, share, alike }) {
-  const students = many(new Set(points.map(([seat]) => seat)).size, "student");
-  const [left, bottom] = [2, 3].map((axis) => {
-    const all = points.map((point) => point[axis]), low = Math.min(...all);
-    return (point) => `${3 + (94 * (point[axis] - low)) / (Math.max(...all) - low || 1)}%`;
-  });
-  $("plane").replaceChildren(...points.map((point) => element("b", {
-    textContent: point[1], className: [point[0], null].includes(chosen) ? "" : "other",
-    style: { left: left(point), bottom: bottom(point), "--hue": hue(point[0]) },
+  $("plane").replaceChildren(...points.map(([seat, digit, x, y]) => element("b", {
+    textContent: digit, className: [seat, null].includes(chosen) ? "" : "other", style: { "--x": x, "--y": y, "--hue": hue(seat) },
   })));
   $("plane").hidden = !points.length;
-  $("plane").ariaLabel = `${many(points.length, "digit")} in the colours of ${students}`;
+  $("plane").ariaLabel = `${many(points.length, "digit")}, coloured by student`;
   $("axes").textContent = points.length ? `Each student's mean of each digit, in the student's colour, on the two axes along which drawings vary most (${
     percent(share)} of it). The nearest mean of another student is of the same digit for ${alike} of ${points.length}.` : "";
 }
