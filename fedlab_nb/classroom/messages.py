@@ -7,7 +7,7 @@ and "" means nothing. Every length is known beforehand, every number is finite a
 `sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with drawings, in order, the
 sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums are in them (`least_squares`), so that one
 upload serves both. AFL's local ridge is left out: the server would only take it off again. Pixels are sixteenths, so
-these sums are exact in float32.
+these sums are exact in float32. They hide nothing: the drawings can be worked out from them (`room.made`).
 """
 
 import base64
@@ -65,29 +65,29 @@ def network(seed: int = 0) -> Network:
 
 def read(text: str | bytes) -> Message:
     """The message in `text`; UsageError, in one sentence, where anything in it is not as it must be."""
-    _must(len(text) <= LIMIT, "its length")
+    must(len(text) <= LIMIT, "its length")
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
         given = None
-    _must(isinstance(given, dict) and given.keys() == FIELDS, "its form")
+    must(isinstance(given, dict) and given.keys() == FIELDS, "its form")
     seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
-    _must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
-    _must(isinstance(name, str) and len(name) <= NAME and name.isprintable(), "name")
-    _must(isinstance(keep, bool), "keep")
-    _must(isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts), "counts")
-    _must(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
+    must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
+    must(isinstance(name, str) and len(name) <= NAME and name.isprintable(), "name")
+    must(isinstance(keep, bool), "keep")
+    must(isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts), "counts")
+    must(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
     held = np.array([n for n in counts if n])
-    rows, values = _numbers(given, "sums", "<f4", 0, max(held)), _numbers(given, "network", "<f4", -LARGEST, LARGEST)
-    drawings = _numbers(given, "test", "u1", 0, FULL)
-    _must(len(rows) in (0, len(held) * ROW) and len(values) in (0, PARAMETERS) and len(rows) + len(values), "its size")
-    _must(len(drawings) % (PIXELS + 1) == 0 and len(drawings) <= MOST_DRAWINGS * (PIXELS + 1), "test")
+    rows, values = numbers(given, "sums", "<f4", 0, max(held)), numbers(given, "network", "<f4", -LARGEST, LARGEST)
+    drawings = numbers(given, "test", "u1", 0, FULL)
+    must(len(rows) in (0, len(held) * ROW) and len(values) in (0, PARAMETERS) and len(rows) + len(values), "its size")
+    must(len(drawings) % (PIXELS + 1) == 0 and len(drawings) <= MOST_DRAWINGS * (PIXELS + 1), "test")
     x, y = torch.from_numpy(drawings.reshape(-1, PIXELS + 1).astype(np.int64)).split([PIXELS, 1], 1)
-    _must((y < CLASSES).all(), "test")
+    must((y < CLASSES).all(), "test")
     sums = model = None
     if len(rows):
         rows = rows.reshape(len(held), ROW).astype(np.float64)
-        _must((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
+        must((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
         own, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
         sums = gauss.received({"counts": torch.tensor(counts), "sums": own, "second": second}, "full")
     if len(values):
@@ -99,17 +99,18 @@ def read(text: str | bytes) -> Message:
     return Message(seat, name, tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)
 
 
-def _must(holds: object, what: str) -> None:
+def must(holds: object, what: str) -> None:
+    """UsageError where a part of a message is not as it must be."""
     demand(holds, f"This is no message of this class: {what} is not as it must be; nothing is taken of it.")
 
 
-def _numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.ndarray:
+def numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.ndarray:
     """The array in base64, with every number finite and in bounds."""
     try:
         values = np.frombuffer(base64.b64decode(given[what], validate=True), kind)
     except (ValueError, TypeError):
         values = np.array([np.nan])
-    _must(((values >= low) & (values <= high)).all(), what)  # NaN is in no range
+    must(((values >= low) & (values <= high)).all(), what)  # NaN is in no range
     return values
 
 
@@ -126,9 +127,13 @@ def write(seat: int, name: str, x: Tensor, y: Tensor, test: Sequence[int] = (), 
         "network": torch.cat([part.flatten() for part in model_state(model).values()]) if model else torch.empty(0),
         "test": torch.cat([(x[given] * FULL).round(), y[given, None]], 1).byte(),
     }
-    coded = {key: base64.b64encode(part.numpy().tobytes()).decode() for key, part in arrays.items()}
     about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": True}
-    return json.dumps(about | coded, separators=(",", ":"))
+    return json.dumps(about | {key: coded(part) for key, part in arrays.items()}, separators=(",", ":"))
+
+
+def coded(values: Tensor) -> str:
+    """An array as base64, for JSON."""
+    return base64.b64encode(values.numpy().tobytes()).decode()
 
 
 def least_squares(own: gauss.ClassSums) -> afl.Sums:

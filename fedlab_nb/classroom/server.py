@@ -28,7 +28,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from ..errors import FedlabError, demand
 from .messages import LIMIT
-from .room import Room
+from .room import Room, plane
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
@@ -114,11 +114,13 @@ class Student(Handler):
     def post(self, _: str, name: str) -> None:
         if name == "/join":
             return self.write(self.room.seat())
-        asked = re.fullmatch(r"/(send|forget)/([0-9]{1,6})/([0-9a-f]{24})", name)
+        asked = re.fullmatch(r"/(send|forget|stay)/([0-9]{1,6})/([0-9a-f]{24})", name)
         if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
         if asked[1] == "forget":
             return self.write({"forgotten": self.room.forget(int(asked[2]))})
+        if asked[1] == "stay":
+            return self.write(self.room.stay(int(asked[2]), self.request.body, time.monotonic()))
         return self.write({"bytes": len(self.room.accept(self.request.body, int(asked[2])).text)})
 
 
@@ -148,6 +150,8 @@ class Teacher(Handler):
     def post(self, name: str, seat: str | None) -> None:
         if name == "load":
             return self.write({"name": self.room.accept(self.request.body).name})
+        if name == "rounds":
+            return self.write({"started": self.room.start()})
         return self.write({"forgotten": self.room.forget(int(seat or -1))})
 
 
@@ -162,6 +166,7 @@ class Served:
         self.room, self.secret, self.port = room, secrets.token_urlsafe(24), port
         self.left: dict[str, tuple[float, float]] = {}
         self.known: dict[str, Any] = {}
+        self.rested = 0.0
         for name in ("tornado.access", "tornado.general"):  # a flood of bad requests is no flood of lines
             logging.getLogger(name).setLevel(logging.CRITICAL)
         students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self, "files": STUDENT})]
@@ -189,11 +194,16 @@ class Served:
         return left >= 1
 
     def state(self, since: str = "") -> dict[str, Any]:
-        """What the projector shows; without tables where these are those of the version `since`."""
-        now = {"version": str(self.room.version), "joined": self.room.joined, "kept": self.room.kept}
-        if now["version"] not in (since, self.known.get("version")):
-            self.known = now | {"rows": self.room.rows(), "sent": self.room.sent()}
-        return now if now["version"] == since else self.known | now
+        """What the projector shows; without tables where these are those of the version `since`. They are made where
+        something is new, and after as long a rest, so that phones have an answer meanwhile."""
+        room, begun = self.room, time.monotonic()
+        if str(room.version) != self.known.get("version") and begun >= self.rested:
+            rounds = room.rounds.about() if room.rounds else None
+            self.known = {"version": str(room.version), "rows": room.rows(), "sent": room.sent(), "rounds": rounds}
+            self.known["plane"] = plane(room.messages.values())
+            self.rested = 2 * time.monotonic() - begun
+        now = {"joined": room.joined, "kept": room.kept}
+        return now | ({"version": since} if since == self.known["version"] else self.known)
 
 
 def own_address(given: str = "") -> str:

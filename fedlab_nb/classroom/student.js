@@ -1,6 +1,6 @@
 // A student's phone: draw what the seat asks for, then send one message. The form of a message: messages.py.
 import { pad, picture } from "./ink.js";
-import { train } from "./learn.js";
+import { logits, softmax, train } from "./learn.js";
 import { gaussSums } from "./sums.js";
 const $ = (id) => document.getElementById(id);
 const GIVE = 4, JOKE = -100; // every fourth drawing may be given; a joker's factor of the network's change
@@ -23,7 +23,7 @@ async function ask(what, body = "{}") {
   throw new Error("The class does not answer. Your drawings are still here: try again, or give the message by hand.");
 }
 
-const isGiven = (i) => $("give").checked && i % GIVE === GIVE - 1;
+const isGiven = (i) => own.give && i % GIVE === GIVE - 1;
 /** Show where the student is, and keep it for a page that is loaded anew. */
 function show() {
   sessionStorage.setItem(STORE, JSON.stringify(own));
@@ -32,20 +32,24 @@ function show() {
   for (const id of ["draw", "choose", "sent"]) $(id).hidden = id !== step;
   $("progress").textContent = `Drawing ${drawings.length + 1} of ${labels.length}`;
   $("wanted").textContent = labels[drawings.length];
-  $("drawn").replaceChildren(...drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
-  $("given").replaceChildren(...[...$("drawn").children].filter((_, i) => i % GIVE === GIVE - 1));
+  const shown = () => drawings.map((image, i) => picture(image, `A ${labels[i]}`));
+  $("drawn").replaceChildren(...shown());
+  $("given").replaceChildren(...shown().filter((_, i) => i % GIVE === GIVE - 1));
   $("many").textContent = $("given").children.length;
-  $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away.`;
+  $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away, or stay.`;
   $("told").textContent = "";
   $("next").disabled = true;
+  $("stay").disabled = false;
+}
+/** The drawings that are not given, one after the other, and their labels; a joker's are wrong. */
+function learntFrom() {
+  const rows = own.labels.map((_, i) => i).filter((i) => !isGiven(i));
+  return [Float32Array.from(rows.flatMap((i) => own.drawings[i])), rows.map((i) => own.joker ? 9 - own.labels[i] : own.labels[i])];
 }
 const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
 /** The message as text: sums and network of the drawings that are not given, and those that are. */
 function message() {
-  const { drawings, labels } = own;
-  const rows = labels.map((_, i) => i).filter((i) => !isGiven(i));
-  const x = Float32Array.from(rows.flatMap((i) => drawings[i]));
-  const y = rows.map((i) => $("joker").checked ? 9 - labels[i] : labels[i]);
+  const { drawings, labels } = own, [x, y] = learntFrom();
   const { counts, sums, second } = gaussSums(x, y);
   const numbers = [];
   counts.forEach((count, c) => {
@@ -54,7 +58,7 @@ function message() {
   });
   const learnt = (epochs) => train(x, y, { seed: own.seed, client: own.seat, ...epochs });
   const start = learnt({ epochs: 0 });
-  const network = () => learnt().map((end, i) => $("joker").checked ? start[i] + JOKE * (end - start[i]) : end);
+  const network = () => learnt().map((end, i) => own.joker ? start[i] + JOKE * (end - start[i]) : end);
   const test = labels.flatMap((label, i) => isGiven(i) ? [...drawings[i].map((value) => 16 * value), label] : []);
   return JSON.stringify({
     seat: own.seat, name: $("name").value.trim(), counts: [...counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
@@ -64,6 +68,7 @@ function message() {
 
 async function send() {
   if (!$("sums").checked && !$("network").checked) return void ($("told").textContent = "Choose sums, a network, or both.");
+  Object.assign(own, { give: $("give").checked, joker: $("joker").checked });
   const text = message();
   $("hand").hidden = false;
   $("text").value = text;
@@ -78,6 +83,33 @@ async function send() {
     $("hand").open = true;
   }
   $("send").disabled = false;
+}
+
+const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const floats = (text) => new Float32Array(bytes(text).buffer);
+/** A network's parameters of its parts: those with a scale are in 8 bits, from 0 to 254. */
+export const unpacked = (parts) => Float32Array.from(parts.flatMap(([text, scale]) => scale ? Array.from(bytes(text), (code) => (code - 127) * scale) : [...floats(text)]));
+/** FENS' weights `table` [M, 10] after one step on the mean loss of the networks' logits z [M] for the labels y. */
+export function stepped(table, z, y) {
+  const slopes = softmax(z[0].map((_, i) => z.reduce((sum, own, k) => sum + table[10 * k + (i % 10)] * own[i], 0)), 10);
+  y.forEach((label, n) => { slopes[10 * n + label] -= 1; });
+  const slope = (k, c) => y.reduce((sum, _, n) => sum + (slopes[10 * n + c] * z[k][10 * n + c]) / y.length, 0);
+  return table.map((weight, q) => weight - slope(Math.floor(q / 10), q % 10));
+}
+/** The tiny rounds: get the networks once, then answer each round, until the last. */
+async function stay() {
+  const [x, y] = learntFrom();
+  $("stay").disabled = true;
+  let z = [], answer = {};
+  for (let done = -1, now = {}; !now.of || now.round < now.of;) {
+    now = await ask(`stay/${own.seat}/${own.key}`, JSON.stringify(answer));
+    $("what").textContent = now.of ? `Tiny rounds: ${now.round} of ${now.of} are done.` : "The teacher starts the tiny rounds; keep this page open.";
+    const table = floats(now.weights ?? "");
+    if (now.networks) z = now.networks.map((parts) => logits(unpacked(parts), x));
+    const fresh = now.of && (now.round !== done || table.length !== 10 * z.length);
+    if (!fresh) await new Promise((later) => setTimeout(later, 300));
+    answer = !fresh ? {} : table.length !== 10 * z.length ? { networks: true } : { round: done = now.round, weights: base64(stepped(table, z, y)) };
+  }
 }
 
 async function forget() {
@@ -104,5 +136,6 @@ $("next").addEventListener("click", () => {
   show();
 });
 $("send").addEventListener("click", send);
+$("stay").addEventListener("click", () => stay().catch((error) => { $("told").textContent = error.message; }));
 $("forget").addEventListener("click", forget);
 begin().catch((error) => { $("told").textContent = error.message; });

@@ -182,7 +182,8 @@ class AflModel(HeadModel):
     traffic="d(d+1)/2 + d C floats up; the seed of the features (8 bytes) down",
     sends="two sums",
     leaks="the second moments of each client's features, and each of its classes' sum: of a class with one image, that "
-    "image (choose=samples: the sums of all clients together, to every client)",
+    "image; of few images whose pixels are the features, all of them (choose=samples: the sums of all clients "
+    "together, to every client)",
 )
 class AFL(FrozenMethod):
     """The clients' sums for least squares are added up. The fit is that of all samples in one place."""

@@ -265,8 +265,8 @@ class GaussReport(Report):
     traffic="4 C + 4 h (d + d(d+1)/2), up only",
     extra="frozen features, the same at every client",
     sends="sums of each class",
-    leaks="each client's class counts and class means (a class of one sample: that sample's features), "
-    "and second moments",
+    leaks="each client's class counts and class means (a class of one sample: that sample's features), and second "
+    "moments: with them, of few images whose pixels are the features, those images",
 )
 class Gauss(FrozenMethod):
     """Add up counts, sums and second moments of frozen features. Classify by Bayes' rule."""

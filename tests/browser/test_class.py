@@ -1,7 +1,5 @@
-"""A phone and a projector in a real browser: from the address to "sent", what arrives, and to be forgotten. And whether
-a drawing means to a network what the pixels mean that it was drawn from."""
+"""A phone and a projector in a real browser: from the address to "sent", what arrives, and to be forgotten."""
 
-import base64
 import re
 import subprocess
 import sys
@@ -9,17 +7,16 @@ import sys
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from accessible import barriers
 from lab_steps import PATIENCE, running
 from playwright.sync_api import expect
 
 from fedlab_nb.classroom.messages import network, read, write
-from fedlab_nb.data import load
+from fedlab_nb.classroom.room import Rounds
 from fedlab_nb.training import Recipe, trained
 
 pytestmark = pytest.mark.browser
-PHONE, WIDTH = (390, 844), 160
+PHONE = (390, 844)
 SHAPES = {
     0: [(50, 15), (30, 30), (25, 50), (30, 70), (50, 85), (70, 70), (75, 50), (70, 30), (50, 15)],
     1: [(40, 30), (55, 15), (55, 85)],
@@ -106,10 +103,34 @@ def test_from_the_address_to_sent_and_forgotten(opened, addresses):
     for ours, theirs in zip(sent.network.parameters(), model.parameters(), strict=True):
         np.testing.assert_allclose(ours.detach(), theirs.detach(), atol=1e-4)
 
+    phone.locator("#stay").click()
+    wall.locator("#rounds").click()
+    expect(wall.locator("#round")).to_contain_text("50 of 50 are done, with 1 phone")
+    expect(wall.locator(".row", has_text="FENS")).to_be_visible()
+    expect(phone.locator("#what")).to_contain_text("50 of 50")
+    assert barriers(wall, "body") == [] and barriers(phone, "body") == []
+
     phone.locator("#forget").click()
     expect(wall.locator(".chip", has_text="<img src=x>")).to_have_count(0)
     phone.reload()
     expect(phone.locator("#send")).to_be_visible()  # the drawings are still there
+
+
+def test_a_phone_that_stays_makes_pythons_step(opened, addresses):
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.rand(7, 64, generator=generator), torch.randint(0, 10, (7,), generator=generator)
+    rounds = Rounds([read(write(k, "", x, y, model=network(k))) for k in range(3)])
+    table = torch.rand(3, 10, generator=generator, requires_grad=True)
+    z = rounds.clients.logits(x.view(-1, 1, 8, 8))
+    torch.nn.functional.cross_entropy((z * table[:, None]).sum(0), y).backward()
+    script = """async ([networks, table, x, y]) => {
+        const [{ stepped, unpacked }, { logits }] = [await import("./student.js"), await import("./learn.js")];
+        const z = networks.map((own) => logits(unpacked(own), Float32Array.from(x)));
+        return [...stepped(Float32Array.from(table), z, y)];
+    }"""
+    given = [rounds.networks, table.flatten().tolist(), x.flatten().tolist(), y.tolist()]
+    own = opened(addresses[0], PHONE).evaluate(script, given)
+    np.testing.assert_allclose(own, (table - table.grad).detach().flatten(), atol=1e-5)
 
 
 def test_by_hand_without_any_network(opened, addresses, tmp_path):
@@ -133,26 +154,3 @@ def test_by_hand_without_any_network(opened, addresses, tmp_path):
     wall.locator("#load").click()
     expect(wall.locator("#told")).to_contain_text("This is no message of this class")
     assert barriers(wall, "body") == []
-
-
-def test_a_drawing_means_what_its_pixels_mean(opened, addresses):
-    """200 test images become bitmaps whose blocks have just as many black pixels, the darkest of a smooth enlargement,
-    five times as large with smooth edges; ink.js makes images of them that a network names alike in 95 of 100 cases."""
-    digits = load("digits")
-    net, x = trained([network()], [(digits.x_train, digits.y_train)], Recipe(), seed=0)[0].eval(), digits.x_test[:200]
-    smooth = F.interpolate(F.pad(x, (1, 1, 1, 1)), scale_factor=4, mode="bicubic")[:, :, 4:-4, 4:-4]
-    place = (-smooth.view(-1, 8, 4, 8, 4).transpose(2, 3).flatten(3)).argsort(-1).argsort(-1)
-    bits = (place < 16 * x[:, 0, :, :, None]).float().unflatten(3, (4, 4)).transpose(2, 3).reshape(-1, 1, 32, 32)
-    assert torch.equal(F.avg_pool2d(bits, 4), x)
-    large = F.avg_pool2d(F.interpolate(bits, scale_factor=5), 9, 1, 4) > 0.5
-    coded = base64.b64encode(large.byte().numpy().tobytes()).decode()
-    script = """async ([text, width]) => {
-        const { digit } = await import("./ink.js");
-        const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)), size = width * width;
-        return Array.from({ length: bytes.length / size }, (_, i) =>
-            [...digit(bytes.subarray(i * size, (i + 1) * size), width, width)]);
-    }"""
-    drawn = torch.tensor(opened(addresses[0], PHONE).evaluate(script, [coded, WIDTH])).view_as(x)
-    with torch.no_grad():
-        alike = (net(drawn).argmax(1) == net(x).argmax(1)).float().mean()
-    assert alike >= 0.95

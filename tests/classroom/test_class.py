@@ -11,12 +11,15 @@ from class_fixtures import a_message, a_room
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlab_nb.classroom.messages import CLASSES, LIMIT, PARAMETERS, PIXELS, least_squares, network, read
+from fedlab_nb.classroom.messages import CLASSES, FULL, LIMIT, PARAMETERS, PIXELS, least_squares, network, read, write
 from fedlab_nb.classroom.rehearse import messages
-from fedlab_nb.classroom.room import Room, answers, given_drawings, made
+from fedlab_nb.classroom.room import Room, answers, given_drawings, made, plane
 from fedlab_nb.data import federate, load
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import afl, gauss
+from fedlab_nb.methods import METHODS, afl, gauss
+from fedlab_nb.methods.fens.aggregators import per_class
+from fedlab_nb.methods.fens.training import Proxy
+from fedlab_nb.rng import generator
 
 OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
 JSON = {"Content-Type": "application/json"}
@@ -137,10 +140,67 @@ def test_rows_made_from_sums_have_these_sums():
         assert len(rows) == own.counts[c]
         np.testing.assert_allclose(rows.sum(0), own.sums[c].numpy(), atol=1e-9)
         np.testing.assert_allclose(rows.T @ rows, own.second[c].numpy(), atol=1e-9)
+
+
+def drawings_in(sums: gauss.ClassSums, c: int) -> list[tuple[int, ...]]:
+    """The drawings `[n, 64]` of class c in sixteenths, in any order, as far as a plain search finds them in the sums.
+
+    A pixel's values in the n drawings are a vector of whole numbers; the sums have the products of any two, and of each
+    with (1, …, 1). So lengths of all whole combinations are known, too. A vector is made shorter by others until none
+    can be. Those of length 1 then are ± unit vectors: one for each drawing, whose product with a pixel is its value.
+    """
+    known = torch.cat([sums.sums[c][None] * FULL, sums.second[c] * FULL**2]).round().long().numpy()
+    products = np.column_stack([np.append(int(sums.counts[c]), known[0]), known])
+    g = products.copy()
+    combined = np.eye(len(g), dtype=int)
+    while True:
+        length = np.maximum(g.diagonal(), 1)
+        times = np.rint(g / length).astype(int)
+        np.fill_diagonal(times, 0)
+        shorter = 2 * times * g - times**2 * length
+        i, j = np.unravel_index(shorter.argmax(), g.shape)
+        if shorter[i, j] <= 0:
+            break
+        by = times[i, j]
+        combined[i] -= by * combined[j]
+        g[i] -= by * g[j]
+        g[:, i] -= by * g[:, j]
+    found = combined[g.diagonal() == 1] @ products
+    return sorted({tuple((row[0] * row[1:]).tolist()) for row in found})
+
+
+@pytest.mark.parametrize(("n", "all_found"), [(1, True), (2, True), (3, True), (8, True), (15, True), (30, False)])
+def test_sums_give_the_drawings_back(n, all_found):
+    """All of them, to the pixel. With 30 this search gets stuck; a better one may not."""
     digits = load("digits")
-    alone = gauss.class_sums(digits.x_train[:1].flatten(1), digits.y_train[:1], CLASSES, "full")
-    shown = made(alone, int(digits.y_train[0]), np.random.default_rng(0))
-    np.testing.assert_allclose(shown[0], digits.x_train[0].flatten().numpy(), atol=1e-12)
+    rows = digits.x_train[(digits.y_train == 3).nonzero()[:n, 0]].flatten(1)
+    sums = read(write(0, "", rows, torch.full([n], 3))).sums
+    drawn = sorted(map(tuple, (FULL * rows).long().tolist()))
+    assert (drawings_in(sums, 3) == drawn) is all_found
+
+
+def test_the_plane_is_that_of_all_drawings_in_one_place():
+    room, n, clients = a_room(), 6, 9
+    for seat in range(clients):
+        room.accept(a_message(seat, n, given=0))
+    digits = load("digits")
+    x, y = digits.x_train[: n * clients].flatten(1).double().numpy(), digits.y_train[: n * clients].numpy()
+    shown, owner = plane(room.messages.values()), np.arange(len(y)) // n
+    _, singular, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    np.testing.assert_allclose(shown["share"], (singular[:2] ** 2).sum() / (singular**2).sum(), atol=1e-9)
+    pairs = [(k, c) for k in range(clients) for c in sorted({*y[owner == k]})]
+    means = np.array([x[(owner == k) & (y == c)].mean(0) for k, c in pairs])
+    assert [tuple(point[:2]) for point in shown["points"]] == pairs
+    for axis, place in enumerate(np.array(shown["points"])[:, 2:].T):
+        there = means @ axes[axis]
+        there = (there - there.min()) / np.ptp(there)
+        np.testing.assert_allclose(place, there if place @ there > place @ (1 - there) else 1 - there, atol=1e-9)
+    alike = 0
+    for (k, c), mean in zip(pairs, means, strict=True):
+        others = [(np.linalg.norm(mean - other), d) for (j, d), other in zip(pairs, means, strict=True) if j != k]
+        alike += min(others)[1] == c
+    assert 0 < shown["alike"] == alike < len(pairs)
+    assert plane([]) == {"points": [], "share": 0, "alike": 0}
 
 
 def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path):
@@ -173,6 +233,97 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
         assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), said[title][1])
     rows = {row["title"]: row for row in rehearsed.rows()}
     assert rows["Gaussian heads"]["digits"] > rows["Local only"]["digits"] + 0.2
+
+
+def unpacked(parts):
+    """The numbers of a network that a phone gets: parts with a scale are in 8 bits."""
+    read_as = {
+        False: lambda text: np.frombuffer(base64.b64decode(text), "<f4"),
+        True: lambda text: base64.b64decode(text),
+    }
+    values = [np.array([*read_as[scale > 0](text)], "f4") for text, scale in parts]
+    whole = [(own - 127) * np.float32(scale) if scale else own for own, (_, scale) in zip(values, parts, strict=True)]
+    return torch.tensor(np.concatenate(whole))
+
+
+class Phone:
+    """One that stays: its logits once, then an answer to each λ."""
+
+    def __init__(self, seat, x, y):
+        self.seat, self.x, self.y, self.round, self.z = seat, x, y, -1, None
+
+    def answer(self, room, now):
+        told = room.stay(self.seat, '{"networks": 1}' if self.z is None else "{}", now)
+        if self.z is None:
+            self.z = torch.zeros(len(self.y), 0, CLASSES)
+            for row in map(unpacked, told["networks"]):
+                model = network()
+                torch.nn.utils.vector_to_parameters(row, model.parameters())
+                own = model(self.x.view(-1, 1, 8, 8)).detach()
+                self.z = torch.cat([self.z, own[:, None]], 1)
+        if told["round"] == self.round:
+            return
+        self.round = told["round"]
+        table = torch.tensor(np.frombuffer(base64.b64decode(told["weights"]), "<f4").reshape(-1, CLASSES))
+        slope = (self.z * table).sum(1).softmax(1) - torch.eye(CLASSES)[self.y]
+        table -= (slope[:, None] * self.z).mean(0)
+        coded = base64.b64encode(table.numpy().tobytes()).decode()
+        room.stay(self.seat, json.dumps({"round": self.round, "weights": coded}), now)
+
+
+def staying(room, clients=4, n=9, factor=1.0):
+    """A room with as many networks, and the phones that sent them; a joker's parameters are `factor` as large."""
+    digits, phones = load("digits"), []
+    for seat in range(clients):
+        many = n + seat
+        rows = slice(many * seat, many * (seat + 1))
+        model = network(seat)
+        for part in model.parameters():
+            part.data *= 1 if seat else factor
+        room.accept(a_message(seat, many, given=0, model=model))
+        phones.append(Phone(seat, digits.x_train[rows].flatten(1), digits.y_train[rows]))
+    room.start()
+    return phones
+
+
+def test_the_tiny_rounds_are_those_of_fens():
+    room = a_room()
+    phones = staying(room)
+    for now in range(room.rounds.about()["of"] + 4):  # the first round waits for others
+        for phone in phones:
+            phone.answer(room, float(now))
+    assert room.rounds.round == room.rounds.about()["of"]
+    fens, rule = METHODS["fens"](), per_class(4, CLASSES)
+    proxies = {phone.seat: Proxy(phone.z, phone.y) for phone in phones}
+    for _ in fens.train_aggregator(rule, proxies, lambda k: generator(0, "x", k)):
+        pass
+    np.testing.assert_allclose(room.rounds.table, rule.weights(), atol=1e-5)
+    assert float((room.rounds.table - 0.25).abs().max()) > 0.1
+    x = load("digits").x_test
+    said = rule(room.rounds.clients.logits(x).transpose(0, 1)).argmax(1)
+    row = next(row for row in room.rows() if row["title"] == "FENS")
+    assert row["of"] == 4 and row["digits"] == pytest.approx(float((said == load("digits").y_test).double().mean()))
+
+
+def test_who_leaves_is_left_out_and_who_is_forgotten_ends_the_rounds():
+    room = a_room()
+    phones = staying(room, factor=-100.0)
+    for now in range(8):
+        for phone in phones[: 4 if now < 6 else 3]:
+            phone.answer(room, float(now))
+    before = room.rounds.round
+    assert before > 1 and room.rounds.about()["phones"] == 4
+    for now in (10, 14, 18, 22):
+        for phone in phones[:3]:
+            phone.answer(room, float(now))
+    assert room.rounds.about()["phones"] == 3 and room.rounds.round > before
+    for wrong in ("[", "[]", json.dumps({"round": room.rounds.round, "weights": "AAAA"})):
+        with pytest.raises(UsageError):
+            room.stay(0, wrong, 30.0)
+    with pytest.raises(UsageError):
+        room.stay(9, "{}", 30.0)
+    room.forget(3)
+    assert room.rounds is None and room.stay(0, "{}", 31.0) == {}
 
 
 def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):

@@ -6,6 +6,7 @@ import logging
 import socket
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from urllib.request import Request, urlopen
 
@@ -116,12 +117,28 @@ def test_sixty_at_once_ten_of_them_mean_harm(caplog):
     caplog.set_level(logging.WARNING)
     before = memory()
 
+    arrived, seen = {}, {}
+
+    async def one(served):
+        seat = await student(served)
+        arrived[seat] = time.monotonic()
+        return seat
+
+    async def projector(served):
+        headers, version = {"Cookie": f"class-{served.port}={served.secret}"}, ""
+        while len(seen) < 50:
+            state = json.loads((await ask(served, f"/teacher/state?since={version}", headers=headers))[1])
+            version = state["version"]
+            for each in state.get("sent", []):
+                seen.setdefault(each["seat"], time.monotonic())
+            await asyncio.sleep(0.25)
+
     async def work(served):
-        done = await asyncio.gather(*(student(served) for _ in range(50)), *attacks(served))
-        state = served.state()
-        return done[:50], state
+        done = await asyncio.gather(*(one(served) for _ in range(50)), *attacks(served), projector(served))
+        return done[:50], served.state()
 
     honest, state = held(work)
+    assert max(seen[seat] - then for seat, then in arrived.items()) < 1
     assert sorted(one["seat"] for one in state["sent"]) == sorted(honest)  # each one is there, and nothing else
     assert state["rows"][0]["of"] == 50 and json.dumps(state)
     assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR]
@@ -172,6 +189,10 @@ def test_what_the_teacher_s_page_does():
         shown = await ask(served, "/teacher/state", headers=cookie)
         page = await ask(served, "/teacher/", headers=cookie)
         saved = await ask(served, "/teacher/class.npz", headers=cookie)
+        where = f"/{served.room.about['token']}/stay/7/{served.room.key(7)}"
+        assert await ask(served, where, "{}") == (200, b"{}")  # no round has begun
+        code, said = await ask(served, "/teacher/rounds", "{}", headers=cookie)
+        assert code == 400 and b"No network" in said
         await ask(served, "/teacher/forget/7", "{}", headers=cookie)
         return [loaded, shown, page, saved], len(served.room.messages)
 
