@@ -1,6 +1,6 @@
 // A student's phone: draw what the seat asks for, then send one message. The form of a message: messages.py.
 import { pad, picture } from "./ink.js";
-import { logits, softmax, train } from "./learn.js";
+import { logits, slopeOf, train } from "./learn.js";
 import { gaussSums } from "./sums.js";
 const $ = (id) => document.getElementById(id);
 const GIVE = 4, JOKE = -100; // every fourth drawing may be given; a joker's factor of the network's change
@@ -91,10 +91,8 @@ const floats = (text) => new Float32Array(bytes(text).buffer);
 export const unpacked = (parts) => Float32Array.from(parts.flatMap(([text, scale]) => scale ? Array.from(bytes(text), (code) => (code - 127) * scale) : [...floats(text)]));
 /** FENS' weights `table` [M, 10] after one step on the mean loss of the networks' logits z [M] for the labels y. */
 export function stepped(table, z, y) {
-  const slopes = softmax(z[0].map((_, i) => z.reduce((sum, own, k) => sum + table[10 * k + (i % 10)] * own[i], 0)), 10);
-  y.forEach((label, n) => { slopes[10 * n + label] -= 1; });
-  const slope = (k, c) => y.reduce((sum, _, n) => sum + (slopes[10 * n + c] * z[k][10 * n + c]) / y.length, 0);
-  return table.map((weight, q) => weight - slope(Math.floor(q / 10), q % 10));
+  const slope = slopeOf(z, table, y, 10);
+  return table.map((weight, q) => weight - slope[q]);
 }
 /** The tiny rounds: get the networks once, then answer each round, until the last. */
 async function stay() {

@@ -1,8 +1,6 @@
 // Who gets which sample, as the package deals them out (data/partition.py, "dirichlet"; Federation.split): the same
 // draws of NumPy's generator, so that the same α, M and seed give every client the same samples.
 import { seedFor } from "./learn.js";
-
-// ------------------------------------------------------------------------------------------------ NumPy's generator
 const MULTIPLIER = 0x2360ed051fc65da44385df649fccf645n;
 const wide = (value) => BigInt.asUintN(128, value);
 /** The four 64-bit numbers that NumPy's SeedSequence makes of the words [low, high] of a seed. */
@@ -136,8 +134,6 @@ function ziggurat(density, inverse, end, area, bits) {
 const FALLING_END = 7.69711747013104972;
 const FALLING = ziggurat((x) => Math.exp(-x), (y) => -Math.log(y), FALLING_END, (FALLING_END + 1) * Math.exp(-FALLING_END), 53);
 const BELL = ziggurat((x) => Math.exp(-0.5 * x * x), (y) => Math.sqrt(-2 * Math.log(y)), 3.6541528853610088, 0.004928673233974655, 52);
-
-// ------------------------------------------------------------------------------------------------------ the partition
 const sumOf = (values) => values.reduce((s, x) => s + x, 0);
 /** M sorted lists of sample numbers: each class in shares drawn from a Dirichlet, then a promised minimum for each. */
 export function deal(labels, clients, alpha, seed) {

@@ -25,8 +25,6 @@ function keyed(parent, items, key, make, update) {
 
 const setAll = (element, values) => { for (const key in values) element.setAttribute(key, values[key]); };
 const place = (element, { x, y }) => element.setAttribute("transform", `translate(${x.toFixed(2)},${y.toFixed(2)})`);
-
-// ----------------------------------------------------------------------------------------------------------- axes
 /** Size of a picture's frame in pixels (measured by page.js), and the layers `names` of its drawing, made once. */
 function canvas(svg, ...names) {
   const [width, height] = svg.size;
@@ -78,13 +76,10 @@ function besidePoints(points, obstacles, box) {
   const taken = obstacles.map(({ x, y }) => [x - 6, x + 6, y - 6, y + 6]);
   return points.map(({ x, y, text }) => {
     const wide = widthOf(text) + 2;
-    const options = [];
-    for (const [dx, anchor] of [[11, 0], [-11, 1], [0, 0.5]]) {
-      for (const dy of anchor === 0.5 ? [-15, 15, -28, 28] : [0, -9, 9, -18, 18]) {
-        const left = x + dx - anchor * wide;
-        options.push([left, left + wide, y + dy - 7, y + dy + 7, Math.abs(dy) + (anchor ? 4 : 0)]);
-      }
-    }
+    const options = [[11, 0], [-11, 1], [0, 0.5]].flatMap(([dx, anchor]) => (anchor === 0.5 ? [-15, 15, -28, 28] : [0, -9, 9, -18, 18]).map((dy) => {
+      const left = x + dx - anchor * wide;
+      return [left, left + wide, y + dy - 7, y + dy + 7, Math.abs(dy) + (anchor ? 4 : 0)];
+    }));
     const cost = ([l, r, t, b, far]) => far / 10
       + taken.reduce((s, [l2, r2, t2, b2]) => s + Math.max(0, Math.min(r, r2) - Math.max(l, l2)) * Math.max(0, Math.min(b, b2) - Math.max(t, t2)), 0)
       + 40 * (Math.max(0, box.left - l) + Math.max(0, r - box.right) + Math.max(0, box.top - t) + Math.max(0, b - box.bottom));

@@ -1,11 +1,10 @@
 // A digit that a hand draws, as the networks know digits: 8×8 numbers from 0 to 1.
-// The package's digits (UCI, "Optical recognition of handwritten digits") began as bitmaps of 32×32. NIST's program had
-// stretched the ink to the whole height and about 20 columns, in the middle, and made strokes thinner or thicker until
-// about a third was black. Then the black pixels of each block of 4×4 were counted, 0 to 16; the package divides by 16.
-// Here a drawing goes the same way. The box round its ink is stretched to 32 rows and, by twice as much at most, to 20
+// The package's digits (UCI, "Optical recognition of handwritten digits") were bitmaps of 32×32: ink stretched to the whole
+// height and about 20 columns, strokes made thinner or thicker until a third was black, black pixels counted in blocks of
+// 4×4. A drawing goes the same way. The box round its ink is stretched to 32 rows and, by twice as much at most, to 20
 // columns: a bare stroke stays slim. Strokes grow or shrink by `grow` pixels on each side, inside of that box, until
-// there is as much ink as most training images have (mean: 312 pixels; and a standard deviation to each side). Then
-// the blocks are counted and divided by 16. Ink and width are those of training images (tests/classroom/test_ink.py).
+// there is as much ink as most training images have (mean ± a standard deviation). Ink and width are those of training
+// images (tests/classroom/test_ink.py).
 const SIDE = 32, WIDE = 20, BLOCK = 4;
 const INK = [278, 347], PEN = 0.085; // pixels; of the canvas's width
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
@@ -47,17 +46,10 @@ function fitted(bitmap, width, box, wide, high) {
 }
 /** The pixels at most `by` away from ink; with a negative number those more than -by away from any pixel without. */
 function grown(pixels, by) {
-  if (!by) return pixels;
-  const seek = by > 0 ? 1 : 0, reach = Math.floor(Math.abs(by));
-  return pixels.map((_, i) => {
-    const [x, y] = [i % SIDE, Math.floor(i / SIDE)];
-    for (let v = Math.max(0, y - reach); v <= Math.min(SIDE - 1, y + reach); v++) {
-      for (let u = Math.max(0, x - reach); u <= Math.min(SIDE - 1, x + reach); u++) {
-        if (pixels[v * SIDE + u] === seek && Math.hypot(u - x, v - y) <= Math.abs(by)) return seek;
-      }
-    }
-    return 1 - seek;
-  });
+  const far = Math.abs(by), seek = Number(by > 0), span = [...Array(2 * Math.floor(far) + 1).keys()].map((i) => i - Math.floor(far));
+  const disc = span.flatMap((v) => span.map((u) => [u, v])).filter(([u, v]) => Math.hypot(u, v) <= far);
+  const is = (x, y) => x >= 0 && x < SIDE && pixels[y * SIDE + x] === seek; // above and below there is none
+  return pixels.map((_, i) => disc.some(([u, v]) => is((i % SIDE) + u, Math.floor(i / SIDE) + v)) ? seek : 1 - seek);
 }
 /** The share of each block of 4×4 that is on. */
 function blocks(pixels) {
@@ -87,11 +79,8 @@ export function picture(image, label) {
   return canvas;
 }
 const GAP = 25; // milliseconds between two looks at a stroke that grows
-/**
- * Lets a person draw on a `canvas` with mouse, pen or finger. `moved()` is called while a stroke grows, now and then;
- * `lifted()` at its end, and when all is wiped out.
- * `image()`: what `digit` says of it; `clear()`; `strokes`: lists of points [x, y], each 0–1 of the canvas.
- */
+/** Lets a person draw on a `canvas` with mouse, pen or finger. `moved()` is called while a stroke grows, now and then;
+    `lifted()` at its end, and when all is wiped out. `image()`: what `digit` says of it; `strokes`: lists of points [x, y]. */
 export function pad(canvas, { moved = () => {}, lifted = () => {} } = {}) {
   const strokes = [];
   let waiting = 0;

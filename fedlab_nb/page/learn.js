@@ -3,8 +3,6 @@
 // Samples are rows of 64 numbers 0-1, one after the other in one array; labels are whole numbers from 0 on.
 /** The package's usual recipe for the digits: SGD with momentum and weight decay. */
 export const RECIPE = { epochs: 40, batch: 32, rate: 0.05, momentum: 0.9, decay: 1e-5 };
-
-// -------------------------------------------------------------------------------------------------- random streams
 const primes = [];
 for (let n = 2; primes.length < 64; n++) if (primes.every((p) => n % p)) primes.push(n);
 const fraction = (value) => ((value % 1) * 2 ** 32) >>> 0;
@@ -49,8 +47,6 @@ function twister([seed]) {
     return (word ^ (word >>> 18)) >>> 0;
   };
 }
-
-// ------------------------------------------------------------------------------------------------------- the network
 const SIZES = [64, 64, 32];
 /** Where each layer's weights and biases lie among the parameters. */
 function layout(classes) {
@@ -133,8 +129,15 @@ export function softmax(values, classes, result = new Float64Array(values.length
   }
   return result;
 }
-
-// ---------------------------------------------------------------------------------------------------------- training
+/** FENS: Σ_k λ_kc z_kc of the members' logits z_k [N, classes]; table: λ [M, classes]. */
+export const combined = (z, table, classes) => z[0].map((_, i) => z.reduce((s, own, k) => s + table[k * classes + (i % classes)] * own[i], 0));
+/** The slope of their mean cross-entropy on the labels `y`, [M, classes]. */
+export function slopeOf(z, table, y, classes) {
+  const slopes = softmax(combined(z, table, classes), classes);
+  y.forEach((label, n) => { slopes[n * classes + label] -= 1; });
+  const slope = (own, c) => y.reduce((sum, _, n) => sum + (slopes[n * classes + c] * own[n * classes + c]) / y.length, 0);
+  return Float64Array.from(table, (_, q) => slope(z[Math.floor(q / classes)], q % classes));
+}
 /** A client that learns from x [N, 64], y [N]: `epoch()` is one pass over its shuffled samples, `parameters()` gives the
     network as it is now, in the package's order. client: its number, which names its stream of batches. */
 export function learner(x, y, { seed = 0, client = 0, classes = 10 } = {}) {

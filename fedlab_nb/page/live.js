@@ -22,8 +22,6 @@ function dealt(alpha = state.alpha) {
 }
 /** Samples of each class that the clients hold, [M, C]. */
 const counted = (shards) => shards.map((own) => classes.map((_, c) => own.filter((i) => TRUTH.train[i] === c).length));
-
-// ------------------------------------------------------------------------------------------------- who holds what
 const ACROSS = 40; // images in a row of the sheet
 const sheet = document.createElement("canvas");
 const wall = { places: null, goal: new Float32Array(2 * TRUTH.train.length), side: 0, column: 0 };
@@ -102,8 +100,6 @@ function drawPreviews() {
     }));
   });
 }
-
-// --------------------------------------------------------------------------------------------------------- the run
 /** Train the clients of this setting, in workers of which each has about as many samples; what the `server`, one more,
     makes of their networks is drawn as it comes. */
 function start() {
@@ -169,8 +165,6 @@ function drawShares(fresh) {
   $("shares-words").textContent = `${fresh ? "" : "Press Run: the clients train in this page. "}A run is one seed, ${state.seed} now. Grey: `
     + `${seeds.length} stored seeds, mean ± 95 % band${alphas[state.a] === state.alpha && clients[state.m] === state.clients ? "" : `, at the nearest stored α = ${alphas[state.a]} and M = ${clients[state.m]}`}.`;
 }
-
-// -------------------------------------------------------------------------------------------------------- one image
 const isDrawn = (text) => /^[a-q]{64}$/.test(text);
 const isImage = (text) => isDrawn(text) || Number(/^t?(\d+)$/.exec(text)?.[1]) < TRUTH[text[0] === "t" ? "train" : "test"].length;
 /** What is looked at: `image` is a test image's number, "t" and a training image's, or 64 letters a-q of a drawing. */

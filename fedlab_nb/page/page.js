@@ -123,11 +123,6 @@ function rove(svg) {
   if (!pool.has(svg.current)) svg.current = svg.order.find((key) => key === state.chosen[0]) ?? svg.order[0];
   for (const [key, mark] of pool) mark.setAttribute("tabindex", key === svg.current ? 0 : -1);
 }
-/** The mark that an arrow key leads to from `mark`, if any. */
-function next(svg, mark, key) {
-  const at = svg.order.indexOf(mark.dataset.m);
-  return svg.order[{ ArrowDown: at + 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: svg.order.length - 1 }[key]];
-}
 for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("pointermove", (event) => {
     const mark = markOf(event);
@@ -155,7 +150,8 @@ for (const svg of Object.keys(DRAW).map($)) {
   svg.addEventListener("keydown", (event) => {
     const mark = markOf(event);
     if (!mark || event.ctrlKey || event.altKey || event.metaKey) return;
-    const key = next(svg, mark, event.key);
+    const at = svg.order.indexOf(mark.dataset.m);
+    const key = svg.order[{ ArrowDown: at + 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: svg.order.length - 1 }[event.key]];
     if (event.key === "Enter" || event.key === " ") press(mark);
     else if (key === undefined) return;
     else svg.layers.marks.pool.get(key).focus();
@@ -186,13 +182,13 @@ function slider(id, values, labelled) {
 /** A method's box. */
 function choice(method) {
   const box = html("input", { type: "checkbox", value: method.name, onchange: () => choose(method.name, box.checked) });
-  const icon = document.createElementNS(NS, "svg");
-  setAll(icon, { width: 26, height: 14, viewBox: "-13 -7 26 14", "aria-hidden": "true" });
-  add(icon, "path", { class: "line", d: "M-13 0H13", "stroke-dasharray": method.dash });
-  add(icon, "path", { class: "shape", d: method.outline });
   const title = `${method.help} (${method.paper}; ${method.rounds})`;
   const on = { onpointerenter: () => hover(method.name), onpointerleave: () => hover(null) };
-  const label = html("label", { className: "m", title, style: { "--hex": method.colour }, ...on }, box, icon, method.title);
+  const label = html("label", { className: "m", title, style: { "--hex": method.colour }, ...on }, box);
+  const icon = add(label, "svg", { width: 26, height: 14, viewBox: "-13 -7 26 14", "aria-hidden": "true" });
+  add(icon, "path", { class: "line", d: "M-13 0H13", "stroke-dasharray": method.dash });
+  add(icon, "path", { class: "shape", d: method.outline });
+  label.append(method.title);
   label.dataset.m = method.name;
   return label;
 }

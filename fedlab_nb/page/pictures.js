@@ -14,8 +14,6 @@ function about_method(name, a, m) {
     + (BOUNDS.includes(name) ? "" : `\n${METHOD.get(name).rounds}`);
 }
 const say = (group, words) => group.setAttribute("aria-label", words.replaceAll("\n", "; "));
-
-// -------------------------------------------------------------------------------------------------- accuracy as bars
 function drawBars(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
   const rows = methods.map((x) => x.name).sort((x, y) => result(y, state.a, state.m).mean - result(x, state.a, state.m).mean);
@@ -58,8 +56,6 @@ function drawBars(svg) {
     return [METHOD.get(name).title, `${fixed(100 * r.mean, 1)} %`, `${fixed(100 * r.half, 1)} points`, ...r.accuracies.map((v) => `${fixed(100 * v, 1)} %`)];
   }));
 }
-
-// ------------------------------------------------------------------------------------------------ accuracy against α
 function drawLines(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
   const names = methods.map((x) => x.name);
@@ -110,8 +106,6 @@ function raise(marks) {
     if (group && group !== document.activeElement) marks.append(group);
   }
 }
-
-// -------------------------------------------------------------------------------------------- accuracy against bytes
 const ALL_BYTES = methods.flatMap((x) => clients.flatMap((_, m) => alphas.map((_, a) => total(result(x.name, a, m)))));
 function drawBytes(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");

@@ -1,7 +1,7 @@
 // One live run: workers train the clients, another one measures on the test images everything that one upload allows.
 // What it says is what the package's runs of the same α, M and seed say, to rounding; a client's network does not depend
 // on who else trains in its worker. parts: {train, held} sample numbers by client; y, yTest: arrays of labels.
-import { RECIPE, learner, logits, softmax } from "./learn.js";
+import { RECIPE, combined, learner, logits, slopeOf, softmax } from "./learn.js";
 import { aflScores, aflSolve, aflSums, gaussScores, gaussSolve, gaussSums } from "./sums.js";
 
 const SHOWN = [1, 4, 10, 22, 40]; // epochs after which all is measured
@@ -15,7 +15,6 @@ const best = (scores, row, classes) => {
 const accuracy = (scores, y, classes) => y.filter((label, row) => best(scores, row, classes) === label).length / y.length;
 /** Σ_k w_k values_k, number by number. */
 const mixed = (values, weights) => Float64Array.from(values[0], (_, i) => values.reduce((total, own, k) => total + weights[k] * own[i], 0));
-const rows = (x, members) => Float32Array.from({ length: 64 * members.length }, (_, at) => x[64 * members[at >> 6] + (at & 63)]);
 /** Sums as they travel, in 32 bits. */
 const sent = (sums) => Object.fromEntries(Object.entries(sums).map(([name, values]) => [name, Float32Array.from(values)]));
 /** Scores [N, classes] of models for samples x: {networks: [M], fedavg, logits, ensemble, fens, …}. */
@@ -38,27 +37,21 @@ function rounded(parameters, classes) {
   }
   return result;
 }
-/** Σ_k λ_kc z_kc of the members' logits z_k [N, classes]; table: λ [M, classes]. */
-const combined = (z, table, classes) => z[0].map((_, i) => z.reduce((s, own, k) => s + table[k * classes + (i % classes)] * own[i], 0));
 /** FENS, phase 2: λ [M, classes] from 1/M on, by FedAdam on the slope over all that the clients held out (where one held
     out more than 128, Python takes 128 of them in a round). */
 function aggregator(z, y, classes) {
   const table = new Float64Array(z.length * classes).fill(1 / z.length);
   const [mean, square] = [new Float64Array(table.length), new Float64Array(table.length)];
   for (let round = 0; round < FENS.rounds; round++) {
-    const slopes = softmax(combined(z, table, classes), classes);
-    y.forEach((label, n) => { slopes[n * classes + label] -= 1; });
-    for (let q = 0; q < table.length; q++) {
-      const [own, c] = [z[Math.floor(q / classes)], q % classes];
-      let change = 0;
-      for (let n = 0; n < y.length; n++) change -= (slopes[n * classes + c] * own[n * classes + c]) / y.length;
-      mean[q] = FENS.first * mean[q] + (1 - FENS.first) * change;
-      square[q] = FENS.second * square[q] + (1 - FENS.second) * change * change;
-      table[q] += (FENS.rate * mean[q]) / (Math.sqrt(square[q]) + FENS.floor);
-    }
+    slopeOf(z, table, y, classes).forEach((slope, q) => {
+      mean[q] = FENS.first * mean[q] + (1 - FENS.first) * slope;
+      square[q] = FENS.second * square[q] + (1 - FENS.second) * slope * slope;
+      table[q] -= (FENS.rate * mean[q]) / (Math.sqrt(square[q]) + FENS.floor);
+    });
   }
   return table;
 }
+const rows = (x, members) => Float32Array.from({ length: 64 * members.length }, (_, at) => x[64 * members[at >> 6] + (at & 63)]);
 const own = ({ x, y }, members) => [rows(x, members), members.map((i) => y[i])];
 /** The `clients` of one worker train; {done, networks: [[client, parameters], …]} after each epoch of SHOWN. */
 function* training({ parts, clients, classes, seed, ...samples }) {

@@ -188,9 +188,11 @@ function render({ model, el }) {
     const best = far.indexOf(Math.min(...far));
     return far[best] <= NEAR ? made[best] : undefined;
   }
-  function hover(mark) {
+  function hover(mark, pointer) {
+    if (mark) showTip(mark, pointer);
+    else tip.hidden = true;
     if (hovered === mark) return;
-    hovered = mark ?? null;
+    hovered = mark;
     emphasise();
   }
   /** Tell Python what a hand has done; counted, so that the same once more is another time. */
@@ -235,21 +237,16 @@ function render({ model, el }) {
   picture.addEventListener("pointermove", (event) => {
     if (drag && event.buttons) return carry(event);
     if (event.pointerType === "touch") return;
-    const mark = under(event);
-    hover(mark);
-    if (mark) showTip(mark, event);
-    else tip.hidden = true;
+    hover(under(event), event);
   });
-  for (const end of ["pointerleave", "focusout"]) picture.addEventListener(end, () => { hover(); tip.hidden = true; });
+  for (const end of ["pointerleave", "focusout"]) picture.addEventListener(end, () => hover());
   picture.addEventListener("click", (event) => {
     const mark = drag?.far ? null : under(event);
     if (mark) pick(mark);
   });
   picture.addEventListener("focusin", (event) => {
     const mark = made.find(({ element }) => element === event.composedPath()[0]);
-    if (!mark?.element.matches(":focus-visible")) return;
-    hover(mark);
-    showTip(mark);
+    if (mark?.element.matches(":focus-visible")) hover(mark);
   });
   picture.addEventListener("keydown", (event) => {
     const at = made.findIndex(({ element }) => element === shadow.activeElement);
