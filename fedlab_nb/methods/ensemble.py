@@ -10,7 +10,8 @@ the default is the one that validation images chose (`studies/tuning`):
 - votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
   right when;
 - trimmed, median: of each class's probabilities, without the `assumed` largest and smallest ones, or but the middle;
-  ties go to the higher mean probability. Neither lets a few liars (`poison=lie:f`, `parts/lies.py`) decide;
+  ties go to the higher mean probability. Both bound what a few liars (`poison=lie:f`, `parts/lies.py`) can do; where
+  clients differ, honest experts are cut away, too, and liars harm no less than the mean (the guide has figures);
 - beta: β-predictive Bayes, between the mean of the probabilities (β = 0) and their product (β = 1), which names the
   class that the mean of the logits names (`ensemble.py`). β is chosen on the clients' held-out samples. The
   models must go down for that, M S_θ to each client; else the server needs labelled samples, as in the paper. The paper
