@@ -197,7 +197,7 @@ def twin_of(leaf: nn.Module) -> nn.Module:
         return leaf
     if isinstance(leaf, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):
         return PerImage(leaf)
-    if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity | Normalise):
+    if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity | nn.Sequential | Normalise):
         return leaf
     raise UsageError(f"A {type(leaf).__name__} layer cannot be stacked; train this model with backend='loop'.")
 
