@@ -44,5 +44,5 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
     view = root.locator(".fl-view-public")
     words, button = view.locator(".fl-empty").bounding_box(), view.locator(".fl-work").bounding_box()
     assert words["height"] < 200 and button["y"] >= words["y"] + words["height"] - 1
-    expect(root.locator(".fl-cost p")).to_contain_text("between clients and server")
+    expect(root.locator(".fl-cost p")).to_contain_text("both ways")
     assert root.evaluate(BEYOND) == []
