@@ -18,7 +18,7 @@ function drawBars(svg) {
   const { width, height, axes, marks } = canvas(svg, "axes", "marks");
   const rows = methods.map((x) => x.name).sort((x, y) => result(y, state.a, state.m).mean - result(x, state.a, state.m).mean);
   const left = 26 + Math.max(...methods.map((x) => widthOf(x.short)));
-  const [right, top, bottom] = [width - 62, 2, height - 24];
+  const [right, top, bottom] = [width - 74, 2, height - 24];
   const x = (share) => left + share * (right - left);
   const tall = (bottom - top) / Math.max(rows.length, 3);
   shareAxis(axes, x, [top, bottom], true, right - left > 240);
