@@ -8,7 +8,7 @@ import numpy as np
 from .axes import DOTS, FIFTHS, percent_axis
 from .kit import told
 from .series import Series, finished, settings_of
-from .style import QUIET, Picture, drawing, dress, legend
+from .style import QUIET, Picture, drawing, dress, legend, narrow
 from .vector import mark
 from .words import listed, percent, tabled
 
@@ -21,7 +21,7 @@ def calibration(series: Sequence[Series]) -> Picture:
     done = [s for s in finished(series) if known(s)]
     without = [s for s in finished(series) if not known(s)]
     with drawing() as (figure, ax):
-        title = "Above the dotted line: too modest; below it: too sure"
+        title = "Above the dots: too modest; below: too sure"
         dress(ax, title=title, x="confidence", y="share right", grid="both", size=9)
         ax.plot([0, 1], [0, 1], color=QUIET, lw=1, ls=DOTS)
         for s in done[:MOST_LINES]:
@@ -36,7 +36,9 @@ def calibration(series: Sequence[Series]) -> Picture:
         for axis in "xy":
             percent_axis(ax, axis, ticks=FIFTHS)
         if done:
-            legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5), title="calibration error (ECE)")
+            beside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+            below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.11), "ncols": 2}
+            legend(ax, title="calibration error (ECE)", **(below if narrow() else beside))
     title = "Reliability diagrams: the share of right answers against the confidence"
     return told(figure, title, settings_of(series), sentence(done, without), table(done, without))
 

@@ -10,7 +10,7 @@ from .axes import PERCENT, class_ticks, colour_bar, mark
 from .characters import client_axis, client_name, own_name, setting_of_rows
 from .kit import heat_map, mark_cells, told
 from .series import Series, finished, settings_of
-from .style import QUIET, SECOND, Picture, drawing, heading
+from .style import QUIET, SECOND, Picture, drawing, heading, narrow
 from .words import percent
 
 STACKED = 9  # more rows than this, and the two heat-maps stand side by side
@@ -24,12 +24,13 @@ def classes(
     per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
     place = setting_of_rows((s.setting for s in done), (seed for s in done for seed in s.per_client))
     many = len(done) > STACKED
+    short = many or narrow()
     with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (figure, (first, second)):
-        title = "By class" if many else "Accuracy for each class"
+        title = "By class" if short else "Accuracy for each class"
         heat(first, per_class, done, title, klass, lambda c: ({"klass": c}, f"class {class_names[c]}"))
         class_ticks(first, class_names, length=10, most=15)
         first.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
-        title = "By client, its own mix" if many else "Accuracy for each client's own mix of classes"
+        title = "By client, its own mix" if short else "Accuracy for each client's own mix of classes"
         own = "{}'s own mix".format
         image = heat(second, per_client, done, title, client, lambda k: ({"client": k}, own(client_name(k, place))))
         client_axis(second, image.get_array().shape[1], place, few=20)
