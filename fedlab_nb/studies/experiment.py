@@ -27,7 +27,8 @@ from ..training.clients import by_architecture
 from ..training.loop import Shard
 from .outcome import Outcome, validation_samples
 from .results import Outcomes
-from .settings import Plan, Settings, dealt, plans_for
+from .seen import dealt
+from .settings import Plan, Settings, plans_for
 from .store import Store, TrainedClients, bound
 
 TEST_POINTS = 500

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from ..data import Dataset, Description, tables
+from .. import data
+from ..data import Dataset, Description, Federation, tables
 from ..data.arrays import scaled
 from ..data.dataset import digest_of
 from ..models import lite0, parameter_count
@@ -44,6 +45,12 @@ def seen(dataset: Dataset) -> Dataset:
         f"do not count."
     )
     return replace(dataset, **changed, digest=key, note=f"{dataset.note} {note}".strip())
+
+
+def dealt(dataset: str, public: str | float, body: bool, **options: Any) -> Federation:
+    """The data set with its `public` samples, dealt out by `federate`; seen through a `body`, if there is one."""
+    made = data.federate(data.with_public(data.load(dataset), public), **options)
+    return replace(made, dataset=seen(made.dataset)) if body else made
 
 
 def seen_description(about: Description) -> Description:

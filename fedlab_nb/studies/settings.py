@@ -23,7 +23,7 @@ from ..models import MODELS, default_model, specified
 from ..models.build import checked_shape
 from ..training import BACKENDS, Recipe
 from .code_version import core_code, foreign_code, run_code, torch_version
-from .seen import seen, seen_description
+from .seen import dealt, seen, seen_description
 from .setups import CLASSROOM, SETUPS, Setup, values
 
 ALPHA_RANGE = (1e-3, 1e3)
@@ -228,12 +228,6 @@ class Settings:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return values | dict(values.pop("overrides"))
-
-
-def dealt(dataset: str, public: str | float, body: bool, **options: Any) -> Federation:
-    """The data set with its `public` samples, dealt out by `federate`; seen through a `body`, if there is one."""
-    made = data.federate(data.with_public(data.load(dataset), public), **options)
-    return dataclasses.replace(made, dataset=seen(made.dataset)) if body else made
 
 
 def of_setup(given: Mapping[str, Any]) -> dict[str, Any]:
