@@ -14,7 +14,7 @@ from ...studies import Outcome
 from .votes import rule_of, votes_on_test
 
 THIRDS = ("least dissent", "middle", "most dissent")
-BARS = {"consensus": (ACCENT, "white"), "server": ("#9aa4ae", INK)}  # colours of a bar and its number
+BARS = {"consensus": ACCENT, "server": "#9aa4ae"}
 Samples = tuple[np.ndarray, np.ndarray, np.ndarray]  # dissent, whether the consensus is right, whether the server is
 
 
@@ -65,9 +65,9 @@ def dissent(runs: Mapping[int, Samples], setting: str, threshold: float, who: st
         shares[name] = [*np.mean([thirds(run[0], run[i]) for run in runs.values()], 0), answered]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
-        for i, (name, (colour, written)) in enumerate(BARS.items()):
+        for i, (name, colour) in enumerate(BARS.items()):
             bars = ax.bar(np.arange(4) + 0.38 * i - 0.19, shares[name], 0.36, color=colour, label=name)
-            ax.bar_label(bars, [f"{100 * v:.0f}" for v in shares[name]], label_type="center", color=written)
+            ax.bar_label(bars, [f"{100 * v:.0f}" for v in shares[name]], padding=2, fontsize=9, color=INK)
         ax.set_xticks(range(4), [name.replace(" ", "\n", 1) for name in columns])
         percent_axis(ax, top=1.2, ticks=FIFTHS)
         legend(ax, loc="upper right", ncols=2)

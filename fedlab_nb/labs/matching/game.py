@@ -95,7 +95,7 @@ def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
         ax.plot(along, loss, color=ACCENT, lw=2.4, label="loss in your order")
         ax.set(xlim=(0, 1), ylim=(0, 1.25 * max(start.max(), loss.max())))
         legend(ax, loc="upper right")
-        words = "What each unit adds to the answer,\nagainst x: A black, B blue and dashed"
+        words = "What each unit adds to the answer,\nagainst x: A plain, B blue and dashed"
         figure.text(0.1, 0.91, words, fontsize=9.5, color=QUIET)
     pairs = ", ".join(f"A {i + 1} with B {j + 1}" for i, j in enumerate(order))
     sentence = f"With {pairs} the barrier is {present:.2f}; in B's own order it is {own:.2f}, in the best of all 24 "
