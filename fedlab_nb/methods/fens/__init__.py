@@ -111,8 +111,11 @@ class Fens(Method):
             demand(not 8 < bits < 32, f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.")
         held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
         demand(held_out, "FENS needs held-out samples, but no client has any; hold out more, or set proxy=reused.")
-        cut = "trimmed" if self.aggregator == "deepset" else self.aggregator
-        averages.check_average(cut, self.assumed, ctx.clients_count - (self.without >= 0), self.info.title)
+        members = ctx.clients_count - (self.without >= 0)
+        if self.aggregator == "deepset":
+            averages.check_average("trimmed", self.assumed, members, self.info.title)
+        some = f"fens.assumed is {self.assumed}, but at least one of the {members} clients must be honest."
+        demand(self.assumed < members, some)
         last = ctx.clients_count - 1
         others = self.without < 0 or (0 < last >= self.without)
         demand(others, f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.")

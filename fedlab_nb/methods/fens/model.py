@@ -33,6 +33,7 @@ class FensReport(Report):
     r's samples for which client i votes c
     frames `[F, M, C]`: the rule's `influence` (of a weighted sum: the same weights) after rounds `frame_rounds [F]`;
     contribution `[M, C]`: what each client adds on average to the score of the true class
+    proxy_samples: on which λ was trained, with liars `assumed` each of them twice
     losses `[T]`: before each round;   bytes: of one client, see `byte_numbers`
     average_accuracy, member_accuracy `[M]`: on test samples, of what the rule starts from: the plain average, and each
     member alone;   teacher_accuracy: of FENS, where one student was taught on `public_images` images, on `agreement`

@@ -124,6 +124,11 @@ def test_who_can_lie():
         Fens(distil=True).validate(context(poison="lie:1"))
     with pytest.raises(UsageError, match="at least one"):
         Ensemble().check_poison(context(poison="lie:3"))
+    with pytest.raises(UsageError, match="fens.assumed is 3"):
+        Fens(assumed=3).validate(context())
+    with pytest.raises(UsageError, match="needs 5 clients"):
+        Fens(assumed=2, aggregator="deepset").validate(context())
+    Fens(assumed=2).validate(context())
 
 
 def test_fens_is_trained_honestly_and_lied_to():
