@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from fedlab_nb.methods import METHODS
+
 README = Path(__file__).parents[1] / "README.md"
 GUIDE = README.parent / "notebooks" / "guide"
 
 
 def test_readme_is_one_page():
     assert len(README.read_text().splitlines()) <= 100
+
+
+def test_readme_counts_the_methods_beside_the_five():
+    assert int(re.search(r"(\d+) others on PyTorch", README.read_text())[1]) == len(METHODS) - 5
 
 
 @pytest.mark.parametrize("page", [README, *sorted(GUIDE.glob("*.md"))], ids=lambda page: page.stem)
