@@ -9,10 +9,10 @@ from threading import RLock, Timer
 from typing import Any
 
 from ..comm.formulas import state_bytes
-from ..data import Federation
 from ..models import build_specified, model_state
 from ..plots.words import capital, data_size, duration, plural
 from ..studies.cost import Cost
+from .lab_view import PanelState
 
 REST = 0.3  # seconds after which a hand is taken to be off the controls
 
@@ -60,10 +60,13 @@ def costs(cost: Cost | None) -> str:
     return f"{time} {'' if cost.exact else 'about '}{data_size(cost.bytes)} both ways."
 
 
-def facts(federation: Federation, models: str) -> str:
-    """Skew and upload in a sentence, before a training. models: several (`"mlp,cnn"`) are dealt out in turn."""
+def facts(state: PanelState) -> str:
+    """Skew and upload in a sentence, before a training; '' without data."""
+    if (federation := state.federation) is None:
+        return ""
     skew, dataset, clients = federation.skew, federation.dataset, federation.clients
-    sizes = [model_bytes(model.strip(), dataset.input_shape, dataset.classes) for model in models.split(",")]
+    models = state.settings.get("model", "auto").split(",")  # several are dealt out in turn
+    sizes = [model_bytes(model.strip(), dataset.input_shape, dataset.classes) for model in models]
     sizes = [sizes[k % len(sizes)] for k in range(clients)]
     each = " to ".join(dict.fromkeys(data_size(size) for size in (min(sizes), max(sizes))))
     together = f", all {plural(clients, 'client')} {data_size(sum(sizes))}" if clients > 1 else ""

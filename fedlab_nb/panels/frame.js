@@ -14,6 +14,7 @@ const STYLE = `
 const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const FAR = 5; // pixels from which on a press is a drag
+const REST = 60; // milliseconds after which marks that have moved answer again
 const NEAR = 7; // pixels from the pointer at which a mark still answers
 const NUMBER = /-?\d+(\.\d+)?(e-?\d+)?/g;
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
@@ -35,7 +36,7 @@ function define(svg, from) {
  * A line that has more points than before grows out of its old end. */
 function glides(old, group) {
   const [now, then] = [old, group].map(members);
-  const bones = (one) => [...one.querySelectorAll("g, use")].map((e) => e.getAttribute("transform") + e.getAttribute("xlink:href")).join();
+  const bones = (one) => [...one.querySelectorAll("g, use")].map((e) => ["transform", "xlink:href", "style"].map((name) => e.getAttribute(name))).join();
   if (now.length !== then.length || bones(old) !== bones(group)) return null;
   return then.flatMap((one, i) => ["d", "x", "y", "style"].flatMap((name) => {
     const [before, text] = [now[i], one].map((e) => e.getAttribute(name) ?? "");
@@ -155,7 +156,9 @@ function render({ model, el }) {
     for (const way of gliding) way(1);
     [last, gliding] = [start, ways];
     step();
-    answer(svg, moves.marks, focused);
+    const ask = () => answer(svg, { ...model.get("marks"), ...moves.marks }, focused);
+    if (focused >= 0 || follow) ask();
+    else later = setTimeout(ask, REST); // a hand on a slider does not wait for it
   }
   function emphasise() {
     const on = hovered?.method ?? model.get("held");

@@ -207,20 +207,22 @@ class Panel(saved.Saved):
 
     def _go(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
-        old, self._state = self._state, next_state(self._state, running=self._status.running, **changes)
-        self.views.update(self._state)
+        state = self._state = next_state(self._state, running=self._status.running, **changes)
+        self.views.update(state)
         if not draw:
             return
         self._draw()  # first, as a hand on a slider waits for it
-        self.hand.show(self._state)
-        federation = self._state.federation
-        if federation is not old.federation and federation is not None:
-            self.controls.facts.value = theme.paragraph(facts(federation, self._state.settings.get("model", "auto")))
-            self.controls.preview(self._state.partition or {})
-        self.runs_panel.show(self._state.runs)
-        self.runs_panel.code.value = f"<pre>{html.escape(self.code())}</pre>"
+        self.hand.show(state)
+        self.runs_panel.show(state.runs)
+        self.controls.later.ask("words", lambda: (facts(state), self.code()), self._say)  # a hand does not wait for it
         if not self._worker.busy:
-            self.controls.tell((self._state.methods if federation else (), self._state.settings, self._state.number))
+            self.controls.tell((state.methods if state.federation else (), state.settings, state.number))
+
+    def _say(self, words: tuple[str, str]) -> None:
+        self.controls.facts.value = theme.paragraph(words[0])
+        self.runs_panel.code.value = f"<pre>{html.escape(words[1])}</pre>"
+        if self._state.partition is not None:
+            self.controls.preview(self._state.partition)
 
     @guarded
     def _draw(self) -> None:
@@ -276,8 +278,7 @@ class Panel(saved.Saved):
         try:
             name = c.data
         except UsageError as error:
-            self._without_data(error)
-            return
+            return self._without_data(error)
         self._go(draw=False, federation=None, partition=None)  # until they are there, sliders have nothing to deal out
         self._status.start(f"Loading {name} …")
         self._work(lambda: load(name), lambda _: None, self._loaded)
@@ -299,7 +300,6 @@ class Panel(saved.Saved):
         self._go(**self._read(fresh))
 
     def _without_data(self, error: Exception) -> None:
-        self.controls.facts.value = ""
         self._go(federation=None, partition=None)
         self._status.fail(error)
 
@@ -349,8 +349,8 @@ class Panel(saved.Saved):
     def _ended(self, how: str, error: Exception | None, by_hand: bool) -> None:
         self._status.run_ended(how, error, self._state.runs)
         self._go(runs=self._state.runs.ended())
-        if by_hand:  # what a cell starts changes no output but its own
-            self._renew()
+        if by_hand:
+            self._renew()  # what a cell starts changes no output but its own
         self.views.draw_ahead(self._guard, lambda: self._worker.busy)
 
     @guarded

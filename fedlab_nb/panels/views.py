@@ -52,7 +52,7 @@ class Frame(anywidget.AnyWidget):
     """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
 
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
-    moves: what of the SVG has just moved: "parts" {name: groups that stand in for those with their ids} and "marks"
+    moves: what has just moved: "parts" {name: groups, each for that with its id}, and "marks" that say something new
     rested: such parts that have moved earlier; they are not sent again
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
     movable: whether marks of clients can be dragged to another client;   dropped: the last one: {client, klass, to}
@@ -114,29 +114,26 @@ class View:
             self.say(picture.sentence, caption, "fl-todo")
             self.picture = picture
             return
-        self.picture = picture
-        self.box.remove_class("fl-waits")
-        self.describe(caption)
-        self.sentence.value = paragraph(picture.sentence, "status")
-        of = moves_of(picture.figure)
-        key = (picture.figure, current_size(), of[0]) if of and self.frame.size[0] else None
+        self.picture, figure, of = picture, picture.figure, moves_of(picture.figure)
+        key = (figure, current_size(), of[0]) if of and self.frame.size[0] else None
+        marks = marks_of(figure) if figure is not None else {}
         if key is not None and key == self._drawn and not value:
-            before, self._parts = self._parts, moved(picture.figure, self._parts)
+            before, self._parts = self._parts, moved(figure, self._parts)
             parts: tuple[dict[str, str], dict[str, str]] = {}, {}
             for name, part in self._parts.items():
                 if part[1]:
                     parts[part is before.get(name)][name] = part[1]
-            marks = marks_of(picture.figure)
+            marks = {name: about for name, about in marks.items() if about != self.frame.marks.get(name)}
             with self.frame.hold_sync():
                 self.frame.alt = picture.alt
                 if parts[False] or marks != self.frame.moves.get("marks"):  # else what glides would end at once
                     self.frame.rested, self.frame.moves = parts[True], {"parts": parts[False], "marks": marks}
-            return
-        self._drawn = None
-        marks = marks_of(picture.figure) if picture.figure is not None else {}
-        if picture.figure is not None and not value:
-            value = drawn(picture.figure)
-        if picture.figure is None or picture.tabled:
+            return self.tell(caption)  # a hand waits for the picture
+        self.box.remove_class("fl-waits")
+        self.tell(caption)
+        if figure is not None and not value:
+            value = drawn(figure)
+        if figure is None or picture.tabled:
             seen = value and f'<div role="img" aria-label="{escape(picture.alt)}">{value}</div>'
             value = WORDS.format(seen + table(picture.table))
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
@@ -152,6 +149,10 @@ class View:
         self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
         self.sentence.value = ""
         self.describe(caption)
+
+    def tell(self, caption: str) -> None:
+        self.describe(caption)
+        self.sentence.value = paragraph(self.picture.sentence, "status")
 
     def describe(self, caption: str) -> None:
         self.caption.value = paragraph(caption)

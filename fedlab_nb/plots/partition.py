@@ -105,9 +105,8 @@ class Artists:
         upper.text(0, 1, "0", transform=upper.transAxes, va="center_baseline", alpha=0, fontsize=letters, gid="outside")
         dress(lower, x="client", y="class")
         if classes <= LIMIT:
-            y, x = np.divmod(np.arange(classes * clients), clients)
-            shades = [to_rgba(colours[c], PALE if self.gone[k] else 1) for c, k in zip(y, x, strict=True)]
-            self.dots = lower.scatter(x, y, s=1, c=shades, linewidths=0)
+            self.shades = np.array([[to_rgba(c, PALE if away else 1) for away in self.gone] for c in colours])
+            self.dots = lower.scatter([0], [0], linewidths=0)
             lower.set_axisbelow(True)
             lower.grid(True, axis="y", color=FAINT, linewidth=1)
         else:
@@ -137,11 +136,14 @@ class Artists:
         show_at(self.row, "y", klass, classes)
         most, who = max(int(counts.max()), 1), [capital(client_name(k, setting)) for k in range(clients)]
         if classes <= LIMIT:
-            held = counts.T.ravel()
-            self.dots.set_sizes(np.where(held > 0, np.maximum(held / most * self.largest, 2.5), 0))
-            y, x = np.divmod(np.arange(classes * clients), clients)
-            says = [cell(counts, self.names, k, c, who[k]) if counts[k, c] else "" for c, k in zip(y, x, strict=True)]
-            mark(self.dots, says, client=[NOBODY if self.gone[k] else k for k in x.tolist()], klass=y.tolist())
+            y, x = np.nonzero(counts.T)
+            self.dots.set_offsets(np.stack([x, y], 1))
+            self.dots.set_sizes(np.maximum(counts[x, y] / most * self.largest, 2.5))
+            self.dots.set_facecolors(self.shades[y, x])
+            cells = list(zip(y.tolist(), x.tolist(), strict=True))
+            mine, all_ = counts.sum(1).tolist(), counts.sum(0).tolist()
+            says = [cell(counts[k, c], mine[k], all_[c], self.names[c], who[k]) for c, k in cells]
+            mark(self.dots, says, client=[NOBODY if self.gone[k] else k for _, k in cells], klass=[c for c, _ in cells])
         else:
             self.dots.set_data(counts.T)
             self.dots.set_clim(0, most)
@@ -163,11 +165,10 @@ def beyond(most: float) -> float:
     return next(step * unit for step in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5) if step * unit >= 1.06 * most)
 
 
-def cell(counts: np.ndarray, names: Sequence[str], client: int, klass: int, who: str) -> str:
-    """What the dot of a client and a class says. who: the client's name."""
-    count, mine, all_ = counts[client, klass], counts[client].sum(), counts[:, klass].sum()
+def cell(count: int, mine: int, all_: int, name: str, who: str) -> str:
+    """What the dot of a client and a class says. mine, all_: samples of the client, of the class."""
     shares = f"{percent(count / mine)} of the client's, {percent(count / all_)} of the class's"
-    return f"{who}, class {names[klass]}\n{plural(int(count), 'sample')}\n{shares}"
+    return f"{who}, class {name}\n{plural(int(count), 'sample')}\n{shares}"
 
 
 def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
