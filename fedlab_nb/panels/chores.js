@@ -89,15 +89,15 @@ function follow(kernel, mark) {
 
 function render({ model, el }) {
   el.hidden = true;
-  let [root, watch, due, later] = [null, null, false, 0];
+  let [root, watch, later] = [null, null, 0];
   const gone = new AbortController();
   let last = null; // Run or Stop, if it had the focus
   const bring = () => {
-    due = false;
-    name(root);
-    tabs(root);
-    clearTimeout(later);
-    later = setTimeout(() => sentences(root), 300); // at rest: it makes the browser compute its layout
+    later = 0;
+    for (const chore of [name, tabs, sentences]) chore(root);
+  };
+  const changed = () => {
+    later ||= setTimeout(bring, 200); // not while a hand waits: it makes the browser compute its layout
     if (last?.disabled && (document.activeElement === document.body || document.activeElement === last)) {
       root.querySelector(last.matches(".fl-run") ? ".fl-stop:not(:disabled)" : ".fl-run:not(:disabled)")?.focus();
     }
@@ -109,10 +109,7 @@ function render({ model, el }) {
     const { signal } = gone;
     root.addEventListener("keydown", arrows, { capture: true, signal });
     for (const [kind, heard] of Object.entries({ keydown: keys, focusin: focused })) root.addEventListener(kind, heard, { signal });
-    watch = new MutationObserver(() => {
-      if (!due) requestAnimationFrame(bring);
-      due = true;
-    });
+    watch = new MutationObserver(changed);
     watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled"] });
     return bring();
   };
