@@ -10,10 +10,9 @@ from matplotlib.axes import Axes
 
 from ..plots import Picture, drawing, dress, heading, percent, told
 from ..plots.axes import class_ticks, few_ticks, mark
-from ..plots.characters import row_name
+from ..plots.characters import own_name, row_name
 from ..plots.kit import as_tile, heat_map, unless_zero
 from ..plots.style import ACCENT, INK, QUIET, SECOND, narrow
-from ..plots.words import letter
 
 # Places of the sample and its words, and lower end and height of the rest: beside it, or in a narrow frame below it.
 PLACES = (
@@ -60,7 +59,7 @@ class OneSample(NamedTuple):
         for i, (k, said) in enumerate(zip(self.members, self.said, strict=True)):
             beside = {title: f"{values[i]:.3g}" for title, values in self.beside.items()}
             shares = {f"class {name}": f"{value:.2g}" for name, value in zip(self.names, said, strict=True)}
-            rows.append({"who": f"client {letter(k)}", "says": self.top(said), **beside, **shares})
+            rows.append({"who": f"client {own_name(k, self.setting)}", "says": self.top(said), **beside, **shares})
         for who, answer in self.answers.items():
             shares = {f"class {name}": percent(value) for name, value in zip(self.names, answer, strict=True)}
             rows.append({"who": who, "says": self.top(answer), **shares})

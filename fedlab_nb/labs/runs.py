@@ -18,6 +18,7 @@ import numpy as np
 from ..methods import METHODS
 from ..panels import Asked, PanelState
 from ..plots import listed, percent
+from ..plots.characters import own_name
 from ..plots.words import Setting, setting_of
 from ..studies import job
 from ..studies.settings import RECIPE_FIELDS, Settings
@@ -34,6 +35,11 @@ def where(of: Any, *more: str) -> Setting:
     settings = (getattr(of, "outcome", None) or of).settings
     settings = getattr(settings, "__dict__", settings)
     return setting_of(settings, f"seed {settings['seed']}", *more)
+
+
+def clients_in(state: PanelState) -> list[tuple[str, int]]:
+    """The clients of the run, for a menu: their names and places."""
+    return [(f"client {own_name(k, where(state))}", k) for k in range(len(state.outcome.label_counts))]
 
 
 def mostly(counts: np.ndarray, names: Sequence[str]) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from matplotlib.text import Text
 from watched import watched
 
 from fedlab_nb.errors import UsageError
@@ -39,6 +42,38 @@ def test_one_client_is_enough(system, closing):
     panel.run(wait=True)
     for name in panel.lab_views:
         assert panel.show(name).sentence and panel.error == "", name
+
+
+QUICK = {
+    "coboosting": {"coboosting.epochs": 2, "coboosting.generator_steps": 2}, "fedet": {"one_shot_steps": 10},
+    "fusefl": {"fusefl.passes": 2, "fusefl.virtual": 20}, "fens": {"fens.rounds": 4},
+}  # fmt: skip
+OTHERS = {"plane", "game"}  # their A and B are no clients of the run
+NAME = re.compile(r"[Cc]lients? ([A-D])\b|^([A-D])$")
+
+
+@pytest.mark.slow  # every view of every lab
+@pytest.mark.parametrize("system", VIEWS)
+def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(system, closing, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # no button presses itself
+    panel = closing(lab(system, clients=4, absent="1,", epochs=1, methods=[], seeds=1, **QUICK.get(system, {})))
+    panel.run(wait=True)
+    panel.views.client.value, named = 2, {}
+    for name in panel.lab_views.keys() - OTHERS:
+        picture, view = panel.show(name), panel.lab_views[name]
+        menus = [menu for menu in view.controls if ("client D", 2) in getattr(menu, "options", ())]
+        for menu in menus:
+            menu.value = 2
+            picture = panel.show(name)
+        if menus and view.work_label:
+            panel.work(name)
+            picture = panel.show(name)
+        texts = [picture.sentence, picture.alt, *(str(cell) for row in picture.table for cell in (*row, *row.values()))]
+        texts += [] if picture.figure is None else [text.get_text() for text in picture.figure.findobj(Text)]
+        if letters := {a or b for text in texts for a, b in NAME.findall(text)}:
+            named[name] = letters
+    assert all("D" in letters and "B" not in letters for letters in named.values()), named
+    assert named
 
 
 def test_one_run_gives_every_seed_and_its_progress():

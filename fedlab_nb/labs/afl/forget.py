@@ -13,11 +13,10 @@ from ...methods.afl import Sums, without
 from ...panels import Asked, LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
-from ...plots.characters import client_name
+from ...plots.characters import client_name, own_name
 from ...plots.style import QUIET, look
-from ...plots.words import letter
 from ...studies.outcome import Outcome
-from ..runs import Steps, where
+from ..runs import Steps, clients_in, where
 
 
 class Forget(LabView):
@@ -29,7 +28,7 @@ class Forget(LabView):
         self.who = made(widgets.Dropdown, label="Client", help=help, width=160, options=[("client A", 0)])
 
     def adapt(self, state: PanelState) -> None:
-        offer(self.who, [(f"client {letter(k)}", k) for k in range(state.report.clients or 1)])
+        offer(self.who, clients_in(state))
 
     def asked(self, state: PanelState) -> Asked | None:
         with suppress(UsageError):  # said once the button is pressed
@@ -107,9 +106,10 @@ def forgotten(of: Forgotten, class_names: Sequence[str], *, setting: str, klass:
     before, after = (percent(share) for share in of.accuracy)
     worst = [class_names[c] for c in np.flatnonzero(of.before - of.after >= 0.1)]
     sentence = (
-        f"Without client {letter(of.client)} and its {plural(int(of.samples.sum()), 'sample')} the server is right for "
-        f"{after} (before: {before}). Classes that lose 10 points or more: {listed(worst) or 'none'}. A fit to the "
-        f"other clients' samples from scratch gives the same weights, up to {of.distance:.1g} of the largest one."
+        f"Without client {own_name(of.client, setting)} and its {plural(int(of.samples.sum()), 'sample')} the server "
+        f"is right for {after} (before: {before}). Classes that lose 10 points or more: {listed(worst) or 'none'}. A "
+        f"fit to the other clients' samples from scratch gives the same weights, up to "
+        f"{of.distance:.1g} of the largest one."
     )
     cells = zip(class_names, of.samples, of.before, of.after, strict=True)
     rows = ((name, int(n), percent(b), percent(a)) for name, n, b, a in cells)

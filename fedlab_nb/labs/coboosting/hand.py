@@ -13,10 +13,11 @@ import traitlets
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, dress, heading, percent, tabled, told
 from ...plots.axes import HALVES, few_ticks, level_line, percent_axis
+from ...plots.characters import own_name
 from ...plots.partition import Artists, beyond
 from ...plots.style import ACCENT, INK, LOCK, QUIET, SECOND, class_colours, new_figure
 from ...plots.vector import moves
-from ...plots.words import letter, points, significance
+from ...plots.words import points, significance
 from ...studies.statistics import Band, band
 from ..runs import Steps, again, plain_ensemble, where
 from .votes import by_class, client_logits, correct, halves, shares_of
@@ -56,6 +57,7 @@ class Hand(LabView):
             self._outcome = state.outcome
             self.learnt.value = self.judge.value = self._spoilt = False
             self._offer(state)
+            self.sliders.setting = where(state)
             self.sliders.put(np.ones(len(state.outcome.label_counts)))
         elif REAL not in self._presets and state.worked is not None:
             self._offer(state)
@@ -107,25 +109,28 @@ def levels(w: Any) -> tuple[float, ...]:
 
 
 class Sliders(widgets.Box):
-    """A small slider for each client; `value` is the weight of every client `(M,)`, `put(w)` sets all at once."""
+    """A small slider for each client; `value` is the weight of every client `(M,)`, `put(w)` sets all at once;
+    `setting` says who they are."""
 
     value = traitlets.Tuple()
     description = "Weights of the clients"
 
     def __init__(self) -> None:
         super().__init__(layout={"flex_flow": "row wrap", "max_height": "165px", "overflow": "auto"})
-        self._quiet = False
+        self._quiet, self.setting, self._names = False, "", []
 
     def put(self, w: Any) -> None:
         """Weights of all clients `[M]`, scaled so that the largest is 1."""
         self.value = levels(w)
-        if len(self.children) != len(self.value):
+        names = [own_name(k, self.setting) for k in range(len(self.value))]
+        if names != self._names:
+            self._names = names
             small = {"max": 1, "step": 0.02, "readout": False, "width": 128, "label_width": 20}
             for slider in self.children:
                 slider.close()
             self.children = [
-                made(widgets.FloatSlider, label=letter(k), help=f"Weight of client {letter(k)}", **small)
-                for k in range(len(self.value))
+                made(widgets.FloatSlider, label=name.split()[0], help=f"Weight of client {name}", **small)
+                for name in names
             ]
             for slider in self.children:
                 slider.observe(self._moved, "value")
@@ -199,7 +204,7 @@ class ByHand:
             shown = (client, klass, setting, tuple(tried.shares), tried.judge is None, tried.counts.tobytes())
             moves(self.figure, shown, **self._parts(tried))
         scores = {"tune half": tried.tune, **({"judge half": tried.judge} if tried.judge else {})}
-        columns = ["weights", *scores, *(f"client {letter(k)}" for k in range(len(tried.counts)))]
+        columns = ["weights", *scores, *(f"client {own_name(k, setting)}" for k in range(len(tried.counts)))]
         cells = ((who, *(half[who] for half in scores.values()), *w) for who, w in tried.shares.items())
         table = tabled(columns, ((who, *map(percent, shares)) for who, *shares in cells))
         title = "Weights of the clients above the training samples that they hold, and accuracy"

@@ -8,10 +8,9 @@ from matplotlib.axes import Axes
 from ...panels import LabView, PanelState
 from ...plots import Picture, drawing, dress, percent, plural, tabled, told
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
-from ...plots.characters import row_name
+from ...plots.characters import own_name, row_name
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, QUIET, class_colours, shorten
-from ...plots.words import letter
 from ..runs import mostly, where
 from .images import planned
 
@@ -49,7 +48,7 @@ def trajectories(
     ends = {*order[: MOST // 2], *order[-MOST // 2 :], client}  # of the ranking, and who is looked at
     rows = [k for k in order if k in ends]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
-        lines(left, shares, rows, max(epochs, len(shares)), client)
+        lines(left, shares, rows, max(epochs, len(shares)), client, setting)
         dress(right, title="What they hold", x="training samples")
         held = {f"{row_name(k, setting)}  {percent(last[k])}": dict(enumerate(counts[k])) for k in rows}
         stacked(right, held, dict(enumerate(class_colours(len(names)))), thick=0.74)
@@ -68,14 +67,14 @@ def trajectories(
         figure,
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it holds",
         setting,
-        f"After {plural(len(path), 'epoch')} client {letter(k)} (rank {order.index(k) + 1}) has {percent(last[k])} "
-        f"of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, {mostly(counts[k], names)}. "
-        f"{plural(silent, 'client')} with nearly no weight.",
-        tabled(columns, ((letter(k), *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
+        f"After {plural(len(path), 'epoch')} client {own_name(k, setting)} (rank {order.index(k) + 1}) has "
+        f"{percent(last[k])} of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, "
+        f"{mostly(counts[k], names)}. {plural(silent, 'client')} with nearly no weight.",
+        tabled(columns, ((own_name(k, setting), *map(percent, shares[few, k]), *counts[k].tolist()) for k in order)),
     )
 
 
-def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None) -> None:
+def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None, setting: str) -> None:
     """The number at a line's end is the client."""
     done, clients = shares.shape
     dress(ax, title="Share of the weight", x="server epoch", y="w / Σ w", grid="y")
@@ -87,4 +86,4 @@ def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client
     percent_axis(ax, top=max(float(shares.max()), 1 / clients) * 1.1)
     few_ticks(ax, "x", 6, whole=True)
     named = [k for k in rows if clients <= MOST or k in (*rows[:4], client)]
-    end_labels(ax, [(shares[-1, k], letter(k), ACCENT if k == client else INK) for k in named], size=9)
+    end_labels(ax, [(shares[-1, k], own_name(k, setting), ACCENT if k == client else INK) for k in named], size=9)

@@ -4,8 +4,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, capital, listed, plural
-from ...plots.characters import client_name
-from ...plots.words import letter
+from ...plots.characters import client_name, own_name
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, attacks, pairs
 from ..runs import where
@@ -27,7 +26,7 @@ class Sent(LabView):
         prepared, at, names = state.prepared, state.client, state.class_names
         of, setting = prepared[at if at is not None and at < len(prepared) else 0], where(state)
         title = f"{capital(client_name(of.client, setting))} sends {WAYS[state.outcome.options['images']]}"
-        return pairs(of, names, title, sentence(of, names), setting=setting, klass=state.klass)
+        return pairs(of, names, title, sentence(of, names, setting), setting=setting, klass=state.klass)
 
 
 def attack(outcome: Outcome) -> list[Neighbours]:
@@ -41,11 +40,12 @@ def attack(outcome: Outcome) -> list[Neighbours]:
     return attacks(outcome, sent)
 
 
-def sentence(of: Neighbours, class_names: list[str]) -> str:
+def sentence(of: Neighbours, class_names: list[str], setting: str) -> str:
     """Which classes the labels show, and how many images are the client's own."""
     held, copies = [class_names[c] for c in sorted(set(of.labels.tolist()))], int(of.copies.sum())
     return (
-        f"Client {letter(of.client)} sends {plural(len(of.labels), 'image')} of {plural(len(held), 'class')} "
-        f"({listed(held)}): their labels say which classes it holds. {copies} of the images are its own, pixel by "
-        f"pixel; the median distance to the nearest of its own is {np.median(of.distance):.3f} per pixel."
+        f"Client {own_name(of.client, setting)} sends {plural(len(of.labels), 'image')} of "
+        f"{plural(len(held), 'class')} ({listed(held)}): their labels say which classes it holds. {copies} of the "
+        f"images are its own, pixel by pixel; the median distance to the nearest of its own is "
+        f"{np.median(of.distance):.3f} per pixel."
     )

@@ -11,8 +11,8 @@ from ...data import load
 from ...methods.fedet.consensus import Consensus
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, capital, percent, plural, seeds_of
+from ...plots.characters import own_name
 from ...plots.style import shorten
-from ...plots.words import letter
 from ..one_sample import OneSample, one_sample
 from ..runs import where
 from .votes import rule_of, share_right, votes, votes_on_test
@@ -110,7 +110,7 @@ def told_by(of: OneSample) -> str:
     if of.truth is not None:
         text += ", and it is right" if of.truth == consensus.argmax() else f", wrong, it is “{of.names[of.truth]}”"
     return (
-        f"{text}; dissent ω_div = {weights[of.against].sum():.2f}. Client {letter(of.members[i])} says "
+        f"{text}; dissent ω_div = {weights[of.against].sum():.2f}. Client {own_name(of.members[i], of.setting)} says "
         f"{of.top(of.said[i])} ({percent(of.said[i].max())}) with weight {weights[i]:.2f}. "
         f"The server says {of.top(server)}."
     )

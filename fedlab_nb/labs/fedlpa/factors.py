@@ -13,8 +13,8 @@ from ...data import load
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
+from ...plots.characters import own_name
 from ...plots.kit import heat_map
-from ...plots.words import letter
 from ...rng import generator
 from ..runs import mostly, where
 from .replay import posteriors_of, power
@@ -112,12 +112,13 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
             axes[2].imshow(np.moveaxis(layer.mean / max(1e-300, layer.mean.max()), 0, -1).clip(0), cmap="gray_r")
     column = f"; the last column of A is its mean {layer.seen}" if layer.seen else ""
     how = "before damping, as they are not sent" if layer.sent is None else "as sent, with λ_damp on the diagonals"
+    who = own_name(layer.client, layer.setting)
     rows = zip(names or map(str, range(len(b))), (float(f"{v:.3g}") for v in b.diagonal()), strict=True)
     return told(
         figure,
-        f"Factors A and B of {layer.layer} of client {letter(layer.client)}",
+        f"Factors A and B of {layer.layer} of client {who}",
         layer.setting,
-        f"Client {letter(layer.client)} holds {mostly(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
+        f"Client {who} holds {mostly(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
         f"in {rank(layer.a)} of {len(a)} directions, its errors in {rank(layer.b)} of {len(b)}{column}. Shown {how}.",
         tabled("output | diagonal of B", rows)[:100],
     )

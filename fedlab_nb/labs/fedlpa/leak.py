@@ -13,10 +13,9 @@ from ...methods.fedlpa.client import classes_read_off, label_leak
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, heading, listed, percent, tabled, told
 from ...plots.axes import HALVES, PERCENT, class_ticks, colour_bar, mark
-from ...plots.characters import client_axis
+from ...plots.characters import client_axis, own_name
 from ...plots.kit import heat_map
 from ...plots.style import INK, SECOND
-from ...plots.words import letter
 from ..runs import where
 from .replay import replay
 
@@ -121,7 +120,7 @@ def leak(
     words = f"At noise {noise:g}" if noise else "Without noise"
     if client is not None and client < len(rows):
         own, guess = map(listed, rows[client][1:3])
-        words = f"Client {letter(client)} holds {own}; a reader of its upload names {guess}. {words}"
+        words = f"Client {own_name(client, sweep.setting)} holds {own}; a reader of its upload names {guess}. {words}"
     return told(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
@@ -129,5 +128,7 @@ def leak(
         f"{words} a reader of the {what}, who is told how many classes a client has, names "
         f"{percent(sweep.precision[what][chosen])} of them correctly (blind guess {percent(sweep.chance)}); FedLPA has "
         f"an accuracy of {percent(sweep.accuracy[chosen])}.",
-        tabled("client | holds | guessed | largest", ((letter(k), *map(", ".join, of)) for k, *of in rows)),
+        tabled(
+            "client | holds | guessed | largest", ((own_name(k, sweep.setting), *map(", ".join, of)) for k, *of in rows)
+        ),
     )

@@ -10,9 +10,9 @@ import numpy as np
 
 from ...panels import Asked, LabView, PanelState, made, offer
 from ...plots import Picture, blank, percent, tabled, told
-from ...plots.words import letter
+from ...plots.characters import own_name
 from ...studies import Outcome
-from ..runs import Steps, all_of, choices, where
+from ..runs import Steps, all_of, choices, clients_in, where
 from .trust import beside_the_samples, shares
 
 
@@ -53,8 +53,7 @@ class Forget(LabView):
         self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=options)
 
     def adapt(self, state: PanelState) -> None:
-        clients = ((f"client {letter(k)}", k) for k in range(len(state.outcome.label_counts)))
-        offer(self.who, [("each in turn", self.EACH), *clients])
+        offer(self.who, [("each in turn", self.EACH), *clients_in(state)])
 
     def asked(self, state: PanelState) -> Asked | None:
         if len(state.outcome.label_counts) < 2:
@@ -89,23 +88,24 @@ def forgetting(
     rows = [("nobody", whole, *("" if np.isnan(v) else percent(v) for v in before))]
     for k, outcome in forgotten.without.items():
         points = ("" if np.isnan(v) else f"{100 * v:+.0f} points" for v in change[k])
-        rows.append((f"client {letter(k)}", percent(outcome.accuracy), *points))
-    sentence = largest_loss(forgotten, names)
+        rows.append((f"client {own_name(k, setting)}", percent(outcome.accuracy), *points))
+    sentence = largest_loss(forgotten, names, setting)
     if len(forgotten.without) == 1:
         ((k, outcome),) = forgotten.without.items()
-        sentence = f"Without client {letter(k)}, accuracy goes from {whole} to {percent(outcome.accuracy)}. {sentence}"
+        who, now = own_name(k, setting), percent(outcome.accuracy)
+        sentence = f"Without client {who}, accuracy goes from {whole} to {now}. {sentence}"
     table = tabled(["without", "accuracy", *(f"class {n}" for n in names)], rows)
     title = "Two heat-maps: training samples, and by how many points the accuracy of a class changes without a client"
     return told(figure, title, setting, sentence, table)
 
 
-def largest_loss(forgotten: Forgotten, names: Sequence[str]) -> str:
+def largest_loss(forgotten: Forgotten, names: Sequence[str], setting: str) -> str:
     """Which class loses most without whom, and whose classes the lost ones were."""
     change, share = forgotten.change, forgotten.shares
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     losses, owned, known = change < -0.2, share > 0.5, ~np.isnan(change)
     return (
-        f"Class {names[c]} without client {letter(k)} changes most, by {100 * change[k, c]:.0f} points; the client "
-        f"holds {percent(share[k, c])} of it. {losses.sum()} of {known.sum()} cells lose more than 20 points, "
+        f"Class {names[c]} without client {own_name(k, setting)} changes most, by {100 * change[k, c]:.0f} points; the "
+        f"client holds {percent(share[k, c])} of it. {losses.sum()} of {known.sum()} cells lose more than 20 points, "
         f"{(losses & owned).sum()} of them where the client holds more than half of the class."
     )

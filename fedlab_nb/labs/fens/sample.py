@@ -13,9 +13,9 @@ from scipy.special import softmax
 from ...data import load
 from ...panels import Ink, LabView, PanelState, made, show_if
 from ...plots import Picture, capital, listed, percent, plural
+from ...plots.characters import own_name
 from ...plots.identity import short
 from ...plots.style import shorten
-from ...plots.words import letter
 from ...studies import Outcome
 from ...studies.experiment import test_points
 from ..one_sample import OneSample, one_sample
@@ -132,7 +132,7 @@ def guesses(state: PanelState, said: np.ndarray, answers: Mapping[str, np.ndarra
     """What all take a drawing for, in words."""
     names, each = state.class_names, zip(state.report.members, said.argmax(1), strict=True)
     first = ", ".join(f"{who} says “{names[a.argmax()]}” ({percent(a.max())} sure)" for who, a in answers.items())
-    return f"{first}; clients: {', '.join(f'{letter(k)} “{names[c]}”' for k, c in each)}"
+    return f"{first}; clients: {', '.join(f'{own_name(k, where(state))} “{names[c]}”' for k, c in each)}"
 
 
 def told_by(of: OneSample) -> str:
@@ -142,8 +142,8 @@ def told_by(of: OneSample) -> str:
     i = of.members.index(of.client) if of.client in of.members else int(loud.argmax())
     return (
         f"The truth is “{truth}”; {of.against.sum()} of {plural(len(of.said), 'client')} say something else. Client "
-        f"{letter(of.members[i])} says {of.top(of.said[i])} with a logit of {loud[i]:.0f} after training on "
-        f"{plural(int(held[i]), 'sample')} of “{truth}”. {capital(listed(each))}."
+        f"{own_name(of.members[i], of.setting)} says {of.top(of.said[i])} with a logit of {loud[i]:.0f} after "
+        f"training on {plural(int(held[i]), 'sample')} of “{truth}”. {capital(listed(each))}."
     )
 
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, drawing, percent, tabled, told
 from ...plots.axes import colour_bar
+from ...plots.characters import own_name
 from ...plots.kit import clients_and_classes
-from ...plots.words import letter
 from ..runs import where
 
 # What the numbers beside the partition are, rule by rule: title, unit, whether they can be negative.
@@ -123,10 +123,11 @@ def trust(
     rows: list[tuple[Any, ...]] = []
     for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
         cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
-        rows += [(letter(k), "samples", *map(int, held)), (letter(k), unit, *cells)]
+        who = own_name(k, setting)
+        rows += [(who, "samples", *map(int, held)), (who, unit, *cells)]
     table = tabled(["client", "what", *(f"class {n}" for n in names)], rows)
     sentence = f"After {when}" if when else "Here"
-    sentence += f" {trusted(counts, weights, names, client, klass)}."
+    sentence += f" {trusted(counts, weights, names, setting, client, klass)}."
     return told(figure, f"Two heat-maps, training samples and {title} ({unit})", setting, sentence, table)
 
 
@@ -148,7 +149,7 @@ def beside_the_samples(
 
 
 def trusted(
-    counts: np.ndarray, weights: np.ndarray, names: Sequence[str], client: int | None, klass: int | None
+    counts: np.ndarray, weights: np.ndarray, names: Sequence[str], setting: str, client: int | None, klass: int | None
 ) -> str:
     """How like both tables are; before it the heaviest class of the chosen client, or client of the chosen class."""
     like, text = likeness(counts, weights), ""
@@ -158,7 +159,7 @@ def trusted(
         klass = int(weights[client].argmax())
     if klass is not None and klass < len(names):
         k = int(np.nanargmax(weights[:, klass])) if client is None else client
-        text = f"client {letter(k)} counts most for class {names[klass]} (weight {weights[k, klass]:.2f}, "
+        text = f"client {own_name(k, setting)} counts most for class {names[klass]} (weight {weights[k, klass]:.2f}, "
         text += f"{counts[k, klass]} samples), "
     return (
         f"{text}the heaviest client of a class is the one with most of its samples for {like.owners} of {like.classes} "

@@ -15,11 +15,11 @@ from ...data.cues import CUES
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, heading, legend, percent, plural, tabled, told
-from ...plots.axes import QUARTERS, client_ticks, mark, percent_axis
+from ...plots.axes import QUARTERS, mark, percent_axis
+from ...plots.characters import client_axis, own_name
 from ...plots.identity import short
 from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, RULE, SECOND, narrow
-from ...plots.words import letter
 from ...rng import generator
 from ...training import accuracy
 from ..runs import Steps, plain_ensemble, where
@@ -114,13 +114,14 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
     """`test`: which test samples are looked at, a key of TESTS."""
     client = client if client is not None and client < len(data.home) else None
     who = min(data.marked, default=0) if client is None else client
+    called = [own_name(k, data.setting) for k in range(len(data.home))]
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
-        names = (f"client {letter(who)}, without cue", "as it has them")
+        names = (f"client {called[who]}, without cue", "as it has them")
         tiles(upper, list(zip(names, data.images[who], strict=True))[who not in data.marked :])
         clients(lower, data, test, client)
     names = ("who", "cue", "own images", "own, cue removed", *(f"test, {TESTS[test]}" for test in data.outside))
     each = enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
-    table = [(f"client {letter(k)}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
+    table = [(f"client {called[k]}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
     table += [(name, "", "", "", *(percent(shares[t]) for t in data.outside)) for name, shares in data.systems.items()]
     title = f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together"
     return told(figure, title, data.setting, sentence(data, test, client), tabled(names, table))
@@ -129,7 +130,7 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
 def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
     """A column a client: at home, at home without the cue, and outside."""
     count, marked = len(data.home), list(data.marked)
-    dress(ax, x="client" + " (shaded: with the cue)" * bool(marked), grid="y")
+    dress(ax, grid="y")
     heading(ax, "Trained alone", 34 if narrow() else 7)
     for k in marked:
         mark(ax, k, count, colour=SECOND)
@@ -141,7 +142,8 @@ def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
     ax.plot(marked, [data.bare[k] for k in marked], "D", clip_on=False, **bare)
     ax.plot(x, data.outside[test], "s", color=ACCENT, ms=size, label="test images", clip_on=False)
     ax.set_xlim(-0.6, count - 0.4)
-    client_ticks(ax, count)
+    client_axis(ax, count, data.setting)
+    ax.set_xlabel(ax.get_xlabel() + " (shaded: with the cue)" * bool(marked))
     percent_axis(ax, top=1.1, ticks=QUARTERS)
     above = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.985), "ncols": 3, "borderpad": 0}
     legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
@@ -152,7 +154,7 @@ def sentence(data: Cue, test: str, client: int | None) -> str:
     who, cue = list(data.marked) or range(len(data.home)), "with the cue" if data.marked else "without a cue"
     text = f"{plural(len(who), 'client')} {cue}"
     if client is not None:
-        who, text = [client], f"Client {letter(client)}"
+        who, text = [client], f"Client {own_name(client, data.setting)}"
     home, bare, out = (percent(mean(of[k] for k in who)) for of in (data.home, data.bare, data.outside[test]))
     together = ", ".join(f"{name} {percent(shares[test])}" for name, shares in data.systems.items())
     return (

@@ -40,10 +40,10 @@ from ...models.build import drawn_layer
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, percent, tabled, told
 from ...plots.axes import end_labels, few_ticks, percent_axis
+from ...plots.characters import own_name
 from ...plots.identity import Look
 from ...plots.kit import lines
 from ...plots.style import ACCENT, SECOND
-from ...plots.words import letter
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop
@@ -248,7 +248,7 @@ def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy"
         }
         if client is not None and client < len(points[0][0]):
             own = {layer: {0: each[client]} for layer, (each, _) in at.items()}
-            three[f"client {letter(client)}"] = (own, "D", ":")
+            three[f"client {own_name(client, data.setting)}"] = (own, "D", ":")
         curves |= {f"{kind}, {who}": curve for who, (curve, _, _) in three.items()}
         looks |= {f"{kind}, {who}": Look(hue, *rest) for who, (_, *rest) in three.items()}
     with drawing() as (figure, ax):

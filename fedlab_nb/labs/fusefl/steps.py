@@ -16,8 +16,8 @@ from ...methods.fusefl.network import FuseFLReport
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, data_size, drawing, heading, legend, percent, tabled, told
 from ...plots.axes import mark, no_spines
+from ...plots.characters import own_name
 from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
-from ...plots.words import letter
 from ..runs import where
 
 START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE, CALIBRATE = "start train send freeze adapt average calibrate".split()
@@ -172,7 +172,8 @@ def network(replay: Replay, step: int | None = None, *, client: int | None = Non
     text = f"Step {step + 1} of {len(every)}, {now.title.lower()}. {now.text}"
     if client is not None and over and client < replay.clients:
         home, outside = (percent(values[client]) for values in over[-1])
-        text += f" Client {letter(client)} after round {len(over)}: {home} at home, {outside} on test samples."
+        text += f" Client {own_name(client, replay.setting)} after round {len(over)}: {home} at home, "
+        text += f"{outside} on test samples."
     each = ((s.title, data_size(s.up), data_size(s.down), ", ".join(map(percent, s.right))) for s in every)
     rows = ((i, *cells) for i, cells in enumerate(each, 1))
     columns_of_table = "step | what | up so far | down so far | at home, on test samples; fused"
@@ -218,7 +219,7 @@ def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
         ax.bar(at, 0.56, 0.62, high, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
     ax.add_collection(LineCollection(reads, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
     mark(ax, who.index(client) if client in who else None, len(who))
-    ax.set_xticks(places, [letter(k) for k in who])
+    ax.set_xticks(places, [own_name(k, replay.setting) for k in who])
     ax.set_yticks(np.arange(blocks + 1) + 0.5, [*(f"block {row}" for row in range(1, blocks + 1)), "classifier"])
     ax.set_xlabel("client", color=QUIET)
     ax.tick_params(length=0, labelcolor=INK)

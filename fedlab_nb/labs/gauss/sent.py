@@ -5,8 +5,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, blank, listed, plural
-from ...plots.characters import client_name
-from ...plots.words import letter
+from ...plots.characters import client_name, own_name
 from ..nearest import attacks, pairs
 from ..runs import where
 from .pictures import image_shape
@@ -26,8 +25,9 @@ class Sent(LabView):
         held = np.flatnonzero(counts)
         (of,) = attacks(outcome, lambda k: (report.client_means[k][held], held, counts[held]), [client])
         rarest = int(held[counts[held].argmin()])
+        who = own_name(client, where(outcome))
         text = (
-            f"Client {letter(client)} holds {plural(int(counts[rarest]), 'image')} of {names[rarest]}, its rarest "
+            f"Client {who} holds {plural(int(counts[rarest]), 'image')} of {names[rarest]}, its rarest "
             "class; the fewer there are, the more a mean shows of each."
         )
         if single := [names[c] for c in held if counts[c] == 1]:

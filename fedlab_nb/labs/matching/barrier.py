@@ -6,7 +6,6 @@ from ...panels import PanelState, made
 from ...plots import Picture, drawing, dress, percent, tabled, told
 from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
 from ...plots.style import ACCENT, SECOND
-from ...plots.words import letter
 from .pairs import RULES, Pair, TwoClients
 
 
@@ -28,7 +27,7 @@ class Barrier(TwoClients):
 def barrier(pair: Pair, measure: str, chance: float) -> Picture:
     """`measure`: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies."""
     shown = {"as they stand": (pair.before, SECOND, (0, (4, 2))), "matched": (pair.after, ACCENT, "-")}
-    a, b = letter(pair.a), letter(pair.b)
+    a, b = pair.names
     title = f"From client {a} to client {b}"
     with drawing() as (figure, ax):
         x = f"way: 0 is client {a}, 1 is client {b}, ½ their average"

@@ -19,10 +19,10 @@ from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
 from ...models import Network, load_state, model_state
 from ...models.state import copied
 from ...panels import LabView, PanelState, made, offer
-from ...plots.words import letter
+from ...plots.characters import own_name
 from ...rng import generator
 from ...training import ClientModels
-from ..runs import where
+from ..runs import clients_in, where
 
 POINTS = 21  # of the line between two networks, both ends included
 SAMPLES = 1000  # test images at most
@@ -91,6 +91,11 @@ class Pair(NamedTuple):
     orders: list[np.ndarray]
     setting: str = ""
 
+    @property
+    def names(self) -> list[str]:
+        """What the two are called."""
+        return [own_name(k, self.setting) for k in (self.a, self.b)]
+
 
 def pair_of(outcome: Any, a: int, b: int, rule: str) -> Pair:
     """Clients `a` and `b` of a run, matched by `rule` (of RULES), on its test images."""
@@ -152,7 +157,7 @@ class TwoClients(LabView):
 
     def adapt(self, state: PanelState) -> None:
         """Fit both menus to the run's clients; two different ones at the start."""
-        clients = [(f"client {letter(k)}", k) for k in range(len(state.outcome.label_counts))]
+        clients = clients_in(state)
         offer(self.a, clients, 0)
         offer(self.b, clients, min(1, len(clients) - 1))
 

@@ -8,7 +8,6 @@ from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import colour_bar
 from ...plots.kit import heat_map
 from ...plots.style import QUIET
-from ...plots.words import letter
 from .pairs import RULES, Pair, TwoClients
 
 LIMIT = 0.8  # of the colours; hardly a cosine is larger
@@ -44,7 +43,7 @@ def partners(pair: Pair, layer: int) -> Picture:
     tables = {"As they stand": alike[np.ix_(first, first)], "Matched": alike[np.ix_(first, order[first])]}
     before, matched = (float(np.diagonal(table).mean()) for table in tables.values())
     moved = int((order != np.arange(len(order))).sum())
-    a, b = letter(pair.a), letter(pair.b)
+    a, b = pair.names
     with drawing(1, 2) as (figure, both):
         for ax, (title, table) in zip(both, tables.items(), strict=True):
             image = heat_map(dress(ax, title=title, x=f"units of client {b}"), table, top=LIMIT, signed=True)
