@@ -189,6 +189,7 @@ class ByHand:
     """The picture of hand-set weights; `show(...)` brings it up to date."""
 
     _shape: tuple | None = None
+    _shown: tuple | None = None
 
     def show(
         self, tried: Tried, class_names: Sequence[str], *, setting: str, client: int | None = None,
@@ -199,9 +200,13 @@ class ByHand:
         with LOCK:
             if shape != self._shape:
                 self._build(*shape)
-                self._shape = shape
-            self._update(tried, client, klass, setting)
-            shown = (client, klass, setting, tuple(tried.shares), tried.judge is None, tried.counts.tobytes())
+                self._shape, self._shown = shape, None
+            given = tuple((who, w.tobytes()) for who, w in tried.shares.items() if who != YOURS)
+            shown = (client, klass, setting, given, tried.judge is None, tried.counts.tobytes())
+            if shown != self._shown:
+                self._artists.update(tried.counts, client, klass, setting=setting)
+                self._shown = shown
+            self._update(tried, klass)
             moves(self.figure, shown, **self._parts(tried))
         scores = {"tune half": tried.tune, **({"judge half": tried.judge} if tried.judge else {})}
         columns = ["weights", *scores, *(f"client {own_name(k, setting)}" for k in range(len(tried.counts)))]
@@ -249,8 +254,7 @@ class ByHand:
             "scores": (self._scores.get_text(), [self._scores]),
         }
 
-    def _update(self, tried: Tried, client: int | None, klass: int | None, setting: str) -> None:
-        self._artists.update(tried.counts, client, klass, setting=setting)
+    def _update(self, tried: Tried, klass: int | None) -> None:
         for bar, share in zip(self._artists.bars, tried.shares[YOURS], strict=True):
             bar.set_height(share)
         upper = self._artists.upper
