@@ -275,8 +275,8 @@ class Gauss(FrozenMethod):
 
     head: str = knob("qda", "Classifier", options=(*HEADS, *TRAINED))
     shrinkage: float = knob(0.4, "Shrinkage", symbol="s", low=0, high=1)
-    draws: int = knob(200, "Draws of a class", low=1, high=100_000, log=True)
-    epochs: int = knob(20, "Head's epochs", low=1, high=1000)
+    draws: int = knob(400, "Draws of a class", low=1, high=100_000, log=True)
+    epochs: int = knob(10, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:

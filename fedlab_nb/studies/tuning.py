@@ -8,6 +8,7 @@ out, made by `python -m fedlab_nb.studies.declared tuning-digits`, and the other
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from typing import Any
 
 from ..data import Dataset
@@ -21,17 +22,18 @@ from .statistics import Band, band
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
-GUARD = "guard"  # the part of the table with the runs at the guard's alphas
 RECIPE = "recipe"  # the part whose tries are the clients' recipe, one for all methods; a method only judges it
 STUDY = declared("studies/declared/tuning.toml")  # `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try
 Knobs = Mapping[str, Any]
 
 
 def parts(dataset: str = DIGITS) -> dict[str, dict[str, list[Knobs]]]:
-    """All parts of the study on that data set, in the order in which they are made: by method, what each try sets."""
+    """All parts of the study on that data set, in the order in which they are made: by method, what each try sets. They
+    are the recipe, the "methods", and options that are not a method's usual form, each a part by itself."""
     own = STUDY[choose("data set of the tuning study", dataset, SETS)]
     recipe = own.get(RECIPE, {"judges": [], "tries": []})
-    return {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"]), "methods": own.get("methods", {})}
+    first = {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"]), "methods": own.get("methods", {})}
+    return first | own.get("options", {})
 
 
 def validation_set(dataset: str = DIGITS) -> Dataset:
@@ -48,31 +50,35 @@ def validation_set(dataset: str = DIGITS) -> Dataset:
 def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
     """Every try of every method. Where no skew is, those tries that are clearly better than the first one, and the
     first one."""
+    own = STUDY[dataset]
     base = {"dataset": validation_set(dataset), "device": "cpu", "clients": STUDY["clients"]}
-    base |= STUDY[dataset].get("given", {})  # no try changes these
+    base |= own.get("given", {})  # no try changes these
     for part, of in parts(dataset).items():
+        forms = own.get("forms", {}).get(part, [{}])
         for method, tries in of.items():
-            places = [(part, n, alpha) for n in range(len(tries)) for alpha in STUDY["alphas"]]
-            made = [(part, *r["at"].values()) for r in rows if (r["runs"], r["method"]) == (part, method)]
-            if part == "methods" and set(places) <= set(made) and (ahead := better(rows, part, [method])):
-                places += [(GUARD, n, alpha) for n in sorted({0, *ahead}) for alpha in STUDY["guard"]]
+            places = [{"try": n, "alpha": alpha} for n in range(len(tries)) for alpha in STUDY["alphas"]]
+            made = [r["at"] for r in rows if (r["runs"], r["method"]) == (part, method)]
+            if all({**at, **form} in made for at in places for form in forms):
+                ahead = better(rows, part, [method]) if part != RECIPE else []
+                places += [{"try": n, "alpha": a} for n in sorted({0, *ahead}) for a in STUDY["guard"] if ahead]
             prefix = "" if part == RECIPE else f"{method}."
-            for name, n, alpha in places:
-                own = {f"{prefix}{knob}": value for knob, value in tries[n].items()}
-                asked = Settings.make(**base, alpha=alpha, **own)
-                yield Point(name, method, {"try": n, "alpha": alpha}, asked, STUDY["seeds"], COLUMNS, tries[n])
+            for at, form in product(places, forms):
+                knobs = tries[at["try"]]
+                asked = {f"{prefix}{knob}": value for knob, value in knobs.items()} | form
+                asked = Settings.make(**base, alpha=at["alpha"], **asked)
+                yield Point(part, method, {**at, **form}, asked, STUDY["seeds"], COLUMNS, knobs)
 
 
 # ------------------------------------------------------------------------------------------------ what came out
-def leads(rows: Iterable[Row], part: str, methods: Sequence[str]) -> dict[int, Band]:
-    """Each try minus the first one: validation accuracies, paired by method, alpha and seed; 0 for a run that diverged.
-    `methods`: the method, or all judges of a recipe."""
+def leads(rows: Iterable[Row], part: str, methods: Sequence[str], alphas: str = "alphas") -> dict[int, Band]:
+    """Each try minus the first one: validation accuracies, paired by method, alpha, form and seed; 0 for a run that
+    diverged. `methods`: the method, or all judges of a recipe; `alphas`: or "guard", where there is no skew."""
     from pandas import Series
 
     runs = {
-        (row["method"], row["at"]["alpha"], seed, row["at"]["try"]): accuracy or 0.0
+        (row["method"], str({**row["at"], "try": ""}), seed, row["at"]["try"]): accuracy or 0.0
         for row in rows
-        if row["runs"] == part and row["method"] in methods
+        if row["runs"] == part and row["method"] in methods and row["at"]["alpha"] in STUDY[alphas]
         for seed, accuracy in zip(row["seeds"], row["accuracy"], strict=True)
     }
     tries = Series(runs).unstack() if runs else {}
@@ -87,16 +93,16 @@ def better(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
 
 def chosen(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
     """The try that is taken: of those clearly better than the first one the best that is not clearly worse where there
-    is no skew (of methods, as far as it was run there); else the first one."""
-    mild = leads(rows, GUARD, methods) if part == "methods" else {}
+    is no skew (as far as it was run there); else the first one."""
+    mild = leads(rows, part, methods, "guard")
     worse = {n for n, of in mild.items() if of.verdict == "clear" and of.mean <= 0}
     return next((n for n in better(rows, part, methods) if n not in worse), 0)
 
 
-def choice(method: str, dataset: str = DIGITS) -> Knobs:
-    """The knobs of `method` that the study took, or the clients' "recipe". UsageError for a method of which nothing was
-    tried."""
-    part = RECIPE if method == RECIPE else "methods"
+def choice(method: str, dataset: str = DIGITS, part: str = "methods") -> Knobs:
+    """The knobs of `method` that the study took, also of an option (`part`), or the clients' "recipe". UsageError for a
+    method of which nothing was tried."""
+    part = RECIPE if method == RECIPE else part
     of = parts(dataset)[part]
     methods = list(of) if part == RECIPE else [choose("method of the tuning study", method, of)]
     return of[methods[0]][chosen(load(dataset), part, methods)]

@@ -12,7 +12,8 @@ Draws: `draws` of each class that somebody holds, from N(Pᵀ(μ_c - μ), TAU² 
   rest LDA's, both in the subspace. What answers is b + U V alone.
 
 Departures: written from the paper's abstract and what the authors' README says in words. It says neither SCALE, MARGIN,
-SHARE nor how losses are weighted, which are ours; the draws are fewer, Adam is without weight decay.
+SHARE nor how losses are weighted, which are ours; Adam is without weight decay. Draws, rate and epochs are those that
+validation images chose (`studies/tuning`), the same for both heads.
 """
 
 from __future__ import annotations
