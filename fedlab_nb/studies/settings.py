@@ -341,9 +341,7 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     if asked is not None and FEATURES not in own:
         only = f"features is {asked!r}, but what a network of {cls.info.title} reads is pixels or {data.SEEN}"
         demand(asked in ("pixels", data.SEEN), f"{only}; choose one of these, or afl, gauss, fedpft or deepafl.")
-        read = settings.transform if asked == "pixels" else data.SEEN
-        read = data.checked_transform(read, data.describe(settings.dataset).input_shape)
-        settings = dataclasses.replace(settings, transform=read)
+        settings = dataclasses.replace(settings, transform=settings.transform if asked == "pixels" else asked).check()
     about: Any = settings.describe()
     # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
     given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}

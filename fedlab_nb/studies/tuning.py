@@ -32,8 +32,7 @@ def parts(dataset: str = DIGITS) -> dict[str, dict[str, list[Knobs]]]:
     are the recipe, the "methods", and options that are not a method's usual form, each a part by itself."""
     own = STUDY[choose("data set of the tuning study", dataset, SETS)]
     recipe = own.get(RECIPE, {"judges": [], "tries": []})
-    first = {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"]), "methods": own.get("methods", {})}
-    return first | own.get("options", {})
+    return {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"])} | own.get("parts", {})
 
 
 def validation_set(dataset: str = DIGITS) -> Dataset:
@@ -50,11 +49,10 @@ def validation_set(dataset: str = DIGITS) -> Dataset:
 def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
     """Every try of every method. Where no skew is, those tries that are clearly better than the first one, and the
     first one."""
-    own = STUDY[dataset]
     base = {"dataset": validation_set(dataset), "device": "cpu", "clients": STUDY["clients"]}
-    base |= own.get("given", {})  # no try changes these
+    base |= STUDY[dataset].get("given", {})  # no try changes these
     for part, of in parts(dataset).items():
-        forms = own.get("forms", {}).get(part, [{}])
+        forms = STUDY[dataset].get("forms", {}).get(part, [{}])
         for method, tries in of.items():
             places = [{"try": n, "alpha": alpha} for n in range(len(tries)) for alpha in STUDY["alphas"]]
             made = [r["at"] for r in rows if (r["runs"], r["method"]) == (part, method)]
@@ -103,7 +101,7 @@ def choice(method: str, dataset: str = DIGITS, part: str = "methods") -> Knobs:
     """The knobs of `method` that the study took, also of an option (`part`), or the clients' "recipe". UsageError for a
     method of which nothing was tried."""
     part = RECIPE if method == RECIPE else part
-    of = parts(dataset)[part]
+    of = parts(dataset).get(part, {})
     methods = list(of) if part == RECIPE else [choose("method of the tuning study", method, of)]
     return of[methods[0]][chosen(load(dataset), part, methods)]
 
