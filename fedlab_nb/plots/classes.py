@@ -30,7 +30,7 @@ def classes(
         heat(first, per_class, done, title, klass, lambda c: ({"klass": c}, f"class {class_names[c]}"))
         class_ticks(first, class_names, length=10, most=15)
         first.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
-        title = "By client, its own mix" if short else "Accuracy for each client's own mix of classes"
+        title = "By client" if short else "Accuracy for each client's own mix of classes"
         own = "{}'s own mix".format
         image = heat(second, per_client, done, title, client, lambda k: ({"client": k}, own(client_name(k, place))))
         client_axis(second, image.get_array().shape[1], place, few=20)

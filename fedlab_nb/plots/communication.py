@@ -8,7 +8,7 @@ from ..studies.statistics import difference
 from .axes import bytes_axis, rows_axis, rows_size
 from .kit import points, told
 from .series import Series, finished, settings_of
-from .style import ACCENT, INK, SECOND, Picture, drawing, dress, legend
+from .style import ACCENT, INK, SECOND, Picture, drawing, dress, legend, narrow
 from .words import data_size, significance, tabled
 from .words import points as in_points
 
@@ -46,7 +46,8 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
         sizes = [sent[way] for _, sent in rows if sent[way]]
         ax.hlines(at, 1, sizes, color=colour, lw=1.8, alpha=0.6)
         ax.plot(sizes, at, marker, color=colour, ms=6.5, label=label)
-    legend(ax, loc="upper center", bbox_to_anchor=(0.4, -0.09), ncols=2, handletextpad=0.1, columnspacing=1.2)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.3 if narrow() else 0.4, -0.09), "ncols": 2}
+    legend(ax, handletextpad=0.1, columnspacing=1.2, **below)
 
 
 def against_bytes(ax: Axes, series: Sequence[Series]) -> None:

@@ -10,6 +10,7 @@ told(figure, title, setting, sentence, table)     the `Picture`: its alt text is
 blank(text, setting=…)                  a picture that says what to do so that there will be one
 """
 
+import itertools
 import math
 import re
 import textwrap
@@ -41,7 +42,7 @@ WRITTEN = 12  # more clients or classes than this, and no numbers are written in
 CELLS = 60  # a table with more of them is not read out in an alt text
 TILE, GAP = 24, 2  # dots across a small image, at least, and between two of them
 WORD, EMPTY = 0.3, 0.93  # height of a word under a tile, in tiles; grey of a place without one
-FEW = 6  # tiles for which a row has room at least, so that few do not become large
+FEW = 3  # tiles for which a row has room at least, so that few do not become large
 
 
 # ---------------------------------------------------------------------------------------------------------- in words
@@ -278,6 +279,8 @@ def tiles(
     """Rows of small images, each row with its label at the left: `[C, H, W]` in [0, 1], recordings `[C, T]` as lines,
     features `[D]` as a strip, None for a place without one.
 
+    Where the axes are on end the columns go on below, in two or three bands, so that the tiles become larger.
+
     columns: a name under each;   under: {(row, column): (word, colour)} below a tile;   marked: the column in a frame
     """
     shape = next((as_tile(i).shape for _, images in rows for i in images if i is not None), (TILE, TILE, 1))
@@ -285,24 +288,39 @@ def tiles(
     wide = shape[1] + gap  # dots from one tile to the next
     tall, half = shape[0] / wide, 0.5 * shape[1] / wide
     step = tall + (WORD if under else gap / wide)
-    for r, (_, images) in enumerate(rows):
-        page = np.ones((shape[0], across * wide, shape[2]))
-        for c, image in enumerate(images):
+    low = (len(rows) - 1) * step + tall + WORD * any(r == len(rows) - 1 for r, _ in under or ())
+    block = low + WORD * max((name.count("\n") + 1.5 for name in columns), default=0.5)
+    width, height = ax.figure.get_size_inches() * ax.get_position().size
+    larger = {n: 0.85**n * min(width / max(FEW, -(-across // n)), height / (n * block)) for n in (1, 2, 3)}
+    fold = -(-across // max(larger, key=larger.__getitem__))
+    firsts = range(0, across, fold)
+
+    def place(r: int, c: int) -> tuple[int, float]:
+        return c % fold, c // fold * block + r * step
+
+    for (r, (_, images)), first in itertools.product(enumerate(rows), firsts):
+        page = np.ones((shape[0], fold * wide, shape[2]))
+        for c, image in enumerate(images[first : first + fold]):
             empty = image is None or np.isnan(image).any()
             page[:, c * wide : c * wide + shape[1]] = EMPTY if empty else as_tile(image)
-        place = (0, across, r * step + tall, r * step)
-        ax.imshow(page.squeeze(), cmap="gray", vmin=0, vmax=1, extent=place, interpolation="nearest")
+        top = place(r, first)[1]
+        look = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
+        ax.imshow(page.squeeze(), extent=(0, fold, top + tall, top), **look)
     for (r, c), (word, colour) in (under or {}).items():
-        ax.text(c + half, r * step + tall + WORD / 2, word, ha="center", va="center", fontsize=9, color=colour)
-    ax.set_xticks([c + half for c in range(len(columns))], columns)
-    ax.set_yticks([r * step + tall / 2 for r in range(len(rows))], [label for label, _ in rows])
-    last = len(rows) - 1
-    below = last * step + tall + (WORD if any(r == last for r, _ in under or ()) else 0.04)
-    ax.set(xlim=(-0.08, max(across, FEW)), ylim=(below, -0.08), aspect="equal", anchor="W")
+        left, top = place(r, c)
+        ax.text(left + half, top + tall + WORD / 2, word, ha="center", va="center", fontsize=9, color=colour)
+    for c, name in enumerate(columns):
+        left, top = place(0, c)
+        ax.text(left + half, top + low + 0.04, name, ha="center", va="top", fontsize=10, color=INK)
+    middles = [place(r, first)[1] + tall / 2 for first in firsts for r in range(len(rows))]
+    ax.set_yticks(middles, [label for label, _ in rows] * len(firsts))
+    ax.set(xticks=[], xlim=(-0.08, max(fold, FEW)), ylim=(len(firsts) * block, -0.08), aspect="equal", anchor="W")
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     ax.spines[:].set_visible(False)
     if marked is not None and marked < across:
-        ax.axvspan(marked - 0.04, marked + 2 * half + 0.04, fill=False, edgecolor=ACCENT, lw=2.5, zorder=3)
+        left, top = place(0, marked)
+        style = {"fill": False, "edgecolor": ACCENT, "lw": 2.5, "zorder": 3}
+        ax.add_patch(Rectangle((left - 0.04, top - 0.04), 2 * half + 0.08, low + 0.08, **style))
 
 
 def as_tile(image: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .kit import heat_map, lines, points, told
 from .series import Series
-from .style import ACCENT, INK, QUIET, SECOND, Look, Picture, drawing, dress, legend, look, looks
+from .style import ACCENT, INK, QUIET, SECOND, Look, Picture, drawing, dress, legend, look, looks, narrow
 from .words import data_size, number, percent, tabled
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def against(
         own = {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()}
         names = lines(ax, bands, own)
         if values[0] > 0 and values[-1] >= 20 * values[0]:
-            log_axis(ax, ticks=values)
+            log_axis(ax, ticks=values[:: 1 + narrow()])
         else:
             ax.set_xticks(values)
         percent_axis(ax)

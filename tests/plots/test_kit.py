@@ -97,8 +97,20 @@ def test_a_table_of_clients_and_classes_rings_and_frames(ax):
 def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
     image = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
     kit.tiles(ax, [("up", [image, None]), ("down", [image, image])], columns=["a", "b"], under={(0, 1): ("far", "red")})
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"] and texts(ax) == ["far"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"] and texts(ax) == ["far", "a", "b"]
     first, second = (row.get_array() for row in ax.images)
     half = first.shape[1] // 2
     assert np.ptp(first[:, :half]) > 0.5 and (first[0, half : half + 3] == kit.EMPTY).all()
     assert np.array_equal(second[:, :half], second[:, half:]) and png(ax.figure).startswith(b"\x89PNG")
+
+
+def test_tiles_go_on_below_where_the_figure_is_on_end():
+    image, places = np.zeros((1, 8, 8)), []
+    for size in ((6.7, 3.2), (3.7, 5.6)):
+        ax = new_figure(size).add_subplot()
+        kit.tiles(ax, [("up", [image] * 10), ("down", [image] * 10)], columns="abcdefghij", marked=7)
+        at = {text.get_text(): text.get_position() for text in ax.texts}
+        (frame,) = ax.patches
+        assert frame.get_x() < at["h"][0] < frame.get_x() + frame.get_width() and frame.get_y() < at["h"][1]
+        places.append((len(ax.images), round(at["a"][0] - at["f"][0], 9), at["a"][1] < at["f"][1]))
+    assert places == [(2, -5, False), (4, 0, True)]

@@ -31,7 +31,7 @@ class Image(LabView):
         if single:
             text = f"Of {listed(single)} it has one image, and the class sum is that image, pixel by pixel."
         text += f" The counts of all {plural(len(of.labels), 'class')} are in the last row of the sums, too."
-        title = f"What the server reads off {client_name(of.client, where(state))}'s class sums"
+        title = f"What the class sums of {client_name(of.client, where(state))} show"
         return pairs(of, names, title, text, setting=where(state), klass=state.klass)
 
 

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-import ipywidgets as widgets
-
 from ...methods.gauss import HEADS, TRAINED
-from ...panels import Asked, PanelState, made, words
+from ...panels import Asked, PanelState, words
 from ...plots import Picture, Series, data_size, drawing, dress, listed, percent, tabled, told
 from ...plots.kit import points
 from ...plots.words import seed_words
@@ -22,15 +20,10 @@ class Heads(Tried):
     name, title, work_label = "heads", "All heads", "Run all heads"
     before = "every head is run, and FedPFT with three spreads."
 
-    def __init__(self) -> None:
-        help, ends = "How many federations each head is run on", {"value": 3, "min": 1, "max": 10}
-        self.seeds = made(widgets.IntSlider, label="Seeds", help=help, width=200, **ends)
-
     def asked(self, state: PanelState) -> Asked:
         given = {k.removeprefix("gauss."): v for k, v in state.settings.items()}
         features = {name: given[name] for name in SHARED if name in given}
         plain = {k: v for k, v in state.settings.items() if "." not in k and k not in (*SHARED, "head", "shrinkage")}
-        plain["seeds"] = self.seeds.value
         variants = {"gauss": {h: {"gauss.head": h} for h in (*HEADS, *TRAINED)}}
         variants["fedpft"] = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         asked = {}
@@ -41,8 +34,7 @@ class Heads(Tried):
     def work(self, state: PanelState) -> Steps:
         """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""
         runs = yield from all_of(asked := self.asked(state))
-        plain = {**state.settings, "seeds": self.seeds.value}
-        return [series(name, of, asked[name][0]) for name, of in runs.items()], words(plain)
+        return [series(name, of, asked[name][0]) for name, of in runs.items()], words(state.settings)
 
     def tried(self, state: PanelState) -> Picture:
         return heads(*state.worked)

@@ -37,8 +37,6 @@ def barrier(pair: Pair, measure: str, chance: float) -> Picture:
         if measure == "accuracy":
             percent_axis(ax)
             level_line(ax, chance, "guessing")
-        else:
-            ax.set_ylim(bottom=0)
         few_ticks(ax, "x", 5, form="{:g}".format)
         ax.set_xlim(0, 1)
         end_labels(ax, [(getattr(line, measure)[-1], name, hue) for name, (line, hue, _) in shown.items()])

@@ -35,7 +35,6 @@ def test_classes_and_what_a_client_sends(ran):
 
 def test_all_heads_side_by_side(make):
     panel = make()
-    panel.set("heads", seeds=1)
     picture = panel.work("heads")
     assert panel.error == "" and len(picture.table) == 10
     assert [row["classifier"] for row in picture.table[:5]] == ["means", "nb", "lda", "fedcgs", "qda"]
