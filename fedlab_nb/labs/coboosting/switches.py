@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ipywidgets import BoundedIntText, Dropdown
+from ipywidgets import Dropdown
 
 from ...panels import Asked, LabView, PanelState, made
 from ...panels.figures import words
@@ -36,18 +36,16 @@ class Variant(NamedTuple):
 
 
 class Switches(LabView):
-    """The method again with ideas switched off, on the federation that the controls say, over several seeds."""
+    """The method again with ideas switched off, on the federations that the controls say."""
 
     name, title, ready, work_label = "switches", "GHS, DHS, EE", "data", "Run these variants"
     before = "Which switch costs the ensemble most? Which one the server model? Guess, then press the button."
 
     def __init__(self) -> None:
-        many = {"help": "How many federations each variant is run on", "value": 3, "min": 1, "max": 20}
         self.which = made(Dropdown, label="Variants", help="Which combinations to run", width=200, options=list(SETS))
-        self.seeds = made(BoundedIntText, label="Seeds", width=110, label_width=40, **many)
 
     def asked(self, state: PanelState) -> Asked:
-        settings = {**state.settings, "seeds": self.seeds.value, "coboosting.answer": "server"}
+        settings = {**state.settings, "coboosting.answer": "server"}
         sets = {Variant(on).name: on for on in SETS[self.which.value]}
         of = {name: {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS} for name, on in sets.items()}
         return choices("coboosting", settings, of)
@@ -57,11 +55,11 @@ class Switches(LabView):
         which = self.which.value
         outcomes = yield from all_of(self.asked(state))
         variants = [Variant(on, *accuracies_of(of)) for on, of in zip(SETS[which], outcomes.values(), strict=True)]
-        return which, words({**state.settings, "seeds": self.seeds.value}), variants
+        return which, words(state.settings), variants
 
     def draw(self, state: PanelState) -> Picture:
         if state.worked is None or state.worked[0] != self.which.value:  # these were not run
-            return blank(self.before, setting=words({**state.settings, "seeds": self.seeds.value}))
+            return blank(self.before, setting=words(state.settings))
         return switches(state.worked[2], state.worked[1])
 
 

@@ -19,7 +19,7 @@ from ...plots.style import ACCENT, INK, SERIES, look, narrow
 from ...studies.experiment import validation_of
 from ...studies.outcome import WORDS
 from ..runs import where
-from .replay import DAMPINGS, layer_names, offered, power, replay, ten
+from .replay import DAMPINGS, offered, power, replay, ten
 
 MARKED = "The λ_damp that is marked in the picture"
 SPLIT = "How the two factors share the damping"
@@ -105,7 +105,7 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     of_clients = server.posteriors
     measured = np.array([[layer.b.diagonal().mean().item() for layer in own.factors.values()] for own in of_clients])
     ratios = {rule: np.array([own.ratios(rule) for own in of_clients]) for rule in PI_RULES}
-    names, tested = layer_names(outcome.report), {}
+    names, tested = [f"layer {i + 1}" for i in range(len(outcome.report.layers))], {}
     sweep = DampingSweep(DAMPINGS, accuracies, measured, ratios, names, where(outcome), tested, held[2])
     on_test = replay(outcome)
     for rule in PI_RULES:

@@ -9,7 +9,7 @@ import torch
 
 from ...data import load
 from ...errors import RunError
-from ...methods.fedlpa.server import LIMIT, FedLPAReport, ServerReplay
+from ...methods.fedlpa.server import LIMIT, ServerReplay
 
 Samples = tuple[torch.Tensor, torch.Tensor]
 LARGE = 400_000  # bytes that one client measured; beyond that fewer test images are looked at
@@ -34,10 +34,6 @@ def replay(outcome: Any, samples: Samples | None = None) -> ServerReplay:
     x, y = samples or (dataset.x_test, dataset.y_test)
     x, y = x[rows].to(like.device, like.dtype), y[rows].to(like.device)
     return ServerReplay(outcome.model, x, y, outcome.options["weights"])
-
-
-def layer_names(report: FedLPAReport) -> list[str]:
-    return [f"layer {i + 1}" for i in range(len(report.layers))]
 
 
 def offered(damping: float = 1e-3) -> dict[str, Any]:

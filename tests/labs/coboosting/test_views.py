@@ -108,8 +108,7 @@ def test_while_it_runs_weights_and_images_move(live, name):
 
 def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
-    panel = make(**{"coboosting.epochs": 2})
-    panel.set("switches", seeds=2)
+    panel = make(seeds=2, **{"coboosting.epochs": 2})
     panel.work("switches")
     assert panel.status == "done" and "seeds 0–1, against all three" in sentence_of(panel, "switches")
     rows = panel.show("switches").table
