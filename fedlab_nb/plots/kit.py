@@ -319,8 +319,8 @@ def tiles(
     ax.spines[:].set_visible(False)
     if marked is not None and marked < across:
         left, top = place(0, marked)
-        style = {"fill": False, "edgecolor": ACCENT, "lw": 2.5, "zorder": 3}
-        ax.add_patch(Rectangle((left - 0.04, top - 0.04), 2 * half + 0.08, low + 0.08, **style))
+        corner = left - 0.04, top - 0.04
+        ax.add_patch(Rectangle(corner, 2 * half + 0.08, low + 0.08, fill=False, ec=ACCENT, lw=2.5, zorder=3))
 
 
 def as_tile(image: np.ndarray) -> np.ndarray:

@@ -81,7 +81,7 @@ def against(
         dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
         own = {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()}
         names = lines(ax, bands, own)
-        if values[0] > 0 and values[-1] >= 20 * values[0]:
+        if values[0] > 0 and values[-1] >= 10 * values[0]:
             log_axis(ax, ticks=values[:: 1 + narrow()])
         else:
             ax.set_xticks(values)

@@ -13,7 +13,7 @@ from ...methods.afl import Sums, without
 from ...panels import Asked, LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
-from ...plots.characters import client_name, own_name
+from ...plots.characters import client_name
 from ...plots.style import QUIET, look
 from ...studies.outcome import Outcome
 from ..runs import Steps, clients_in, where
@@ -106,7 +106,7 @@ def forgotten(of: Forgotten, class_names: Sequence[str], *, setting: str, klass:
     before, after = (percent(share) for share in of.accuracy)
     worst = [class_names[c] for c in np.flatnonzero(of.before - of.after >= 0.1)]
     sentence = (
-        f"Without client {own_name(of.client, setting)} and its {plural(int(of.samples.sum()), 'sample')} the server "
+        f"Without {who} and its {plural(int(of.samples.sum()), 'sample')} the server "
         f"is right for {after} (before: {before}). Classes that lose 10 points or more: {listed(worst) or 'none'}. A "
         f"fit to the other clients' samples from scratch gives the same weights, up to "
         f"{of.distance:.1g} of the largest one."

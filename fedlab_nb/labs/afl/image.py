@@ -4,7 +4,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, blank, listed, plural
-from ...plots.characters import client_name, own_name
+from ...plots.characters import client_name
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, attacks, pairs
 from ..runs import where
@@ -26,12 +26,12 @@ class Image(LabView):
         first = next((k for k, of in enumerate(means) if (of.counts == 1).any()), 0)  # a class with a single image
         of = means[state.client if state.client is not None and state.client < len(means) else first]
         single = [names[c] for c in of.labels[of.counts == 1]]
-        who = own_name(of.client, where(state))
-        text = f"No class of client {who} has one image alone; its class sums are sums of several."
+        who = client_name(of.client, where(state))
+        text = f"No class of {who} has one image alone; its class sums are sums of several."
         if single:
             text = f"Of {listed(single)} it has one image, and the class sum is that image, pixel by pixel."
         text += f" The counts of all {plural(len(of.labels), 'class')} are in the last row of the sums, too."
-        title = f"What the class sums of {client_name(of.client, where(state))} show"
+        title = f"What the class sums of {who} show"
         return pairs(of, names, title, text, setting=where(state), klass=state.klass)
 
 

@@ -4,8 +4,8 @@ that sample."""
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, blank, listed, plural
-from ...plots.characters import client_name, own_name
+from ...plots import Picture, blank, capital, listed, plural
+from ...plots.characters import client_name
 from ..nearest import attacks, pairs
 from ..runs import where
 from .pictures import image_shape
@@ -25,13 +25,13 @@ class Sent(LabView):
         held = np.flatnonzero(counts)
         (of,) = attacks(outcome, lambda k: (report.client_means[k][held], held, counts[held]), [client])
         rarest = int(held[counts[held].argmin()])
-        who = own_name(client, where(outcome))
+        who = client_name(client, where(outcome))
         text = (
-            f"Client {who} holds {plural(int(counts[rarest]), 'image')} of {names[rarest]}, its rarest "
+            f"{capital(who)} holds {plural(int(counts[rarest]), 'image')} of {names[rarest]}, its rarest "
             "class; the fewer there are, the more a mean shows of each."
         )
         if single := [names[c] for c in held if counts[c] == 1]:
             text += f" Of {listed(single)} it holds a single image: the mean that it sends is that image, exactly."
         text += " If only the sum over all clients is made known (a secure sum), the server sees no client's own mean."
-        title = f"The mean images that {client_name(client, where(outcome))} sends"
+        title = f"The mean images that {who} sends"
         return pairs(of, names, title, text, setting=where(outcome), klass=state.klass)

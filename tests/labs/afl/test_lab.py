@@ -27,7 +27,7 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
     panel.lab_views["forget"].who.value = 3
     panel.work("forget")
     text = sentence_of(panel, "forget")
-    assert text.startswith("Without client D and its")
+    assert text.startswith("Without client D")
     assert "that image, pixel by pixel" in sentence_of(panel, "image")
     assert any(row["its own"] == "yes" for row in panel.show("image").table)
 
