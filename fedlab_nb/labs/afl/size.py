@@ -9,11 +9,11 @@ from ...plots.study import against
 from ..runs import Steps, all_of, choices
 from ..tried import Tried, series
 
-SIZES = (16, 32, 64, 128, 256)
+SIZES = (16, 64, 256, 1024)
 
 
 class Size(Tried):
-    name, title, work_label = "size", "Features", "Try 16 to 256"
+    name, title, work_label = "size", "Features", "Try 16 to 1024"
     before = "AFL is run with more and more random features."
 
     def asked(self, state: PanelState) -> Asked:
@@ -22,7 +22,7 @@ class Size(Tried):
         return choices("afl", state.settings, {**of, "pixels": {"afl.features": "pixels"}})
 
     def work(self, state: PanelState) -> Steps:
-        """Run AFL with 16 to 256 random features of both kinds"""
+        """Run AFL with 16 to 1024 random features of both kinds"""
         runs = yield from all_of(self.asked(state))
         pixels, by_kind = series("pixels", runs.pop("pixels")), defaultdict(dict)
         for name, of in runs.items():
