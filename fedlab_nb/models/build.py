@@ -1,7 +1,7 @@
 """The table of architectures, and `build`, which checks the request and draws the first weights."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -27,9 +27,9 @@ class ModelInfo:
 
     title: str
     help: str
-    default_width: int | None
     layout: Callable[[Any, int], Layout]  # (input_shape, width) -> blocks, feature length
-    widths: tuple[int, int] = (1, 256)  # smallest and largest `width` that build accepts
+    default_width: int | None = None
+    widths: Sequence[int] = (1, 256)  # smallest and largest `width` that build accepts
     images_only: bool = True
     batch_norm: bool = False  # whether NAME-nobn and NAME-gn are there as well
     recordings_only: bool = False
@@ -38,10 +38,6 @@ class ModelInfo:
     def needs(self) -> str:
         """The only kind of samples that it takes, of errors.SAMPLES; "" for any."""
         return "images" if self.images_only else "recordings" if self.recordings_only else ""
-
-
-def _own(layout: Callable[[Any, int], Layout], width: int | None, **more: Any) -> ModelInfo:
-    return ModelInfo(**declared("models/models.toml")[layout.__name__], default_width=width, layout=layout, **more)
 
 
 class Models(dict[str, ModelInfo]):
@@ -65,25 +61,8 @@ class Models(dict[str, ModelInfo]):
         return name
 
 
-MODELS = Models({
-    "mlp": _own(plain.mlp, None, widths=(4, 4096), images_only=False),
-    "mlp1": _own(plain.mlp1, 32, widths=(1, 4096), images_only=False),
-    "cnn": _own(plain.cnn, 6),
-    "cnn1d": _own(plain.cnn1d, 16, images_only=False, recordings_only=True),
-    "lenet5": _own(plain.lenet5, 6),
-    "cnn2": _own(plain.cnn2, 16, batch_norm=True),
-    "cnn3": _own(plain.cnn3, 128, widths=(1, 512)),
-    "resnet8": _own(resnet.resnet8, 16, widths=(1, 512), batch_norm=True),
-    "resnet18": _own(resnet.resnet18, 64, batch_norm=True),
-    "resnet10": _own(resnet.resnet10, 64, batch_norm=True),
-    "resnet26": _own(resnet.resnet26, 64, batch_norm=True),
-    "vgg9": _own(plain.vgg9, 32),
-    "vgg11": _own(plain.vgg11, 64, batch_norm=True),
-    "wrn16": _own(resnet.wrn16, 16, batch_norm=True),
-    "wrn40": _own(resnet.wrn40, 16, batch_norm=True),
-    "mobilenet": _own(resnet.mobilenet, 16, batch_norm=True),
-    "shufflenet": _own(resnet.shufflenet, 58, batch_norm=True),
-})  # fmt: skip
+LAYOUTS = vars(resnet) | vars(plain)
+MODELS = Models({name: ModelInfo(layout=LAYOUTS[name], **of) for name, of in declared("models/models.toml").items()})
 
 # What menus suggest; every other name of MODELS can be typed.
 MENU = ("mlp", "cnn", "cnn1d", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
@@ -110,7 +89,7 @@ def add_model(
     """
     if name in MODELS and MODELS[name].layout.__module__.startswith(__name__.partition(".")[0] + "."):
         raise UsageError(f"The model name {name!r} is taken by {MODELS[name].title}; choose another one.")
-    MODELS[name] = ModelInfo(title or name, help, width, layout, widths, images_only)
+    MODELS[name] = ModelInfo(title or name, help, layout, width, widths, images_only)
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = __name__.partition(".")[0] + "."
 HERE = Path(__file__).parent.name
-CORE = ("data", "models", "training", "comm", "rng.py", "errors.py", f"{HERE}/store.py")
+CORE = ("data", "models", "models/models.toml", "training", "comm", "rng.py", "errors.py", f"{HERE}/store.py")
 EVALUATION = (f"{HERE}/experiment.py", f"{HERE}/outcome.py")
 NEIGHBOUR = re.compile(r"^\s*from \.+(\w+)", re.MULTILINE)
 
@@ -65,7 +65,9 @@ def digest(root: Path, places: Iterable[str]) -> str:
     """Of all sources in these folders and files."""
     made = hashlib.sha256()
     for path in (path for place in sorted(places) for path in files(root, place)):
-        made.update(path.relative_to(root).as_posix().encode() + code_bytes(path.read_bytes()))
+        content = path.read_bytes()
+        made.update(path.relative_to(root).as_posix().encode())
+        made.update(code_bytes(content) if path.suffix == ".py" else content)
     return made.hexdigest()[:16]
 
 
