@@ -26,21 +26,11 @@ from typing import Any
 
 import numpy as np
 
+from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, UsageError, choose, number, whole
 
-RULES: dict[str, str] = {
-    "dirichlet": "each class is dealt to the clients in shares drawn from a Dirichlet; smaller alpha is more skewed",
-    "client_dirichlet": "each client draws its own mix of classes from a Dirichlet; sizes are equal",
-    "classes": "each client holds a fixed number of classes, each class cut evenly among its holders",
-    "quantity": "the same mix of labels everywhere, but lognormal sizes; smaller alpha makes them more unequal",
-    "iid": "a random even cut: no skew",
-}
-FONTS = "each client writes in fonts of its own, which nobody else has (glyphs): the same classes look different"
-PARTITIONS = {
-    **RULES,
-    "fonts": FONTS,
-    "natural": "the clients that the data name (client_train), or your own lists of indices",
-}
+PARTITIONS: dict[str, str] = declared("data/datasets.toml")["partitions"]
+RULES = {name: text for name, text in PARTITIONS.items() if name not in ("fonts", "natural")}
 SIZED = ("dirichlet", "client_dirichlet")  # the rules that `size_sigma` can make unequal
 ALPHA_HINT = "smaller is more skewed, 0.1 is a strong skew"
 REPAIRS = ("move", "redraw")
