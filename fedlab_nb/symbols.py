@@ -135,9 +135,9 @@ def meaning_of(row: Symbol, name: str, owner: str) -> tuple[int, str] | None:
     first, *others = plain(row.meaning).split("; ")
     for part in (first, *others):  # what is said of this method
         owners, colon, words = part.partition(": ")
-        if colon and any(owner and owner.startswith(each) for each in owners.split(", ")):
-            if own and not part.removeprefix(f"{owners}: ").startswith(f"{name}_") or words.startswith(f"{name} "):
-                return (0 if own else 1), words.removeprefix(f"{name} ")
+        its = own and not part.removeprefix(f"{owners}: ").startswith(f"{name}_") or words.startswith(f"{name} ")
+        if its and colon and any(owner and owner.startswith(each) for each in owners.split(", ")):
+            return (0 if own else 1), words.removeprefix(f"{name} ")
     if own:
         return None if OWNER.match(first) else (2, first)
     for part in others:

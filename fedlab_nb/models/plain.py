@@ -149,9 +149,8 @@ def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
         channels = multiple * width
     places = (height // 8) * (breadth // 8)  # three pools, each rounding down
     wide = 16 * width
-    blocks.append(nn.Sequential(nn.Flatten(1), nn.Linear(channels * places, wide), nn.ReLU()))
-    blocks.append(nn.Sequential(nn.Linear(wide, wide), nn.ReLU()))
-    return blocks, wide
+    first = nn.Sequential(nn.Flatten(1), nn.Linear(channels * places, wide), nn.ReLU())
+    return [*blocks, first, nn.Sequential(nn.Linear(wide, wide), nn.ReLU())], wide
 
 
 def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
