@@ -135,9 +135,7 @@ def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequen
         if 0 < len(names) <= 10:
             class_ticks(ax, names, axis, length=4)
     ticks = {"ticks": [-top, 0, top], "labels": [f"−{power(top)}", "0", power(top)]}
-    down = 0.12 * max(ax.get_subplotspec().get_geometry()[:2])  # in its heights, which are smaller beside others
-    below = ax.inset_axes((0, -down, 1, 0.05))
-    colour_bar(image, ax, cax=below, orientation="horizontal").set_ticks(**ticks)
+    colour_bar(image, ax, orientation="horizontal", pad=0.03).set_ticks(**ticks)
 
 
 def rank(matrix: np.ndarray) -> int:
