@@ -161,8 +161,7 @@ class Panel(saved.Saved):
         buttons = [name for name, each in self.views.views.items() if each.button is not None]
         self.views.choose(choose("view with a button", view, buttons))
         self._work_clicked(view)
-        self.wait()
-        return self.views[view].picture
+        return self.show(view)
 
     def stop(self) -> None:
         """Press Stop: the work ends at its next step, finished results stay. Without work nothing happens."""
@@ -351,6 +350,8 @@ class Panel(saved.Saved):
         self._go(runs=self._state.runs.ended())
         if by_hand:
             self._renew()  # what a cell starts changes no output but its own
+        if by_hand and how == "done" and self.views.soon():
+            self._work_clicked(self.views.visible)
         self.views.draw_ahead(self._guard, lambda: self._worker.busy)
 
     @guarded
@@ -363,9 +364,8 @@ class Panel(saved.Saved):
         self._go(draw=False)
 
         def stepped(step: tuple[int, int, str]) -> None:
-            done, total, words = step
-            self._status.progress(done / max(total, 1))
-            self._status.phase(f"{view.title}: {words}")
+            self._status.progress(step[0] / max(step[1], 1))
+            self._status.phase(f"{view.title}: {step[2]}")
 
         def ended(how: str, error: Exception | None, worked: Any) -> None:
             self._status.end(how, error, {"done": "Done.", "stopped": "Stopped."}.get(how, ""))
