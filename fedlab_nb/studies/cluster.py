@@ -13,7 +13,7 @@ from typing import Any
 
 from ..data import add_dataset, in_memory
 from ..errors import FedlabError, RunError, UsageError, reason
-from ..training.backend import suitable_threads
+from ..training.backend import suited
 from .code_version import core_code
 from .experiment import Run, plan_events, recall, restored
 from .grid import Cell, Done
@@ -139,7 +139,7 @@ def train(plan: Plan, cache: bool) -> dict[str, Any]:
     clients, store, key = TrainedClients(), Store("clients") if cache else None, plan.clients_key()
     if clients.get(key, store) is None:
         run = Run(plan, clients, cache)
-        with suppress(FedlabError), suitable_threads(plan.settings.device, run.federation.dataset.input_shape):
+        with suppress(FedlabError), suited(plan.settings.device, run.federation.dataset.input_shape):
             run.begin()
             for _ in run.watch(run.ctx.local_training()):
                 pass

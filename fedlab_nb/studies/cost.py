@@ -31,7 +31,7 @@ from ..errors import FedlabError, several
 from ..methods.fens import Fens
 from ..models import Network, build, model_state, parameter_count
 from ..training import Recipe
-from ..training.backend import SMALL_INPUT, auto_backend, cores, suitable_threads
+from ..training.backend import SMALL_INPUT, auto_backend, cores, suited
 from ..training.optim import optimizer_for
 from .experiment import remembered
 from .settings import Plan, Settings, plans_for
@@ -142,7 +142,7 @@ def step_of(architecture: tuple, device: str) -> Step:
     optimizer = optimizer_for(model.parameters(), Recipe())
     taken: list[float] = []
     clock = time.thread_time if device == "cpu" else time.perf_counter  # its own time, whatever else the machine does
-    with suitable_threads(device, shape):
+    with suited(device, shape):
         while len(taken) < STEPS and (len(taken) < 2 or sum(taken) < PATIENCE):
             start = clock()
             optimizer.step(torch.autograd.grad(F.cross_entropy(model(x), y), optimizer.parameters))

@@ -22,7 +22,7 @@ from ..models import Network, parameter_count
 from ..models.state import finite
 from ..rng import numpy_rng
 from ..training import ClientModels, Tick, class_accuracy, client_accuracy, group_accuracy, one_pass, train_clients
-from ..training.backend import choose_backend, suitable_threads
+from ..training.backend import choose_backend, suited
 from ..training.clients import by_architecture
 from ..training.loop import Shard
 from .outcome import Outcome, validation_samples
@@ -283,7 +283,7 @@ def plan_events(work: Plan, clients: TrainedClients, cache: bool, coming: Sequen
         yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=stored)
         return
     fresh = Run(work, clients, cache, coming)
-    with suitable_threads(work.settings.device, fresh.federation.dataset.input_shape):
+    with suited(work.settings.device, fresh.federation.dataset.input_shape):
         outcome = yield from fresh.steps()
     if cache:
         Store("runs").put(work.run_key(), *outcome.to_entry())

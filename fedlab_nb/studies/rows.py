@@ -8,6 +8,7 @@ values: an option that came since then had its default when the row was made.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -119,6 +120,15 @@ def neighbours(points: Iterable[Point]) -> list[Cell]:
     return sorted(cells, key=lambda cell: first.setdefault(cell.plan.clients_key(), len(first)))
 
 
+def name_of(device: str) -> str:
+    """What a device is called: "cpu", or the card's own name."""
+    if device == "cpu":
+        return device
+    import torch
+
+    return torch.cuda.get_device_name(device)
+
+
 def rounded(value: Any, decimals: int | None) -> float | None:
     """A number as it is stored: whole numbers as they are."""
     return value if value is None or decimals is None or isinstance(value, int) else round(float(value), decimals)
@@ -184,15 +194,19 @@ class Declared:
     def make(self, *, anew: Sequence[str] = (), **ways: Any) -> dict[str, str]:
         """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
         its rows, and goes on where it was. Returns why points failed, by key."""
-        rows, done = {key_of(row): row for row in self.rows()}, set[str]()
+        rows, done, device = {key_of(row): row for row in self.rows()}, set[str](), "cpu"
+        earlier = read(self.path)[0].get("minutes", 0) if self.path.exists() else 0
+        began = time.monotonic()
         try:
             while todo := [p for p in self.missing([*rows.values()], anew) if p.key not in done]:
                 for point, row in computed(todo, self.decimals, **ways):
                     rows[point.key] = row
                     done.add(point.key)
+                    device = point.cells[0].plan.settings.device
         finally:
             if done or not self.path.exists():
                 wanted = [rows[point.key] for point in self.points([*rows.values()]) if point.key in rows]
-                made = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
+                made: Row = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
+                made |= {"device": name_of(device), "minutes": earlier + round((time.monotonic() - began) / 60)}
                 save(self.path, {**made, "command": f"{COMMAND} {self.name}", "note": self.note}, wanted)
         return {key: rows[key]["failed"] for key in done if "failed" in rows[key]}

@@ -3,8 +3,8 @@
 Which backend trains a group of clients is a fixed rule, drawn from measurements, never a race at run time.
 
 The rule looks at the device, the architecture, the input size and the number of cores given to torch only, so the same
-call always takes the same way. Wall time of the loop over the stack's on one CPU thread, 10 clients, batches of 32
-(one run; above 1 the stack wins; `tests/benchmarks` has more):
+call always takes the same way. On a card the stack wins (`tests/benchmarks/RESULTS.md`). Wall time of the loop over the
+stack's on one CPU thread, 10 clients, batches of 32 (one run; above 1 the stack wins; `tests/benchmarks` has more):
 
     mlp 8x8 4.0, 14x14 1.5, 28x28 0.7        cnn 8x8 2.7, 16x16 1.7, 28x28 0.9        lenet5 8x8 1.7
     resnet8 8x8 1.4, 3x32x32 0.5             vgg9 8x8 0.8
@@ -22,11 +22,12 @@ threads suffice.
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import prod
 
 import torch
 from torch import nn
+from torch.backends import cudnn
 
 from ..errors import choose
 from ..models import parameter_count
@@ -88,15 +89,18 @@ def pieces(device: str, model: nn.Module, input_shape: tuple[int, ...], clients:
 
 
 @contextmanager
-def suitable_threads(device: str, input_shape: tuple[int, ...]) -> Iterator[None]:
-    """Within: one torch thread on a CPU if a sample has at most SMALL_INPUT numbers; afterwards as before."""
+def suited(device: str, input_shape: tuple[int, ...]) -> Iterator[None]:
+    """Within: one torch thread on a CPU if a sample has at most SMALL_INPUT numbers; on a card, convolutions that are
+    summed in one order and in float32, not in its shorter TF32, so that a call gives the same digits again."""
     before = torch.get_num_threads()
     small = device == "cpu" and prod(input_shape) <= SMALL_INPUT
+    exact = nullcontext() if device == "cpu" else cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
     if small:
         _given.cores = cores()
         torch.set_num_threads(1)
     try:
-        yield
+        with exact:
+            yield
     finally:
         if small:
             torch.set_num_threads(before)
@@ -104,7 +108,7 @@ def suitable_threads(device: str, input_shape: tuple[int, ...]) -> Iterator[None
 
 
 def cores() -> int:
-    """How many cores a run may use: torch's threads, as they were before `suitable_threads` took them away."""
+    """How many cores a run may use: torch's threads, as they were before `suited` took them away."""
     return getattr(_given, "cores", 0) or torch.get_num_threads()
 
 

@@ -22,7 +22,7 @@ import fedlab_nb as fl
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients
-from fedlab_nb.training.backend import auto_backend, suitable_threads
+from fedlab_nb.training.backend import auto_backend, suited
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
 DIGITS = [("digits", {}, model, 40, m, a) for model, m, a in product(("mlp", "cnn"), (5, 20, 50), (0.1, 1))]
@@ -74,7 +74,7 @@ def training_row(work: tuple, o: argparse.Namespace) -> str:
     def train(variant: str, models: list) -> None:
         if variant == "plain":
             return plain_loop(models, shards, recipe)
-        with suitable_threads(o.device, data.input_shape):
+        with suited(o.device, data.input_shape):
             return list(train_clients(models, shards, recipe, seed=o.seed, backend=variant))
 
     turns = []

@@ -8,7 +8,7 @@ import torch
 
 from fedlab_nb.models import build
 from fedlab_nb.training import Recipe, train_clients, trained
-from fedlab_nb.training.backend import cores, pieces, side_by_side, suitable_threads
+from fedlab_nb.training.backend import cores, pieces, side_by_side, suited
 from fedlab_nb.training.local import share_out
 from tests.training.test_backends import clients, largest_difference
 
@@ -42,7 +42,7 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     ticks = list(train_clients(models, shards, recipe, seed=0))
     done = [tick.done for tick in ticks]
     assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
-    with suitable_threads("cpu", (1, 8, 8)):  # one thread: two wait for each other where another process is at work
+    with suited("cpu", (1, 8, 8)):  # one thread: two wait for each other where another process is at work
         trained(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
     assert largest_difference(models, twins) < 1e-9
@@ -97,6 +97,6 @@ def test_how_many_parts(two_cores):
     assert [pieces("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
     assert [pieces("cpu", build("cnn", (1, 28, 28), 10), (1, 28, 28), m) for m in (1, 2, 50)] == [1, 2, 50]
     assert pieces("cuda", cnn, (1, 28, 28), 20) == 1
-    with suitable_threads("cpu", (1, 8, 8)):
+    with suited("cpu", (1, 8, 8)):
         assert torch.get_num_threads() == 1 and cores() == 2
     assert cores() == torch.get_num_threads() == 2

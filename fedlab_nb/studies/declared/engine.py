@@ -21,7 +21,7 @@ from ...declared import parse
 from ..grid import Study
 from ..outcome import Outcome
 from ..papers import stored_points
-from ..papers.reproduction import FILE as TABLES_FILE
+from ..papers.reproduction import FILES
 from ..results import data_size
 from ..rows import COMMAND, FOLDER, Declared, Point, Row, file_of
 from ..statistics import band
@@ -154,8 +154,9 @@ def load_all() -> dict[str, Declared]:
     studies: list[Declared] = sorted(map(load, files), key=lambda study: study.name)
     for path, name in ((file_of("tuning", name), name) for name in SETS):
         studies.append(Declared(path.stem, path, note, wanted=partial(tuning_points, name)))
-    note = "accuracy: share of the 360 test images; by seed"
-    studies.append(Declared("tables", TABLES_FILE, note, wanted=lambda rows: stored_points()))
+    note = "accuracy: share of the test images; by seed"
+    for path, large in zip(FILES, (False, True), strict=True):
+        studies.append(Declared(path.stem, path, note, wanted=partial(stored_points, large=large)))
     return {study.name: study for study in studies}
 
 

@@ -1,7 +1,8 @@
 """What is run for the numbers of a table, at a scale, and which number is read off a run.
 
-classroom   the table's numbers of clients and skews, with the classroom's networks, recipe and knobs, on one data set
-            that stands for all of the table's, or for its own columns
+classroom   the table's numbers of clients and skews, with the classroom's networks, recipe and knobs. MNIST's columns
+            are run on 5,000 of its images, and the digits stand for the data sets that cannot be had offline; or one
+            data set, if it is asked for, stands for all of the table's, or for its own columns
 paper       the paper's set-up on the paper's data sets; a number between 0 and 1: the same, on that share of the
             training samples
 """
@@ -24,7 +25,7 @@ from .published import TABLES, PaperTable, Place, paper_table
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
-SMALLER = {"mnist": "mnist:5k"}  # what stands for its own columns there, where these are asked for
+SMALLER = {"mnist": "mnist:5k"}  # but for these
 SEEDS = 10  # at classroom scale
 OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
 CLIENTS = 6  # that a table shows one by one, at most
@@ -87,27 +88,27 @@ def wanted(
 ) -> tuple[list[Wanted], dict[Place, str]]:
     """The numbers that can be run, and of the others why not.
 
-    dataset: one of the table's own, which stands for its columns; another one, which stands for all; "": at classroom
-             scale the digits, which stand for all, else each column's own. Data that name their clients are run as such
+    dataset: one of the table's own, which stands for its columns; another one, which stands for all; "": each column's
+             own, or what stands for it at classroom scale. Data that name their clients are run as such
     overrides: settings, recipe or method fields for all runs. UsageError for a wrong one
     """
     runs, why = [], {}
-    asked, small = dataset, scale == "classroom"
-    dataset = dataset or (STANDARD if small else "")
+    small = scale == "classroom"
     for place, column in enumerate(table.columns):
         values = dict(column.values)
         own = {name: value for name, value in values.items() if name != TARGET and column.dealt}
         own |= {"partition": "classes"} if "classes_per_client" in own else {}
         on = column.dataset if dataset in ("", *table.datasets) or not column.dealt else dataset
+        offline = column.dealt and small and not dataset
         reason = table.why if small else ""
         if reason or column.plain:
             reason = reason or "no run gives these numbers"
-        elif on not in (dataset, *DATASETS):
+        elif on not in (dataset, *DATASETS) and not offline:
             own_clients = f"{on} comes with clients of its own, which no other data set has"
             reason = f"the package has no data set {on}" if column.dealt else own_clients
-        elif on != dataset and (dataset if column.dealt else asked):
+        elif on != (dataset or on):
             reason = f"{dataset} alone was asked for"
-        on = SMALLER.get(on, on) if small else on
+        on = SMALLER.get(on, STANDARD if offline else on) if small else on
         for row in map(table.rows.__getitem__, column.numbers):
             if not row.method or reason:
                 why[row.name, place] = row.why or reason
@@ -165,15 +166,18 @@ def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str,
 
 
 # -------------------------------------------------------------------------------------------------- what is stored
-def stored_runs(table: PaperTable, seeds: Sequence[int] = range(SEEDS)) -> tuple[list[Wanted], dict[Place, str]]:
+def stored_runs(
+    table: PaperTable, seeds: Sequence[int] = range(SEEDS), device: str = "cpu"
+) -> tuple[list[Wanted], dict[Place, str]]:
     """What is stored for a table, and why no more is; see `wanted`."""
-    return wanted(table, "classroom", "", seeds, {"device": "cpu"})
+    return wanted(table, "classroom", "", seeds, {"device": device})
 
 
-def stored_points() -> list[Point]:
-    """All points that are stored."""
-    tables = [table for table in map(paper_table, TABLES) if table.stored]
-    return points_of(run for table in tables for run in stored_runs(table)[0])
+def stored_points(rows: object = (), large: bool = False) -> list[Point]:
+    """All points that are stored: of the small data sets, or of the `large` ones, on a card if there is one."""
+    device = "auto" if large else "cpu"
+    runs = (run for table in map(paper_table, TABLES) for run in stored_runs(table, device=device)[0])
+    return points_of(run for run in runs if (run.dataset in SMALLER.values()) == large)
 
 
 def points_of(runs: Iterable[Wanted]) -> list[Point]:

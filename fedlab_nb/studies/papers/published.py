@@ -114,7 +114,6 @@ class PaperTable:
     differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
     inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
-    stored: whether its results come with the package (else those that another table has, too)
     """
 
     name: str
@@ -135,7 +134,6 @@ class PaperTable:
     own: str = ""
     inferred: Sequence[str] = ()
     why: str = ""
-    stored: bool = True
     kind: str = "Table"
 
     item = property(lambda self: f"{self.kind} {self.table}")

@@ -19,10 +19,10 @@ from ..rows import FOLDER, Row, computed, key_of, read
 from ..statistics import LEVEL, Band, band
 from ..stored import load as load_stored
 from . import published
-from .cells import SEEDS, STANDARD, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
+from .cells import SEEDS, SMALLER, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
 from .published import TRIED, Claim, Ordering, PaperTable, Place, Values, paper_table, tally
 
-FILE = FOLDER / "tables.json"
+FILES = (FOLDER / "tables.json", FOLDER / "tables-mnist5k.json")  # of the small data sets, and of the large ones
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
 
@@ -31,15 +31,14 @@ COUNTS = ("numbers to target",)  # measures that are no shares
 class Reproduction(Shown):
     """What was published, and what came out here.
 
-    scale: "classroom", "paper" or a share of the paper's samples;   dataset: what every run was on, "" where each
-    column was run on its own;   values: `{(row, column's place): {seed: value}}`, a share for an accuracy, else a count
-    why: `{(row, column's place): why it was not run}`;   wanted: the runs;   rows: they as a study's rows (of stored
-    results: none);   label: where they are from
+    scale: "classroom", "paper" or a share of the paper's samples
+    values: `{(row, column's place): {seed: value}}`, a share for an accuracy, else a count
+    why: `{(row, column's place): why it was not run}`;   wanted: the runs
+    rows: they as a study's rows (of stored results: none);   label: where they are from
     """
 
     table: PaperTable
     scale: str | float
-    dataset: str
     seeds: tuple[int, ...]
     values: Values
     why: Mapping[Place, str]
@@ -120,7 +119,7 @@ def reproduce(
 
     name:    a paper's set-up and the number of a table, such as "fens:1"; `paper_tables` lists them
     dataset: one of the table's data sets, for its own columns. Any other name or file is used for all columns. At
-             classroom scale the default is the digits, for all columns, and "mnist" means mnist:5k
+             classroom scale "mnist" means mnist:5k, and the digits stand for data sets that cannot be had offline
     scale:   "classroom"; "paper" takes the paper's set-up and data sets (this needs a GPU and days); a number below 1
              takes that set-up on this share of the training samples
     seeds:   how many, or which. The default is ten at classroom scale, else as many as in the paper (3)
@@ -133,10 +132,12 @@ def reproduce(
     """
     table = paper_table(name)
     if stored:
-        about, made = read(FILE)
-        label = f"stored results of {about['date']}, version {about['version']}"
-        seeds = tuple(made[0]["seeds"])
-        return beside(table, *stored_runs(table), made, scale="classroom", dataset=STANDARD, seeds=seeds, label=label)
+        runs, why = stored_runs(table)
+        abouts, made = zip(*map(read, FILES), strict=True)
+        label = f"stored results of {abouts[0]['date']}, version {abouts[0]['version']}"
+        if large := {run.dataset for run in runs} & {*SMALLER.values()}:
+            label += f"; those of {min(large)} took {abouts[1]['minutes']} minutes on {abouts[1]['device']}"
+        return beside(table, runs, why, sum(made, []), scale="classroom", seeds=(*range(SEEDS),), label=label)
     scale, dataset, count = scale_of(scale), str(dataset), whole("workers", parsed(workers), 1, 1024)
     checked(table, overrides)
     usual = SEEDS if scale == "classroom" else max(table.runs, 1)
@@ -144,14 +145,12 @@ def reproduce(
     runs, why = wanted(table, scale, dataset, chosen, overrides)
     if out is not None:
         writable(Path(out))
-    datasets = list(dict.fromkeys(run.dataset for run in runs))
-    for own in datasets:
+    for own in dict.fromkeys(run.dataset for run in runs):
         load(own)
     rows: list[dict[str, Any]] = []
     ways: dict[str, Any] = {"workers": count, "cache": cache, "watch": watch, "progress": progress}
     made = [row for _, row in computed(points_of(runs), finished=lambda *run: rows.append(row_of(*run)), **ways)]
-    on = datasets[0] if len(datasets) == 1 else ""
-    result = beside(table, runs, why, made, scale=scale, dataset=on, seeds=chosen, rows=rows)
+    result = beside(table, runs, why, made, scale=scale, seeds=chosen, rows=rows)
     errors = [row["error"] for row in rows if row["error"]]
     if not result.values and errors:
         raise RunError(errors[0])
@@ -185,7 +184,7 @@ def beside(
 def heading(r: Reproduction) -> str:
     about = f"{r.table.paper}, {r.table.item}: {r.table.title}. The numbers: {r.table.number}."
     seeds = f"seed {r.seeds[0]}" if len(r.seeds) == 1 else f"{len(r.seeds)} seeds"
-    on = ", ".join(dict.fromkeys(r.ran_on.values())) if r.dataset else "the paper's data sets"
+    on = ", ".join(dict.fromkeys(r.ran_on.values()))
     scale = r.scale if isinstance(r.scale, str) else f"paper's, on {100 * r.scale:g} % of the samples"
     here = f"Here: {on}, scale {scale}, {seeds}, mean ± 95 % band of Student's t ({r.label})." if r.ran_on else ""
     return " ".join(filter(None, [about, here, r.table.note]))
@@ -199,7 +198,7 @@ def blocks(r: Reproduction) -> Iterator[Grid]:
         names = [columns[place].dataset for place in places]
         own: dict[str, list[int]] = {}
         for place in places:
-            own.setdefault(r.ran_on.get(place) or r.dataset or columns[place].dataset, []).append(place)
+            own.setdefault(r.ran_on.get(place) or columns[place].dataset, []).append(place)
         own = {} if columns[places[0]].plain else own
         grid = [[setting, *names, *(f"here: {name}" for name in own)]]
         for row in r.table.rows:

@@ -156,7 +156,7 @@ def test_every_ordering_is_listed_exactly_once(name):
 
 
 def test_the_words_are_made_from_the_verdicts():
-    result = Reproduction(small(), "classroom", "digits", (0, 1, 2), OURS, {})
+    result = Reproduction(small(), "classroom", (0, 1, 2), OURS, {})
     assert result.counts == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True)) == published.counts(result.orderings)
     assert published.pairs(result.orderings) == 5
     verdicts = "agrees 1, disagrees 3, within the noise 1, tie in the paper 1"

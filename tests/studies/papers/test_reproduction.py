@@ -11,7 +11,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
 from fedlab_nb.studies.papers.cells import NUMBERS, departures, points_of, stored_points, stored_runs, wanted
 from fedlab_nb.studies.papers.published import pairs
-from fedlab_nb.studies.papers.reproduction import FILE, beside
+from fedlab_nb.studies.papers.reproduction import FILES, beside
 from fedlab_nb.studies.rows import computed, key_of, read
 
 TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "coboosting.images": 16}
@@ -20,7 +20,7 @@ TINY = {"epochs": 1, "coboosting.epochs": 1, "coboosting.generator_steps": 1, "c
 # ------------------------------------------------------------------------------------------------ end to end
 def test_a_table_end_to_end(tmp_path, capsys):
     result = fl.reproduce("coboosting:2", seeds=1, out=tmp_path, progress=False, **TINY)
-    assert result.seeds == (0,) and result.dataset == "digits"
+    assert result.seeds == (0,) and {*result.ran_on.values()} == {"digits"}
     assert len(result.orderings) == 6 and result.counts["not run"] == 6  # one seed decides nothing
     outcome = fl.run("coboosting", alpha=0.05, **TINY)
     places = [i for i, c in enumerate(result.table.columns) if c.setting == "alpha = 0.05"]
@@ -38,10 +38,10 @@ def test_a_table_end_to_end(tmp_path, capsys):
 def test_what_a_network_cannot_do_is_not_run(capsys):
     """The perceptron has two layers to cut; so FuseFL with K = 4 and 8 says why, and the rest goes on."""
     table = paper_table("fusefl:2")
-    runs, _ = wanted(table, "classroom", "", (0,), {"epochs": 1})
+    runs, _ = wanted(table, "classroom", "digits", (0,), {"epochs": 1})
     some = [run for run in runs if run.row.startswith("FuseFL") and table.columns[run.place].setting == "alpha = 0.5"]
     made = [row for _, row in computed(points_of(some))]
-    result = beside(table, some, {}, made, scale="classroom", dataset="digits", seeds=(0,))
+    result = beside(table, some, {}, made, scale="classroom", seeds=(0,))
     assert len(made) == 3 and {row for row, _ in result.values} == {"FuseFL K=2"}
     assert {row for row, _ in result.why} == {"FuseFL K=4", "FuseFL K=8"}
     assert all("mlp has 2 layers" in reason for reason in result.why.values())
@@ -84,13 +84,15 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
-def test_the_stored_results_are_whole():
-    rows = {key_of(row): row for row in read(FILE)[1]}
-    points = {point.key: point for point in stored_points()}
+@pytest.mark.parametrize("large", [False, True])
+def test_the_stored_results_are_whole(large):
+    _, stored = read(FILES[large])
+    rows, points = {key_of(row): row for row in stored}, {point.key: point for point in stored_points(large=large)}
+    assert all(("mnist:5k" in key) == large for key in points)
     assert set(rows) == set(points) and {row["method"] for row in rows.values()} <= set(METHODS)
     for key, row in rows.items():
         assert "failed" in row or all(len(row[name]) == len(row["seeds"]) for name in points[key].columns)
-    assert FILE.stat().st_size < 200_000
+    assert FILES[large].stat().st_size < 350_000
 
 
 def test_stored_results_show_without_a_run():
@@ -100,6 +102,7 @@ def test_stored_results_show_without_a_run():
     assert [len(r.orderings) for r in summary.tables if r.table.name in main] == [189, 99, 26, 225, 6, 648, 540]
     for r in summary.tables:
         assert sum(r.counts.values()) == len(r.orderings) and ("stored results" in repr(r)) == bool(r.ran_on)
+        assert ("those of mnist:5k took" in repr(r)) == ("mnist:5k" in r.ran_on.values())
     assert "orderings" in repr(summary) and summary._repr_html_().count("<details ") == 5
 
 
