@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
     add = command("reproduce", "run a table of a paper, and show its published numbers beside ours")
     add("table", help="a set-up and the number of a table, such as fens:1 or coboosting:7")
-    add("--dataset", default="", help="one of the table's data sets, or another one for all of them (digits)")
+    add("--dataset", default="", help="one of the table's data sets, or another one for all of them, such as digits")
     add("--scale", default="classroom", help="classroom, paper, or a share of the paper's samples, such as 0.1")
     add("--seeds", help="how many seeds; default: 10 for the classroom, else as many as in the paper")
     add("--workers", default=1, help=WORKERS)
