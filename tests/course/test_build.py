@@ -21,12 +21,11 @@ def not_divided(values, weights):
     return (values * weights[:, None]).sum(0)
 
 
-def inputs():
-    stream = np.random.default_rng(0)
-    return [(stream.normal(size=(m, 4)), stream.uniform(1, 3, m)) for m in (1, 2, 5)]
+def draw(stream, m):
+    return stream.normal(size=(m, 4)), stream.uniform(1, 3, m)
 
 
-BUILD = Build(mean, inputs, (plain, not_divided))
+BUILD = Build(mean, ((1,), (2,), (5,)), draw, {"plain": plain, "not_divided": not_divided})
 TABLE = {
     "question": "Complete mean.",
     "hints": ["Divide."],
@@ -77,14 +76,9 @@ def test_a_mistake_that_shows_on_some_inputs_only_is_named(made):
 
 def test_a_wrong_axis_that_stops_for_other_shapes_is_named():
     """The weights meet the columns: that runs where rows and columns are as many, and stops elsewhere."""
-    square = lambda: [(np.random.default_rng(1).normal(size=(4, 4)), np.arange(1.0, 5)), *inputs()]  # noqa: E731
-
-    def columns(values, weights):
-        return (values * weights).sum(0) / weights.sum()
-
+    slips = {**BUILD.slips, "columns": lambda values, weights: (values * weights).sum(0) / weights.sum()}
     words = TABLE["slips"] | {"columns": "The weights belong to the rows."}
-    judged = Build(mean, square, (*BUILD.slips, columns))
-    made = problem("q4", TABLE | {"slips": words}, "mine.toml", judged)
+    made = problem("q4", TABLE | {"slips": words}, "mine.toml", Build(mean, ((4,), *BUILD.sizes), draw, slips))
     assert made.check(lambda v, w: np.einsum("ij,j->j", v, w) / w.sum()).message == "The weights belong to the rows."
     assert made.check(lambda v, w: v @ u).message.startswith("mean stopped with NameError")  # noqa: F821
     assert made.check(mean).state == "right"
@@ -94,7 +88,7 @@ def test_dicts_of_arrays_are_judged_entry_by_entry():
     def both(values, weights):
         return {"sum": values.sum(0), "mean": mean(values, weights)}
 
-    made = problem("q4", TABLE | {"slips": {}}, "mine.toml", Build(both, inputs))
+    made = problem("q4", TABLE | {"slips": {}}, "mine.toml", Build(both, BUILD.sizes, draw))
     assert made.check(both).state == "right"
     assert made.check(lambda v, w: {"mean": ..., "sum": v.sum(0)}).state == "unattempted"
     whole = "both does not return a dict with the keys 'sum', 'mean'."

@@ -86,9 +86,9 @@ def test_a_record_s_explanation_has_place_for_the_verdict(lesson, problem):
 @pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
 def test_functions_right_wrong_and_untouched(lesson, problem):
     assert problem.check(problem.right_answer).state == "right"
-    for wrong in problem.build.slips:
+    for name, wrong in problem.build.slips.items():
         verdict = problem.check(wrong)
-        assert (verdict.state, verdict.message) == ("wrong", problem.slips[wrong.__name__])
+        assert (verdict.state, verdict.message) == ("wrong", problem.slips[name])
     assert len(set(problem.slips.values())) == len(problem.build.slips) <= 5
     arguments = len(inspect.signature(problem.right_answer).parameters)
     assert problem.check(lambda *given: ...).state == "unattempted"
@@ -103,8 +103,8 @@ def test_functions_right_wrong_and_untouched(lesson, problem):
 @pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
 def test_hidden_inputs_tell_the_mistakes_apart(lesson, problem):
     inputs = problem.build.inputs()
-    functions = (problem.right_answer, *problem.build.slips)
-    given = {function.__name__: [tried(function, each) for each in inputs] for function in functions}
+    functions = {"": problem.right_answer, **problem.build.slips}
+    given = {name: [tried(function, each) for each in inputs] for name, function in functions.items()}
     for (one, ours), (other, theirs) in itertools.combinations(given.items(), 2):
         assert not all(map(alike, ours, theirs)), (one, other)
 

@@ -92,7 +92,12 @@ def after(function, change):
 def functions(problem):
     right = problem.right_answer
     kinds = [np.ndarray.tolist, torch.from_numpy, np.float32, list]
-    wrong = [after(right, lambda v: v + 0.01), after(right, lambda v: 100 * v), after(right, str), *problem.build.slips]
+    wrong = [
+        after(right, lambda v: v + 0.01),
+        after(right, lambda v: 100 * v),
+        after(right, str),
+        *problem.build.slips.values(),
+    ]
     wrong += [lambda: 3, lambda *given: 1 / 0, lambda *given: given, right.__name__, 3]
     return [right, ANOTHER[right.__name__], *(after(right, kind) for kind in kinds)], wrong, [lambda *given: None]
 

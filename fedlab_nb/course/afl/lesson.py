@@ -75,42 +75,33 @@ def fit(moments, class_sums, gamma, rho):
     return np.linalg.solve(total, class_sums.sum(0))
 
 
-def mean_of_fits(moments, class_sums, gamma, rho):
-    return np.mean([fit(g[None], s[None], gamma, rho) for g, s in zip(moments, class_sums, strict=True)], axis=0)
-
-
 def ridges_left(moments, class_sums, gamma, rho):
     return np.linalg.solve(moments.sum(0) + rho * np.eye(moments.shape[1]), class_sums.sum(0))
 
 
-def one_ridge_off(moments, class_sums, gamma, rho):
-    return np.linalg.solve(moments.sum(0) + (rho - gamma) * np.eye(moments.shape[1]), class_sums.sum(0))
+SLIPS = {
+    "mean_of_fits": lambda g, s, gamma, rho: np.mean(
+        [fit(g[k, None], s[k, None], gamma, rho) for k in range(len(g))], 0
+    ),
+    "ridges_left": ridges_left,
+    "one_ridge_off": lambda moments, class_sums, gamma, rho: ridges_left(moments, class_sums, gamma, rho - gamma),
+    "no_final_ridge": lambda moments, class_sums, gamma, rho: fit(moments, class_sums, gamma, 0.0),
+    "not_solved": lambda moments, class_sums, gamma, rho: moments.sum(0) @ class_sums.sum(0),
+}
 
 
-def no_final_ridge(moments, class_sums, gamma, rho):
-    return fit(moments, class_sums, gamma, 0.0)
+def hidden(stream: np.random.Generator, clients: int, d: int, classes: int) -> tuple:
+    """Sums of random samples; some clients lack classes."""
+    gamma, rho = stream.uniform(0.5, 2.0), stream.uniform(0.1, 1.0)
+    moments, sums = np.zeros((clients, d, d)), np.zeros((clients, d, classes))
+    for k in range(clients):
+        x = np.c_[stream.normal(size=(4 + 3 * k, d - 1)), np.ones(4 + 3 * k)]
+        y = np.eye(classes)[stream.integers(0, 1 + k % classes, len(x))]
+        moments[k], sums[k] = x.T @ x + gamma * np.eye(d), x.T @ y
+    return moments, sums, gamma, rho
 
 
-def not_solved(moments, class_sums, gamma, rho):
-    return moments.sum(0) @ class_sums.sum(0)
-
-
-def hidden() -> list[tuple]:
-    """Sums of random samples for several numbers of clients, features and classes; some clients lack classes."""
-    made = []
-    for seed, (clients, d, classes) in enumerate(((1, 3, 2), (2, 4, 3), (5, 6, 3))):
-        stream = np.random.default_rng(seed)
-        gamma, rho = stream.uniform(0.5, 2.0), stream.uniform(0.1, 1.0)
-        moments, sums = np.zeros((clients, d, d)), np.zeros((clients, d, classes))
-        for k in range(clients):
-            x = np.c_[stream.normal(size=(4 + 3 * k, d - 1)), np.ones(4 + 3 * k)]
-            y = np.eye(classes)[stream.integers(0, 1 + k % classes, len(x))]
-            moments[k], sums[k] = x.T @ x + gamma * np.eye(d), x.T @ y
-        made.append((moments, sums, gamma, rho))
-    return made
-
-
-BUILD = Build(fit, hidden, (mean_of_fits, ridges_left, one_ridge_off, no_final_ridge, not_solved))
+BUILD = Build(fit, ((1, 3, 2), (2, 4, 3), (5, 6, 3)), hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q3=BUILD)

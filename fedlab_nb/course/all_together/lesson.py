@@ -22,6 +22,7 @@ from ...plots.words import data_size, listed, number, percent, tabled
 from ...studies import Outcome, Outcomes, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, runs, title
 from ...studies.rows import FOLDER, Row, read
+from ...studies.statistics import t_quantile
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 
@@ -148,50 +149,33 @@ def paired_band(a, b):
     return gaps.mean(), stats.t.ppf(0.975, len(gaps) - 1) * error
 
 
-def student(degrees, upper=0.975):
-    """The point of Student's t below which the share `upper` lies."""
-    from scipy import stats
-
-    return stats.t.ppf(upper, degrees)
-
-
 def variant(gaps, ddof=1, factor=None, root=0.5):
     """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t, the `root` of n."""
     n = len(gaps)
-    return gaps.mean(), (student(n - 1) if factor is None else factor) * gaps.std(ddof=ddof) / n**root
-
-
-def ddof_0(a, b):
-    return variant(a - b, ddof=0)
-
-
-def normal(a, b):
-    return variant(a - b, factor=1.959963984540054)
-
-
-def n_degrees(a, b):
-    return variant(a - b, factor=student(len(a)))
-
-
-def no_root(a, b):
-    return variant(a - b, root=0)
+    return gaps.mean(), (t_quantile(n - 1) if factor is None else factor) * gaps.std(ddof=ddof) / n**root
 
 
 def unpaired(a, b):
     error = np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / len(a))
-    return np.mean(a) - np.mean(b), student(2 * len(a) - 2) * error
+    return np.mean(a) - np.mean(b), t_quantile(2 * len(a) - 2) * error
 
 
-def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Accuracies of two methods on 3 to 10 seeds, in per cent: a seed is easy or hard for both, as in a federation."""
-    stream, made = np.random.default_rng(8), []
-    for n in (3, 5, 10, 4):
-        seed = stream.normal(60, 12, size=n)
-        made.append((seed + stream.normal(0, 4, size=n), seed + stream.normal(1, 4, size=n)))
-    return made
+SLIPS = {
+    "ddof_0": lambda a, b: variant(a - b, ddof=0),
+    "normal": lambda a, b: variant(a - b, factor=1.959963984540054),
+    "n_degrees": lambda a, b: variant(a - b, factor=t_quantile(len(a))),
+    "no_root": lambda a, b: variant(a - b, root=0),
+    "unpaired": unpaired,
+}
 
 
-BAND = Build(paired_band, hidden_inputs, (ddof_0, normal, n_degrees, no_root, unpaired))
+def hidden(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Accuracies of two methods on n seeds, in per cent: a seed is easy or hard for both, as in a federation."""
+    seed = stream.normal(60, 12, size=n)
+    return seed + stream.normal(0, 4, size=n), seed + stream.normal(1, 4, size=n)
+
+
+BAND = Build(paired_band, ((3,), (5,), (10,), (4,)), hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q2=(worth_it, solution_runs), q3=BAND)

@@ -51,41 +51,23 @@ def soft_labels(logits, temperature):
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def hidden_inputs() -> list[tuple[np.ndarray, float]]:
+def hidden(stream: np.random.Generator, *size: int) -> tuple[np.ndarray, float]:
     """Logits as large as those of real networks, each with another temperature."""
-    made = []
-    for seed, size in enumerate(SIZES):
-        stream = np.random.default_rng(seed)
-        made.append((3 * stream.normal(size=size), round(stream.uniform(1.5, 6), 1)))
-    return made
+    return 3 * stream.normal(size=size), round(stream.uniform(1.5, 6), 1)
 
 
-def softmax(z: np.ndarray, axis: int | tuple[int, ...] = -1) -> np.ndarray:
+def softmax(z: np.ndarray, axis: int = -1) -> np.ndarray:
     return np.exp(z) / np.exp(z).sum(axis, keepdims=True)
 
 
-def over_images(logits, temperature):
-    return softmax(logits.mean(0) / temperature, axis=0)
-
-
-def softmax_first(logits, temperature):
-    return softmax(logits / temperature).mean(0)
-
-
-def no_temperature(logits, temperature):
-    return softmax(logits.mean(0))
-
-
-def of_the_loss(logits, temperature):
-    """τ² stands in the loss alone."""
-    return temperature**2 * soft_labels(logits, temperature)
-
-
-def no_softmax(logits, temperature):
-    return logits.mean(0) / temperature
-
-
-SOFT = Build(soft_labels, hidden_inputs, (over_images, softmax_first, no_temperature, of_the_loss, no_softmax))
+SLIPS = {
+    "over_images": lambda logits, temperature: softmax(logits.mean(0) / temperature, axis=0),
+    "softmax_first": lambda logits, temperature: softmax(logits / temperature).mean(0),
+    "no_temperature": lambda logits, temperature: softmax(logits.mean(0)),
+    "of_the_loss": lambda logits, temperature: temperature**2 * soft_labels(logits, temperature),  # it has τ² alone
+    "no_softmax": lambda logits, temperature: logits.mean(0) / temperature,
+}
+SOFT = Build(soft_labels, SIZES, hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q3=SOFT)

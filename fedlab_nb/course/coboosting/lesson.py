@@ -86,32 +86,20 @@ def ee_step(logits, labels, w, eta):
     return np.clip(w - eta * np.sign(gradient), 0, 1)
 
 
-def softmax(z: np.ndarray, axis: int = -1) -> np.ndarray:
-    e = np.exp(z - z.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
+def softmax(z: np.ndarray) -> np.ndarray:
+    e = np.exp(z - z.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
 
 
-def slope(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, axis: int = 1) -> np.ndarray:
-    """The gradient `[M]` of the loss in w; `axis`: of the ensemble's softmax, right is 1 (the classes)."""
+def slope(logits: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The gradient `[M]` of the loss in w."""
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
-    error = softmax(ensemble, axis) - np.eye(logits.shape[2])[labels]
+    error = softmax(ensemble) - np.eye(logits.shape[2])[labels]
     return np.einsum("nc,mnc->m", error / len(labels), logits - ensemble) / w.sum()
 
 
 def moved(w: np.ndarray, gradient: np.ndarray, eta: float) -> np.ndarray:
     return np.clip(w - eta * np.sign(gradient), 0, 1)
-
-
-def uphill(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
-    return moved(w, -slope(logits, labels, w), eta)
-
-
-def no_sign(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
-    return np.clip(w - eta * slope(logits, labels, w), 0, 1)
-
-
-def not_clipped(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
-    return w - eta * np.sign(slope(logits, labels, w))
 
 
 def sum_of_logits(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
@@ -120,24 +108,27 @@ def sum_of_logits(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: fl
     return moved(w, np.einsum("nc,mnc->m", error, logits), eta)
 
 
-def equal_weights(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
-    """The gradient at equal weights."""
-    return moved(w, slope(logits, labels, np.ones(len(w))), eta)
+SLIPS = {
+    "uphill": lambda logits, labels, w, eta: moved(w, -slope(logits, labels, w), eta),
+    "no_sign": lambda logits, labels, w, eta: np.clip(w - eta * slope(logits, labels, w), 0, 1),
+    "not_clipped": lambda logits, labels, w, eta: w - eta * np.sign(slope(logits, labels, w)),
+    "sum_of_logits": sum_of_logits,
+    "equal_weights": lambda logits, labels, w, eta: moved(w, slope(logits, labels, np.ones(len(w))), eta),
+}
+SIZES = ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5))  # M, N, C
 
 
-def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray, float]]:
+def hidden(
+    stream: np.random.Generator, m: int, n: int, c: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float] | None:
     """Logits [M, N, C], labels [N], weights [M], two of them near 0 and 1, and a step. No gradient is near 0, so that
     its sign can also be found by small changes of the weights."""
-    stream, made = np.random.default_rng(5), []
-    for m, n, c in ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5)) * 4:
-        logits, labels = 2 * stream.normal(size=(m, n, c)), stream.integers(0, c, n)
-        w = stream.permutation(np.r_[0.03, 0.97, stream.uniform(0.2, 0.8, m - 2)])
-        if np.abs(slope(logits, labels, w)).min() > 0.02:
-            made.append((logits, labels, w, 0.1))
-    return made
+    logits, labels = 2 * stream.normal(size=(m, n, c)), stream.integers(0, c, n)
+    w = stream.permutation(np.r_[0.03, 0.97, stream.uniform(0.2, 0.8, m - 2)])
+    return (logits, labels, w, 0.1) if np.abs(slope(logits, labels, w)).min() > 0.02 else None
 
 
-STEP = Build(ee_step, hidden_inputs, (uphill, no_sign, not_clipped, sum_of_logits, equal_weights))
+STEP = Build(ee_step, SIZES * 4, hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=STEP)

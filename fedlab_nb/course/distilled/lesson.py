@@ -41,11 +41,6 @@ def own_images(client: int = 1, seed: int = 0) -> int:
 
 # ---------------------------------------------------------------------------------- the exercises
 DEPTH = 2  # of the kernel in the exercise
-SIZES_HIDDEN = (
-    (9, 4, 6, 3, 0.1),
-    (7, 7, 5, 4, 0.02),
-    (12, 5, 16, 10, 0.5),
-)  # images sent and new, pixels, classes, ridge
 
 
 # ---------------------------------------------------------------------------------- on the record
@@ -94,29 +89,28 @@ def not_centred(sent, labels, images, classes, ridge):
     return kernel(images, sent) @ np.linalg.solve(damped, np.eye(classes)[labels])
 
 
-def no_ridge(sent, labels, images, classes, ridge):
-    return scores(sent, labels, images, classes, 0)
-
-
 def plain_ridge(sent, labels, images, classes, ridge):
     return scores(sent, labels, images, classes, ridge / np.diag(kernel(sent, sent)).mean())
 
 
-def no_solve(sent, labels, images, classes, ridge):
-    return kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes)
+SLIPS = {
+    "not_centred": not_centred,
+    "no_ridge": lambda sent, labels, images, classes, ridge: scores(sent, labels, images, classes, 0),
+    "plain_ridge": plain_ridge,
+    "no_solve": lambda sent, labels, images, classes, _: kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes),
+}
+# images sent and new, pixels, classes, those that somebody has sent, ridge; once as many new images as sent ones
+HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 
 
-def hidden_inputs() -> list[tuple]:
-    """Images of three sizes, one set with a class that nobody sent; as many new images as sent ones in one of them."""
-    made = []
-    for seed, (sent, new, pixels, classes, ridge) in enumerate(SIZES_HIDDEN):
-        draw = np.random.default_rng(seed)
-        labels = draw.integers(0, classes - (seed == 1), sent)
-        made.append((draw.uniform(size=(sent, pixels)), labels, draw.uniform(size=(new, pixels)), classes, ridge))
-    return made
+def hidden(
+    draw: np.random.Generator, sent: int, new: int, pixels: int, classes: int, known: int, ridge: float
+) -> tuple:
+    labels = draw.integers(0, known, sent)
+    return draw.uniform(size=(sent, pixels)), labels, draw.uniform(size=(new, pixels)), classes, ridge
 
 
-SCORES = Build(scores, hidden_inputs, (not_centred, no_ridge, plain_ridge, no_solve))
+SCORES = Build(scores, HIDDEN, hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q2=(two_settings, both_settings), q3=SCORES)

@@ -120,45 +120,25 @@ def consensus(s):
     return (weights[:, :, None] * s).sum(axis=0)  # [N, C]
 
 
-def weighted(s: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The sum of outputs `[M, N, C]` whose weights are the clients' shares of `values [M, N]`."""
-    return np.einsum("mn,mnc->nc", values / values.sum(0), s)
+SLIPS = {
+    "equal": lambda s: s.mean(0),
+    # The variance of the clients' answers, for each image and class.
+    "over_clients": lambda s: (s.var(0) / s.var(0).sum(0) * s).sum(0),
+    # Weights that add up to 1 over the images of one client.
+    "shares_of_images": lambda s: np.einsum("mn,mnc->nc", s.var(2) / s.var(2).sum(1, keepdims=True), s),
+    "not_divided": lambda s: np.einsum("mn,mnc->nc", s.var(2), s),
+    "deviations": lambda s: np.einsum("mn,mnc->nc", s.std(2) / s.std(2).sum(0), s),
+}
+SHAPES = ((4, 4, 4), (3, 5, 4), (2, 6, 3))  # M, N, C: first all alike, where a wrong axis gives numbers
 
 
-def equal(s: np.ndarray) -> np.ndarray:
-    return s.mean(0)
+def hidden(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
+    """Softmax outputs [M, N, C]."""
+    e = np.exp(stream.normal(size=shape) * stream.uniform(0.5, 4, shape[:2])[..., None])
+    return (e / e.sum(2, keepdims=True),)
 
 
-def over_clients(s: np.ndarray) -> np.ndarray:
-    """The variance of the clients' answers, for each image and class."""
-    variances = s.var(0)
-    return (variances / variances.sum(0) * s).sum(0)
-
-
-def shares_of_images(s: np.ndarray) -> np.ndarray:
-    """Weights that add up to 1 over the images of one client."""
-    variances = s.var(2)
-    return np.einsum("mn,mnc->nc", variances / variances.sum(1, keepdims=True), s)
-
-
-def not_divided(s: np.ndarray) -> np.ndarray:
-    return np.einsum("mn,mnc->nc", s.var(2), s)
-
-
-def deviations(s: np.ndarray) -> np.ndarray:
-    return weighted(s, s.std(2))
-
-
-def hidden_inputs() -> list[tuple[np.ndarray]]:
-    """Softmax outputs [M, N, C]: first with M = N = C, where a wrong axis gives numbers; then with three lengths."""
-    stream, made = np.random.default_rng(4), []
-    for shape in ((4, 4, 4), (3, 5, 4), (2, 6, 3)):
-        e = np.exp(stream.normal(size=shape) * stream.uniform(0.5, 4, shape[:2])[..., None])
-        made.append((e / e.sum(2, keepdims=True),))
-    return made
-
-
-CONSENSUS = Build(consensus, hidden_inputs, (equal, over_clients, shares_of_images, not_divided, deviations))
+CONSENSUS = Build(consensus, SHAPES, hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q2=(public_data_decide, solution_runs), q3=CONSENSUS)

@@ -56,7 +56,8 @@ def solution_runs() -> Outcomes:
 
 
 # ---------------------------------------------------------------------------------- the function to build
-SHAPES = ((1, 2), (2, 2), (3, 3), (2, 4), (5, 3))  # clients and weights of the hidden inputs
+# M and d of the hidden inputs, and whether the precisions are diagonal
+SIZES = ((1, 2, False), (2, 2, False), (3, 3, True), (2, 4, False), (5, 3, False), (3, 3, False), (2, 4, True))
 
 
 def product_mean(means, precisions):
@@ -65,36 +66,27 @@ def product_mean(means, precisions):
     return np.linalg.solve(precisions.sum(0), weighted)
 
 
-def plain_mean(means, precisions):
-    return means.mean(0)
-
-
-def not_divided(means, precisions):
-    return np.einsum("kij,kj->i", precisions, means)
-
-
 def diagonals(means, precisions):
     weights = np.diagonal(precisions, axis1=1, axis2=2)
     return (weights * means).sum(0) / weights.sum(0)
 
 
-def covariances(means, precisions):
-    return product_mean(means, np.linalg.inv(precisions))
+SLIPS = {
+    "plain_mean": lambda means, precisions: means.mean(0),
+    "not_divided": lambda means, precisions: np.einsum("kij,kj->i", precisions, means),
+    "diagonals": diagonals,
+    "covariances": lambda means, precisions: product_mean(means, np.linalg.inv(precisions)),
+}
 
 
-def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Means [M, d] and precisions [M, d, d]: one client, then several; every third one has diagonal matrices alone."""
-    stream, made = np.random.default_rng(7), []
-    for i, (clients, d) in enumerate(SHAPES * 2):
-        root = stream.normal(size=(clients, d, d))
-        precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(d)
-        if i % 3 == 2:
-            precisions *= np.eye(d)
-        made.append((stream.normal(size=(clients, d)), precisions))
-    return made
+def hidden(stream: np.random.Generator, clients: int, d: int, diagonal: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Means [M, d] and precisions [M, d, d]."""
+    root = stream.normal(size=(clients, d, d))
+    precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(d)
+    return stream.normal(size=(clients, d)), precisions * np.eye(d) if diagonal else precisions
 
 
-PRODUCT = Build(product_mean, hidden_inputs, (plain_mean, not_divided, diagonals, covariances))
+PRODUCT = Build(product_mean, SIZES, hidden, SLIPS)
 
 
 q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, solution_runs), q4=PRODUCT)

@@ -129,39 +129,22 @@ def weighted_sum(logits, weights):
     return (weights[:, None, :] * logits).sum(axis=0)
 
 
-def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
+def hidden(stream: np.random.Generator, clients: int, images: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Logits of both signs, and weights of which some are below zero and some above one."""
-    made = []
-    for seed, (clients, images, classes) in enumerate(SIZES):
-        stream = np.random.default_rng(seed)
-        made.append((3 * stream.normal(size=(clients, images, classes)), stream.normal(0.4, 0.6, (clients, classes))))
-    return made
+    return 3 * stream.normal(size=(clients, images, classes)), stream.normal(0.4, 0.6, (clients, classes))
 
 
-def not_used(logits, weights):
-    return logits.mean(0)
-
-
-def divided_by_weights(logits, weights):
-    return weighted_sum(logits, weights) / weights.sum(0)
-
-
-def by_image(logits, weights):
-    """weights * logits without a new axis: row k of λ goes to image k."""
-    return (weights * logits).sum(0)
-
-
-def over_classes(logits, weights):
-    """[N, M]: one number for each image and client."""
-    return (weights[:, None, :] * logits).sum(2).T
-
-
-def last_alone(logits, weights):
-    """The loop writes over what it has: = in the place of +=."""
-    return weighted_sum(logits[-1:], weights[-1:])
-
-
-FENS = Build(weighted_sum, hidden_inputs, (not_used, divided_by_weights, by_image, over_classes, last_alone))
+SLIPS = {
+    "not_used": lambda logits, weights: logits.mean(0),
+    "divided_by_weights": lambda logits, weights: weighted_sum(logits, weights) / weights.sum(0),
+    # weights * logits without a new axis: row k of λ goes to image k.
+    "by_image": lambda logits, weights: (weights * logits).sum(0),
+    # [N, M]: one number for each image and client.
+    "over_classes": lambda logits, weights: (weights[:, None, :] * logits).sum(2).T,
+    # The loop writes over what it has: = in the place of +=.
+    "last_alone": lambda logits, weights: weighted_sum(logits[-1:], weights[-1:]),
+}
+FENS = Build(weighted_sum, SIZES, hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q2=(two_skews, solution_runs), q3=FENS)

@@ -82,11 +82,6 @@ def fused_block(h, adaptors, shifts, blocks, biases):
     return np.stack(outputs)
 
 
-def side_by_side(h: np.ndarray) -> np.ndarray:
-    """`[N, M r]` of `h [M, N, r]`."""
-    return np.concatenate(list(h), axis=1)
-
-
 def linear(x: np.ndarray, weights: np.ndarray, biases: np.ndarray) -> np.ndarray:
     """`[M, N, o]`: one linear layer for each client, of the same `x [N, i]` or each its own `x [M, N, i]`."""
     return x @ weights.transpose(0, 2, 1) + biases[:, None]
@@ -96,44 +91,33 @@ def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
-def of(joined: np.ndarray, adaptors, shifts, blocks, biases) -> np.ndarray:
-    """The right block, on another input `[N, M r]`."""
-    return relu(linear(linear(joined, adaptors, shifts), blocks, biases))
+def block(join=np.hstack, middle=lambda x: x, last=relu) -> Any:
+    """The block with one part changed: how the outputs below are joined, and what follows each of the two layers."""
+    return lambda h, a, shifts, w, biases: last(linear(middle(linear(join(h), a, shifts)), w, biases))
 
 
-def average(h, adaptors, shifts, blocks, biases):
-    return relu(linear(h.mean(0), blocks, biases))
+SLIPS = {
+    "average": lambda h, adaptors, shifts, blocks, biases: relu(linear(h.mean(0), blocks, biases)),
+    # Each client reads its own block.
+    "alone": lambda h, adaptors, shifts, blocks, biases: relu(linear(h, blocks, biases)),
+    # reshape cuts the numbers as they lie in memory, client after client, and mixes images.
+    "rows_cut": block(join=lambda h: h.reshape(h.shape[1], -1)),
+    "relu_after_adaptor": block(middle=relu),
+    "no_relu": block(last=lambda x: x),
+}
 
 
-def alone(h, adaptors, shifts, blocks, biases):
-    """Each client reads its own block."""
-    return relu(linear(h, blocks, biases))
+# M, N, r, o: first all alike, where a wrong axis gives numbers; then mixed
+SIZES = ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3))
 
 
-def rows_cut(h, adaptors, shifts, blocks, biases):
-    """reshape cuts the numbers as they lie in memory, client after client, and mixes images."""
-    return of(h.reshape(h.shape[1], -1), adaptors, shifts, blocks, biases)
+def hidden(stream: np.random.Generator, m: int, n: int, r: int, o: int) -> tuple[np.ndarray, ...]:
+    """Outputs below, adaptors and blocks."""
+    h, *layers = (stream.normal(size=shape) for shape in ((m, n, r), (m, r, m * r), (m, r), (m, o, r), (m, o)))
+    return relu(h), *layers
 
 
-def relu_after_adaptor(h, adaptors, shifts, blocks, biases):
-    return relu(linear(relu(linear(side_by_side(h), adaptors, shifts)), blocks, biases))
-
-
-def no_relu(h, adaptors, shifts, blocks, biases):
-    return linear(linear(side_by_side(h), adaptors, shifts), blocks, biases)
-
-
-def hidden_inputs() -> list[tuple[np.ndarray, ...]]:
-    """Outputs below, adaptors and blocks: first with all sizes alike, where a wrong axis gives numbers; then mixed."""
-    stream, made = np.random.default_rng(6), []
-    for m, n, r, o in ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3)):
-        shapes = (m, n, r), (m, r, m * r), (m, r), (m, o, r), (m, o)
-        h, *layers = (stream.normal(size=shape) for shape in shapes)
-        made.append((relu(h), *layers))
-    return made
-
-
-FUSED = Build(fused_block, hidden_inputs, (average, alone, rows_cut, relu_after_adaptor, no_relu))
+FUSED = Build(fused_block, SIZES, hidden, SLIPS)
 
 
 q1, q2 = exercises(__name__, q1=(calibration_and_fusion, halves_runs), q2=FUSED)

@@ -80,7 +80,7 @@ def solution_runs() -> Outcomes:
 
 # ---------------------------------------------------------------------------------- the function to build
 Network = Mapping[str, np.ndarray]
-CLIENTS = (2, 3, 5)  # in the hidden inputs
+SHAPES = {"hidden": (4, 3), "bias": (4,), "output": (2, 4)}  # no layer is square
 
 
 def fedavg(networks, counts):
@@ -92,14 +92,10 @@ def fedavg(networks, counts):
     return average
 
 
-def hidden_inputs() -> list[tuple[list[Network], np.ndarray]]:
-    """Networks of three layers, none of them square; clients hold between 5 and 60 images, each another number."""
-    made, shapes = [], {"hidden": (4, 3), "bias": (4,), "output": (2, 4)}
-    for seed, clients in enumerate(CLIENTS):
-        stream = np.random.default_rng(seed)
-        networks = [{layer: stream.normal(size=shape) for layer, shape in shapes.items()} for _ in range(clients)]
-        made.append((networks, stream.permutation(np.arange(5, 61))[:clients]))
-    return made
+def hidden(stream: np.random.Generator, clients: int) -> tuple[list[Network], np.ndarray]:
+    """Networks of three layers; clients hold between 5 and 60 images, each another number."""
+    networks = [{layer: stream.normal(size=shape) for layer, shape in SHAPES.items()} for _ in range(clients)]
+    return networks, stream.permutation(np.arange(5, 61))[:clients]
 
 
 def weighted(networks: Sequence[Network], weights: np.ndarray) -> Network:
@@ -107,25 +103,15 @@ def weighted(networks: Sequence[Network], weights: np.ndarray) -> Network:
     return {layer: sum(w * n[layer] for w, n in zip(weights, networks, strict=True)) for layer in networks[0]}
 
 
-def plain(networks, counts):
-    return weighted(networks, np.full(len(counts), 1 / len(counts)))
-
-
-def not_divided(networks, counts):
-    return weighted(networks, counts)
-
-
-def last_alone(networks, counts):
-    """The loop writes over what it has: = in the place of +=."""
-    return weighted(networks[-1:], (counts / counts.sum())[-1:])
-
-
-def first_alone(networks, counts):
-    """`return` stands inside the loop over the clients."""
-    return weighted(networks[:1], (counts / counts.sum())[:1])
-
-
-FEDAVG = Build(fedavg, hidden_inputs, (plain, not_divided, last_alone, first_alone))
+SLIPS = {
+    "plain": lambda networks, counts: weighted(networks, np.full(len(counts), 1 / len(counts))),
+    "not_divided": weighted,
+    # The loop writes over what it has: = in the place of +=.
+    "last_alone": lambda networks, counts: weighted(networks[-1:], (counts / counts.sum())[-1:]),
+    # `return` stands inside the loop over the clients.
+    "first_alone": lambda networks, counts: weighted(networks[:1], (counts / counts.sum())[:1]),
+}
+FEDAVG = Build(fedavg, ((2,), (3,), (5,)), hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=FEDAVG)

@@ -84,8 +84,7 @@ def problem(name: str, table: Mapping[str, Any], file: str, record: Record | Bui
         return NumberProblem(title=title, right_answer=fields.pop("answer"), **fields)
     if isinstance(record, Build):
         fields = checked(table, {**OF_RECORD, "slips": TABLE}, place)
-        known = {slip.__name__: TEXT for slip in record.slips}
-        texts = checked(fields.pop("slips"), known, f"[{name}.slips] of {file}")
+        texts = checked(fields.pop("slips"), dict.fromkeys(record.slips, TEXT), f"[{name}.slips] of {file}")
         return BuildProblem(title=title, right_answer=record.right, build=record, slips=texts, **fields)
     claim, runs = record
     fields = checked(table, {**OF_RECORD, "claim": TABLE} if "claim" in table else OF_RECORD, place)

@@ -3,7 +3,7 @@
 The solution's text is made from the same `right_answer` that the tests check, so the two cannot drift apart. The answer
 is a number, the learner's own record of runs, or a function of about ten lines that hidden inputs judge:
 
-    q4 = Build(match_units, hidden_inputs, (nearest, inverse))
+    q4 = Build(match_units, ((3, 4), (5, 2)), layers, {"nearest": …, "inverse": …})
 
 Wrong solutions that people often write (`slips`) are functions too: an answer that returns what one of them returns
 gets the text that the exercise's TOML table `slips` has under its name. So feedback names the mistake, and any function
@@ -157,13 +157,20 @@ class Build:
     """What judges a build exercise; its words stand in the lesson's TOML file.
 
     right:    a function that solves the exercise; the learner's has the same name
-    inputs:   makes the hidden inputs: a tuple of arguments for each call
-    slips:    functions that make a common mistake each; of several that fit, the first is named
+    sizes:    of the hidden inputs, one after the other
+    draw:     makes the arguments of a call from a random stream and one of the sizes; None: this one tells too little
+    slips:    functions that make a common mistake each, by name; of several that fit, the first is named
     """
 
     right: Function
-    inputs: Callable[[], Sequence[tuple]]
-    slips: Sequence[Function] = ()
+    sizes: Iterable[tuple]
+    draw: Callable[..., tuple | None]
+    slips: Mapping[str, Function] = field(default_factory=dict)
+
+    def inputs(self) -> list[tuple]:
+        """The hidden inputs: a tuple of arguments for each call, each from a stream of its own."""
+        drawn = (self.draw(np.random.default_rng(seed), *size) for seed, size in enumerate(self.sizes))
+        return [arguments for arguments in drawn if arguments is not None]
 
 
 @dataclass(frozen=True)
@@ -187,12 +194,12 @@ class BuildProblem(Problem):
     def judge(self, answer: Any) -> Verdict:
         if not callable(answer):
             return Verdict("wrong", f"The answer is the function {self.name}, not {type(answer).__name__}.")
-        fitting, wrong, stopped = list(self.build.slips), [], ""
+        fitting, wrong, stopped = dict(self.build.slips), [], ""
         for arguments in self.build.inputs():
             returned = tried(answer, arguments)
             if untouched(returned):
                 return Verdict("unattempted", f"{self.name} returns nothing yet.")
-            fitting = [slip for slip in fitting if alike(returned, tried(slip, arguments))]
+            fitting = {name: slip for name, slip in fitting.items() if alike(returned, tried(slip, arguments))}
             if isinstance(returned, Exception):
                 text = " ".join(str(returned).split())
                 stopped = stopped or f"{self.name} stopped with {type(returned).__name__}: {text}"
@@ -204,7 +211,7 @@ class BuildProblem(Problem):
             return Verdict("right", "Yes: right for all hidden inputs.")
         # Where two axes are equally long by chance, a wrong shape looks right: another input tells more.
         first = min(wrong, key=lambda words: RIGHT_SHAPE in words, default="")
-        return Verdict("wrong", self.slips[fitting[0].__name__] if wrong and fitting else stopped or first)
+        return Verdict("wrong", self.slips[next(iter(fitting))] if wrong and fitting else stopped or first)
 
 
 def tried(function: Function, arguments: tuple) -> Any:

@@ -98,53 +98,37 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
     return linear_sum_assignment(distances)[1].tolist()
 
 
-def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray]]:
-    """Pairs of layers whose best order is clear, and the same by distances and by their squares (or inner products)."""
-    stream, pairs = np.random.default_rng(7), []
-    for units, width in SIZES * 6:
-        a = stream.normal(size=(units, width))
-        b = a[stream.permutation(units)] + 0.7 * stream.normal(size=(units, width))
-        moved = np.array([a - b[list(order)] for order in itertools.permutations(range(units))])
-        sums = np.stack([np.linalg.norm(moved, axis=2).sum(1), (moved**2).sum((1, 2))])  # [2, orders]
-        if (np.diff(np.sort(sums)[:, :2]) > 0.05).all() and len({*sums.argmin(1)}) == 1:
-            pairs.append((a, b))
-    return pairs
+def hidden(stream: np.random.Generator, units: int, width: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Two layers whose best order is clear, and the same by distances and by their squares (or inner products)."""
+    a = stream.normal(size=(units, width))
+    b = a[stream.permutation(units)] + 0.7 * stream.normal(size=(units, width))
+    moved = np.array([a - b[list(order)] for order in itertools.permutations(range(units))])
+    sums = np.stack([np.linalg.norm(moved, axis=2).sum(1), (moved**2).sum((1, 2))])  # [2, orders]
+    clear = (np.diff(np.sort(sums)[:, :2]) > 0.05).all() and len({*sums.argmin(1)}) == 1
+    return (a, b) if clear else None
 
 
-def _distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.linalg.norm(a[:, None] - b[None], axis=2)
-
-
-def nearest(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Each unit takes its nearest one, whoever else has it."""
-    return _distances(a, b).argmin(1)
 
 
 def first_come(a: np.ndarray, b: np.ndarray) -> list[int]:
     """Unit after unit takes the nearest one that is still free."""
     free, order = list(range(len(b))), []
-    for row in _distances(a, b):
+    for row in distances(a, b):
         order.append(min(free, key=lambda j, row=row: row[j]))
         free.remove(order[-1])
     return order
 
 
-def inverse(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The right order from the other side: where each unit of b goes."""
-    return np.argsort(match_units(a, b))
-
-
-def as_they_stand(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """0, 1, 2, …"""
-    return np.arange(len(a))
-
-
-def from_one(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The right order, counted from 1."""
-    return np.array(match_units(a, b)) + 1
-
-
-MATCH = Build(match_units, hidden_inputs, (as_they_stand, nearest, inverse, first_come, from_one))
+SLIPS = {
+    "as_they_stand": lambda a, b: np.arange(len(a)),
+    "nearest": lambda a, b: distances(a, b).argmin(1),  # whoever else has it
+    "inverse": lambda a, b: np.argsort(match_units(a, b)),  # where each unit of b goes
+    "first_come": first_come,
+    "from_one": lambda a, b: np.array(match_units(a, b)) + 1,
+}
+MATCH = Build(match_units, SIZES * 6, hidden, SLIPS)
 
 
 q1, q2, q3, q4 = exercises(__name__, q3=(both_causes, solution_runs), q4=MATCH)

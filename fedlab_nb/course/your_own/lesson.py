@@ -130,17 +130,16 @@ def mean_not_taken_off(counts, sums, squares):
     return sums.sum(0) / rows, np.sqrt(squares.sum(0) / rows)
 
 
-def hidden_inputs() -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Sums of one, two and five hospitals of different sizes and patients: no value is exactly constant."""
-    stream, made = np.random.default_rng(9), []
-    for hospitals, columns in ((1, 2), (2, 3), (5, 4), (3, 1)):
-        groups = [stream.normal(3 + k, 1 + k, size=(int(stream.integers(3, 30)), columns)) for k in range(hospitals)]
-        counts = np.array([len(x) for x in groups])
-        made.append((counts, np.array([x.sum(0) for x in groups]), np.array([(x**2).sum(0) for x in groups])))
-    return made
+SLIPS = {slip.__name__: slip for slip in (mean_of_means, one_row_less, variance, mean_not_taken_off)}
 
 
-SUMS = Build(mean_and_spread, hidden_inputs, (mean_of_means, one_row_less, variance, mean_not_taken_off))
+def hidden(stream: np.random.Generator, hospitals: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sums of hospitals of different sizes and patients: no value is exactly constant."""
+    groups = [stream.normal(3 + k, 1 + k, size=(int(stream.integers(3, 30)), columns)) for k in range(hospitals)]
+    return np.array([len(x) for x in groups]), *(np.array([(x**p).sum(0) for x in groups]) for p in (1, 2))
+
+
+SUMS = Build(mean_and_spread, ((1, 2), (2, 3), (5, 4), (3, 1)), hidden, SLIPS)
 
 
 q1, q2, q3 = exercises(__name__, q2=(beats_the_ensemble, example_runs), q3=SUMS)
