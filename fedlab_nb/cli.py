@@ -204,12 +204,11 @@ def voila_command(options: Namespace) -> int:
     return open_page(options.panel, options.theme, not (options.no_browser or options.page_alone), settings) or 0
 
 
-def line(outcome: Any) -> str:
+def line(o: Any) -> str:
     """One outcome for people."""
     from .methods import label_of, short
     from .studies.results import data_size
 
-    o = outcome
     share = f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
     more = "   (remembered)" * o.cached + "".join(f"   {words} {v:.1%}" for words, v in o.report.others().items())
     more += "".join(f"   unseen client {who} {v:.1%}" for who, v in o.unseen.items())

@@ -1,6 +1,6 @@
 """What is declared beside the code, in TOML files of the package: words of refusals, controls, menus, commands.
 
-People who teach or translate edit these files without reading Python. `tests/test_declared.py` reads every one.
+People who teach or translate edit these files without reading Python.
 """
 
 import functools

@@ -26,6 +26,7 @@ from fedlab_nb.errors import RunError, UsageError
 FIRST = "00_start_here.ipynb"
 SHIPPED = "_course"  # the folder of an installed wheel
 READ = {".ipynb", ".md", ".png", ".svg"}
+Opener = Callable[[str], object]
 
 
 def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
@@ -38,37 +39,29 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
     where = course_folder(folder)
     if importlib.util.find_spec("jupyterlab") is None:
         raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.")
-    port, token = free_port(), secrets.token_hex(24)
-    browser = browser and has_browser()
-    address = f"http://127.0.0.1:{port}/lab/tree/{FIRST}?token={token}"
-    return serve(server_command(port, browser), where, server_environment(token), port, "The course", address, browser)
+    port, browser = free_port(), browser and has_browser()
+    opener = (lambda _: None) if browser else None  # JupyterLab opens it itself
+    return serve(server_command(port, browser), where, port, "The course", f"lab/tree/{FIRST}", opener)
 
 
-def serve(
-    command: list[str],
-    where: str | Path,
-    environment: dict[str, str],
-    port: int,
-    what: str,
-    address: str,
-    browser: bool,
-    ready: Callable[[], None] | None = None,
-) -> int:
-    """Run a server in the folder `where` until it ends or Ctrl-C is pressed, and say at which `address` it is.
+def serve(command: list[str], where: str | Path, port: int, what: str, page: str, opener: Opener | None) -> int:
+    """Run a server in the folder `where` until it ends or Ctrl-C is pressed, and say at which address its `page` is.
 
-    browser: whether one will open by itself;   ready: called once the server answers. Returns the server's exit code.
+    opener: gets that address once the server answers; None: no browser opens. Returns the server's exit code.
     """
+    token = secrets.token_hex(24)
+    address = f"http://127.0.0.1:{port}/{page}?token={token}"
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` runs and no server is left behind
-    server = subprocess.Popen(command, cwd=where, env=environment)
+    server = subprocess.Popen(command, cwd=where, env=server_environment(token))
     try:
         wait_for(port, server)
         if server.poll() is None:
             print(f"{what} is open at {address}", flush=True)
-            hint = "" if browser else "No browser here: open that address in one on this machine. "
+            hint = "" if opener else "No browser here: open that address in one on this machine. "
             print(f"{hint}Ctrl-C stops the server.", flush=True)
-            if ready is not None:
-                ready()
+            if opener:
+                opener(address)
         return server.wait()
     except KeyboardInterrupt:
         return 0

@@ -22,7 +22,6 @@ from typing import Any
 from .errors import RunError, choose, reason
 from .jupyter import course_source
 
-FORMATS = ("png", "svg")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDED = "Guess first, then read: "
 IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/png;base64,([^"]+)"')
@@ -31,6 +30,7 @@ STYLE = (
     "body{color:#1f2328;background:#fff}"
     "figure{margin:2em 0}img{max-width:100%;border:1px solid #d5d9de}code{background:#eceff2}"
 )
+FOLD = "<details><summary>{}</summary>{}</details>"
 ANSWER = "Shows an answer: open it after the guess."
 
 
@@ -54,7 +54,7 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
     slides. Raises UsageError for an unknown lesson or form, RunError for a lesson without pictures, a cell that fails,
     or a folder that cannot be written to. Files of the same name are replaced.
     """
-    choose("format", form, FORMATS)
+    choose("format", form, ("png", "svg"))
     path = notebook_of(lesson)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     known: dict[Any, Slide] = {}
@@ -156,9 +156,9 @@ def index(title: str, slides: Sequence[Slide]) -> str:
         section = slide.section
         name, alt = html.escape(slide.name), html.escape(slide.alt)
         image = f'<a href="{name}"><img src="{name}" alt="{alt}"></a>'
-        image = f"<details><summary>{ANSWER}</summary>{image}</details>" if slide.answer else image
         about = f"<p><code>{name}</code></p><p>{html.escape(slide.sentence)}</p><p><small>Alt text: {alt}</small></p>"
-        about = f"<details><summary>What it shows</summary>{about}</details>" if slide.answer else about
+        if slide.answer:
+            image, about = (FOLD.format(*part) for part in ((ANSWER, image), ("What it shows", about)))
         lines.append(f"<figure>{image}<figcaption>{about}</figcaption></figure>")
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
     body = "\n".join(lines)

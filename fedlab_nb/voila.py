@@ -8,7 +8,6 @@ Voilà serves a notebook of one cell, which is made here and thrown away afterwa
 import html
 import json
 import os
-import secrets
 import sys
 import tempfile
 import webbrowser
@@ -19,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunError, choose
-from .jupyter import free_port, has_browser, options_of, serve, server_environment
+from .jupyter import free_port, has_browser, options_of, serve
 
-THEMES = ("light", "dark")
 PLAYGROUND = "playground"
 PANELS = {PLAYGROUND: "playground", "compare": "comparison", "race": "race"}  # the functions that make them
 
@@ -33,19 +31,17 @@ def open_page(
 
     settings: starting values of the panel. RunError if Voilà is not installed, UsageError for a wrong name or theme.
     """
-    choose("theme", theme, THEMES)
+    choose("theme", theme, ("light", "dark"))
     code = source(panel, dict(settings or {}))
     if find_spec("voila") is None:
         raise RunError("Voilà is not installed in this environment: pip install 'fedlab-nb[voila]'.")
-    port, token = free_port(8866), secrets.token_hex(24)
-    address = f"http://127.0.0.1:{port}/?token={token}"
+    port = free_port(8866)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-page-") as folder:
         page = Path(folder, "fedlab_nb.ipynb")
         page.write_text(json.dumps(notebook(code)), encoding="utf-8")
-        ready = (lambda: show(address, Path(folder))) if browser and has_browser() else None
+        opener = partial(show, folder=Path(folder)) if browser and has_browser() else None
         command = [sys.executable, "-m", "voila", str(page), *options_of("voila", port=port, theme=theme)]
-        variables = server_environment(token)
-        return serve(command, folder, variables, port, "The page", address, ready is not None, ready)
+        return serve(command, folder, port, "The page", "", opener)
 
 
 def source(panel: str, settings: Mapping[str, Any]) -> str:

@@ -5,27 +5,28 @@ import json
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 
-from fedlab_nb import cli, voila
-from fedlab_nb.jupyter import server_environment
+from fedlab_nb import cli, jupyter, voila
 
 TEMPLATE = Path(voila.__file__).parent / "server_files/voila/templates/fedlab_nb"
 
 
 @pytest.fixture
 def served(monkeypatch):
-    """What would be served: the arguments of `launch.serve`, and the page's notebook."""
+    """What would be served: the server's command, its environment and folder, and the page's notebook."""
     seen = {}
 
-    def serve(command, where, environment, port, what, address, browser, ready=None):
-        notebook = nbformat.read(next(Path(where).glob("*.ipynb")), 4)
-        seen.update(command=command, environment=environment, address=address, notebook=notebook, where=where)
-        return 0
+    def start(command, cwd, env):
+        notebook = nbformat.read(next(Path(cwd).glob("*.ipynb")), 4)
+        seen.update(command=command, environment=env, notebook=notebook, where=cwd)
+        return SimpleNamespace(poll=lambda: None, wait=lambda: 0, terminate=lambda: None)
 
-    monkeypatch.setattr(voila, "serve", serve)
+    monkeypatch.setattr(jupyter.subprocess, "Popen", start)
+    monkeypatch.setattr(jupyter, "wait_for", lambda port, server: None)
     monkeypatch.setattr(voila, "has_browser", lambda: False)
     monkeypatch.setattr(voila, "find_spec", lambda name: name)
     return seen
@@ -38,11 +39,12 @@ def test_without_voila_there_is_one_sentence(monkeypatch, capsys):
     assert error.endswith("pip install 'fedlab-nb[voila]'.\n") and error.count("\n") == 1
 
 
-def test_the_page_is_private(served):
+def test_the_page_is_private(served, capsys):
     assert cli.main(["voila", "--no-browser"]) == 0
     command, environment = served["command"], served["environment"]
     assert "--Voila.ip=127.0.0.1" in command and "--Voila.auto_token=True" in command
-    assert environment["JUPYTER_TOKEN"] in served["address"] and served["address"].startswith("http://127.0.0.1:")
+    [address] = re.findall(r"open at (http://127\.0\.0\.1:\S+)", capsys.readouterr().out)
+    assert address.endswith(f"/?token={environment['JUPYTER_TOKEN']}")
     assert not any(environment["JUPYTER_TOKEN"] in part for part in command)  # other users can read a command line
     assert not Path(served["where"]).exists()  # nothing is left behind
 
@@ -91,4 +93,4 @@ def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
 def test_the_template_loads_nothing_from_elsewhere():
     assert json.loads((TEMPLATE / "conf.json").read_text()) == {"base_template": "lab"}
     assert not re.search(r"https?://|//cdn", (TEMPLATE / "index.html.j2").read_text())
-    assert str(TEMPLATE.parents[2]) in server_environment("t")["JUPYTER_PATH"].split(os.pathsep)
+    assert str(TEMPLATE.parents[2]) in jupyter.server_environment("t")["JUPYTER_PATH"].split(os.pathsep)

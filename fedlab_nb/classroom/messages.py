@@ -14,6 +14,7 @@ import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,11 +67,7 @@ def network(seed: int = 0) -> Network:
 def read(text: str | bytes) -> Message:
     """The message in `text`; UsageError, in one sentence, where anything in it is not as it must be."""
     must(len(text) <= LIMIT, "its length")
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
-        given = None
-    must(isinstance(given, dict) and given.keys() == FIELDS, "its form")
+    must((given := opened(text)).keys() == FIELDS, "its form")
     seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
     must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
     must(isinstance(name, str) and len(name) <= NAME and name.isprintable(), "name")
@@ -97,6 +94,16 @@ def read(text: str | bytes) -> Message:
     line = json.dumps(given, separators=(",", ":"))
     name = f"{' '.join(name.split()) or 'Student'} {seat}"
     return Message(seat, name, tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)
+
+
+def opened(text: str | bytes) -> dict[str, Any]:
+    """The JSON object in `text`."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = None
+    must(isinstance(given, dict), "its form")
+    return given
 
 
 def must(holds: object, what: str) -> None:

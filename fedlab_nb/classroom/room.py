@@ -41,6 +41,7 @@ from .messages import (
     must,
     network,
     numbers,
+    opened,
     read,
 )
 
@@ -234,11 +235,7 @@ class Rounds:
     def take(self, message: Message, text: str | bytes, now: float) -> dict[str, Any]:
         """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds are, or {"networks"}
         for these, too."""
-        try:
-            given = json.loads(text)
-        except (ValueError, RecursionError):
-            given = None
-        must(isinstance(given, dict), "its form")
+        given = opened(text)
         if "weights" in given and given.get("round") == self.round < FENS.rounds:
             values = numbers(given, "weights", "<f4", -STEEPEST, STEEPEST)
             must(values.size == self.table.numel(), "its size")
@@ -321,10 +318,7 @@ def plane(messages: Iterable[Message]) -> dict[str, Any]:
     axes = axes[:, [-1, -2]]
     axes = axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # an axis has no side of its own
     seats, classes = zip(*((seat, c) for seat, sums in own for c in sums.counts.nonzero()[:, 0].tolist()), strict=True)
-    rows, seat, klass = (
-        torch.cat([sums.means[sums.counts > 0] for _, sums in own]),
-        *map(torch.tensor, (seats, classes)),
-    )
+    rows, (seat, klass) = torch.cat([sums.means[sums.counts > 0] for _, sums in own]), torch.tensor([seats, classes])
     away = torch.cdist(rows, rows).masked_fill(seat == seat[:, None], torch.inf)
     near = (klass[away.argmin(1)] == klass) & away.isfinite().any(1)
     places = (rows - middle) @ axes

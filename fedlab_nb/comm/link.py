@@ -22,8 +22,6 @@ import torch
 from ..errors import UsageError, demand, whole
 from .codec import Quantised
 
-DIRECTIONS = ("up", "down")
-
 
 class Link:
     """The only way between `clients` clients, numbered from 0, and the server. `ledger` has what has passed.
@@ -77,7 +75,7 @@ class Ledger:
         entry = self._entries.get((client, direction, phase)) if plain else None
         if entry is None:  # what has an entry was checked with its first message
             client = whole("client", client, 0, self.clients - 1)
-            named = direction in DIRECTIONS and isinstance(phase, str) and phase
+            named = direction in ("up", "down") and isinstance(phase, str) and phase
             what = f"not {direction!r} and {phase!r}"
             demand(named, f"A message needs a direction, up or down, and a phase's name, {what}.")
             entry = self._entries.setdefault((client, direction, phase), [0, 0])

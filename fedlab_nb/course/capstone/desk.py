@@ -81,7 +81,7 @@ class Hidden:
     def sizes(self) -> list[int]:
         """Training samples of each client."""
         owner = self.trial.client_train
-        return [] if owner is None else torch.bincount(owner[owner >= 0]).tolist()
+        return torch.bincount(owner[owner >= 0]).tolist()
 
     def facts(self) -> list[str]:
         """What the server sees, line by line."""

@@ -48,8 +48,9 @@ class CaseForm(Form):
         self.argument = widgets.Textarea(placeholder="Why this one?", description="Argument", rows=5, layout=WIDE)
         self.folder = widgets.Text(value="reports", description="Folder")
         self.message, self.page = widgets.HTML(layout=widgets.Layout(min_height="3em")), widgets.HTML()
-        self.buttons = {words: widgets.Button(description=words) for words in ("Try", "Submit", "Save the report")}
-        for words, action in (("Try", self._try), ("Submit", self._submit), ("Save the report", self._save)):
+        actions = {"Try": self._try, "Submit": self._submit, "Save the report": self._save}
+        self.buttons = {words: widgets.Button(description=words) for words in actions}
+        for words, action in actions.items():
             self.buttons[words].on_click(lambda _, action=action: self._do(action))
         save = widgets.HBox([self.folder, self.buttons["Save the report"]])
         trying = [self.method, self.knobs, self.help, self.buttons["Try"], self.tries]
@@ -59,7 +60,8 @@ class CaseForm(Form):
 
     def _do(self, action: Callable[[], Card]) -> None:
         """Carry out what a button does; a refusal becomes a line, and no button works meanwhile."""
-        self._enable(False)
+        for button in self.buttons.values():
+            button.disabled = True
         self.message.value = Card("unattempted", "One moment …", "Running")._repr_html_()
         try:
             card = action()
@@ -67,16 +69,14 @@ class CaseForm(Form):
             words = str(error) if isinstance(error, FedlabError) else f"Unexpected {reason(error)}"
             card = Card("wrong", words)
         self.message.value = card._repr_html_()
-        self._enable(True)
+        for button in self.buttons.values():
+            button.disabled = False
         self._refresh()
 
-    def _enable(self, on: bool) -> None:
-        for button in self.buttons.values():
-            button.disabled = not on
-
     def _try(self) -> Card:
-        card = self.case.trial(self.method.value, **knobs_of(self.knobs.value))
-        self.own = True
+        parts = filter(None, map(str.strip, self.knobs.value.replace(";", ",").split(",")))
+        knobs = assigned(parts, "write NAME=VALUE, such as rounds=20, with commas between them")
+        card, self.own = self.case.trial(self.method.value, **knobs), True
         return card
 
     def _submit(self) -> Card:
@@ -109,12 +109,6 @@ def folded(title: str, lines: Sequence[str], opened: bool = False) -> str:
     """Lines that open under a title, as HTML."""
     items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
     return f"<details{' open' if opened else ''}><summary>{title}</summary><ol>{items}</ol></details>"
-
-
-def knobs_of(text: str) -> dict[str, str]:
-    """'rounds=20, lr=0.1' as {"rounds": "20", "lr": "0.1"}; UsageError for a part without a value."""
-    parts = filter(None, map(str.strip, text.replace(";", ",").split(",")))
-    return assigned(parts, "write NAME=VALUE, such as rounds=20, with commas between them")
 
 
 # ------------------------------------------------------------------------------------- worked numbers, exercises

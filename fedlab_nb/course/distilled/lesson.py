@@ -1,6 +1,6 @@
 """Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten clients, α = 0.1)."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import mean
 
@@ -12,7 +12,7 @@ from ...methods.distilled.images import tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import chosen_gaps, stored_bars, two_kinds
+from ..kit.claims import but_for, chosen_gaps, stored_bars, two_kinds
 
 SIZES, BEST = (lesson_words(__name__, name) for name in ("sizes", "best"))
 ways = partial(stored_bars, __name__, "ways")
@@ -44,22 +44,14 @@ DEPTH = 2  # of the kernel in the exercise
 
 
 # ---------------------------------------------------------------------------------- on the record
-def by_images(outcome: Outcome) -> tuple[Hashable, str] | None:
-    """Runs that differ in the way of choosing images alone: all the other options, and the way."""
-    if outcome.method != "distilled":
-        return None
-    others = tuple((name, value) for name, value in outcome.options.items() if name != "images")
-    return (outcome.conditions, others), outcome.options["images"]
-
-
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: in one setting k-means is clearly better than random images, in another not. Both are
     found on validation images; the test images are looked at for these two alone."""
 
     def name(at: tuple) -> str:
-        return "{per_class} per class and the {server}, α = {alpha:g}".format(alpha=at[0][0].alpha, **dict(at[1]))
+        return "{per_class} per class and the {server}, α = {alpha:g}".format(alpha=at[0][0].alpha, **dict(at[1:]))
 
-    return two_kinds(chosen_gaps(outcomes, by_images, "kmeans", "random", name, MANY), **words)
+    return two_kinds(chosen_gaps(outcomes, but_for("distilled", "images"), "kmeans", "random", name, MANY), **words)
 
 
 def both_settings() -> Outcomes:

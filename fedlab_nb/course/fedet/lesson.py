@@ -73,7 +73,7 @@ def ignorance(outcomes: Sequence[Any]) -> Card:
 
 # ---------------------------------------------------------------------------------- ten stored seeds
 # ---------------------------------------------------------------------------------- the records of runs
-GOOD, COST = 1.0, 20.0  # from this α on clients teach well, and the lesson prints nothing; points
+GOOD, COST = 1.0, 0.2  # from this α on clients teach well, and the lesson prints nothing
 
 
 def runs(methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: Any) -> Outcomes:
@@ -82,7 +82,7 @@ def runs(methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: An
 
 
 def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
-    """The claim of exercise 2: with good clients, too, other public data cost clearly more than COST points. They are
+    """The claim of exercise 2: with good clients, too, other public data cost clearly more than COST. They are
     found on validation images; the test images are looked at for them alone."""
     good, others = [o for o in outcomes if o.method == "fedet" and o.settings.alpha >= GOOD], []
     for source in sorted({o.options["public"] for o in good} - {"held-out"}):
@@ -92,9 +92,9 @@ def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
                 return Verdict("right", f"Supported by your runs: {gap.words()}. {tested} Only P has changed.")
             if gap.kind == SHORT:
                 gap = replace(gap, name=source)
-            others += [gap.words("both")] * bool(gap.points)
+            others += [gap.words("both")] * bool(gap.shares)
     return still(
-        [f"a source that is worse by clearly more than {COST:g} points"],
+        [f"a source that is worse by clearly more than {100 * COST:g} points"],
         others,
         f"no setting with α = {GOOD:g} or more has Fed-ET with held-out and with another source",
     )

@@ -1,7 +1,6 @@
 """Lesson 03, FENS: its worked numbers, from the reader's own panel, and its exercises."""
 
-from collections.abc import Hashable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from ...plots.words import letter
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, chosen_gaps, two_kinds
+from ..kit.claims import BELOW, NOISE, but_for, chosen_gaps, two_kinds
 
 TRUST = lesson_words(__name__, "trust")
 
@@ -96,23 +95,14 @@ def sum_for_one(panel: Panel) -> Card:
 # ---------------------------------------------------------------------------------- the records of runs
 
 
-def by_rule(outcome: Outcome) -> tuple[Hashable, str] | None:
-    """Runs of FENS that differ in the rule alone: all that was set, and the rule."""
-    return (outcome.conditions, outcome.options["aggregator"]) if outcome.method == "fens" else None
-
-
 def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: under skew the trained rule is clearly better than class counts, elsewhere it is not.
     The settings are found on validation images; the test images are looked at for these two alone."""
     gaps = []
     for rule in TRAINED:
-        gaps += chosen_gaps(outcomes, by_rule, rule, "weighted", partial(named, rule), MANY)
-    return two_kinds([gap for gap in gaps if gap.points], others=(NOISE, BELOW), **words)
-
-
-def named(rule: str, shared: tuple) -> str:
-    """What the gap of a rule is called, from the settings that it shares with class counts."""
-    return f"α = {shared[0].alpha:g}, {rule} − weighted"
+        name = f"α = {{0[0][0].alpha:g}}, {rule} − weighted".format  # of what they share
+        gaps += chosen_gaps(outcomes, but_for("fens", "aggregator"), rule, "weighted", name, MANY)
+    return two_kinds([gap for gap in gaps if gap.shares], others=(NOISE, BELOW), **words)
 
 
 def solution_runs() -> list[Outcome]:

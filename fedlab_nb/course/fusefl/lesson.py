@@ -1,6 +1,6 @@
 """Lesson 06, FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a picture."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import mean
 from typing import Any
@@ -9,9 +9,9 @@ import numpy as np
 
 from ...plots import Picture
 from ...studies import Outcome, Outcomes
-from ...studies.lesson_runs import MANY, alike, percent, runs  # noqa: F401 percent for the notebook
+from ...studies.lesson_runs import MANY, percent, runs  # noqa: F401 percent for the notebook
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, SHORT, Gap, still, stored_bars
+from ..kit.claims import CLEAR, SHORT, but_for, chosen_gaps, still, stored_bars
 
 halves = partial(stored_bars, __name__, "halves")
 
@@ -30,38 +30,22 @@ def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
     """Right where, under one setting, calibration is clearly better than none, and fusing was measured beside it. It is
     found on validation images; the test images are looked at for it alone."""
 
-    def place(outcome: Outcome) -> tuple[Hashable, Hashable] | None:
-        if outcome.method != "fusefl" or outcome.settings.alpha < MILD:
-            return None
-        options = dict(outcome.options)
-        variant = options.pop("blocks"), options.pop("head")
-        return (outcome.conditions, *options.items()), variant
-
-    seen: list[str] = []
-    tests = alike(outcomes, place)
-    for setting, variants in alike(outcomes, place, validation=True).items():
-
-        def gap(name: str, a: Hashable, b: Hashable, of: Any = variants, tested: Any = tests[setting]) -> Gap:
-            return Gap(name, of[a], of[b], Gap(name, tested[a], tested[b]))
-
-        calibrated = {k: (k, head) for k, head in variants if head == "ccvr"}
-        calibration = [
-            gap(f"calibrated − not, K = {k}", calibrated[k], (k, head))
-            for k, head in variants
-            if head != "ccvr" and k in calibrated
-        ]
-        fusion = [
-            gap(f"fused (K = {k}) − not fused, both calibrated", fused, calibrated[1])
-            for k, fused in calibrated.items()
-            if k > 1 and 1 in calibrated
-        ]
-        good = [gap for gap in calibration if gap.kind == CLEAR]
-        beside = [gap for gap in fusion if gap.kind != SHORT]
+    mild = [o for o in outcomes if o.method == "fusefl" and o.settings.alpha >= MILD]
+    pairs = []  # what a gap is called, and the two whose gap it is
+    for k, head in sorted({(o.options["blocks"], o.options["head"]) for o in mild}):
+        if head != "ccvr":
+            pairs.append((f"calibrated − not, K = {k}", (k, "ccvr"), (k, head)))
+        elif k > 1:
+            pairs.append((f"fused (K = {k}) − not fused, both calibrated", (k, "ccvr"), (1, "ccvr")))
+    place, seen = but_for("fusefl", "blocks", "head"), []
+    for gaps in zip(*(chosen_gaps(mild, place, *two, lambda _, name=name: name) for name, *two in pairs), strict=True):
+        good = [gap for gap in gaps if gap.kind == CLEAR and gap.name.startswith("calibrated")]
+        beside = [gap for gap in gaps if gap.kind != SHORT and gap.name.startswith("fused")]
         if good and beside:
             both = good[0], beside[0]
             measured, tested = "; ".join(g.words() for g in both), " and ".join(g.tested.mean for g in both)
             return Verdict("right", f"Measured: {measured}. On the test images: {tested} points.")
-        seen += [gap.words("both") for gap in (*calibration, *fusion)]
+        seen += [gap.words("both") for gap in gaps if gap.shares]
     wanted = "calibration that is clearly better than none, with Blocks = 1 and Blocks = 2 under the same setting"
     return still([wanted], seen, f"nothing that can be compared at α = {MILD:g} or more")
 

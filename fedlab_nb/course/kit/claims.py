@@ -8,6 +8,7 @@ Beside them what lessons take from their declared figures: values by seed, means
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
@@ -15,7 +16,7 @@ from ...declared import ROOT, declared
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
-from ...plots.words import plural
+from ...plots.words import number, plural
 from ...studies import Outcome
 from ...studies.declared.engine import load
 from ...studies.lesson_runs import alike
@@ -41,19 +42,19 @@ class Gap:
     enough: int = ENOUGH
 
     @property
-    def points(self) -> list[float]:
-        """a − b in points, for each seed that both have."""
-        return [100 * (self.a[seed] - self.b[seed]) for seed in sorted(set(self.a) & set(self.b))]
+    def shares(self) -> list[float]:
+        """a − b for each seed that both have."""
+        return [self.a[seed] - self.b[seed] for seed in sorted(set(self.a) & set(self.b))]
 
     @property
     def band(self) -> Band:
-        """Mean of the points with its 95 % band of Student's t."""
-        return band(self.points)
+        """Mean of the differences with its 95 % band of Student's t."""
+        return band(self.shares)
 
     @property
     def kind(self) -> str:
         """CLEAR (above zero), NOISE, BELOW (clearly below zero) or SHORT (fewer seeds than `enough`)."""
-        if len(self.points) < self.enough:
+        if len(self.shares) < self.enough:
             return SHORT
         of = self.band
         return NOISE if of.is_noise else CLEAR if of.mean > 0 else BELOW
@@ -61,20 +62,14 @@ class Gap:
     def words(self, both: str = "both methods") -> str:
         """'α = 0.1: +5, +3, +4 points, mean +4 ± 1', or how many seeds there are with `both`."""
         if self.kind == SHORT:
-            return f"{self.name} has {plural(len(self.points), 'seed')} with {both}"
-        each = ", ".join(map(signed, self.points))
+            return f"{self.name} has {plural(len(self.shares), 'seed')} with {both}"
+        each = ", ".join(number(band([share]), 0, "+") for share in self.shares)
         return f"{self.name}: {each} points, mean {self.mean}"
 
     @property
     def mean(self) -> str:
-        """'+4 ± 1'."""
-        return f"{signed(self.band.mean)} ± {self.band.half_width:.0f}"
-
-
-def signed(points: float) -> str:
-    """3.2 -> '+3', -0.4 -> '0'."""
-    whole = round(points)
-    return f"{whole:+d}" if whole else "0"
+        """In points: '+4 ± 1'."""
+        return number(self.band, 0, "+")
 
 
 def still(missing: Iterable[str], seen: Iterable[str], nothing: str, enough: int = ENOUGH) -> Verdict:
@@ -109,6 +104,18 @@ def two_kinds(
 
 
 # ---------------------------------------------------------------------------------- runs
+def but_for(method: str, *names: str) -> Callable[[Outcome], tuple[Any, Any] | None]:
+    """The `place` of runs of a method that differ in these options alone: (all else that was set, their values)."""
+
+    def place(outcome: Outcome) -> tuple[Any, Any] | None:
+        if outcome.method != method:
+            return None
+        others = ((name, value) for name, value in outcome.options.items() if name not in names)
+        return (outcome.conditions, *others), itemgetter(*names)(outcome.options)
+
+    return place
+
+
 def chosen_gaps(
     outcomes: Sequence[Outcome], place: Callable[[Outcome], Any] | None, a: str, b: str, name: Callable,
     enough: int = ENOUGH,

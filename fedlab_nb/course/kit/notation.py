@@ -40,15 +40,9 @@ class Notation(Markdown):
 def row_html(row: Symbol) -> str:
     """A row; its `data-find` has what the box looks for."""
     cells = (f"${row.latex}$", row.meaning, row.shape, row.first, row.papers)
+    shown = (re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(cell, quote=False)) for cell in cells)
     asked = html.escape(" ".join([row.name, row.latex, *row.also, plain(row.meaning), row.papers]).lower())
-    return (
-        f'<tr data-find="{asked}">{"".join(f"<td style=text-align:left>{cell_html(cell)}</td>" for cell in cells)}</tr>'
-    )
-
-
-def cell_html(text: str) -> str:
-    """A cell of the Markdown table as HTML: formulas stay as they are, `code` becomes code."""
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text, quote=False))
+    return f'<tr data-find="{asked}">{"".join(f"<td style=text-align:left>{cell}</td>" for cell in shown)}</tr>'
 
 
 def notation(symbol: str = "") -> Notation:

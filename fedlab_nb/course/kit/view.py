@@ -96,9 +96,9 @@ class ProblemView:
             message.value = card._repr_html_()
 
         def answered() -> Any:
-            if isinstance(self.problem, BuildProblem):
-                return record if record is not None else in_notebook(self.problem.name)
-            return box.value if record is None else record
+            if record is not None:
+                return record
+            return in_notebook(self.problem.name) if isinstance(self.problem, BuildProblem) else box.value
 
         check.on_click(lambda _: show(self.check(answered())))
         hint.on_click(lambda _: show(next(hints)))

@@ -60,7 +60,7 @@ def under_skew() -> str:
 
 
 # ---------------------------------------------------------------------------------- on the record
-LARGE = 20.0  # points
+LARGE = 0.2
 PAIRS = {"matching − FedAvg": ("matching", "fedavg"), "ensemble − matching": ("ensemble", "matching")}
 
 
@@ -78,7 +78,7 @@ def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
         if all(gap.kind == CLEAR and gap.band.low > LARGE for gap in both):
             tested = " and ".join(gap.tested.mean for gap in both if gap.tested)
             return Verdict("right", f"Supported by your runs. {seen[-1]}. On the test images: {tested} points.")
-    wanted = f"an α at which matching gains clearly more than {LARGE:g} points, and stays clearly more behind"
+    wanted = f"an α at which matching gains clearly more than {100 * LARGE:g} points, and stays clearly more behind"
     return still([wanted], seen, "no run of matching, FedAvg and the ensemble", MANY)
 
 
