@@ -256,8 +256,7 @@ class Rounds:
 
     def _step(self) -> None:
         used = [min(n, FENS.batch) for n, _ in self.got.values()]
-        shares = [n / sum(used) for n in used]
-        change = mean_change(shares, [table for _, table in self.got.values()], self.table)
+        change = mean_change([n / sum(used) for n in used], [table for _, table in self.got.values()], self.table)
         rates = {"lr": FENS.eta_s, "tau": FENS.tau, "beta1": FENS.beta1, "beta2": FENS.beta2}
         self.table, self.moments = step(FENS.server, self.table, change, self.moments, **rates)
         self.expected = {*self.got}
@@ -290,8 +289,7 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
             load_state(average, averaged(clients.states(), sizes, rule, 0))
             made[title] = count, ClientModels([average]).logits(images)[0].argmax(1)
         for title, rule in {"Ensemble": "probabilities", "Ensemble, median": "median"}.items():
-            ensemble = RuledEnsemble(clients, rule, cut=(count - 1) // 2)
-            made[title] = count, ensemble.logits(images).argmax(1)
+            made[title] = count, RuledEnsemble(clients, rule, cut=(count - 1) // 2).logits(images).argmax(1)
     sums = [m.sums for m in messages if m.sums is not None]
     if sums:
         total = sum(sums[1:], sums[0])

@@ -26,15 +26,3 @@ COURSE = {
     "11_names_of_neurons": "matching", "12_send_data": "distilled", "13_capstone": "capstone",
     "paper_tables": "paper_tables",
 }  # fmt: skip
-
-__all__ = [
-    "COURSE",
-    "NumberProblem",
-    "Prediction",
-    "Problem",
-    "RecordProblem",
-    "Snapshot",
-    "Verdict",
-    "predict",
-    "score",
-]

@@ -202,8 +202,7 @@ def end_labels(
 # ------------------------------------------------------------------------------------------------- colour bars
 def colour_bar(image: Any, ax: Axes | Sequence[Axes], label: str = "", **options: Any) -> Any:
     """A quiet colour bar of `image` beside `ax`; `options` as for `Figure.colorbar` (cax, pad, aspect, format, …)."""
-    figure = image.axes.figure
-    bar = figure.colorbar(image, **{"pad": 0.02, "aspect": 28, "ax": ax, **options})
+    bar = image.axes.figure.colorbar(image, **{"pad": 0.02, "aspect": 28, "ax": ax, **options})
     bar.outline.set_visible(False)
     bar.locator = MaxNLocator(5)
     bar.ax.tick_params(labelsize=8.5, colors=QUIET, labelcolor=INK)

@@ -17,8 +17,7 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
     clients, classes = noisy.shape
     with drawing(2, 1, height_ratios=[1, 3], sharex=True) as (figure, (upper, lower)):
         dress(upper, title=f"{code}: training samples of each client", grid="y")
-        bars = upper.bar(range(clients), sizes, width=0.7, color=QUIET)
-        for k, bar in enumerate(bars):
+        for k, bar in enumerate(upper.bar(range(clients), sizes, width=0.7, color=QUIET)):
             mark(bar, f"client {letter(k)}\n{plural(sizes[k], 'sample')}", client=k)
         upper.tick_params(labelbottom=False)
         top = max(1.0, float(noisy.max()))
@@ -44,16 +43,13 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
         ax.axvline(budget, color=SECOND, lw=1.6, ls=(0, (4, 2)))
         ax.text(budget, 0.02, " budget", color=SECOND, fontsize=9.5)
         points(ax, [replace(s, pinned=s.total > budget) for s in done], besides=[budget])
-    within = [s for s in done if s.total <= budget]
-    if not done:
-        text = "No try yet."
-    elif not within:
+    text, over = "No try yet.", [s.name for s in done if s.total > budget]
+    if done:
         text = f"No try is within the budget of {data_size(budget)}."
-    else:
-        top = max(within, key=lambda s: s.mean)
+    if len(over) < len(done):
+        top = max((s for s in done if s.total <= budget), key=lambda s: s.mean)
         text = f"Within the budget of {data_size(budget)} {top.name} is best on validation images, with {top.number} %."
-    over = [s.name for s in done if s.total > budget]
-    text += f" Over it: {listed(over)}." if over and within else ""
+        text += f" Over it: {listed(over)}." if over else ""
     rows = ((s.name, s.number, round(s.total), "yes" if s.total <= budget else "no") for s in done)
     table = tabled("try | validation accuracy, % | bytes | within the budget", rows)
     return told(figure, "Validation accuracy against the bytes of a client, with the budget", code, text, table)

@@ -20,8 +20,7 @@ def pca(features: np.ndarray, dimensions: int = 2) -> np.ndarray:
     x = x - x.mean(0)
     u, s, _ = np.linalg.svd(x, full_matrices=False)
     scores = u[:, :dimensions] * s[:dimensions]
-    signs = np.sign(scores[np.abs(scores).argmax(0), np.arange(scores.shape[1])])
-    scores = scores * np.where(signs == 0, 1, signs)
+    scores *= np.where(scores[np.abs(scores).argmax(0), np.arange(scores.shape[1])] < 0, -1, 1)
     return np.pad(scores, ((0, 0), (0, dimensions - scores.shape[1])))
 
 

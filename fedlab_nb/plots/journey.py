@@ -56,11 +56,8 @@ def journey(*methods: str) -> Picture:
             heading(ax, f"{text}: {group.lower()}" if one else group, 3, letters(scale) + 1.5)
             draw(ax, scale, tile, tile[0].extra if one else "")
             ax.text(0, 0, "" if one else text, size=letters(scale), color=ACCENT, va="top", linespacing=1.3)
-    title, text = (
-        "What travels between clients and server",
-        "Not drawn: the start, or the seed, that all clients get first.",
-    )
-    return told(figure, title, "", text, tabled(COLUMNS, map(row_of, tiles.values())))
+    text, table = "Not drawn: the start, or the seed, that all clients get first.", map(row_of, tiles.values())
+    return told(figure, "What travels between clients and server", "", text, tabled(COLUMNS, table))
 
 
 def draw(ax: Axes, scale: float, tile: list[Info], extra: str) -> None:

@@ -121,22 +121,17 @@ class Bars:
 
 
 def stacked(
-    ax: Axes, rows: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], *, upright: bool = False,
-    thick: float = 0.6,
-) -> list[float]:  # fmt: skip
-    """A bar for each of `rows` {part: size}, its parts one after the other in the order of `colours`; returns the ends.
-
-    upright: bars that stand, under no names;   else they lie, named at the left, the first on top
-    """
+    ax: Axes, rows: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], thick: float = 0.6
+) -> list[float]:
+    """A bar for each of `rows` {part: size}, named at the left, the first on top; its parts lie one after the other in
+    the order of `colours`. Returns the ends."""
     ends = [0.0] * len(rows)
-    draw, start = (ax.bar, "bottom") if upright else (ax.barh, "left")
     for part, colour in colours.items():
         sizes = [parts.get(part, 0.0) for parts in rows.values()]
         if any(sizes):
-            draw(range(len(rows)), sizes, thick, **{start: ends}, color=colour, label=part)
+            ax.barh(range(len(rows)), sizes, thick, left=ends, color=colour, label=part)
             ends = [end + size for end, size in zip(ends, sizes, strict=True)]
-    if not upright:
-        rows_axis(ax, list(rows), least=3)
+    rows_axis(ax, list(rows), least=3)
     return ends
 
 

@@ -75,8 +75,7 @@ class Stored:
         with LOCK:
             self.figure = new_figure()
             left, ax = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
-            rows = [Series(title) for title in results]
-            self._bars = Bars(left, rows, chance)
+            self._bars = Bars(left, [Series(title) for title in results], chance)
             few = f" (first {MOST_LINES})" if len(bands) > MOST_LINES else ""
             dress(ax, title=f"Accuracy against α{few}", x="α; the upright is yours", grid="y")
             self._now = ax.axvline(self.alphas[0], color=INK, lw=1.3, zorder=1)

@@ -79,8 +79,7 @@ def against(
     values = sorted({x for of in bands.values() for x in of})
     with drawing() as (figure, ax):
         dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
-        own = {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()}
-        names = lines(ax, bands, own)
+        names = lines(ax, bands, {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()})
         if values[0] > 0 and values[-1] >= 10 * values[0]:
             log_axis(ax, ticks=values[:: 1 + narrow()])
         else:
@@ -143,8 +142,7 @@ def heat(results: Results, across: str, down: str, *, method: str = "", setting:
         colour_bar(image, ax, "test accuracy", format=PERCENT)
     table = means.map(percent, na_action="ignore").fillna("").add_prefix(f"{across} = ").reset_index()
     row, column = means.stack().idxmax()
-    best = percent(means.loc[row, column])
-    sentence = f"{name} is best at {across} = {column}, {down} = {written(row)} ({best})."
+    sentence = f"{name} is best at {across} = {column}, {down} = {written(row)} ({percent(means.loc[row, column])})."
     title = f"Heat-map of {name}'s accuracy over {across} and {down}"
     return told(figure, title, setting, sentence, table.to_dict("records"))
 
@@ -227,8 +225,7 @@ def plot_orderings(result: Any) -> Picture:
     )
     table = tabled(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
-    about = f"{result.table.paper}, {result.table.item}"
-    return told(figure, title, about, f"Orderings: {tally(tried)}.", table)
+    return told(figure, title, f"{result.table.paper}, {result.table.item}", f"Orderings: {tally(tried)}.", table)
 
 
 def plot_claims(tables: Any) -> Picture:

@@ -88,8 +88,7 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
         skew += f", α = {s['alpha']:g}"
     hand = Moves.read(s.get("moves") or "")
     clients = plural(s["clients"] + len(hand.doubles), "client")
-    natural = partition == "natural"
-    whose = f"its own {clients}{away(s)}" if natural else f"{skew}, {clients}{dealt_otherwise(s)}"
+    whose = f"{skew}, {clients}{dealt_otherwise(s)}" if partition != "natural" else f"its own {clients}{away(s)}"
     whose += f", {plural(len(hand.moving), 'move')} by hand" * bool(hand.moving)
     made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
     made.of = dict(s)

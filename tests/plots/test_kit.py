@@ -51,11 +51,10 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
     assert of_one.parts[0][0].get_width() == 0.9 and texts(ax)[-1].startswith("90 %  (85 ± ")
 
 
-@pytest.mark.parametrize("upright", [True, False])
-def test_parts_stand_one_after_the_other(ax, upright):
+def test_parts_lie_one_after_the_other(ax):
     rows = {"a": {"up": 3.0, "down": 2.0}, "b": {"down": 4.0}}
-    assert kit.stacked(ax, rows, {"up": "red", "down": "blue", "none": "green"}, upright=upright) == [5, 4]
-    sizes = [bar.get_height() if upright else bar.get_width() for bar in ax.patches]
+    assert kit.stacked(ax, rows, {"up": "red", "down": "blue", "none": "green"}) == [5, 4]
+    sizes = [bar.get_width() for bar in ax.patches]
     assert sizes == [3, 0, 2, 4] and [c.get_label() for c in ax.containers] == ["up", "down"]
 
 

@@ -86,11 +86,10 @@ class Hidden:
     def facts(self) -> list[str]:
         """What the server sees, line by line."""
         inputs = int(np.prod(self.trial.input_shape))
-        public = 0 if self.trial.x_public is None else len(self.trial.x_public)
         return [
             f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers for each sample.",
             f"Training samples of clients A to {letter(self.clients - 1)}: {', '.join(map(str, self.sizes))}.",
-            f"The server has {public} samples without labels.",
+            f"The server has {len(self.trial.x_public)} samples without labels.",
             f"A client's network: {self.numbers} numbers, {4 * self.numbers} bytes.",
             f"Budget of a client, up and down together: {self.budget} bytes.",
         ]

@@ -66,8 +66,7 @@ class CaseForm(Form):
         try:
             card = action()
         except Exception as error:  # in a callback nobody would see it
-            words = str(error) if isinstance(error, FedlabError) else f"Unexpected {reason(error)}"
-            card = Card("wrong", words)
+            card = Card("wrong", str(error) if isinstance(error, FedlabError) else f"Unexpected {reason(error)}")
         self.message.value = card._repr_html_()
         for button in self.buttons.values():
             button.disabled = False
@@ -131,7 +130,7 @@ def best_way(outcomes: Outcomes) -> str:
 
 def best(case: Case) -> str:
     """Title of that one of the lesson's own tries that is best on validation images."""
-    own = [t for t in case.record.tries if t.method in FIRST and not t.knobs]
+    own = (t for t in case.record.tries if t.method in FIRST and not t.knobs)
     return max(own, key=lambda t: t.band.mean).title
 
 

@@ -61,9 +61,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise, each on ten seeds. Both
     are found on validation images; the test images are looked at for these two alone."""
     rules = [o.options.get("rule") for o in outcomes if o.method == "ensemble"]  # two of them are two questions
-    both = [
-        o for o in outcomes if o.method == "fedavg" or (o.method == "ensemble" and o.options.get("rule") == rules[-1])
-    ]
+    both = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
     return two_kinds(chosen_gaps(both, None, "ensemble", "fedavg", where, MANY), **words)
 
 

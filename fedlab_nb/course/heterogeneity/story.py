@@ -115,5 +115,4 @@ def hospitals() -> Picture:
 
 def introduce() -> Picture:
     """Who holds what in the ten post offices of seed 0."""
-    made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=0)
-    return partition(made, setting=setting_of(FEDERATION, "seed 0"))
+    return partition(federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=0), setting=setting_of(FEDERATION, "seed 0"))

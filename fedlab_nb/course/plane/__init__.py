@@ -8,5 +8,3 @@
 
 from .panel import picture, show
 from .toy import Toy, toy_at
-
-__all__ = ["Toy", "picture", "show", "toy_at"]

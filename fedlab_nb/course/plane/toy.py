@@ -40,8 +40,7 @@ def points() -> Dataset:
     x, y = {}, {}
     for part, count in {"train": TRAIN, "test": TEST, "public": PUBLIC}.items():
         stream = generator(0, "plane", part)
-        labels = [c for c, places in enumerate(CENTRES) for _ in places]
-        y[part] = torch.tensor(labels).repeat_interleave(count)
+        y[part] = torch.tensor([c for c, places in enumerate(CENTRES) for _ in places]).repeat_interleave(count)
         x[part] = islands().repeat_interleave(count, 0) + SPREAD * torch.randn(len(y[part]), 2, generator=stream)
     content = digest_of("plane", *(part.numpy().tobytes() for part in (*x.values(), *y.values())))
     return Dataset(
@@ -78,8 +77,7 @@ class Toy:
 
     def _network(self, k: int) -> Network:
         """An untrained network, from the common start or client k's own."""
-        names = () if self.start == "common" else (k,)
-        drawn = generator(self.seed, "plane", "init", *names)
+        drawn = generator(self.seed, "plane", "init", *([] if self.start == "common" else [k]))
         return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=drawn)
 
     @property

@@ -81,8 +81,7 @@ def is_the_lessons(method: str, outcomes: Sequence[Outcome]) -> bool:
 
 def is_own(method: str) -> bool:
     """Whether a method was written by the learner: it is neither the package's nor the lesson's."""
-    package = method in METHODS and METHODS[method].__module__.startswith("fedlab_nb.")
-    return method != GIVEN and not package
+    return method != GIVEN and not (method in METHODS and METHODS[method].__module__.startswith("fedlab_nb."))
 
 
 def example_runs() -> list[Any]:
