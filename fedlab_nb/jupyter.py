@@ -112,7 +112,9 @@ def course_folder(folder: str | Path | None = None) -> Path:
     target = Path("fedlab_nb_course" if folder is None else folder).absolute()
     if target.exists() and not target.is_dir():
         raise UsageError(f"{target.name} is a file, but the course needs a folder: move it or name another folder.")
-    for part in course_parts(source):
+    # What a reader or teacher opens: notebooks, pictures, instructor's pages; not what the notebooks are made from.
+    parts = [file.relative_to(source) for file in sorted(source.rglob("*")) if file.suffix in READ and file.is_file()]
+    for part in (p for p in parts if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)):
         copy = target / part
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -128,12 +130,6 @@ def course_source() -> Path:
     if not (source / FIRST).is_file():
         raise RunError(f"The notebooks of the course are missing ({FIRST} was not installed): install fedlab-nb again.")
     return source
-
-
-def course_parts(source: Path) -> list[Path]:
-    """What a reader or teacher opens: notebooks, pictures, instructor's pages; not what the notebooks are made from."""
-    parts = [file.relative_to(source) for file in sorted(source.rglob("*")) if file.suffix in READ and file.is_file()]
-    return [p for p in parts if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)]
 
 
 def free_port(first: int = 8888) -> int:

@@ -20,7 +20,9 @@ def communication(series: Sequence[Series], *, client_bytes: str = "") -> Pictur
     done = finished(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         phases(left, done)
-        against_bytes(right, done)
+        points(
+            dress(right, title="Accuracy against bytes", x="bytes, both ways, all clients", grid="both", size=9), done
+        )
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
     return told(figure, title, settings_of(done), client_bytes or sentence(done), table(done))
 
@@ -48,12 +50,6 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
         ax.plot(sizes, at, marker, color=colour, ms=6.5, label=label)
     below = {"loc": "upper center", "bbox_to_anchor": (0.3 if narrow() else 0.4, -0.09), "ncols": 2}
     legend(ax, handletextpad=0.1, columnspacing=1.2, **below)
-
-
-def against_bytes(ax: Axes, series: Sequence[Series]) -> None:
-    """One point a series."""
-    dress(ax, title="Accuracy against bytes", x="bytes, both ways, all clients", grid="both", size=9)
-    points(ax, series)
 
 
 def sentence(series: Sequence[Series]) -> str:

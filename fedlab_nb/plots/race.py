@@ -26,10 +26,15 @@ class Race:
     def __init__(self, series: Sequence[Series]) -> None:
         self.done = finished(series)
         self.limits = limits(series)
-        self._points = [points(s) for s in self.done]
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
-            self._tracks(left)
-            self._stages(right)
+            self._axes(left, right)
+            self._tracks = [self._track(left, right, row, s) for row, s in enumerate(self.done)]
+            ends = [
+                (xy[-1][1], short(s.name), s.look.colour)
+                for s, (xy, *_) in zip(self.done, self._tracks, strict=True)
+                if xy
+            ]
+            end_labels(left, ends, size=8.5)
 
     def show(self, budget: float) -> Picture:
         with LOCK:
@@ -44,57 +49,53 @@ class Race:
         return low * (high / low) ** (step / STEPS)
 
     # ------------------------------------------------------------------------------------------------ artists
-    def _tracks(self, ax: Axes) -> None:
+    def _axes(self, left: Axes, right: Axes) -> None:
+        """What all methods share: at the left accuracy against bytes, at the right the names of the stages."""
         x = "bytes spent, both ways, all clients"
-        dress(ax, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
-        self._xy, self._lines, self._ends = [], [], []
-        for s, passed in zip(self.done, self._points, strict=True):
-            self._xy.append([(max(p["bytes"], 1), p["accuracy"]) for p in passed])
-            ax.plot(*np.array(self._xy[-1]).reshape(-1, 2).T, color=RULE, lw=1.3, zorder=1)
-            self._lines += ax.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)
-            self._ends += ax.plot([], [], s.look.marker, color=s.look.colour, ms=9, clip_on=False)
-        bytes_axis(ax, [p["bytes"] for passed in self._points for p in passed] or [1e3, 1e6], pad=2)
-        self._now = ax.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
-        percent_axis(ax, "y", 1.03)
-        ends = [(xy[-1][1], short(s.name), s.look.colour) for s, xy in zip(self.done, self._xy, strict=True) if xy]
-        end_labels(ax, ends, size=8.5)
-
-    def _stages(self, ax: Axes) -> None:
-        """One row a method: three boxes that fill up, and the accuracy so far."""
-        rows = max(len(self.done), 4)
-        ax.set_axis_off()
-        ax.set(xlim=(0, 4.1), ylim=(rows - 0.3, -0.9))
-        small = 10 if rows <= 8 else 8.5
+        dress(left, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
+        bytes_axis(left, [p["bytes"] for s in self.done for p in points(s)] or [1e3, 1e6], pad=2)
+        self._now = left.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
+        percent_axis(left, "y", 1.03)
+        right.set_axis_off()
+        right.set(xlim=(0, 4.1), ylim=(max(len(self.done), 4) - 0.3, -0.9))
         for column, name in enumerate(STAGES):
-            ax.text(column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET)
-        self._boxes, self._texts = [], []
-        for i, s in enumerate(self.done):
-            ax.text(0, i - 0.28, shorten([s.name], 30)[0], va="center", fontsize=small, color=INK, fontweight="bold")
-            lefts = range(len(STAGES))
-            ax.barh([i + 0.12] * len(STAGES), 0.9, left=lefts, height=0.3, color=FAINT)
-            self._boxes.append(ax.barh([i + 0.12] * len(STAGES), 0.9, left=lefts, height=0.3, color=s.look.colour))
-            self._texts.append(ax.text(4.1, i + 0.12, "–", ha="right", va="center", fontsize=small, color=INK))
+            right.text(column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET)
+
+    def _track(self, left: Axes, right: Axes, row: int, s: Series) -> tuple:
+        """One method: its points; the line behind and the mark at its end; its row of boxes that fill up, and the
+        accuracy so far."""
+        xy, small = [(max(p["bytes"], 1), p["accuracy"]) for p in points(s)], 10 if len(self.done) <= 8 else 8.5
+        left.plot(*np.array(xy).reshape(-1, 2).T, color=RULE, lw=1.3, zorder=1)
+        line = left.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)[0]
+        end = left.plot([], [], s.look.marker, color=s.look.colour, ms=9, clip_on=False)[0]
+        right.text(0, row - 0.28, shorten([s.name], 30)[0], va="center", fontsize=small, color=INK, fontweight="bold")
+        places = {"y": [row + 0.12] * len(STAGES), "left": range(len(STAGES)), "width": 0.9, "height": 0.3}
+        right.barh(**places, color=FAINT)
+        boxes = right.barh(**places, color=s.look.colour)
+        return (
+            xy,
+            line,
+            end,
+            boxes,
+            right.text(4.1, row + 0.12, "–", ha="right", va="center", fontsize=small, color=INK),
+        )
 
     def _place(self, budget: float) -> None:
         """Put everything where it is when so much is spent."""
         self._now.set_xdata([budget, budget])
-        for s, xy, line, end in zip(self.done, self._xy, self._lines, self._ends, strict=True):
-            paid = xy[: paid_for(s, budget)]
-            line.set_data(*np.array(paid).reshape(-1, 2).T)
-            end.set_data(*np.array(paid[-1:]).reshape(-1, 2).T)
-            says = f"{percent(paid[-1][1])} for {data_size(paid[-1][0])}" if paid else "no global model yet"
+        tracks, texts = {}, [text for *_, text in self._tracks]
+        for i, (s, (xy, line, end, boxes, text)) in enumerate(zip(self.done, self._tracks, strict=True)):
+            count, stages = paid_for(s, budget), share(s, budget)
+            line.set_data(*np.array(xy[:count]).reshape(-1, 2).T)
+            end.set_data(*np.array(xy[:count][-1:]).reshape(-1, 2).T)
+            says = f"{percent(xy[count - 1][1])} for {data_size(xy[count - 1][0])}" if count else "no global model yet"
             mark(end, f"{s.name}\n{says}", method=s.held_as)
-        for s, boxes, text in zip(self.done, self._boxes, self._texts, strict=True):
-            for box, part in zip(boxes, share(s, budget), strict=True):
+            for box, part in zip(boxes, stages, strict=True):
                 box.set_width(0.9 * part)
             text.set_text(reached(at(s, budget), "–"))
-        texts = tuple(text.get_text() for text in self._texts)
-        own = zip(self.done, self._lines, self._ends, self._boxes, strict=True)
-        tracks = {
-            f"track {i}": ((paid_for(s, budget), share(s, budget)), [line, end, *boxes])
-            for i, (s, line, end, boxes) in enumerate(own)
-        }
-        moves(self.figure, "race", now=(budget, [self._now]), numbers=(texts, self._texts), **tracks)
+            tracks[f"track {i}"] = (count, stages), [line, end, *boxes]
+        now, numbers = (budget, [self._now]), (tuple(text.get_text() for text in texts), texts)
+        moves(self.figure, "race", now=now, numbers=numbers, **tracks)
 
 
 def limits(series: Sequence[Series]) -> tuple[float, float]:

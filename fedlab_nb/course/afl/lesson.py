@@ -101,7 +101,4 @@ def hidden(stream: np.random.Generator, clients: int, d: int, classes: int) -> t
     return moments, sums, gamma, rho
 
 
-BUILD = Build(fit, ((1, 3, 2), (2, 4, 3), (5, 6, 3)), hidden, SLIPS)
-
-
-q1, q2, q3 = exercises(__name__, q3=BUILD)
+q1, q2, q3 = exercises(__name__, q3=Build(fit, ((1, 3, 2), (2, 4, 3), (5, 6, 3)), hidden, SLIPS))

@@ -175,7 +175,5 @@ def hidden(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]
     return seed + stream.normal(0, 4, size=n), seed + stream.normal(1, 4, size=n)
 
 
-BAND = Build(paired_band, ((3,), (5,), (10,), (4,)), hidden, SLIPS)
-
-
-q1, q2, q3 = exercises(__name__, q2=(worth_it, solution_runs), q3=BAND)
+SIZES = ((3,), (5,), (10,), (4,))  # seeds
+q1, q2, q3 = exercises(__name__, q2=(worth_it, solution_runs), q3=Build(paired_band, SIZES, hidden, SLIPS))

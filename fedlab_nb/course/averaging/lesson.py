@@ -1,6 +1,5 @@
 """Lesson 02, averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its exercises."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,9 @@ from ...studies import run
 from ...studies.lesson_runs import DATASET, LOGITS
 from ...training.distill import kl_each
 from ..kit import Build, Card, exercises, worked
-from ..kit.claims import stored_bars, stored_mean
+from ..kit.claims import figures_of
 
-mean_of = partial(stored_mean, __name__)
-three_ways = partial(stored_bars, __name__, "three_ways")
-with_dense = partial(stored_bars, __name__, "with_dense")
+mean_of, three_ways, with_dense = figures_of(__name__, "three_ways", "with_dense")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
@@ -67,7 +64,6 @@ SLIPS = {
     "of_the_loss": lambda logits, temperature: temperature**2 * soft_labels(logits, temperature),  # it has τ² alone
     "no_softmax": lambda logits, temperature: logits.mean(0) / temperature,
 }
-SOFT = Build(soft_labels, SIZES, hidden, SLIPS)
 
 
-q1, q2, q3 = exercises(__name__, q3=SOFT)
+q1, q2, q3 = exercises(__name__, q3=Build(soft_labels, SIZES, hidden, SLIPS))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import ipywidgets as widgets
@@ -19,7 +18,7 @@ from ...plots.words import data_size, number
 from ...rng import numpy_rng
 from ...studies.lesson_runs import title
 from ..kit import Card, Form, exercises, worked
-from ..kit.claims import stored_bars
+from ..kit.claims import figures_of
 
 if TYPE_CHECKING:
     from ...studies import Outcomes
@@ -120,7 +119,7 @@ WAYS = {
     "local": "one hospital alone", "fedavg": "FedAvg", "afl": "sums (AFL)",
     "centralized": "one network that has all patients",
 }  # fmt: skip
-hospitals = partial(stored_bars, __name__, "hospitals")
+_, hospitals = figures_of(__name__, "hospitals")
 
 
 def best_way(outcomes: Outcomes) -> str:

@@ -1,7 +1,6 @@
 """Lesson 05, Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its exercises."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -10,11 +9,10 @@ from ...plots.words import letter
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, chosen_gaps, stored_bars, stored_mean, two_kinds
+from ..kit.claims import BELOW, NOISE, chosen_gaps, figures_of, two_kinds
 
 STUDENTS = lesson_words(__name__, "students")
-mean_of = partial(stored_mean, __name__)
-ten_seeds = partial(stored_bars, __name__, "ten_seeds")
+mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- ten stored seeds
@@ -128,7 +126,4 @@ def hidden(
     return (logits, labels, w, 0.1) if np.abs(slope(logits, labels, w)).min() > 0.02 else None
 
 
-STEP = Build(ee_step, SIZES * 4, hidden, SLIPS)
-
-
-q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=STEP)
+q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=Build(ee_step, SIZES * 4, hidden, SLIPS))

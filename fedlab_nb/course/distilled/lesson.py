@@ -1,7 +1,6 @@
 """Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten clients, α = 0.1)."""
 
 from collections.abc import Sequence
-from functools import partial
 from statistics import mean
 
 import numpy as np
@@ -12,10 +11,10 @@ from ...methods.distilled.images import tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import but_for, chosen_gaps, stored_bars, two_kinds
+from ..kit.claims import but_for, chosen_gaps, figures_of, two_kinds
 
 SIZES, BEST = (lesson_words(__name__, name) for name in ("sizes", "best"))
-ways = partial(stored_bars, __name__, "ways")
+_, ways = figures_of(__name__, "ways")
 
 
 # ---------------------------------------------------------------------------------- bytes
@@ -102,7 +101,4 @@ def hidden(
     return draw.uniform(size=(sent, pixels)), labels, draw.uniform(size=(new, pixels)), classes, ridge
 
 
-SCORES = Build(scores, HIDDEN, hidden, SLIPS)
-
-
-q1, q2, q3 = exercises(__name__, q2=(two_settings, both_settings), q3=SCORES)
+q1, q2, q3 = exercises(__name__, q2=(two_settings, both_settings), q3=Build(scores, HIDDEN, hidden, SLIPS))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,10 @@ from ...plots.words import letter, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import CLEAR, SHORT, chosen_gaps, still, stored_bars, stored_mean
+from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, still
 
 LOUD = lesson_words(__name__, "loud")
-mean_of = partial(stored_mean, __name__)
-ten_seeds = partial(stored_bars, __name__, "ten_seeds")
-thirds = partial(stored_bars, __name__, "thirds")
-sources = partial(stored_bars, __name__, "sources")
+mean_of, ten_seeds, thirds, sources = figures_of(__name__, "ten_seeds", "thirds", "sources")
 
 
 # ---------------------------------------------------------------------------------- sums that can be followed by hand
@@ -138,7 +134,4 @@ def hidden(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
     return (e / e.sum(2, keepdims=True),)
 
 
-CONSENSUS = Build(consensus, SHAPES, hidden, SLIPS)
-
-
-q1, q2, q3 = exercises(__name__, q2=(public_data_decide, solution_runs), q3=CONSENSUS)
+q1, q2, q3 = exercises(__name__, q2=(public_data_decide, solution_runs), q3=Build(consensus, SHAPES, hidden, SLIPS))

@@ -1,7 +1,6 @@
 """Lesson 07, FedLPA: its picture and numbers, from ten stored seeds, and its exercises."""
 
 from collections.abc import Hashable, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -10,11 +9,10 @@ from ...methods import METHODS
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import chosen_gaps, stored_bars, stored_mean, two_kinds
+from ..kit.claims import chosen_gaps, figures_of, two_kinds
 
 PLACES, SHARES = (lesson_words(__name__, name) for name in ("places", "shares"))
-mean_of = partial(stored_mean, __name__)
-ten_seeds = partial(stored_bars, __name__, "ten_seeds")
+mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
@@ -86,7 +84,4 @@ def hidden(stream: np.random.Generator, clients: int, d: int, diagonal: bool) ->
     return stream.normal(size=(clients, d)), precisions * np.eye(d) if diagonal else precisions
 
 
-PRODUCT = Build(product_mean, SIZES, hidden, SLIPS)
-
-
-q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, solution_runs), q4=PRODUCT)
+q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, solution_runs), q4=Build(product_mean, SIZES, hidden, SLIPS))

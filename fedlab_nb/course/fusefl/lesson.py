@@ -1,7 +1,6 @@
 """Lesson 06, FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a picture."""
 
 from collections.abc import Sequence
-from functools import partial
 from statistics import mean
 from typing import Any
 
@@ -11,9 +10,9 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs  # noqa: F401 percent for the notebook
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, SHORT, but_for, chosen_gaps, still, stored_bars
+from ..kit.claims import CLEAR, SHORT, but_for, chosen_gaps, figures_of, still
 
-halves = partial(stored_bars, __name__, "halves")
+_, halves = figures_of(__name__, "halves")
 
 
 def lost(picture: Picture) -> int:
@@ -101,7 +100,4 @@ def hidden(stream: np.random.Generator, m: int, n: int, r: int, o: int) -> tuple
     return relu(h), *layers
 
 
-FUSED = Build(fused_block, SIZES, hidden, SLIPS)
-
-
-q1, q2 = exercises(__name__, q1=(calibration_and_fusion, halves_runs), q2=FUSED)
+q1, q2 = exercises(__name__, q1=(calibration_and_fusion, halves_runs), q2=Build(fused_block, SIZES, hidden, SLIPS))

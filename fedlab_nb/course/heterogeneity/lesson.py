@@ -1,7 +1,6 @@
 """Lesson 01, label skew: its worked numbers, from ten stored seeds, and its three exercises."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from statistics import mean
 from typing import Any
 
@@ -16,11 +15,10 @@ from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.settings import Settings
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import chosen_gaps, stored_bars, stored_mean, two_kinds
+from ..kit.claims import chosen_gaps, figures_of, two_kinds
 
 # ---------------------------------------------------------------------------------- worked numbers
-mean_of = partial(stored_mean, __name__)
-starts = partial(stored_bars, __name__, "starts")
+mean_of, starts = figures_of(__name__, "starts")
 
 
 def largest_share(alpha: float, clients: int = 10) -> float:
@@ -109,7 +107,6 @@ SLIPS = {
     # `return` stands inside the loop over the clients.
     "first_alone": lambda networks, counts: weighted(networks[:1], (counts / counts.sum())[:1]),
 }
-FEDAVG = Build(fedavg, ((2,), (3,), (5,)), hidden, SLIPS)
 
 
-q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=FEDAVG)
+q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=Build(fedavg, ((2,), (3,), (5,)), hidden, SLIPS))

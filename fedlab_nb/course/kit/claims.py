@@ -8,6 +8,7 @@ Beside them what lessons take from their declared figures: values by seed, means
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from statistics import fmean
 from typing import Any
@@ -133,6 +134,12 @@ def quoted(module: str, figure: str) -> dict[int, float]:
     """The stored values by seed of a figure that the lesson declares in whose folder the module `__name__` stands."""
     study = load(ROOT.joinpath(*module.split(".")[1:-1], "figures.toml"))
     return study.value(figure, study.rows())
+
+
+def figures_of(module: str, *bars: str) -> tuple[Callable[..., Any], ...]:
+    """What the lesson of the module `__name__` takes from its declared figures: the mean of one, by name; and a picture
+    of each of these `bars`."""
+    return partial(stored_mean, module), *(partial(stored_bars, module, name) for name in bars)
 
 
 def stored_mean(module: str, figure: str) -> int:

@@ -3,7 +3,6 @@
 import itertools
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import torch
@@ -17,12 +16,10 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import CLEAR, Gap, chosen_gaps, still, stored_bars, stored_mean
+from ..kit.claims import CLEAR, Gap, chosen_gaps, figures_of, still
 
 SKEWED = lesson_words(__name__, "skewed")
-mean_of = partial(stored_mean, __name__)
-ten_seeds = partial(stored_bars, __name__, "ten_seeds")
-two_causes = partial(stored_bars, __name__, "two_causes")
+mean_of, ten_seeds, two_causes = figures_of(__name__, "ten_seeds", "two_causes")
 
 
 # ---------------------------------------------------------------------------------- units have no names
@@ -128,7 +125,6 @@ SLIPS = {
     "first_come": first_come,
     "from_one": lambda a, b: np.array(match_units(a, b)) + 1,
 }
-MATCH = Build(match_units, SIZES * 6, hidden, SLIPS)
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=(both_causes, solution_runs), q4=MATCH)
+q1, q2, q3, q4 = exercises(__name__, q3=(both_causes, solution_runs), q4=Build(match_units, SIZES * 6, hidden, SLIPS))

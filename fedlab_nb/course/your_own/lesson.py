@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +13,13 @@ from ...plots.words import listed
 from ...studies import Outcome, statistics
 from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, SHORT, chosen_gaps, quoted, stored_bars
+from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, quoted
 
 AVERAGING = (
     "no better than one hospital alone", "better, but clearly below the mean of probabilities",
     "as good as the mean of probabilities, within the noise",
 )  # fmt: skip
-over_seeds = partial(stored_bars, __name__, "over_seeds")
+_, over_seeds = figures_of(__name__, "over_seeds")
 
 
 def scratch(name: str) -> str:
@@ -138,7 +137,5 @@ def hidden(stream: np.random.Generator, hospitals: int, columns: int) -> tuple[n
     return np.array([len(x) for x in groups]), *(np.array([(x**p).sum(0) for x in groups]) for p in (1, 2))
 
 
-SUMS = Build(mean_and_spread, ((1, 2), (2, 3), (5, 4), (3, 1)), hidden, SLIPS)
-
-
-q1, q2, q3 = exercises(__name__, q2=(beats_the_ensemble, example_runs), q3=SUMS)
+SIZES = ((1, 2), (2, 3), (5, 4), (3, 1))  # hospitals and columns
+q1, q2, q3 = exercises(__name__, q2=(beats_the_ensemble, example_runs), q3=Build(mean_and_spread, SIZES, hidden, SLIPS))
