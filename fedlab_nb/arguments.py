@@ -35,10 +35,8 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The command line: what each command takes."""
-    main = _Parser(
-        prog="fedlab-nb",
-        description="One-shot federated learning, learnt by doing. Without a command it opens the course.",
-    )
+    about = "One-shot federated learning, learnt by doing. Without a command it opens the course."
+    main = _Parser(prog="fedlab-nb", description=about)
     main.add_argument("--version", action="version", version=f"fedlab-nb {__version__}", help="print the version")
     main.add_argument("--folder", help="folder for the course's notebooks, if the package was installed from a wheel")
     main.add_argument("--no-browser", action="store_true", help="only print the address of the course")

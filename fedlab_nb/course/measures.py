@@ -19,12 +19,8 @@ def probes(outcome) -> dict[str, float]:
     outputs = blocks_of if outcome.options["blocks"] > 1 else layers_of
     train, test = (data.x_train, data.y_train), (data.x_test, data.y_test)
     points = [*probe(outputs(network, train[0]), outputs(network, test[0]), train, test)]
-    (first, _), (each, of_mean) = points[0], points[-1]
-    return {
-        "each": fmean(own.accuracy for own in each),
-        "mean": of_mean.accuracy,
-        "first": fmean(own.accuracy for own in first),
-    }
+    first, each = (fmean(own.accuracy for own in clients) for clients, _ in (points[0], points[-1]))
+    return {"each": each, "mean": points[-1][1].accuracy, "first": first}
 
 
 def confused(outcome) -> dict[str, float]:

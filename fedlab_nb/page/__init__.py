@@ -131,13 +131,8 @@ def images(dataset: str) -> str:
 def called(title: str) -> dict[str, str]:
     """A method's title, the short one, and its look as SVG has it."""
     colour, marker, line = look(title)
-    return {
-        "title": title,
-        "short": short(title),
-        "colour": colour,
-        "outline": outline(marker, MARK),
-        "dash": DASHES[line],
-    }
+    shapes = {"outline": outline(marker, MARK), "dash": DASHES[line]}
+    return {"title": title, "short": short(title), "colour": colour, **shapes}
 
 
 def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, Any]:

@@ -20,9 +20,8 @@ def communication(series: Sequence[Series], *, client_bytes: str = "") -> Pictur
     done = finished(series)
     with drawing(1, 2, width_ratios=[1.25, 1]) as (figure, (left, right)):
         phases(left, done)
-        points(
-            dress(right, title="Accuracy against bytes", x="bytes, both ways, all clients", grid="both", size=9), done
-        )
+        dress(right, title="Accuracy against bytes", x="bytes, both ways, all clients", grid="both", size=9)
+        points(right, done)
     title = "Bytes up and down by phase on a log axis, and accuracy against bytes"
     return told(figure, title, settings_of(done), client_bytes or sentence(done), table(done))
 

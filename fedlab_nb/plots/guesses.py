@@ -44,14 +44,10 @@ def guesses(made: Sequence[Guess]) -> Picture:
             ax.plot(ends[1:], [row], "D", ms=6, color=ACCENT, zorder=4, label="measured")
             question = textwrap.fill(of.question, LETTERS, max_lines=2, placeholder=" …")
             ax.text(0, row - 0.2, question, fontsize=9, color=INK, va="bottom")
-            ax.text(0, row + 0.15, said(of), fontsize=9, color=QUIET, va="top")
+            said = f"guessed {of.written[0]}, measured {of.written[1]}: {of.gap}"
+            ax.text(0, row + 0.15, said, fontsize=9, color=QUIET, va="top")
         ax.set(xlim=(-0.03, 1.03), ylim=(len(made) - 0.3, -0.8))
         ax.set_axis_off()
         legend(ax, handles=ax.lines[3:5], loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
     table = tabled("question | guess | measured | gap", [(of.question, *of.written, of.gap) for of in made])
     return told(figure, "Guesses against what was measured", "", f"By guess: {listed([of.gap for of in made])}.", table)
-
-
-def said(of: Guess) -> str:
-    """'guessed 40 %, measured 85 %: 45 points too low'"""
-    return f"guessed {of.written[0]}, measured {of.written[1]}: {of.gap}"

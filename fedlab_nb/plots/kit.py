@@ -95,10 +95,9 @@ class Bars:
         size = rows_size(len(rows))
         self.parts = []
         for i, s in enumerate(rows):
-            hatch = {"hatch": "////", "edgecolor": "white", "linewidth": 0} if s.pinned else {}
-            bar = ax.barh(i - STRIP / 2, 0, height=0.5, color=s.look.colour, alpha=0.45 if s.pinned else 0.8, **hatch)[
-                0
-            ]
+            faint = {"alpha": 0.45, "hatch": "////", "edgecolor": "white", "linewidth": 0}
+            how = faint if s.pinned else {"alpha": 0.8}
+            bar = ax.barh(i - STRIP / 2, 0, height=0.5, color=s.look.colour, **how)[0]
             span = ax.plot([], [], "|-", color=INK, lw=2, ms=9, mew=1.6, solid_capstyle="butt")[0]
             dots = ax.plot([], [], "o", ms=3.6, color=INK, mew=0, alpha=0.55, ls="", zorder=3, clip_on=False)[0]
             text = ax.text(1.02, i, "88.8 ± 0.8", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")

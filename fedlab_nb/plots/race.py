@@ -29,12 +29,8 @@ class Race:
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
             self._axes(left, right)
             self._tracks = [self._track(left, right, row, s) for row, s in enumerate(self.done)]
-            ends = [
-                (xy[-1][1], short(s.name), s.look.colour)
-                for s, (xy, *_) in zip(self.done, self._tracks, strict=True)
-                if xy
-            ]
-            end_labels(left, ends, size=8.5)
+            tracks = zip(self.done, self._tracks, strict=True)
+            end_labels(left, [(xy[-1][1], short(s.name), s.look.colour) for s, (xy, *_) in tracks if xy], size=8.5)
 
     def show(self, budget: float) -> Picture:
         with LOCK:
@@ -72,13 +68,8 @@ class Race:
         places = {"y": [row + 0.12] * len(STAGES), "left": range(len(STAGES)), "width": 0.9, "height": 0.3}
         right.barh(**places, color=FAINT)
         boxes = right.barh(**places, color=s.look.colour)
-        return (
-            xy,
-            line,
-            end,
-            boxes,
-            right.text(4.1, row + 0.12, "–", ha="right", va="center", fontsize=small, color=INK),
-        )
+        text = right.text(4.1, row + 0.12, "–", ha="right", va="center", fontsize=small, color=INK)
+        return xy, line, end, boxes, text
 
     def _place(self, budget: float) -> None:
         """Put everything where it is when so much is spent."""

@@ -46,10 +46,8 @@ class Stored:
         at = self.alphas[nearest(self.alphas, alpha)]
         here = f"α = {at:g}, {plural(clients, 'client')}"
         where = f"{dataset}, {here}"
-        rows = [
-            Series(title, setting=where, accuracies=points.get(at, {}), bound=title in bounds)
-            for title, points in results.items()
-        ]
+        found = {title: points.get(at, {}) for title, points in results.items()}
+        rows = [Series(title, setting=where, accuracies=of, bound=title in bounds) for title, of in found.items()]
         with LOCK:
             self._bars.update(rows, f"Stored: {here}")
             self._now.set_xdata([min(max(alpha, self.alphas[0]), self.alphas[-1])] * 2)

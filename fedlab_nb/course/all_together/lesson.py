@@ -37,12 +37,12 @@ AT_HOSPITALS = {
     "fedpft": DOWN, "afl": UP, "distilled": DOWN, "gauss": UP, "fedavg": LEFT, "ensemble": LEFT,
     "fens": ("left", "top", 7, 1), "fedlpa": ("left", "bottom", 7, -3), "fusefl": RIGHT, "fedadam": DOWN,
 }  # fmt: skip
-AT_LETTERS = {**NAMED, "distilled": ("right", "bottom", 12, 9), "fedlpa": ("center", "top", 2, -6)}
-AT_MNIST = {**NAMED, "fens": ("right", "bottom", 0, 6)}
-FRAME = NAMED, 0.1, 1.06  # the names' places, and from where to where
-FRAMES = {
-    "heart": (AT_HOSPITALS, 0.72, 0.88), "glyphs:16g": (AT_LETTERS, 0.1, 1.06), "mnist:5k": (AT_MNIST, 0.3, 1.06),
-}  # fmt: skip
+FRAMES = {  # the names' places, and from where to where
+    "digits": (NAMED, 0.1, 1.06),
+    "heart": (AT_HOSPITALS, 0.72, 0.88),
+    "glyphs:16g": ({**NAMED, "distilled": ("right", "bottom", 12, 9), "fedlpa": ("center", "top", 2, -6)}, 0.1, 1.06),
+    "mnist:5k": ({**NAMED, "fens": ("right", "bottom", 0, 6)}, 0.3, 1.06),
+}
 
 
 # ---------------------------------------------------------------------------------- who is beaten
@@ -83,7 +83,7 @@ def prices(*datasets: str) -> Picture:
     cells, words = [], []
     with drawing(1, len(datasets), size=(4.2 + 2.8 * len(datasets), 4.2), squeeze=False) as (figure, axes):
         for dataset, ax in zip(datasets, axes.flat, strict=True):
-            named, low, high = FRAMES.get(dataset, FRAME)
+            named, low, high = FRAMES.get(dataset, FRAMES["digits"])
             made, name = {s.name: s for s in all_methods(dataset)}, title_of(dataset)
             best = front([*made.values()])
             dress(ax, title=name, x="bytes of all clients, both ways", y="test accuracy", grid="both")

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import softmax
 
 from ...data import load
 from ...studies import run
@@ -53,14 +54,10 @@ def hidden(stream: np.random.Generator, *size: int) -> tuple[np.ndarray, float]:
     return 3 * stream.normal(size=size), round(stream.uniform(1.5, 6), 1)
 
 
-def softmax(z: np.ndarray, axis: int = -1) -> np.ndarray:
-    return np.exp(z) / np.exp(z).sum(axis, keepdims=True)
-
-
 SLIPS = {
     "over_images": lambda logits, temperature: softmax(logits.mean(0) / temperature, axis=0),
-    "softmax_first": lambda logits, temperature: softmax(logits / temperature).mean(0),
-    "no_temperature": lambda logits, temperature: softmax(logits.mean(0)),
+    "softmax_first": lambda logits, temperature: softmax(logits / temperature, axis=2).mean(0),
+    "no_temperature": lambda logits, temperature: softmax(logits.mean(0), axis=1),
     "of_the_loss": lambda logits, temperature: temperature**2 * soft_labels(logits, temperature),  # it has τ² alone
     "no_softmax": lambda logits, temperature: logits.mean(0) / temperature,
 }

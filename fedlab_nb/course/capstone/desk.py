@@ -180,10 +180,9 @@ class Case:
 
     def tries(self) -> Picture:
         """All tries: validation accuracy against the bytes of a client, with the budget."""
-        rows = [
-            Series(t.title, detail=f"try {t.number}", accuracies=t.validation, up=t.bytes, method=t.method)
-            for t in self.record.tries
-        ]
+        rows = []
+        for t in self.record.tries:
+            rows.append(Series(t.title, f"try {t.number}", accuracies=t.validation, up=t.bytes, method=t.method))
         return tried(rows, self.budget, code=self.code)
 
     def _checked(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:

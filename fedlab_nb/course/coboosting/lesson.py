@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import softmax
 
 from ...labs.coboosting import votes
 from ...plots.words import letter
@@ -84,15 +85,10 @@ def ee_step(logits, labels, w, eta):
     return np.clip(w - eta * np.sign(gradient), 0, 1)
 
 
-def softmax(z: np.ndarray) -> np.ndarray:
-    e = np.exp(z - z.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
-
-
 def slope(logits: np.ndarray, labels: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The gradient `[M]` of the loss in w."""
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
-    error = softmax(ensemble) - np.eye(logits.shape[2])[labels]
+    error = softmax(ensemble, 1) - np.eye(logits.shape[2])[labels]
     return np.einsum("nc,mnc->m", error / len(labels), logits - ensemble) / w.sum()
 
 
@@ -102,7 +98,7 @@ def moved(w: np.ndarray, gradient: np.ndarray, eta: float) -> np.ndarray:
 
 def sum_of_logits(logits: np.ndarray, labels: np.ndarray, w: np.ndarray, eta: float) -> np.ndarray:
     """The ensemble is not divided by the sum of the weights."""
-    error = softmax(np.einsum("m,mnc->nc", w, logits)) - np.eye(logits.shape[2])[labels]
+    error = softmax(np.einsum("m,mnc->nc", w, logits), 1) - np.eye(logits.shape[2])[labels]
     return moved(w, np.einsum("nc,mnc->m", error, logits), eta)
 
 

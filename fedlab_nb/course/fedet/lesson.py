@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import softmax
 
 from ...labs.fedet import SIZES
 from ...labs.fedet.votes import votes_on_test
@@ -130,8 +131,7 @@ SHAPES = ((4, 4, 4), (3, 5, 4), (2, 6, 3))  # M, N, C: first all alike, where a 
 
 def hidden(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
     """Softmax outputs [M, N, C]."""
-    e = np.exp(stream.normal(size=shape) * stream.uniform(0.5, 4, shape[:2])[..., None])
-    return (e / e.sum(2, keepdims=True),)
+    return (softmax(stream.normal(size=shape) * stream.uniform(0.5, 4, shape[:2])[..., None], 2),)
 
 
 q1, q2, q3 = exercises(__name__, q2=(public_data_decide, solution_runs), q3=Build(consensus, SHAPES, hidden, SLIPS))

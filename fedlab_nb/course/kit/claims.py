@@ -75,10 +75,8 @@ class Gap:
 
 def still(missing: Iterable[str], seen: Iterable[str], nothing: str, enough: int = ENOUGH) -> Verdict:
     """What is still to be found, beside what the record shows so far."""
-    record = "; ".join(seen) or nothing
-    return Verdict(
-        "wrong", f"Still to find, with {enough} seeds or more: {' and '.join(missing)}. Your record: {record}."
-    )
+    wanted, record = " and ".join(missing), "; ".join(seen) or nothing
+    return Verdict("wrong", f"Still to find, with {enough} seeds or more: {wanted}. Your record: {record}.")
 
 
 def two_kinds(
@@ -91,9 +89,8 @@ def two_kinds(
     nothing: what to say of a record without any gap;   both: which two things a gap compares
     """
     gaps = list(gaps)
-    words = {CLEAR: [g.words() for g in gaps if g.kind == CLEAR]}
-    words["other"] = [g.words() for g in gaps if g.kind in others]
-    words[SHORT] = [g.words(both) for g in gaps if g.kind == SHORT]
+    kinds = {CLEAR: (CLEAR,), "other": others, SHORT: (SHORT,)}
+    words = {name: [g.words(both) for g in gaps if g.kind in of] for name, of in kinds.items()}
     if words[CLEAR] and words["other"]:
         text = right.format(clear=words[CLEAR][0], other=words["other"][0])
         chosen = [next(g for g in gaps if g.kind in kinds) for kinds in ((CLEAR,), others)]
@@ -152,6 +149,5 @@ def stored_bars(module: str, name: str) -> Picture:
     `chance` is what guessing gets right, a tenth where it is not given."""
     rows = dict(declared("/".join([*module.split(".")[1:-1], "figures.toml"]))["bars"][name])
     setting, chance = rows.pop("setting"), rows.pop("chance", 0.1)
-    return bars(
-        [Series(setting=setting, accuracies=quoted(module, of), **row) for of, row in rows.items()], chance=chance
-    )
+    made = [Series(setting=setting, accuracies=quoted(module, of), **row) for of, row in rows.items()]
+    return bars(made, chance=chance)
