@@ -3,27 +3,9 @@
 import re
 
 import numpy as np
-import pytest
-import torch
 from lessons import LESSONS
 
 from fedlab_nb.course.afl import lesson
-from fedlab_nb.methods.afl import Sums, head
-
-
-def by_pairs(moments, class_sums, gamma, rho):
-    """Another right one: the paper's way, client by client, with explicit inverses."""
-    total, weights = moments[0], np.linalg.inv(moments[0]) @ class_sums[0]
-    for g, s in zip(moments[1:], class_sums[1:], strict=True):
-        weights = np.linalg.inv(total + g) @ (total @ weights + s)
-        total = total + g
-    cleaned = total - (len(moments) * gamma - rho) * np.eye(len(total))
-    return np.linalg.inv(cleaned) @ total @ weights
-
-
-def by_the_method(moments, class_sums, gamma, rho):
-    parts = [Sums(*map(torch.from_numpy, part)) for part in zip(moments, class_sums, strict=True)]
-    return head(sum(parts[1:], parts[0]), len(parts), gamma, rho)
 
 
 def test_slopes_by_hand():
@@ -49,8 +31,3 @@ def test_guesses_have_the_answers_that_runs_give():
     outcome = lesson.runs("afl", seeds=1)
     assert lesson.to_forget(outcome) == lesson.RESENT[0] and lesson.seen(outcome) == lesson.SHOWN[0]
     assert lesson.better_at() == lesson.SKEWS[2]
-
-
-@pytest.mark.parametrize("answer", [by_pairs, by_the_method])
-def test_right_however_it_is_written(answer):
-    assert lesson.q3.problem.check(answer).state == "right"

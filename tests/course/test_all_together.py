@@ -2,14 +2,11 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from lessons import SOURCES
-from scipy import stats
 
 from fedlab_nb.course.all_together import lesson
 from fedlab_nb.plots.series import Series
-from fedlab_nb.studies.statistics import difference
 
 
 def test_the_front_keeps_whom_nobody_beats():
@@ -37,19 +34,3 @@ def test_overtaking_is_the_first_round_above(monkeypatch):
         pair = SimpleNamespace(accuracy=goal), SimpleNamespace(history=history)
         monkeypatch.setattr(lesson, "runs", lambda *_, pair=pair, **__: pair)
         assert lesson.overtaken_in("one", "other") == wanted
-
-
-def by_interval(a, b):
-    """Another right one: the ends of scipy's interval."""
-    d = a - b
-    low, high = stats.t.interval(0.95, len(d) - 1, loc=d.mean(), scale=stats.sem(d))
-    return np.array([(low + high) / 2, (high - low) / 2])
-
-
-def by_the_package(a, b):
-    band = difference(dict(enumerate(a)), dict(enumerate(b)))
-    return band.mean, band.half_width
-
-
-def test_right_however_it_is_written():
-    assert {lesson.q3.problem.check(answer).state for answer in (by_interval, by_the_package)} == {"right"}

@@ -48,12 +48,7 @@ from fedlab_nb.course.kit.problem import RecordProblem
         ("05 q2", LEARNT + weights(0.3, [0, 0, 0], ee=False), False, "where it is not"),
         ("05 q2", weights(0.3, [8, 7, 13], answer="server") + IDLE, False, "clearly better"),
         ("06 q1", CALIBRATED + AVERAGED, False, "Blocks = 1 and Blocks = 2"),
-        (
-            "06 q1",
-            RIGHT["06 q1"],
-            True,
-            "mean +56 ± 14; fused (K = 2) − not fused, both calibrated: -1, +1, 0",
-        ),
+        ("06 q1", RIGHT["06 q1"], True, "mean +56 ± 14; fused (K = 2) − not fused, both calibrated: -1, +1, 0"),
         ("06 q1", CALIBRATED[:2] + AVERAGED + fused(ALONE, 1), False, "has 2 seeds with both"),
         ("06 q1", CALIBRATED + AVERAGED + fused(ALONE, alpha=1) + fused(ALONE, 1, alpha=1), False, "same setting"),
         ("06 q1", fused(ALONE, alpha=0.1) + fused(ALONE, 1, alpha=0.1), False, "nothing that can be compared at"),

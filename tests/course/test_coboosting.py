@@ -6,7 +6,7 @@ from lessons import LESSONS
 from toy_outcomes import toy
 
 from fedlab_nb.course.coboosting import lesson
-from fedlab_nb.methods.coboosting.boosting import sign_step, weight_gradient
+from fedlab_nb.methods.coboosting.boosting import sign_step
 
 
 def test_exercise_1_is_what_the_method_does():
@@ -41,12 +41,3 @@ def test_the_student_is_said_to_be_where_it_is(monkeypatch):
     for server, words in zip((70, 58, 45), lesson.STUDENTS, strict=True):
         monkeypatch.setattr(lesson, "mean_of", {"server": server, "weighted": 60, "equal": 37}.get)
         assert lesson.below() == words
-
-
-def by_the_method(logits, labels, w, eta):
-    logits, labels, w = map(torch.as_tensor, (logits, labels, w))
-    return sign_step(w, weight_gradient(logits, labels, w), eta)
-
-
-def test_right_however_it_is_written():
-    assert lesson.q3.problem.check(by_the_method).state == "right"

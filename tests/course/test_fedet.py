@@ -51,11 +51,3 @@ def test_ignorance_counts_pairs(panel):
 def test_the_lesson_shows_what_it_declares():
     assert len(lesson.ten_seeds().table) == len(lesson.sources().table) == 4
     assert lesson.mean_of("most") < lesson.mean_of("least")
-
-
-def by_the_method(s):
-    return consensus(torch.as_tensor(s).log()).distribution
-
-
-def test_right_however_it_is_written():
-    assert lesson.q3.problem.check(by_the_method).state == "right"

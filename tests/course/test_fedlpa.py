@@ -37,13 +37,3 @@ def test_the_place_of_two_weights():
 def test_it_is_what_the_picture_of_two_weights_shows(angle):
     shown = two_weights(angle, 9)
     np.testing.assert_allclose(lesson.product_mean(np.array(shown.means), np.array(shown.precisions)), shown.aggregate)
-
-
-def by_means(means, precisions):
-    """Means in place of both sums: M cancels."""
-    weighted = np.einsum("kij,kj->ki", precisions, means)
-    return np.linalg.lstsq(precisions.mean(0), weighted.mean(0), rcond=None)[0]
-
-
-def test_right_however_it_is_written():
-    assert lesson.q4.problem.check(by_means).state == "right"

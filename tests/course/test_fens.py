@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from lessons import teachers_page
 
 from fedlab_nb.comm import formulas
@@ -12,7 +11,6 @@ from fedlab_nb.course.fens import lesson
 from fedlab_nb.data import load
 from fedlab_nb.labs import lab
 from fedlab_nb.labs.fens.cost import PAPER_RATIO
-from fedlab_nb.methods.fens.aggregators import per_class
 
 
 def test_exercise_1_by_trying_it():
@@ -65,13 +63,3 @@ def test_who_shouts_is_turned_down(panel, monkeypatch):
     for weight, word in ((0.5, "more"), (0.3, "about as much"), (0.1, "less")):
         report.weights[2, 1] = weight  # of the digit that client 2 alone has nothing but
         assert lesson.trust_in_shouters(panel) == word
-
-
-def by_the_method(logits, weights):
-    rule = per_class(*weights.shape).double()
-    rule.table.data = torch.from_numpy(weights)
-    return rule(torch.from_numpy(logits).transpose(0, 1)).detach()
-
-
-def test_right_however_it_is_written():
-    assert lesson.q3.problem.check(by_the_method).state == "right"

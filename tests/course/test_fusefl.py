@@ -1,14 +1,10 @@
 """Lesson 06: its exercises judged by runs and by the method's own stage, its sizes against a network's."""
 
-import torch
 from fusefl_fixtures import TABLE_4
 from lessons import LESSONS
-from torch import nn
 
 from fedlab_nb.comm.formulas import MIB
 from fedlab_nb.course.fusefl import lesson
-from fedlab_nb.methods.fusefl.blocks import join
-from fedlab_nb.methods.fusefl.network import Stage
 from fedlab_nb.models import build, parameter_count
 
 
@@ -19,20 +15,3 @@ def test_sizes_in_the_text():
     fused, alone = lesson.runs(["fusefl", "ensemble"], clients=5, seeds=1, epochs=1)
     ratio = 5 * fused.model.parameters / alone.model.parameters
     assert f"as large as {ratio:.1f}, more than an ensemble of five" in LESSONS["06_fusefl"]
-
-
-def by_the_method(h, adaptors, shifts, blocks, biases):
-    """FuseFL's own stage, filled with these weights."""
-
-    def layer(weight, bias):
-        made = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], dtype=torch.float64)
-        made.weight.data, made.bias.data = torch.as_tensor(weight), torch.as_tensor(bias)
-        return made
-
-    branches = zip(adaptors, shifts, blocks, biases, strict=True)
-    stage = Stage([nn.Sequential(layer(a, s), layer(b, c), nn.ReLU()) for a, s, b, c in branches])
-    return torch.stack(stage(join("conv", list(torch.as_tensor(h)))))
-
-
-def test_right_however_it_is_written():
-    assert lesson.q2.problem.check(by_the_method).state == "right"

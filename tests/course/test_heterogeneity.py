@@ -5,7 +5,6 @@ from lessons import LESSONS
 
 from fedlab_nb.course.heterogeneity import lesson
 from fedlab_nb.course.measures import shouting
-from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.studies import run
 
 
@@ -34,12 +33,3 @@ def test_two_clients_of_seed_4_outshout_eight():
     assert set(outcome.test_predictions) == {8}
     found = shouting(outcome)
     assert (found["lonely"], found["same"]) == (2, 1) and 54 < found["loudest"] < 58
-
-
-def by_the_method(networks, counts):
-    states = [{layer: torch.from_numpy(values) for layer, values in network.items()} for network in networks]
-    return weighted_mean(states, counts.tolist())
-
-
-def test_right_however_it_is_written():
-    assert lesson.q3.problem.check(by_the_method).state == "right"

@@ -48,7 +48,7 @@ def gap(*points, name="here"):
     [((5, 6), claims.SHORT), ((5, 6, 7), claims.CLEAR), ((5, -6, 7), claims.NOISE), ((-5, -6, -7), claims.BELOW)],
 )
 def test_kinds_of_a_gap(points, kind):
-    assert gap(*points).kind == kind and gap(*points).points == pytest.approx(points)
+    assert gap(*points).kind == kind and [100 * share for share in gap(*points).shares] == pytest.approx(points)
 
 
 def judged(*gaps, **more):

@@ -9,10 +9,20 @@ import pytest
 import torch
 from lessons import problems
 from records import RIGHT, runs
-from scipy import special, stats
+from scipy import optimize, special, stats
+from torch import nn
 
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
+from fedlab_nb.data.tables import moments
+from fedlab_nb.methods.afl import Sums, head
+from fedlab_nb.methods.base import weighted_mean
+from fedlab_nb.methods.coboosting.boosting import sign_step, weight_gradient
+from fedlab_nb.methods.fedet.consensus import consensus
+from fedlab_nb.methods.fens.aggregators import per_class
+from fedlab_nb.methods.fusefl.blocks import join
+from fedlab_nb.methods.fusefl.network import Stage
+from fedlab_nb.studies.statistics import difference
 
 TYPES = [True, {3}, object(), lambda: 3, np.arange(3)]  # of no answer
 EMPTY = [None, ..., "", " ", "\n"]
@@ -53,29 +63,110 @@ def by_autograd(logits, labels, w, eta):
     return (w - eta * w.grad.sign()).clip(0, 1)
 
 
+def by_sign_step(logits, labels, w, eta):
+    logits, labels, w = map(torch.as_tensor, (logits, labels, w))
+    return sign_step(w, weight_gradient(logits, labels, w), eta)
+
+
 def by_inverse(sent, labels, images, classes, ridge):
     among = kernel(sent, sent)
     damped = among + ridge * np.trace(among) / len(among) * np.eye(len(among))
     return kernel(images, sent) @ np.linalg.inv(damped) @ (np.eye(classes)[labels] - 1 / classes)
 
 
-ANOTHER = {  # way to write each function
-    "fedavg": lambda of, n: {layer: np.average([each[layer] for each in of], axis=0, weights=n) for layer in of[0]},
-    "soft_labels": lambda z, tau: special.softmax(z.mean(0) / tau, axis=-1),
-    "weighted_sum": lambda z, w: np.einsum("mc,mnc->nc", w, z),
-    "consensus": lambda s: np.average(s, axis=0, weights=np.repeat(s.std(2)[..., None] ** 2, s.shape[2], axis=2)),
-    "ee_step": by_autograd,
-    "fused_block": lambda h, a, s, b, c: [
-        ((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))
+def by_weighted_mean(networks, counts):
+    states = [{layer: torch.from_numpy(values) for layer, values in network.items()} for network in networks]
+    return weighted_mean(states, counts.tolist())
+
+
+def by_per_class(logits, weights):
+    rule = per_class(*weights.shape).double()
+    rule.table.data = torch.from_numpy(weights)
+    return rule(torch.from_numpy(logits).transpose(0, 1)).detach()
+
+
+def by_stage(h, adaptors, shifts, blocks, biases):
+    """FuseFL's own stage, filled with these weights."""
+
+    def layer(weight, bias):
+        made = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], dtype=torch.float64)
+        made.weight.data, made.bias.data = torch.as_tensor(weight), torch.as_tensor(bias)
+        return made
+
+    branches = zip(adaptors, shifts, blocks, biases, strict=True)
+    stage = Stage([nn.Sequential(layer(a, s), layer(b, c), nn.ReLU()) for a, s, b, c in branches])
+    return torch.stack(stage(join("conv", list(torch.as_tensor(h)))))
+
+
+def by_pairs(moments, class_sums, gamma, rho):
+    """The paper's way, client by client, with explicit inverses."""
+    total, weights = moments[0], np.linalg.inv(moments[0]) @ class_sums[0]
+    for g, s in zip(moments[1:], class_sums[1:], strict=True):
+        weights = np.linalg.inv(total + g) @ (total @ weights + s)
+        total = total + g
+    cleaned = total - (len(moments) * gamma - rho) * np.eye(len(total))
+    return np.linalg.inv(cleaned) @ total @ weights
+
+
+def by_head(moments, class_sums, gamma, rho):
+    parts = [Sums(*map(torch.from_numpy, part)) for part in zip(moments, class_sums, strict=True)]
+    return head(sum(parts[1:], parts[0]), len(parts), gamma, rho)
+
+
+def by_difference(a, b):
+    band = difference(dict(enumerate(a)), dict(enumerate(b)))
+    return band.mean, band.half_width
+
+
+def by_rows(counts, sums, squares):
+    """Rows that have these sums, two of each hospital's and its mean for the rest."""
+    rows, owner = [], []
+    for k, (n, total, square) in enumerate(zip(counts, sums, squares, strict=True)):
+        far = np.sqrt((square - total**2 / n) / 2)
+        rows += [total / n + far, total / n - far, *[total / n] * (n - 2)]
+        owner += [k] * n
+    return moments(np.array(rows), np.array(owner))
+
+
+def by_all_orders(a, b):
+    return min(itertools.permutations(range(len(a))), key=lambda p: np.linalg.norm(a - b[list(p)], axis=1).sum())
+
+
+OTHERS = {  # other ways to write each function; some are the package's own
+    "fedavg": [
+        lambda of, n: {layer: np.average([each[layer] for each in of], axis=0, weights=n) for layer in of[0]},
+        by_weighted_mean,
     ],
-    "product_mean": lambda m, p: np.linalg.inv(p.sum(0)) @ np.einsum("kij,kj->i", p, m),
-    "paired_band": lambda a, b: [np.mean(a) - np.mean(b), np.ptp(stats.ttest_rel(a, b).confidence_interval()) / 2],
-    "mean_and_spread": lambda n, s, q: [sum(s) / sum(n), (sum(q) / sum(n) - (sum(s) / sum(n)) ** 2) ** 0.5],
-    "fit": lambda g, s, gamma, rho: np.linalg.pinv(sum(g) + (rho - len(g) * gamma) * np.eye(len(g[0]))) @ sum(s),
-    "match_units": lambda a, b: min(
-        itertools.permutations(range(len(a))), key=lambda p: np.linalg.norm(a - b[list(p)], axis=1).sum()
-    ),
-    "scores": by_inverse,
+    "soft_labels": [
+        lambda z, tau: special.softmax(z.mean(0) / tau, axis=-1),
+        lambda z, tau: (torch.tensor(z, dtype=torch.float32).mean(0) / tau).softmax(-1),
+    ],
+    "weighted_sum": [lambda z, w: np.einsum("mc,mnc->nc", w, z), by_per_class],
+    "consensus": [
+        lambda s: np.average(s, axis=0, weights=np.repeat(s.std(2)[..., None] ** 2, s.shape[2], axis=2)),
+        lambda s: consensus(torch.as_tensor(s).log()).distribution,
+    ],
+    "ee_step": [by_autograd, by_sign_step],
+    "fused_block": [
+        lambda h, a, s, b, c: [((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))],
+        by_stage,
+    ],
+    "product_mean": [lambda m, p: np.linalg.inv(p.sum(0)) @ np.einsum("kij,kj->i", p, m)],
+    "paired_band": [
+        lambda a, b: [np.mean(a) - np.mean(b), np.ptp(stats.ttest_rel(a, b).confidence_interval()) / 2],
+        by_difference,
+    ],
+    "mean_and_spread": [
+        lambda n, s, q: [sum(s) / sum(n), (sum(q) / sum(n) - (sum(s) / sum(n)) ** 2) ** 0.5],
+        by_rows,
+    ],
+    "fit": [by_pairs, by_head],
+    "match_units": [
+        by_all_orders,
+        lambda a, b: optimize.linear_sum_assignment(((a[:, None] - b[None]) ** 2).sum(2))[1],
+        lambda a, b: optimize.linear_sum_assignment(a @ b.T, maximize=True)[1],
+    ],
+    "scores": [by_inverse],
 }
 
 
@@ -92,14 +183,9 @@ def after(function, change):
 def functions(problem):
     right = problem.right_answer
     kinds = [np.ndarray.tolist, torch.from_numpy, np.float32, list]
-    wrong = [
-        after(right, lambda v: v + 0.01),
-        after(right, lambda v: 100 * v),
-        after(right, str),
-        *problem.build.slips.values(),
-    ]
-    wrong += [lambda: 3, lambda *given: 1 / 0, lambda *given: given, right.__name__, 3]
-    return [right, ANOTHER[right.__name__], *(after(right, kind) for kind in kinds)], wrong, [lambda *given: None]
+    wrong = [after(right, change) for change in (lambda v: v + 0.01, lambda v: 100 * v, str)]
+    wrong += [*problem.build.slips.values(), lambda: 3, lambda *given: 1 / 0, lambda *given: given, right.__name__, 3]
+    return [right, *OTHERS[right.__name__], *(after(right, kind) for kind in kinds)], wrong, [lambda *given: None]
 
 
 # ------------------------------------------------------------------------------------------------------ all of them

@@ -14,7 +14,6 @@ from toy_outcomes import toy
 
 import fedlab_nb as fl
 from fedlab_nb.course.your_own import lesson
-from fedlab_nb.data.tables import moments
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, EnsembleModel, Method, knob, register
 from fedlab_nb.models import MODELS, build
@@ -133,17 +132,3 @@ def test_the_lesson_s_method_under_another_name_is_no_answer(mine):
     copied = [SimpleNamespace(**{name: getattr(o, name) for name in SEEN}, method="mine") for o in counted]
     verdict = lesson.q2.problem.check([*plain, *copied])
     assert verdict.state == "wrong" and "just as 'counted' does" in verdict.message
-
-
-def by_the_package(counts, sums, squares):
-    """Another right one: rows that have these sums, two of each hospital's and its mean for the rest."""
-    rows, owner = [], []
-    for k, (n, total, square) in enumerate(zip(counts, sums, squares, strict=True)):
-        far = np.sqrt((square - total**2 / n) / 2)
-        rows += [total / n + far, total / n - far, *[total / n] * (n - 2)]
-        owner += [k] * n
-    return moments(np.array(rows), np.array(owner))
-
-
-def test_right_however_it_is_written():
-    assert lesson.q3.problem.check(by_the_package).state == "right"
