@@ -21,9 +21,6 @@ from fedlab_nb.methods.fens.aggregators import per_class
 from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.rng import generator
 
-OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
-JSON = {"Content-Type": "application/json"}
-
 
 @pytest.fixture(scope="module")
 def rehearsed():
@@ -237,11 +234,7 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
 
 def unpacked(parts):
     """The numbers of a network that a phone gets: parts with a scale are in 8 bits."""
-    read_as = {
-        False: lambda text: np.frombuffer(base64.b64decode(text), "<f4"),
-        True: lambda text: base64.b64decode(text),
-    }
-    values = [np.array([*read_as[scale > 0](text)], "f4") for text, scale in parts]
+    values = [np.frombuffer(base64.b64decode(text), "u1" if scale else "<f4").astype("f4") for text, scale in parts]
     whole = [(own - 127) * np.float32(scale) if scale else own for own, (_, scale) in zip(values, parts, strict=True)]
     return torch.tensor(np.concatenate(whole))
 

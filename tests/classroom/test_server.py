@@ -158,16 +158,14 @@ def test_only_the_class_is_reachable():
         }.items():  # fmt: skip
             codes[name] = (await ask(served, *asked, at=OTHER, host=f"{OTHER}:{served.port}"))[0]
         codes["other name"] = (await ask(served, f"{token}/", host="evil.example"))[0]
-        headers = {"Origin": "http://evil.example"}
-        codes["other page"] = (await ask(served, f"{token}/join", "{}", headers=headers))[0]
+        codes["other page"] = (await ask(served, f"{token}/join", "{}", headers={"Origin": "http://evil.example"}))[0]
         codes["no token"] = (await ask(served, "/teacher/state"))[0]
         return codes
 
     if OTHER == "127.0.0.1":
         pytest.skip("this machine has no second loopback address")
     codes = held(work, lan=OTHER)
-    good = {name for name, code in codes.items() if code == 200}
-    assert good == {"page", "script", "shared"}
+    assert {name for name, code in codes.items() if code == 200} == {"page", "script", "shared"}
     assert {codes[name] for name in ("root", "wrong token", "file", "own", "teacher", "projector", "kernel")} == {404}
     assert codes["other name"] == codes["other page"] == codes["no token"] == 403
 
@@ -203,11 +201,6 @@ def test_what_the_teacher_s_page_does():
 
 
 # ---------------------------------------------------------------------------------------------------------- the command
-def said(line):
-    """The address in a line of the command."""
-    return line.split()[-1]
-
-
 @contextmanager
 def command(folder, *options):
     """The command's first three lines, while it runs; it is killed, not ended."""
@@ -224,7 +217,7 @@ def command(folder, *options):
 def test_killed_and_started_again(tmp_path, keep):
     options = ["--port", str(free_port(18200)), *(["--keep"] if keep else [])]
     with command(tmp_path, *options) as lines:
-        first = said(lines[0])
+        first = lines[0].split()[-1]  # the address
         seat = json.loads(urlopen(Request(first + "join", b"{}", JSON)).read())
         text = json.dumps(json.loads(a_message(1)) | {"seat": seat["seat"]}, separators=(",", ":")).encode()
         where = f"send/{seat['seat']}/{seat['key']}"
@@ -232,7 +225,7 @@ def test_killed_and_started_again(tmp_path, keep):
         assert ("gone" in lines[2]) is not keep
     with command(tmp_path, *options) as lines:
         assert f" {int(keep)} messages are here" in lines[2]
-        assert (said(lines[0]) == first) is keep
+        assert (lines[0].split()[-1] == first) is keep
         if keep:  # the phone that sent is still known, and its message is there once
             assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
     assert bool(list(tmp_path.iterdir())) is keep

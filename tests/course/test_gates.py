@@ -134,8 +134,7 @@ def test_score_half_way(fresh):
     number.reveal(85), choice.reveal("a")
     heterogeneity.q1.check(3)
     heterogeneity.q2.form()
-    words = "2 of 3 guesses made (45 points too low; not it). 0 of 2 exercises right."
-    assert repr(score()) == words
+    assert repr(score()) == "2 of 3 guesses made (45 points too low; not it). 0 of 2 exercises right."
 
 
 def test_score_at_the_end(fresh):

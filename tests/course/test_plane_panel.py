@@ -59,10 +59,8 @@ def test_painted_regions_are_the_largest_scores():
     scores = toy.predictions(grid()).numpy()
     painted = np.zeros(len(scores), int)
     for c, path in enumerate(picture.regions(scores.reshape(GRID, GRID, -1), EDGE)):
-        inside = (
-            sum(path.contains_points(grid().numpy(), radius=r) for r in (1e-4, -1e-4)) > 0 if len(path) > 2 else False
-        )
-        painted = np.where(inside, c, painted)
+        inside = (path.contains_points(grid().numpy(), radius=r) for r in (1e-4, -1e-4) if len(path) > 2)
+        painted = np.where(sum(inside) > 0, c, painted)
     two = np.sort(scores, 1)[:, -2:]
     clear = (two[:, 1] - two[:, 0] > 0.2) & (np.abs(grid().numpy()) < EDGE).all(1)
     assert clear.mean() > 0.8 and (painted == scores.argmax(1))[clear].all()

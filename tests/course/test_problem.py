@@ -1,10 +1,8 @@
 """Exercises are tested like code: unattempted, wrong in many ways, right; hints and solution agree with the check."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from fedlab_nb.course import NumberProblem, RecordProblem, Verdict
+from fedlab_nb.course import NumberProblem
 from fedlab_nb.course.kit.view import ProblemView
 
 HALF = NumberProblem(
@@ -48,15 +46,6 @@ def test_hints_and_solution():
     assert HALF.hint() == "Hint 1 of 2: Divide."
     assert HALF.hint(2) == HALF.hint(9) == "Hint 2 of 2: One by two."
     assert HALF.solution() == "1/2 = 0.5"
-
-
-def test_record_takes_outcomes_or_what_keeps_them():
-    run = SimpleNamespace(accuracy=0.5, method="fens")
-    claim = lambda outcomes: Verdict("right", f"{len(outcomes)} run")  # noqa: E731
-    problem = RecordProblem("t", "q", lambda: [run], ("h",), "{verdict}", claim=claim)
-    assert problem.check([run, run]).message == "2 run" and problem.check([]).state == "unattempted"
-    assert problem.check(SimpleNamespace(outcomes=[run])).message == problem.solution() == "1 run"
-    assert {problem.check(wrong).state for wrong in (3, "runs", [1, 2])} == {"wrong"}
 
 
 def test_form_checks_hints_and_solves_with_the_buttons():

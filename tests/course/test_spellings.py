@@ -185,7 +185,11 @@ def functions(problem):
     kinds = [np.ndarray.tolist, torch.from_numpy, np.float32, list]
     wrong = [after(right, change) for change in (lambda v: v + 0.01, lambda v: 100 * v, str)]
     wrong += [*problem.build.slips.values(), lambda: 3, lambda *given: 1 / 0, lambda *given: given, right.__name__, 3]
-    return [right, *OTHERS[right.__name__], *(after(right, kind) for kind in kinds)], wrong, [lambda *given: None]
+    return (
+        [right, *OTHERS[right.__name__], *(after(right, kind) for kind in kinds)],
+        wrong,
+        [lambda *given: None, lambda *given: ...],
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ all of them
