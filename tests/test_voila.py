@@ -27,6 +27,7 @@ def served(monkeypatch):
 
     monkeypatch.setattr(jupyter.subprocess, "Popen", start)
     monkeypatch.setattr(jupyter, "wait_for", lambda port, server: None)
+    monkeypatch.setattr(jupyter.signal, "signal", lambda *_: None)  # which is of this very process
     monkeypatch.setattr(voila, "has_browser", lambda: False)
     monkeypatch.setattr(voila, "find_spec", lambda name: name)
     return seen
