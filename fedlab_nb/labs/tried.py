@@ -14,36 +14,35 @@ from ..studies.rows import FOLDER, Row, read
 
 
 class Tried(LabView):
-    """A view of what its button made; until then of the same from stored runs, where it has any.
+    """A view of what its button made; until then of stored runs, where there are some.
 
-    before: what the button will do;   `made_of`: what it made for what the view's controls say, None: nothing yet
-    `kept`: the same of stored runs, their setting in words first;   `tried`: the picture of either, in `state.worked`
+    before: what the button will do;   of: the control that says what is run, if there is one; `work` returns its value
+    last, and the setting in words first;   `kept`: the same of stored runs;   `tried`: the picture of `state.worked`
     """
 
     ready, needs = "data", (*LabView.needs, "shows_stored")
     before: ClassVar[str]
+    of: ClassVar[str] = ""
+
+    def shown(self, state: PanelState) -> tuple[Any, bool]:
+        """What is drawn (None: nothing), and whether it is stored."""
+        made = state.worked
+        if made is None or (self.of and made[-1] != getattr(self, self.of).value):
+            return self.kept(state) if state.shows_stored else None, True
+        return made, False
+
+    def kept(self, state: PanelState) -> Any:
+        return None
 
     def draw(self, state: PanelState) -> Picture:
-        worked = self.made_of(state) or self.stored(state)
+        worked, _ = self.shown(state)
         if worked is None:
             return blank(f"Press “{self.work_label}”: {self.before}", setting=state.setting)
         return self.tried(replace(state, worked=worked))
 
     def caption(self, state: PanelState) -> str:
-        stored = None if self.made_of(state.of(self.name)) else self.stored(state)
-        return super().caption(state) if stored is None else f"{stored[0]}. Press “{self.work_label}” for your own."
-
-    def stored(self, state: PanelState) -> Any:
-        return self.kept(state) if state.shows_stored else None
-
-    def made_of(self, state: PanelState) -> Any:
-        return state.worked
-
-    def kept(self, state: PanelState) -> Any:
-        return None
-
-    def tried(self, state: PanelState) -> Picture:
-        raise NotImplementedError
+        worked, stored = self.shown(state.of(self.name))
+        return f"{worked[0]}. “{self.work_label}” runs your own." if worked and stored else super().caption(state)
 
 
 @cache

@@ -40,7 +40,7 @@ class Variant(NamedTuple):
 class Switches(Tried):
     """The method again with ideas switched off, on the federations that the controls say."""
 
-    name, title, work_label = "switches", "GHS, DHS, EE", "Run these variants"
+    name, title, work_label, of = "switches", "GHS, DHS, EE", "Run these variants", "which"
     before = "which switch costs the ensemble most, and which one the server model?"
 
     def __init__(self) -> None:
@@ -59,14 +59,11 @@ class Switches(Tried):
         variants = [Variant(on, *accuracies_of(of)) for on, of in zip(SETS[which], outcomes.values(), strict=True)]
         return words(state.settings), variants, which
 
-    def made_of(self, state: PanelState) -> Any:
-        return state.worked if state.worked and state.worked[2] == self.which.value else None
-
     def kept(self, state: PanelState) -> Any:
         about, rows = stored_runs("switches")
         by_ideas = {tuple(i for i in IDEAS if row["at"][f"coboosting.{i.lower()}"]): row for row in rows}
-        of = {on: (by_seed(row, TEACHER), by_seed(row)) for on, row in by_ideas.items()}
-        return about, [Variant(on, *of[on]) for on in SETS[self.which.value]], self.which.value
+        of = ((on, by_ideas[on]) for on in SETS[self.which.value])
+        return about, [Variant(on, by_seed(row, TEACHER), by_seed(row)) for on, row in of]
 
     def tried(self, state: PanelState) -> Picture:
         return switches(state.worked[1], state.worked[0])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
@@ -21,21 +21,13 @@ SIZES = (20, 50, 100, 0)  # of public samples; 0: all
 SHOWN = 5  # samples a row
 
 
-class Choice(NamedTuple):
-    """Students of one choice of public data. accuracies: by seed;   count: of public samples;   dissent: its mean
-    samples: some of them, None where they were not kept"""
-
-    name: str
-    accuracies: Mapping[int, float]
-    count: int
-    dissent: float
-    samples: np.ndarray | None = None
+Choice = tuple[Series, int, float, np.ndarray | None]  # students, public samples, mean dissent, some of the samples
 
 
 class Public(Tried):
     """The same clients, other public data: one student for each choice."""
 
-    name, title, work_label = "public", "Public data", "Try them"
+    name, title, work_label, of = "public", "Public data", "Try them", "vary"
     before = "one student is trained for each choice of public data."
 
     def __init__(self) -> None:
@@ -61,21 +53,16 @@ class Public(Tried):
     def work(self, state: PanelState) -> Steps:
         """Run Fed-ET with each choice of public data, on the federation that the controls describe"""
         way, outcomes = self.vary.value, (yield from all_of(self.asked(state)))
-        return words(state.settings), [choice(name, of) for name, of in outcomes.items()], way
-
-    def made_of(self, state: PanelState) -> Any:
-        return state.worked if state.worked and state.worked[2] == self.vary.value else None
+        return words(state.settings), [of_runs(name, of) for name, of in outcomes.items()], way
 
     def kept(self, state: PanelState) -> Any:
         about, rows = stored_runs(f"{self.vary.value}s")
-        counts = [row["report.public_samples"][0] for row in rows]
-        names = [name_of(row["at"].get("fedet.public") or f"{n} samples") for row, n in zip(rows, counts, strict=True)]
-        dissents = [mean(row["report.dissent"]) for row in rows]
-        return about, [Choice(*of) for of in zip(names, map(by_seed, rows), counts, dissents, strict=True)]
+        numbers = [(row["report.public_samples"][0], row["report.dissent"]) for row in rows]
+        names = [row["at"].get("fedet.public", f"{of[0]} samples") for row, of in zip(rows, numbers, strict=True)]
+        return about, [choice(name_of(n), by_seed(r), *of) for n, r, of in zip(names, rows, numbers, strict=True)]
 
     def tried(self, state: PanelState) -> Picture:
-        setting, tried, *_ = state.worked
-        return public(tried, setting, 1 / len(state.class_names))
+        return public(state.worked[1], state.worked[0], 1 / len(state.class_names))
 
 
 def name_of(source: str) -> str:
@@ -84,23 +71,29 @@ def name_of(source: str) -> str:
     return words.get(source) or (DATASETS[source].title.lower() if source in DATASETS else source)
 
 
-def choice(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
+def of_runs(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
     reports = [o.report for o in outcomes.values()]
-    dissent, first = mean(r.dissent for r in reports), reports[0]
-    return Choice(name, accuracies(outcomes), first.public_samples, dissent, first.samples[:SHOWN])
+    dissent, samples = [r.dissent for r in reports], reports[0].samples[:SHOWN]
+    return choice(name, accuracies(outcomes), reports[0].public_samples, dissent, samples)
+
+
+def choice(
+    name: str, accuracies: Mapping[int, float], count: int, dissent: Sequence[float], samples: np.ndarray | None = None
+) -> Choice:
+    detail = "" if "sample" in name else plural(count, "sample")
+    return Series(name, detail, accuracies=accuracies, method="fedet"), count, mean(dissent), samples
 
 
 def public(tried: Sequence[Choice], setting: str, chance: float) -> Picture:
-    """Bars of the students, beside some samples of each choice;   chance: accuracy of guessing"""
-    details = ["" if "sample" in of.name else plural(of.count, "sample") for of in tried]
-    rows = [Series(of.name, d, accuracies=of.accuracies, method="fedet") for of, d in zip(tried, details, strict=True)]
-    pictured = {i: of.samples for i, of in enumerate(tried) if of.samples is not None}
-    with drawing(1, 2, width_ratios=[0.72 if pictured else 0.01, 1]) as (figure, (left, right)):
+    """Bars of the students, beside some samples where they were kept;   chance: accuracy of guessing"""
+    rows, *_, pictured = zip(*tried, strict=True)
+    with drawing(1, 2, width_ratios=[0.01 if pictured[0] is None else 0.72, 1]) as (figure, (left, right)):
         Bars(right, rows, chance).update(rows, "Test accuracy of the student")
         high = min(0.8, 0.15 * max(len(rows), 3))  # of a row; square, about
-        for i, samples in pictured.items():
-            strip, place = np.hstack([as_tile(image) for image in samples]), (0, 1, i + high / 2, i - high / 2)
-            left.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
+        for i, samples in enumerate(pictured):
+            if samples is not None:
+                strip, place = np.hstack([as_tile(image) for image in samples]), (0, 1, i + high / 2, i - high / 2)
+                left.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
         left.set(xlim=(0, 1), ylim=right.get_ylim())
         left.set_axis_off()
     worst, *_, best = sorted([*rows, *rows], key=lambda s: s.mean)
@@ -108,10 +101,7 @@ def public(tried: Sequence[Choice], setting: str, chance: float) -> Picture:
     sentence = (
         f"Best student: {best.label}, {percent(best.mean)}. Worst: {worst.label}, {percent(worst.mean)} ({distance})."
     )
-    cells = (
-        (of.name, of.count, row.number, percent(of.dissent), seed_words(of.accuracies))
-        for of, row in zip(tried, rows, strict=True)
-    )
+    cells = ((s.label, n, s.number, percent(dissent), seed_words(s.accuracies)) for s, n, dissent, _ in tried)
     title = "Some samples of each choice of public data, and bars of the student's accuracy"
     table = tabled("public data | samples | accuracy | dissent | seeds", cells)
     return told(figure, title, setting, sentence, table)

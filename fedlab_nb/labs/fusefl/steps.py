@@ -42,7 +42,7 @@ class Steps(LabView):
         self.next = made(Button, description="Next step", help="One step on", width=88)
         self.back.on_click(lambda _: self._move(-1))
         self.next.on_click(lambda _: self._move(+1))
-        self.controls = [HBox([self.play, self.back, self.next]), self.step]  # only the slider redraws
+        self.controls = [HBox([self.play]), HBox([self.back, self.next]), self.step]  # only the slider redraws
 
     def _move(self, by: int) -> None:
         self.step.value += by  # the slider stops at its ends
