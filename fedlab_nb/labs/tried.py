@@ -16,12 +16,11 @@ from ..studies.rows import FOLDER, Row, read
 class Tried(LabView):
     """A view of what its button made; until then of stored runs, where there are some.
 
-    before: what the button will do;   of: the control that says what is run, if there is one; `work` returns its value
+    of: the control that says what is run, if there is one; `work` returns its value
     last, and the setting in words first;   `kept`: the same of stored runs;   `tried`: the picture of `state.worked`
     """
 
     ready, needs = "data", (*LabView.needs, "shows_stored")
-    before: ClassVar[str]
     of: ClassVar[str] = ""
 
     def shown(self, state: PanelState) -> tuple[Any, bool]:
@@ -37,7 +36,7 @@ class Tried(LabView):
     def draw(self, state: PanelState) -> Picture:
         worked, _ = self.shown(state)
         if worked is None:
-            return blank(f"Press “{self.work_label}”: {self.before}", setting=state.setting)
+            return blank(f"Press “{self.work_label}”: {self.work.__doc__}", setting=state.setting)
         return self.tried(replace(state, worked=worked))
 
     def caption(self, state: PanelState) -> str:

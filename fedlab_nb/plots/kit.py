@@ -189,13 +189,11 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
         side, middle = beside(taken, x, y, wide, tall, 1.4 * letter)
         style = {"fontsize": size, "color": own[s.held_as].colour, "va": "center", "linespacing": 0.95}
         halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
-        where = {"ha": "left" if side > 0 else "right", "transform": ax.transAxes, "path_effects": halo, "zorder": 2}
-        ax.text(x + 1.6 * side * letter, middle, text, **where, **style)
+        place = {"ha": ("right", "left")[side > 0], "transform": ax.transAxes, "path_effects": halo, "zorder": 2}
+        ax.text(x + 1.6 * side * letter, middle, text, **place, **style)
 
 
-def beside(
-    taken: list[tuple[float, ...]], x: float, y: float, wide: float, tall: float, away: float
-) -> tuple[int, float]:
+def beside(taken: list, x: float, y: float, wide: float, tall: float, away: float) -> tuple[int, float]:
     """Side (1: right) and height of a name beside the mark at (x, y), so that it lies on none of the boxes `taken`
     (left, right, low, high); its own is added. All are shares of the axes."""
     first = 1 if x <= 0.5 else -1

@@ -17,15 +17,10 @@ BESIDE = ("afl", "gauss", "ensemble", "fedavg")
 
 class Skew(Tried):
     name, title, work_label = "skew", "Skew", "Try five α"
-    before = "four methods are run with five α, from strong skew to nearly none."
 
     def asked(self, state: PanelState) -> Asked:
-        dealt = {"partition": "dirichlet"}
-        return {
-            f"{name}, α = {alpha:g}": (name, taken(name, {**state.settings, "alpha": alpha, **dealt}))
-            for name in BESIDE
-            for alpha in ALPHAS
-        }
+        each = {(m, a): {**state.settings, "alpha": a, "partition": "dirichlet"} for m in BESIDE for a in ALPHAS}
+        return {f"{m}, α = {alpha:g}": (m, taken(m, settings)) for (m, alpha), settings in each.items()}
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL, Gaussian heads, the ensemble and FedAvg with five α. Nothing else changes"""
@@ -34,8 +29,7 @@ class Skew(Tried):
         return words(state.settings), each, 1 / len(state.class_names)
 
     def kept(self, state: PanelState) -> Any:
-        name = state.settings["dataset"]
-        table = load(name if name in sets() else DIGITS)
+        table = load(name if (name := state.settings["dataset"]) in sets() else DIGITS)
         clients = table.nearest_clients(state.settings["clients"])
         about = f"{capital(table.label)}: {table.dataset}, {plural(clients, 'client')}, seeds 0–{table.seeds[-1]}"
         return about, results_of(table, BESIDE, clients), 0.1

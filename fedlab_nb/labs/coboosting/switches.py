@@ -14,7 +14,6 @@ from ...studies.statistics import difference
 from ..runs import Steps, all_of, choices
 from ..tried import Tried, by_seed, stored_runs
 
-TEACHER = "report.ensemble_curve.-1"
 IDEAS, PARTS = ("GHS", "DHS", "EE"), ("ensemble", "server")
 PAIRS = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
 ALONE = tuple((idea,) for idea in IDEAS)
@@ -41,7 +40,6 @@ class Switches(Tried):
     """The method again with ideas switched off, on the federations that the controls say."""
 
     name, title, work_label, of = "switches", "GHS, DHS, EE", "Run these variants", "which"
-    before = "which switch costs the ensemble most, and which one the server model?"
 
     def __init__(self) -> None:
         self.which = made(Dropdown, label="Variants", help="Which combinations to run", width=200, options=list(SETS))
@@ -63,7 +61,7 @@ class Switches(Tried):
         about, rows = stored_runs("switches")
         by_ideas = {tuple(i for i in IDEAS if row["at"][f"coboosting.{i.lower()}"]): row for row in rows}
         of = ((on, by_ideas[on]) for on in SETS[self.which.value])
-        return about, [Variant(on, by_seed(row, TEACHER), by_seed(row)) for on, row in of]
+        return about, [Variant(on, by_seed(row, "report.ensemble_curve.-1"), by_seed(row)) for on, row in of]
 
     def tried(self, state: PanelState) -> Picture:
         return switches(state.worked[1], state.worked[0])

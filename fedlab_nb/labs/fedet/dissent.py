@@ -19,8 +19,9 @@ Samples = tuple[np.ndarray, np.ndarray, np.ndarray]  # dissent, whether the cons
 
 
 class Dissent(LabView):
+    """How often the consensus is right if few or many clients dissent."""
+
     name, title = "dissent", "Dissent"
-    empty = "Press Run. The picture then shows how often the consensus is right if few or many clients dissent."
 
     def __init__(self) -> None:
         help = "If a larger part of the weight disagrees, no answer is given"

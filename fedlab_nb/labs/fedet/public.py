@@ -28,7 +28,6 @@ class Public(Tried):
     """The same clients, other public data: one student for each choice."""
 
     name, title, work_label, of = "public", "Public data", "Try them", "vary"
-    before = "one student is trained for each choice of public data."
 
     def __init__(self) -> None:
         help, ways = "Where the public samples come from, or how many", [("sources", "source"), ("sizes", "size")]

@@ -9,7 +9,7 @@ from matplotlib.patheffects import withStroke
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, tabled, told
 from ...plots.axes import rows_axis
-from ...plots.style import INK, QUIET, SERIES, look, narrow
+from ...plots.style import INK, SERIES, look, narrow
 from ...plots.words import letter
 from .two_weights import TwoWeights, two_weights
 
@@ -58,7 +58,6 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
             edge = INK if name == "pooled" else "white"
             for at, (x, y) in ((ax, point), (right, (far, row))):
                 at.plot(x, y, marker, color=colour, ms=size, mec=edge, mew=1.4, zorder=6, clip_on=False)
-            right.plot([0, far], [row, row], color=QUIET, lw=1.2)
             rows.append((words, *(round(float(value), 3) + 0.0 for value in point), round(far, 3)))
             said[name] = f"{place(point)}, {'which is the same' if far < 0.005 else f'{far:.2f} away'}"
         rows_axis(right, [words for words, *_ in ANSWERS.values()], size=9.5)

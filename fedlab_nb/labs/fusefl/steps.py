@@ -32,7 +32,6 @@ class Steps(LabView):
     """A replay of the run: train, send, freeze, adapt, block after block, with the bytes so far."""
 
     name, title, ready = "steps", "Step by step", "live"
-    empty = "Press Run. Then go through the steps one by one: train, send, freeze, adapt."
 
     def __init__(self) -> None:
         shown = "The step of the run that is shown"
