@@ -41,7 +41,7 @@ class Tried(LabView):
 
     def caption(self, state: PanelState) -> str:
         worked, stored = self.shown(state.of(self.name))
-        return f"{worked[0]}. “{self.work_label}” runs your own." if worked and stored else super().caption(state)
+        return f"{worked[0]}. “{self.work_label}” runs yours." if worked and stored else super().caption(state)
 
 
 @cache
@@ -50,7 +50,7 @@ def stored_runs(runs: str) -> tuple[str, list[Row]]:
     about, rows = read(FOLDER / "labs.json")
     rows = [row for row in rows if row["runs"] == runs]
     seeds = f"seeds {rows[0]['seeds'][0]}–{rows[0]['seeds'][-1]}"
-    return f"Stored results of {about['date']}: {setting_of(rows[0]['at'], seeds)}", rows
+    return f"Stored {about['date']}: {setting_of(rows[0]['at'], seeds)}", rows
 
 
 def by_seed(row: Row, column: str = "accuracy") -> dict[int, float]:

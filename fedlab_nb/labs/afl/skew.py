@@ -5,7 +5,7 @@ from typing import Any
 from ...methods import label_of
 from ...panels import Asked, PanelState, words
 from ...panels.stored import results_of
-from ...plots import Picture, capital, plural
+from ...plots import Picture, plural
 from ...plots.study import against
 from ...studies.stored import DIGITS, load, sets
 from ..runs import Steps, all_of, taken
@@ -31,7 +31,7 @@ class Skew(Tried):
     def kept(self, state: PanelState) -> Any:
         table = load(name if (name := state.settings["dataset"]) in sets() else DIGITS)
         clients = table.nearest_clients(state.settings["clients"])
-        about = f"{capital(table.label)}: {table.dataset}, {plural(clients, 'client')}, seeds 0–{table.seeds[-1]}"
+        about = f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, seeds 0–{table.seeds[-1]}"
         return about, results_of(table, BESIDE, clients), 0.1
 
     def tried(self, state: PanelState) -> Picture:

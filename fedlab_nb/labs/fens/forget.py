@@ -66,8 +66,7 @@ class Forget(LabView):
         if who != self.EACH:
             forgotten = forgotten._replace(without={k: of for k, of in forgotten.without.items() if k == who})
         if not forgotten.without:
-            text = f"Press “{self.work_label}”: phase 1 stays as it was, phase 2 is run without the client."
-            return blank(text, setting=state.setting)
+            return blank(f"Press “{self.work_label}”. {self.work.__doc__}", setting=state.setting)
         return forgetting(forgotten, state.class_names, where(state), state.client, state.klass)
 
 
