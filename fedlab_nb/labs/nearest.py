@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..plots import Picture, drawing, heading, plural, tabled, told
+from ..plots import Picture, drawing, dress, heading, plural, tabled, told
+from ..plots.axes import level_line, rows_axis
 from ..plots.kit import tiles
-from ..plots.style import QUIET, SECOND, shorten
+from ..plots.style import ACCENT, QUIET, SECOND, shorten
 from ..studies.outcome import Outcome
 
 SAME = 1e-6  # an image that is this near to one of the client's own is that image
-MOST = 10  # pairs in one picture
+MOST, FEW = 10, 4  # pairs in one picture; so few leave room for their distances
 
 
 class Neighbours(NamedTuple):
@@ -83,9 +84,16 @@ def pairs(
     far = {(0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET) for i, s in enumerate(shown)}
     many = bool((of.counts > 1).any())  # else an image is an image
     called = [shorten([names[of.labels[s]]], 7)[0] + f": {of.counts[s]}" * many for s in shown]
-    with drawing() as (figure, ax):
-        tiles(ax, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far)
-        heading(ax, title + " (class: images)" * many, 12)
+    few = len(shown) <= FEW
+    with drawing(1, 1 + few, squeeze=False, width_ratios=[len(shown), 2][: 1 + few]) as (figure, axes):
+        left, *beside = axes.flat
+        tiles(left, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far)
+        heading(left, title + " (class: images)" * many, 12)
+        for right in beside:
+            dress(right, title="How near", x="distance a pixel (line: own to own)", grid="x")
+            right.barh(range(len(shown)), of.distance[shown], 0.5, color=ACCENT)
+            level_line(right, of.typical, axis="x")
+            rows_axis(right, called, least=3)
     cells = zip(of.labels, of.counts, of.nearest_labels, of.distance, of.copies, strict=True)
     each = ((names[a], int(n), names[b], round(float(d), 4), "yes" if same else "no") for a, n, b, d, same in cells)
     table = tabled("class | images | class of the nearest | distance | its own", each)

@@ -113,5 +113,5 @@ def what_is_known(ax: Axes, of: OneSample, hues: Sequence[str]) -> None:
     ax.tick_params(axis="y", left=False, labelleft=False)
     few_ticks(ax, "x", 2)
     mark(ax, of.members.index(of.client) if of.client in of.members else None, m, "y")
-    known = [" | ".join(f"{of.beside[title][i]:.3g}" for title in others) for i in range(m)]
+    known = [" | ".join(f"{of.beside[title][i]:.{3 - narrow()}g}" for title in others) for i in range(m)]
     ax.bar_label(bars, known if m <= FEW else [""] * m, fontsize=8.5, padding=3, color=INK)

@@ -166,7 +166,7 @@ class LabView:
 
     name:   CSS class `fl-view-NAME`;   title: of the tab
     ready:  "always" (the knobs suffice), "data" (a federation), "live" (also while the method runs), "run"
-    empty:  what to do so that there will be a picture;   waiting: the same while a job runs (empty: the old one stays)
+    waiting: what it says while a job runs ("": the old picture stays)
     preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
     needs:  parts of the state that it is drawn from; what it has of its own (`OwnState`) it always depends on
     controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
@@ -175,13 +175,18 @@ class LabView:
     name: ClassVar[str]
     title: ClassVar[str]
     ready: ClassVar[str] = "run"
-    empty: ClassVar[str] = "Press Run: this picture is made from the result."
     waiting: ClassVar[str] = "Running …"
     preview: ClassVar[bool] = False
     work_label: ClassVar[str] = ""
     needs: ClassVar[Sequence[str]] = tuple(
         "settings knobs methods federation runs report metrics client klass frame".split()
     )
+
+    @property
+    def empty(self) -> str:
+        """Until there is a picture: that Run makes it, and what the class says of itself first."""
+        first, *_ = str(self.__doc__).split("\n\n")
+        return f"Press Run. {first}"
 
     @functools.cached_property
     def controls(self) -> Sequence[widgets.Widget]:

@@ -11,6 +11,7 @@ end_labels(ax, [(y, text, colour)])           the name of each line at its right
 """
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from .style import ACCENT, INK, QUIET, shorten
+from .style import ACCENT, INK, QUIET, narrow, shorten
 from .words import data_size, letter, percent
 
 PERCENT = FuncFormatter(lambda v, _: percent(v))  # 0.25 -> 25 %
@@ -193,6 +194,9 @@ def end_labels(
     labels: (last y, text, colour) a line;   gap: between two names, as a share of the axes' height
     """
     low, high = ax.get_ylim()
+    if narrow():
+        labels = [(y, text if "\n" in text else textwrap.fill(text, 14), colour) for y, text, colour in labels]
+        gap = max(gap, 0.034 * max((1 + text.count("\n") for _, text, _ in labels), default=1))
     places = spread([y for y, _, _ in labels], gap * (high - low), high, low)
     beside = {"transform": ax.get_yaxis_transform(), "va": "center", "clip_on": False, "gid": "outside"}
     for place, (_, text, colour) in zip(places, labels, strict=True):

@@ -28,12 +28,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, band
-from .axes import HALVES, bytes_axis, class_ticks, colour_bar, level_line, percent_axis, rows_axis, rows_size, spread
+from .axes import HALVES, bytes_axis, class_ticks, colour_bar, level_line, percent_axis, rows_axis, rows_size
 from .axes import mark as look_at
 from .characters import client_axis, known_words
 from .identity import Look, looks, short
 from .series import Series
-from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, heading, new_figure
+from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, heading, narrow, new_figure
 from .vector import mark
 from .words import percent
 
@@ -172,19 +172,34 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
         mark(point, s.says, method=s.held_as)
     bytes_axis(ax, [*(s.total for s in rows if s.total), *besides] or [1e3, 1e6], pad=2.5)
     percent_axis(ax, "y", 1.03, low=low)
-    # Each name in its colour, at the side of its point with more room; no two stand at one height.
-    left, right = ax.get_xlim()
-    letters = ax.get_position().width * ax.figure.get_figwidth() * 72 / (0.6 * size)  # as many as fit into the axes
-    at = [math.log(max(s.total, left) / left) / math.log(right / left) for s in shown]
-    texts = [fitting(s.name, int(letters * max(part, 1 - part)) - 3) for s, part in zip(shown, at, strict=True)]
-    tall = 0.048 * max((1 + text.count("\n") for text in texts), default=1)
-    places = spread([s.mean for s in shown], min(tall, 1 / max(len(shown), 1)) * (1.03 - low), 1.0, low)
-    for s, part, text, place in zip(shown, at, texts, places, strict=True):
-        side, away = ("right", -size) if part > 0.5 else ("left", size)
-        style = {"fontsize": size, "color": own[s.held_as].colour, "ha": side, "va": "center", "linespacing": 0.95}
+    # Each name in its colour, at the side of its point with more room, unless it would lie on something there.
+    (left, right), box = ax.get_xlim(), 72 * ax.get_position().size * ax.figure.get_size_inches()
+    letter, line = size * np.array([0.6, 1.15]) / box  # as shares of the axes
+    at = [(math.log(max(s.total, left) / left) / math.log(right / left), (s.mean - low) / (1.03 - low)) for s in shown]
+    taken = [(x - letter, x + letter, y - line / 3, y + line / 3) for x, y in at]
+    for s, (x, y) in zip(shown, at, strict=True):
+        text = fitting(s.name, int(max(x, 1 - x) / letter) - 3)
+        wide, tall = letter * (1 + max(map(len, text.split("\n")))), line * (1 + text.count("\n"))
+        side, middle = beside(taken, x, y, wide, tall, 1.4 * letter)
+        style = {"fontsize": size, "color": own[s.held_as].colour, "va": "center", "linespacing": 0.95}
         halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
-        at_point = {"xytext": (away, 0), "textcoords": "offset points", "path_effects": halo, "zorder": 2}
-        ax.annotate(text, (max(s.total, left), place), **at_point, **style)
+        place = {"ha": ("right", "left")[side > 0], "transform": ax.transAxes, "path_effects": halo, "zorder": 2}
+        ax.text(x + 1.6 * side * letter, middle, text, **place, **style)
+
+
+def beside(taken: list, x: float, y: float, wide: float, tall: float, away: float) -> tuple[int, float]:
+    """Side (1: right) and height of a name beside the mark at (x, y), so that it lies on none of the boxes `taken`
+    (left, right, low, high); its own is added. All are shares of the axes."""
+    first = 1 if x <= 0.5 else -1
+    heights = (y + sign * step * tall / 4 for step in range(80) for sign in (1, -1))
+    for middle, side in itertools.product(heights, (first, -first)):
+        left, right = sorted((x + side * away, x + side * (away + wide)))
+        low, high = middle - tall / 2, middle + tall / 2
+        met = any(left < b and a < right and low < d and c < high for a, b, c, d in taken)
+        if not met and low >= 0 and high <= 1 and (side == first or (left >= 0 and right <= 1)):
+            break
+    taken.append((left, right, low, high))
+    return side, middle
 
 
 def fitting(name: str, letters: int) -> str:
@@ -285,7 +300,8 @@ def tiles(
     low = (len(rows) - 1) * step + tall + WORD * any(r == len(rows) - 1 for r, _ in under or ())
     block = low + WORD * max((name.count("\n") + 1.5 for name in columns), default=0.5)
     width, height = ax.figure.get_size_inches() * ax.get_position().size
-    larger = {n: 0.85**n * min(width / max(FEW, -(-across // n)), height / (n * block)) for n in (1, 2, 3)}
+    few = FEW - narrow()
+    larger = {n: 0.85**n * min(width / max(few, -(-across // n)), height / (n * block)) for n in (1, 2, 3)}
     fold = -(-across // max(larger, key=larger.__getitem__))
     firsts = range(0, across, fold)
 
@@ -308,7 +324,7 @@ def tiles(
         ax.text(left + half, top + low + 0.04, name, ha="center", va="top", fontsize=10, color=INK)
     middles = [place(r, first)[1] + tall / 2 for first in firsts for r in range(len(rows))]
     ax.set_yticks(middles, [label for label, _ in rows] * len(firsts))
-    ax.set(xticks=[], xlim=(-0.08, max(fold, FEW)), ylim=(len(firsts) * block, -0.08), aspect="equal", anchor="W")
+    ax.set(xticks=[], xlim=(-0.08, max(fold, few)), ylim=(len(firsts) * block, -0.08), aspect="equal", anchor="W")
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     ax.spines[:].set_visible(False)
     if marked is not None and marked < across:

@@ -39,7 +39,7 @@ OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same pict
 DISC = Path.unit_circle().codes
 INCH = 72  # units of an SVG
 MOST_KEPT = 200  # parts of a drawing that are remembered while they move
-COLOUR = re.compile(r"(?<=[:\s])#[0-9a-f]{6}(?=[;\"\s])")
+COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 
 
 def mark(artist: Artist, says: str | list[str], **of: Any) -> None:

@@ -15,7 +15,7 @@ from fedlab_nb.labs.runs import all_of, choices, one_run
 SETTINGS = {"dataset": "digits", "alpha": 0.5, "clients": 2, "seed": 0, "seeds": 2, "epochs": 1}
 VIEWS = {  # of each lab; those that wait for a run stand before the bar
     "afl": "forget image | skew budget size", "coboosting": "hand weights images | switches",
-    "distilled": "sent | budget", "fedet": "expert dissent target rounds public traffic |",
+    "distilled": "sent | budget", "fedet": "expert dissent target rounds traffic | public",
     "fedlpa": "factors damping solver leak | plane inverted", "fens": "trust sample forget | cost",
     "fusefl": "steps cue halves probes |", "gauss": "pictures sent | heads",
     "matching": "barrier partners | game",
@@ -31,6 +31,7 @@ def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing)
         assert panel.show(name) is None and "press run" in panel.views[name].frame.value.lower(), name
     for name in ready:
         assert panel.show(name).sentence and panel.error == "", name
+        assert not panel.show(name).waits, f"{name} waits for its button"
     for view in panel.lab_views.values():
         assert all(c.description for c in view.controls if hasattr(c, "description")) and len(view.title) <= 20
 
@@ -42,6 +43,7 @@ def test_one_client_is_enough(system, closing):
     panel.run(wait=True)
     for name in panel.lab_views:
         assert panel.show(name).sentence and panel.error == "", name
+        assert not panel.show(name).waits or name == "forget", f"{name} waits for its button"  # who else is there?
 
 
 QUICK = {

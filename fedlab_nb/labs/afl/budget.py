@@ -1,5 +1,6 @@
 """Accuracy against the privacy budget ε, for pixels and for random features."""
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping
@@ -21,7 +22,6 @@ Budgets = Mapping[float | None, Mapping[int, float]]  # {ε: {seed: share}}, Non
 
 class Budget(Tried):
     name, title, work_label = "budget", "Privacy", "Try five budgets"
-    before = "AFL is run with less and less noise, and without any."
 
     def __init__(self) -> None:
         help, budgets = "The budget that the sentence explains", [(f"{e:g}", e) for e in BUDGETS]
@@ -30,10 +30,9 @@ class Budget(Tried):
     def asked(self, state: PanelState) -> Asked:
         kinds = {"pixels": {"afl.features": "pixels"}}
         kinds[f"{state.knobs['size']} random features"] = {"afl.features": "relu", "afl.size": state.knobs["size"]}
-        each = ((label, change, e) for label, change in kinds.items() for e in (*BUDGETS, 0.0))
-        return choices(
-            "afl", state.settings, {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for label, change, e in each}
-        )
+        each = itertools.product(kinds.items(), (*BUDGETS, 0.0))
+        of = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for (label, change), e in each}
+        return choices("afl", state.settings, of)
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL with five ε and without noise, for pixels and for random features"""

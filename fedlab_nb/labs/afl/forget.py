@@ -1,55 +1,42 @@
 """One client's sums taken off the total: accuracy class by class, and the same fit from the others' samples."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
 import torch
 
-from ...errors import RunError, UsageError
+from ...errors import UsageError
 from ...methods.afl import Sums, without
-from ...panels import Asked, LabView, PanelState, made, offer
+from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_name
 from ...plots.style import QUIET, look
 from ...studies.outcome import Outcome
-from ..runs import Steps, clients_in, where
+from ..runs import clients_in, where
 
 
 class Forget(LabView):
-    name, title, work_label = "forget", "Forget a client", "Forget the client"
-    empty = "Press Run. Then you can take a client out of the sums."
+    """What becomes of the server when a client's sums are taken off the total, beside a fit to the others' samples."""
+
+    name, title = "forget", "Forget a client"
+    _of: "Forgotten | None" = None  # computed last
 
     def __init__(self) -> None:
-        help = "Who is forgotten when the button is pressed"
-        self.who = made(widgets.Dropdown, label="Client", help=help, width=160, options=[("client A", 0)])
+        self.who = made(widgets.Dropdown, label="Client", help="Who is forgotten", width=160, options=[("client A", 0)])
 
     def adapt(self, state: PanelState) -> None:
         offer(self.who, clients_in(state))
 
-    def asked(self, state: PanelState) -> Asked | None:
-        with suppress(UsageError):  # said once the button is pressed
-            without(state.report, self.who.value)
-            return {}  # no runs: sums are solved anew
-        return None
-
-    def work(self, state: PanelState) -> Steps:
-        """Take the client's sums off the total and solve again. Then fit the samples of the others for comparison"""
-        if state.outcome is None:
-            raise RunError("There is no finished run yet; press Run first.")
-        yield 0, 2, "taking its sums off"
-        without_it = forget(state.outcome, self.who.value)
-        yield 2, 2, "done"
-        return without_it
-
     def draw(self, state: PanelState) -> Picture:
-        if state.worked is None or state.worked.outcome is not state.outcome:
-            text = f"Choose a client and press “{self.work_label}”: the server takes its sums off the total."
-            return blank(text, setting=where(state))
-        return forgotten(state.worked, state.class_names, setting=where(state), klass=state.klass)
+        if self._of is None or (self._of.outcome, self._of.client) != (state.outcome, self.who.value):
+            try:
+                self._of = forget(state.outcome, self.who.value)
+            except UsageError as error:
+                return blank(str(error), setting=where(state))
+        return forgotten(self._of, state.class_names, setting=where(state), klass=state.klass)
 
 
 class Forgotten(NamedTuple):
@@ -77,8 +64,7 @@ def forget(outcome: Outcome, client: int) -> Forgotten:
     scratch = retrained(outcome, client)
     distance = np.abs(weights - scratch).max() / np.abs(scratch).max()
     samples = report.classes[client, -1].round().astype(int)
-    accuracy = (float(right[0].mean()), float(right[1].mean()))
-    return Forgotten(outcome, client, *of_class, accuracy, samples, float(distance))
+    return Forgotten(outcome, client, *of_class, tuple(float(r.mean()) for r in right), samples, float(distance))
 
 
 def retrained(outcome: Outcome, client: int) -> np.ndarray:

@@ -11,8 +11,9 @@ from ..runs import where
 
 
 class Image(LabView):
+    """What the server can read from a client's class sums."""
+
     name, title = "image", "One image leaks"
-    empty = "Press Run. The picture then shows what the server can read from a client's class sums."
 
     def draw(self, state: PanelState) -> Picture:
         features = state.outcome.options["features"]

@@ -14,7 +14,6 @@ SIZES = (16, 64, 256, 1024)
 
 class Size(Tried):
     name, title, work_label = "size", "Features", "Try 16 to 1024"
-    before = "AFL is run with more and more random features."
 
     def asked(self, state: PanelState) -> Asked:
         kinds = ("relu", "conv") if state.federation.dataset.x_train.dim() == 4 else ("relu",)

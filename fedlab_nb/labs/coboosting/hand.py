@@ -39,7 +39,6 @@ class Hand(LabView):
     """
 
     name, title, work_label = "hand", "Weights by hand", "Learn from real images"
-    empty = "Press Run. Then move the sliders and try to beat equal weights, before you look at Co-Boosting's weights."
 
     def __init__(self) -> None:
         self.sliders = Sliders()

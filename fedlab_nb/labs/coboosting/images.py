@@ -30,7 +30,6 @@ class Images(LabView):
     """The synthetic images of an epoch, and a replay over the epochs."""
 
     name, title, ready = "images", "Synthetic images", "live"
-    empty = "Press Run. The images of the generator then appear here, epoch by epoch."
 
     def __init__(self) -> None:
         shown = {"help": "The epoch whose images are shown", "options": [("–", 0)]}

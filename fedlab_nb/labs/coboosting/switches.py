@@ -5,13 +5,14 @@ from typing import Any, NamedTuple
 
 from ipywidgets import Dropdown
 
-from ...panels import Asked, LabView, PanelState, made
+from ...panels import Asked, PanelState, made
 from ...panels.figures import words
-from ...plots import Picture, Series, blank, drawing, mean_percent, seeds_of, tabled, told
+from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
 from ...plots.kit import Bars
 from ...plots.words import apart, points
 from ...studies.statistics import difference
 from ..runs import Steps, all_of, choices
+from ..tried import Tried, by_seed, stored_runs
 
 IDEAS, PARTS = ("GHS", "DHS", "EE"), ("ensemble", "server")
 PAIRS = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
@@ -35,11 +36,10 @@ class Variant(NamedTuple):
         return f"no {off[0]}" if len(off) == 1 else f"{self.on[0]} alone"
 
 
-class Switches(LabView):
+class Switches(Tried):
     """The method again with ideas switched off, on the federations that the controls say."""
 
-    name, title, ready, work_label = "switches", "GHS, DHS, EE", "data", "Run these variants"
-    before = "Which switch costs the ensemble most? Which one the server model? Guess, then press the button."
+    name, title, work_label, of = "switches", "GHS, DHS, EE", "Run these variants", "which"
 
     def __init__(self) -> None:
         self.which = made(Dropdown, label="Variants", help="Which combinations to run", width=200, options=list(SETS))
@@ -55,12 +55,16 @@ class Switches(LabView):
         which = self.which.value
         outcomes = yield from all_of(self.asked(state))
         variants = [Variant(on, *accuracies_of(of)) for on, of in zip(SETS[which], outcomes.values(), strict=True)]
-        return which, words(state.settings), variants
+        return words(state.settings), variants, which
 
-    def draw(self, state: PanelState) -> Picture:
-        if state.worked is None or state.worked[0] != self.which.value:  # these were not run
-            return blank(self.before, setting=words(state.settings))
-        return switches(state.worked[2], state.worked[1])
+    def kept(self, state: PanelState) -> Any:
+        about, rows = stored_runs("switches")
+        by_ideas = {tuple(i for i in IDEAS if row["at"][f"coboosting.{i.lower()}"]): row for row in rows}
+        of = ((on, by_ideas[on]) for on in SETS[self.which.value])
+        return about, [Variant(on, by_seed(row, "report.ensemble_curve.-1"), by_seed(row)) for on, row in of]
+
+    def tried(self, state: PanelState) -> Picture:
+        return switches(state.worked[1], state.worked[0])
 
 
 def accuracies_of(outcomes: Mapping[int, Any]) -> tuple[dict[int, float], dict[int, float]]:

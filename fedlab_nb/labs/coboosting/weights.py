@@ -21,7 +21,6 @@ class Trajectories(LabView):
     """Each client's share of the ensemble's weight, epoch by epoch, beside what it holds."""
 
     name, title, ready = "weights", "Weights by epoch", "live"
-    empty = "Press Run. All weights start equal. EE changes them from the second epoch on."
 
     def draw(self, state: PanelState) -> Picture:
         path = state.report.weights
@@ -77,11 +76,11 @@ def trajectories(
 def lines(ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None, setting: str) -> None:
     """The number at a line's end is the client."""
     done, clients = shares.shape
-    dress(ax, title="Share of the weight", x="server epoch", y="w / Σ w", grid="y")
+    dress(ax, title="Share of the weight (dotted: equal)", x="server epoch", y="w / Σ w", grid="y")
     for k in range(clients):
         style = {"lw": 3, "color": ACCENT, "zorder": 4} if k == client else {"lw": 1.6, "color": QUIET, "alpha": 0.7}
         ax.plot(range(1, done + 1), shares[:, k], ms=4, marker="o" if done == 1 else None, **style)
-    level_line(ax, 1 / clients, "equal", left=True)
+    level_line(ax, 1 / clients)
     ax.set_xlim(1, max(epochs, 2))
     percent_axis(ax, top=max(float(shares.max()), 1 / clients) * 1.1)
     few_ticks(ax, "x", 6, whole=True)

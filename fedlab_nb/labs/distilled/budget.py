@@ -20,7 +20,6 @@ PER_CLASS = (1, 2, 3, 5, 10)
 
 class Bytes(Tried):
     name, title, work_label = "budget", "Accuracy and bytes", "Try 1 to 10 per class"
-    before = "the method runs with several numbers of images per class."
 
     def __init__(self) -> None:
         help, many = "The sentence has the test accuracy for this number", {"options": PER_CLASS, "value": 3}

@@ -16,8 +16,9 @@ WAYS = {
 
 
 class Sent(LabView):
+    """The images that a client sends, and the nearest of its own."""
+
     name, title = "sent", "What is sent"
-    empty = "Press Run. The picture then shows the images that a client sends, and the nearest of its own."
 
     def prepare(self, state: PanelState) -> list[Neighbours]:
         return attack(state.outcome)

@@ -22,7 +22,6 @@ class Expert(LabView):
     """One sample: every client's output, its weight, who dissents, the consensus, and what the server says."""
 
     name, title, ready = "expert", "Who is the expert?", "live"
-    empty = "Press Run. The picture then shows the answer of each client to one sample, and how much it counts."
     _of: Any = None
 
     def __init__(self) -> None:

@@ -35,7 +35,6 @@ class Rounds(LabView):
     """The large model between two overwritings of its head, the small ones, and dissent; for one shot the student."""
 
     name, title, ready = "rounds", "Rounds", "live"
-    empty = "Press Run. With several rounds, the picture then shows the large model and the small ones after each step."
     _of: Any = None
 
     def __init__(self) -> None:

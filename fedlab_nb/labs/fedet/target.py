@@ -21,7 +21,6 @@ class Target(LabView):
     """The soft label that λ_div makes of one public sample."""
 
     name, title, ready = "target", "λ_div and the target", "live"
-    empty = "Press Run. The picture then shows what the server's model should learn from each public sample."
 
     def __init__(self) -> None:
         help = "Go from one public sample to the next"

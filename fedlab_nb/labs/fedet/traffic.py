@@ -17,8 +17,9 @@ Points = Sequence[tuple[int, float, float]]  # (round, numbers sent so far, accu
 
 
 class Traffic(LabView):
+    """Accuracy against the numbers that were sent."""
+
     name, title, work_label = "traffic", "Traffic", "Run FedAvg beside it"
-    empty = "Press Run. The picture then shows accuracy against the numbers that were sent."
 
     def __init__(self) -> None:
         ends = {"value": 0.6, "min": 0.2, "max": 0.98, "step": 0.02, "readout_format": ".0%"}

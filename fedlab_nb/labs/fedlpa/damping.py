@@ -22,7 +22,6 @@ from ..runs import where
 from .replay import DAMPINGS, offered, power, replay, ten
 
 MARKED = "The λ_damp that is marked in the picture"
-SPLIT = "How the two factors share the damping"
 # use of the uploads -> words, colour, line, marker
 LOOKS = {
     "exact": ("exact (FedLPA)", look("fedlpa").colour, "-", "o"),
@@ -37,13 +36,12 @@ class Damping(LabView):
     """Accuracy against λ_damp for five uses of the uploads."""
 
     name, title = "damping", "λ_damp and π"
-    empty = "Press Run. The server then repeats its part for each λ_damp, with the same uploads."
     _outcome: Any = None
 
     def __init__(self) -> None:
         rules = [("π = 1", "one"), ("π by the traces", "trace")]
         self.damping = made(SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered())
-        self.pi = made(Dropdown, label="Split", help=SPLIT, width=210, options=rules)
+        self.pi = made(Dropdown, label="Split", help="How the two factors share the damping", width=210, options=rules)
 
     def adapt(self, state: PanelState) -> None:
         """Start at what the run had."""

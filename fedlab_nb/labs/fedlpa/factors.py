@@ -26,7 +26,6 @@ class Factors(LabView):
     """A and B of one layer of one client, as sent or before damping, and the image in A's last column."""
 
     name, title = "factors", "Factors"
-    empty = "Press Run. The picture then shows A and B of each layer, and the mean image that the first A contains."
 
     def __init__(self) -> None:
         how = [("as sent", "sent"), ("before damping", "measured")]

@@ -12,6 +12,7 @@ from ...models import build
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, listed, plural, tabled, told
 from ...plots.kit import tiles
+from ...plots.style import INK
 
 FEW = "How many samples the gradient and the factors are of. A client has many; with one it has no secret"
 FIRST = "Which of the client's samples is the first"
@@ -66,12 +67,12 @@ def got_back(federation: Federation, client: int, first: int, few: int) -> GotBa
 
 
 def inverted(of: GotBack, setting: str) -> Picture:
-    """Rows of images: the samples, what the gradient gives, what the factors give."""
-    rows = [("the samples", list(of.images)), ("from their gradient", [of.by_gradient])]
-    rows += [("from FedLPA's factors", [of.by_factors])]
-    under = {(0, k): (name, "black") for k, name in enumerate(of.labels)} | {(1, 0): (of.label, "black")}
+    """A row of images: the samples, what the gradient gives, what the factors give."""
+    words = [*of.labels, of.label, ", ".join(of.classes)]
+    names = [*["sample"] * len(of.labels), "gradient", "factors"]
     with drawing() as (figure, ax):
-        tiles(ax, rows, under={**under, (2, 0): (", ".join(of.classes), "black")})
+        under = {(0, k): (word, INK) for k, word in enumerate(words)}
+        tiles(ax, [("", [*of.images, of.by_gradient, of.by_factors])], columns=names, under=under)
     ways = ("the quotient of the first layer's gradients", "the last column of the first A")
     what = "the image itself" if len(of.labels) == 1 else ("a mixture of the samples", "the mean of the samples")
     said = [what] * 2 if isinstance(what, str) else what

@@ -29,7 +29,6 @@ class Leak(LabView):
     """Which classes can be read off the uploads, beside the true counts; and what noise does to both."""
 
     name, title = "leak", "What leaks"
-    empty = "Press Run. The picture then shows which classes a client holds, as an attacker reads them from its upload."
 
     def __init__(self) -> None:
         noises = [(f"{noise:g}", noise) for noise in NOISES]

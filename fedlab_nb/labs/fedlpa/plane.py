@@ -7,7 +7,8 @@ from matplotlib.patches import Ellipse
 from matplotlib.patheffects import withStroke
 
 from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, tabled, told
+from ...plots import Picture, drawing, dress, tabled, told
+from ...plots.axes import rows_axis
 from ...plots.style import INK, SERIES, look, narrow
 from ...plots.words import letter
 from .two_weights import TwoWeights, two_weights
@@ -15,6 +16,7 @@ from .two_weights import TwoWeights, two_weights
 ANGLE = "The direction of which client B is sure. Client A is sure of weight 1, which is 0 degrees"
 RATIO = "How much surer a client is along its direction than at right angles to it"
 PRIOR = "Damping, the prior precision of every weight"
+PLACES = (((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5)), ((0.14, 0.42, 0.83, 0.53), (0.5, 0.08, 0.45, 0.2)))
 # name -> words, colour, marker, size
 ANSWERS = {
     "average": ("average (no precision)", look("fedavg").colour, "s", 7),
@@ -46,17 +48,20 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
     weights = two_weights(angle, ratio, damping)
     rows, said = [], {}
     with drawing(fixed=True) as (figure, _):
-        box = (0.14, 0.35, 0.83, 0.6) if narrow() else (0.09, 0.125, 0.56, 0.8)
-        ax = dress(figure.add_axes(box), title="Who is sure of what", x="weight 1", y="weight 2")
+        plane, beside = PLACES[narrow()]
+        ax = dress(figure.add_axes(plane), title="Who is sure of what", x="weight 1", y="weight 2")
+        right = dress(figure.add_axes(beside), title="How far from the ring", grid="x")
         gaussians(ax, weights)
-        for name, (words, colour, marker, size) in ANSWERS.items():
+        for row, (name, (words, colour, marker, size)) in enumerate(ANSWERS.items()):
             point = getattr(weights, name)
             far = float(np.linalg.norm(point - weights.pooled))
             edge = INK if name == "pooled" else "white"
-            ax.plot(*point, marker, color=colour, ms=size, mec=edge, mew=1.4, ls="", label=words, zorder=6)
+            for at, (x, y) in ((ax, point), (right, (far, row))):
+                at.plot(x, y, marker, color=colour, ms=size, mec=edge, mew=1.4, zorder=6, clip_on=False)
             rows.append((words, *(round(float(value), 3) + 0.0 for value in point), round(far, 3)))
             said[name] = f"{place(point)}, {'which is the same' if far < 0.005 else f'{far:.2f} away'}"
-        legend(ax, loc="upper left", bbox_to_anchor=(0, -0.15) if narrow() else (1.02, 1))
+        rows_axis(right, [words for words, *_ in ANSWERS.values()], size=9.5)
+        right.set_xlim(-0.1, max(1.5, right.get_xlim()[1]))
     return told(
         figure,
         "Two clients and the server's answers in the plane of two weights",

@@ -35,7 +35,6 @@ class Solver(LabView):
     """The run's residuals, while it runs too; and all three solvers from the same uploads."""
 
     name, title, ready = "solver", "Solver", "live"
-    empty = "Press Run. The picture then shows how far each layer is from its solution, step by step."
     work_label = "Solve in three ways"
 
     def __init__(self) -> None:

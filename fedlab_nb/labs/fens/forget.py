@@ -23,10 +23,6 @@ class Forgotten(NamedTuple):
     without: Mapping[int, Outcome]
 
     @property
-    def shares(self) -> np.ndarray:
-        return shares(self.whole.label_counts)
-
-    @property
     def change(self) -> np.ndarray:
         """`[M, C]`: accuracy of class c without client k minus with all; nan: not known."""
         change = np.full(self.whole.label_counts.shape, np.nan)
@@ -44,13 +40,11 @@ class Forget(LabView):
 
     name, title = "forget", "Forget a client"
     work_label = "Forget, and run phase 2 again"
-    empty = "Press Run. Then phase 2 can be run without a client."
     EACH = -1
 
     def __init__(self) -> None:
-        options = [("each in turn", self.EACH)]
         help = "Whose model and samples are left out of phase 2"
-        self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=options)
+        self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=[("each in turn", self.EACH)])
 
     def adapt(self, state: PanelState) -> None:
         offer(self.who, [("each in turn", self.EACH), *clients_in(state)])
@@ -72,8 +66,7 @@ class Forget(LabView):
         if who != self.EACH:
             forgotten = forgotten._replace(without={k: of for k, of in forgotten.without.items() if k == who})
         if not forgotten.without:
-            text = f"Press “{self.work_label}”: phase 1 stays as it was, phase 2 is run without the client."
-            return blank(text, setting=state.setting)
+            return blank(f"Press “{self.work_label}”. {self.work.__doc__}", setting=state.setting)
         return forgetting(forgotten, state.class_names, where(state), state.client, state.klass)
 
 
@@ -101,7 +94,7 @@ def forgetting(
 
 def largest_loss(forgotten: Forgotten, names: Sequence[str], setting: str) -> str:
     """Which class loses most without whom, and whose classes the lost ones were."""
-    change, share = forgotten.change, forgotten.shares
+    change, share = forgotten.change, shares(forgotten.whole.label_counts)
     k, c = np.unravel_index(np.nanargmin(change), change.shape)
     losses, owned, known = change < -0.2, share > 0.5, ~np.isnan(change)
     return (

@@ -26,7 +26,6 @@ class Sample(LabView):
     """One test sample: every client's logits, the average's answer, FENS' answer."""
 
     name, title = "sample", "One sample"
-    empty = "Press Run. The picture then shows the answer of each client to one test sample, and how they are combined."
     _state: PanelState | None = None  # of the last drawing of this view
     KINDS = ("all", "FENS right, average wrong", "FENS wrong", "every client wrong")
 

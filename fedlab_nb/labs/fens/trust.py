@@ -71,7 +71,6 @@ class Trust(LabView):
     """The aggregator's table beside who holds what, round by round while phase 2 runs, and as a replay afterwards."""
 
     name, title, ready = "trust", "Who is trusted", "live"
-    empty = "Press Run. The picture then shows who holds what, and the aggregator's table round by round."
 
     def __init__(self) -> None:
         help = "After which round the table is shown"

@@ -34,7 +34,6 @@ class SpuriousCue(LabView):
     """Each client's accuracy on its own images and outside, with and without the cue, and that of all together."""
 
     name, title = "cue", "Spurious cue"
-    empty = "Choose clients with a spurious cue, and press Run: their own images are then compared with test images."
 
     def __init__(self) -> None:
         tests = [(words, name) for name, words in TESTS.items()]

@@ -21,7 +21,6 @@ class Halves(LabView):
     """The same run with and without fusion, under each classifier."""
 
     name, title, work_label = "halves", "Fusion × calibration", "Run without fusion"
-    empty = "Press Run, then the button. The same clients run without fusion, and with each way to make the classifier."
 
     def asked(self, state: PanelState) -> Asked:
         own = state.outcome.options

@@ -93,13 +93,11 @@ class Probes(LabView):
     """What linear decoders can read off every layer, of single clients and of their mean, fused and isolated."""
 
     name, title = "probes", "Probes by layer"
-    empty = "Press Run. Linear probes then show how well the features of each layer separate the classes."
 
     def __init__(self) -> None:
         help = "Accuracy of a linear classifier, or a lower bound of the information about labels or images"
         options = [(measure.name, key) for key, measure in MEASURES.items()]
         self.read = made(Dropdown, label="Read", help=help, width=220, options=options)
-        self.controls = [self.read]
 
     def prepare(self, state: PanelState) -> Steps:
         outcome, isolated = state.outcome, state.outcome
@@ -236,10 +234,8 @@ def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy"
     words = MEASURES[measure]
     shown = "{:.2f} bits".format if words.axis else percent
     layers, curves, looks = range(1, len(data.isolated) + 1), {}, {}
-    for kind, points, x, hue in (
-        ("isolated", data.isolated, layers, ACCENT),
-        ("fused", data.fused, data.places, SECOND),
-    ):
+    kinds = (("isolated", data.isolated, layers, ACCENT), ("fused", data.fused, data.places, SECOND))
+    for kind, points, x, hue in kinds:
         points = [([getattr(one, measure) for one in each], getattr(of_mean, measure)) for each, of_mean in points]
         at = dict(zip(x, points, strict=True))
         three = {
@@ -265,6 +261,5 @@ def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy"
     rows = ((layer, *(shown(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
     top = ", ".join(f"{name} {shown(of[max(of)])}" for name, of in shares.items())
     text = f"At the top: {top}. Probes train on {data.samples} samples of all clients, as no federation could."
-    text += words.note
     table = tabled(["layer", *shares], rows)
-    return told(figure, f"{words.alt} by linear probes, layer by layer", data.setting, text, table)
+    return told(figure, f"{words.alt} by linear probes, layer by layer", data.setting, text + words.note, table)

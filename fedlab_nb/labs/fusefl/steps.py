@@ -32,7 +32,6 @@ class Steps(LabView):
     """A replay of the run: train, send, freeze, adapt, block after block, with the bytes so far."""
 
     name, title, ready = "steps", "Step by step", "live"
-    empty = "Press Run. Then go through the steps one by one: train, send, freeze, adapt."
 
     def __init__(self) -> None:
         shown = "The step of the run that is shown"
@@ -42,7 +41,7 @@ class Steps(LabView):
         self.next = made(Button, description="Next step", help="One step on", width=88)
         self.back.on_click(lambda _: self._move(-1))
         self.next.on_click(lambda _: self._move(+1))
-        self.controls = [HBox([self.play, self.back, self.next]), self.step]  # only the slider redraws
+        self.controls = [HBox([self.play]), HBox([self.back, self.next]), self.step]  # only the slider redraws
 
     def _move(self, by: int) -> None:
         self.step.value += by  # the slider stops at its ends

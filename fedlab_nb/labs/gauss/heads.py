@@ -18,7 +18,6 @@ class Heads(Tried):
     """Every head, and FedPFT with three spreads, on the federation that the controls say."""
 
     name, title, work_label = "heads", "All heads", "Run all heads"
-    before = "every head is run, and FedPFT with three spreads."
 
     def asked(self, state: PanelState) -> Asked:
         given = {k.removeprefix("gauss."): v for k, v in state.settings.items()}

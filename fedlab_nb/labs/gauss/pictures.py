@@ -30,7 +30,6 @@ class Pictures(LabView):
     """Mean, deviation and draws of each class, from the sums of all clients."""
 
     name, title = "pictures", "Classes"
-    empty = "Press Run. The picture then shows each class as the server knows it, and images drawn from that."
 
     def __init__(self) -> None:
         help = "Draw other images from the same Gaussians"

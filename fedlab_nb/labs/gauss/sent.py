@@ -12,8 +12,9 @@ from .pictures import image_shape
 
 
 class Sent(LabView):
+    """The mean images that a client sends, and its own images nearest to them."""
+
     name, title = "sent", "What a client sends"
-    empty = "Press Run. The picture then shows the mean images that a client sends, and its own images nearest to them."
 
     def draw(self, state: PanelState) -> Picture:
         outcome, report, names = state.outcome, state.report, state.class_names

@@ -13,7 +13,6 @@ class Barrier(TwoClients):
     """Loss or accuracy on the straight line between two clients, with the units as they stand and matched."""
 
     name, title = "barrier", "Barrier"
-    empty = "Press Run. The picture then shows the loss between two clients' networks, before and after matching."
 
     def __init__(self) -> None:
         super().__init__()

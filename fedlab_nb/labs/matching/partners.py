@@ -17,7 +17,6 @@ class Partners(TwoClients):
     """How alike the units of two clients are, before and after matching, layer by layer."""
 
     name, title = "partners", "Who with whom"
-    empty = "Press Run. The picture then shows how alike the units of two clients are, and which of them were matched."
 
     def __init__(self) -> None:
         super().__init__()

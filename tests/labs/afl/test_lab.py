@@ -24,8 +24,7 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
     panel = make(clients=10, **{"afl.rho": 0.1})
     panel.run(wait=True)
     assert panel.show("forget").sentence.startswith("Without client A")  # at once, as it takes no time
-    panel.lab_views["forget"].who.value = 3
-    panel.work("forget")
+    panel.set("forget", who=3)
     text = sentence_of(panel, "forget")
     assert text.startswith("Without client D")
     assert "that image, pixel by pixel" in sentence_of(panel, "image")

@@ -88,7 +88,9 @@ def test_other_public_data(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make(clients=2, methods=[])
     panel.run(wait=True)
-    assert "Press “Try them”" in panel.show("public").sentence
+    assert [row["samples"] for row in panel.set("public", vary="size").table] == [20, 50, 100, 200]
+    assert "Stored" in panel.views["public"].caption.value
+    panel.set("public", vary="source")
     picture = panel.work("public")
     assert not panel.error and [row["public data"] for row in picture.table] == [
         "held-out part", "half the classes", "glyphs", "noise",

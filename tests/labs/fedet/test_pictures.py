@@ -7,7 +7,7 @@ from lab_views import sound
 from toy_outcomes import toy
 
 from fedlab_nb.labs.fedet.dissent import dissent, thirds
-from fedlab_nb.labs.fedet.public import public
+from fedlab_nb.labs.fedet.public import of_runs, public
 from fedlab_nb.labs.fedet.rounds import AFTER, AVERAGED, BEFORE, COPIED, DISSENT, one_shot, rounds
 from fedlab_nb.labs.fedet.target import target
 from fedlab_nb.labs.fedet.traffic import amount, first_reached, traffic
@@ -59,9 +59,10 @@ def test_target_of_many_classes():
 
 # -------------------------------------------------------------------------------------------------- public, rounds
 def tried(images=True, **accuracies):
-    """{name: {seed: outcome}} of lists of accuracies."""
+    """Choices of public data, of lists of accuracies."""
     report = SimpleNamespace(dissent=0.5, public_samples=20, samples=np.zeros((5, 1, 8, 8) if images else (5, 13)))
-    return {name: {s: toy("fedet", a, report=report) for s, a in enumerate(of)} for name, of in accuracies.items()}
+    runs = {name: {s: toy("fedet", a, report=report) for s, a in enumerate(of)} for name, of in accuracies.items()}
+    return [of_runs(name, of) for name, of in runs.items()]
 
 
 def test_public_compares_over_seeds():
