@@ -6,30 +6,11 @@
 torch.Size([10, 10])
 """
 
-from fedlab_nb.data.cues import CUES, tint_background
-from fedlab_nb.data.dataset import Dataset, Description
-from fedlab_nb.data.federation import (
-    Federation,
-    check_fonts,
-    client_list,
-    client_text,
-    federate,
-    members,
-    natural_or,
-    plain,
-)
-from fedlab_nb.data.moves import Move, Moves, letter
-from fedlab_nb.data.partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, shares, skew_of
-from fedlab_nb.data.public import checked_public, describe_with_public, with_public
-from fedlab_nb.data.registry import (
-    DATASETS,
-    DatasetInfo,
-    add_dataset,
-    describe,
-    in_memory,
-    is_name,
-    is_path,
-    load,
-    title_of,
-)
-from fedlab_nb.data.transform import SEEN, augmentation_part, checked_transform, constants, scale_part
+from .cues import CUES, tint_background
+from .dataset import Dataset, Description
+from .federation import Federation, check_fonts, client_list, client_text, federate, members, natural_or, plain
+from .moves import Move, Moves, letter
+from .partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, shares, skew_of
+from .public import checked_public, describe_with_public, with_public
+from .registry import DATASETS, DatasetInfo, add_dataset, describe, in_memory, is_name, is_path, load, title_of
+from .transform import SEEN, augmentation_part, checked_transform, constants, scale_part

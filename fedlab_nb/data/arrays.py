@@ -190,8 +190,8 @@ def numbered(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[s
 
 def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     """The arrays with `x`, `y` and `client` split into training and test samples, and a sentence on it."""
+    rest = {key: part for key, part in raw.items() if key not in WHOLE}
     if "x_train" in raw:
-        rest = {key: part for key, part in raw.items() if key not in WHOLE}
         return rest | ({"client_train": raw["client"]} if "client" in raw and "client_train" not in raw else {}), ""
     y, owner = labels("y", raw["y"]), None
     demand(raw["x"].shape[:1] == y.shape, f"x has shape {raw['x'].shape} but y has {len(y)} labels; each needs one.")
@@ -200,7 +200,6 @@ def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     test = tables.drawn(y, owner)
     made = {f"{key}_{part}": raw[key][rows] for key in WHOLE if key in raw
             for part, rows in (("train", ~test), ("test", test))}  # fmt: skip
-    rest = {key: part for key, part in raw.items() if key not in WHOLE}
     return rest | made, " A fifth of the samples, drawn at random in each class, is for testing."
 
 

@@ -76,15 +76,10 @@ class Federation:
         left = members(self.clients, absent, unseen)
         words = {"Absent (trained, sent nothing)": absent, "Unseen (a test set of its own)": unseen}
         notes = [f"{what}: {len(gone)} of {self.clients} clients." for what, gone in words.items() if gone]
-        return replace(
-            self,
-            shards=tuple(self.shards[k] for k in left),
-            spurious=tuple(at for at, k in enumerate(left) if k in self.spurious),
-            note=" ".join([self.note, *notes]).strip(),
-            absent=tuple(absent),
-            unseen=tuple(unseen),
-            whole=self,
-        )
+        shards, note = tuple(self.shards[k] for k in left), " ".join([self.note, *notes]).strip()
+        spurious = tuple(at for at, k in enumerate(left) if k in self.spurious)
+        changed = replace(self, shards=shards, spurious=spurious, note=note, whole=self)
+        return replace(changed, absent=tuple(absent), unseen=tuple(unseen))
 
     @property
     def clients(self) -> int:

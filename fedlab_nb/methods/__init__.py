@@ -9,28 +9,12 @@ or folder, and nothing here is edited. Not methods themselves: the contract (`ba
 import importlib
 import pkgutil
 
-from .base import (
-    METHODS,
-    EnsembleModel,
-    GlobalModel,
-    Method,
-    NetworkModel,
-    Progress,
-    Report,
-    grouped,
-    knob,
-    label_of,
-    register,
-    short,
-)
+from ..declared import declared
+from .base import METHODS, Method, grouped, knob, label_of, register, short
+from .results import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
 
-# In the order in which people meet them: where to start, the five systems, one-shot baselines, many rounds, a
-# reference.
-ORDER = tuple(
-    "local fedavg ensemble fens fedlpa fusefl fedet coboosting "
-    "feddf fedkd fedkt fadi fdafl dense fisher_merge regmean matching fedma ties fedcvae distilled fedov afl deepafl "
-    "gauss fedpft fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl centralized".split()
-)
+# In the order in which people meet them.
+ORDER = tuple(name for name in declared("methods/costs.toml") if name != "local training")
 for _beside in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_beside.name}")
 for _name in [*ORDER, *(name for name in METHODS if name not in ORDER)]:

@@ -197,8 +197,8 @@ class AFL(FrozenMethod):
 
     report = AflReport
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
+        super().refuse(ctx)
         noisy = not self.private or self.features != "client"
         demand(noisy, "features=client sends a network without noise; set features to pixels, relu, conv or lite0.")
         hidden = not self.align or not (self.private or self.secure)

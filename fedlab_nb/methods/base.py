@@ -128,6 +128,11 @@ class Info:
     sends: str = "its network"
     back: str = ""
 
+    @property
+    def sends_models(self) -> bool:
+        """Whether clients send trained models or changes of them, which a poisoned one can turn or blow up."""
+        return self.sends.startswith(("its network", "its students"))
+
 
 @dataclass(frozen=True)
 class Method:
@@ -137,8 +142,6 @@ class Method:
     report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
     # Whether it begins with `ctx.local_training()`, whose clients all such methods share.
     trains_locally: ClassVar[bool] = True
-    # Whether its clients send trained models or changes of them, which a poisoned one can turn or blow up.
-    sends_models: ClassVar[bool] = True
     # Whether its clients are asked when it predicts, so that a poisoned one can lie.
     asks_clients: ClassVar[bool] = False
     # Whether it is trained on samples that clients hold out of local training (see `holdout_for` in `study`).
@@ -157,6 +160,10 @@ class Method:
         other = "set public=0.1 or another data set" if "public" in missing else "choose another method or data set"
         lacks = "" if missing == ["images"] else ", which this setting does not have"
         demand(not missing, f"{self.info.title} needs {needs}{lacks}; {other}.")
+        self.refuse(ctx)
+
+    def refuse(self, ctx: Context) -> None:
+        """Raise UsageError where these values of the knobs do not fit the federation; the end of `validate`."""
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """How often a client trains on its own data in a whole run, in passes over it: the mean over clients.
@@ -168,12 +175,11 @@ class Method:
 
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
-        useful, count = self.sends_models or not ctx.poison.of_models, ctx.poison.count
+        useful, count = self.info.sends_models or not ctx.poison.of_models, ctx.poison.count
         demand(useful, f"Clients of {self.info.title} send no model to poison; set poison to labels:{count}.")
         asked = self.asks_clients or not ctx.poison.of_answers
-        demand(
-            asked, f"{self.info.title} asks no client when it predicts, so none can lie; set poison to labels:{count}."
-        )
+        alone = f"{self.info.title} asks no client when it predicts, so none can lie"
+        demand(asked, f"{alone}; set poison to labels:{count}.")
         honest = not ctx.poison.of_answers or count < ctx.clients_count
         demand(honest, f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must be honest.")
 

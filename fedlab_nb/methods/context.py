@@ -257,6 +257,14 @@ class Context:
             return end
         return self.poison.sent(start, end, [name for name, _ in model.named_parameters()])
 
+    def collect(self, what: str, message: Callable[[int], Any], phase: str = "") -> Steps[list[Any]]:
+        """Each client sends `message(k)` (phase `phase`, or `what`, as progress calls it); what the server receives."""
+        received = []
+        for k in range(self.clients_count):
+            received.append(self.link.up(k, message(k), phase=phase or what))
+            yield Progress(what, k + 1, self.clients_count)
+        return received
+
     def one_upload(self) -> Steps[ClientModels]:
         """Client part and link of most one-shot methods: `local_training`, then `upload`."""
         return self.upload((yield from self.local_training()))

@@ -274,8 +274,7 @@ class Ensemble(Method):
         scored = self.keep and self.by in ("validation", "diversity")
         object.__setattr__(self, "holds_out", bool(tuned or scored))  # what these values need
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         fits = ctx.has("one architecture") or not (self.keep and self.by == "diversity")
         demand(fits, "by=diversity needs one architecture at all clients; choose by=validation, size or random.")
         averages.check_average(self.rule, self.assumed, self.members(ctx), self.info.title)

@@ -22,6 +22,8 @@ Departures, and why:
 - Optimizer of the student, temperature and pool are DENSE's.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -36,13 +38,8 @@ BETAS = (0.9, 0.999)  # Adam's, for pixels
 
 def total_variation(x: Tensor) -> Tensor:
     """R_TV of `x [b, C, H, W]`: Σ over the four directions of the L2 norm of all differences between neighbours."""
-    pairs = (
-        (x[..., :, 1:], x[..., :, :-1]),
-        (x[..., 1:, :], x[..., :-1, :]),
-        (x[..., 1:, 1:], x[..., :-1, :-1]),
-        (x[..., 1:, :-1], x[..., :-1, 1:]),
-    )
-    return torch.stack([(one - other).norm() for one, other in pairs]).sum()
+    diagonals = x[..., 1:, 1:] - x[..., :-1, :-1], x[..., 1:, :-1] - x[..., :-1, 1:]
+    return torch.stack([apart.norm() for apart in (x.diff(dim=-1), x.diff(dim=-2), *diagonals)]).sum()
 
 
 def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
@@ -101,22 +98,15 @@ class FAdi(ServerKnobs):
         """(a) of epoch t: the images `[b, ...]` of the lowest loss and their intended labels `[b]`."""
         ctx, draws = server.ctx, server.draws
         reach = max(1, min(ctx.input_shape[1:]) // 16)
-
-        def rolled(u: Tensor) -> Tensor:
-            down, right = (torch.randint(2 * reach + 1, (2,), generator=draws) - reach).tolist()
-            return torch.roll((1 + u) / 2, (down, right), (2, 3))
-
         u = torch.randn(self.images, *ctx.input_shape, generator=draws).to(ctx.device, ctx.dtype)
         u, y = u.clamp(-1, 1).requires_grad_(), server.labels()
-        best = yield from search(
-            lambda: u,
-            [u],
-            lambda u: self.loss(u, rolled(u), y, server.ensemble, server.student, server.weights),
-            steps=self.steps,
-            lr=self.image_lr,
-            betas=BETAS,
-            clip=None,
-            after=lambda: u.clamp_(-1, 1),
-            progress=Progress("synthesis", t, self.epochs),
-        )
+
+        def loss(u: Tensor) -> Tensor:
+            down, right = (torch.randint(2 * reach + 1, (2,), generator=draws) - reach).tolist()
+            rolled = torch.roll((1 + u) / 2, (down, right), (2, 3))
+            return self.loss(u, rolled, y, server.ensemble, server.student, server.weights)
+
+        adam: dict[str, Any] = {"steps": self.steps, "lr": self.image_lr, "betas": BETAS, "clip": None}
+        progress = Progress("synthesis", t, self.epochs)
+        best = yield from search(lambda: u, [u], loss, **adam, after=lambda: u.clamp_(-1, 1), progress=progress)
         return (1 + best) / 2, y

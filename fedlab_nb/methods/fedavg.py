@@ -37,8 +37,7 @@ class FedAvg(Method):
     assumed: int = assumed_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         check_average(self.average, self.assumed, ctx.clients_count, self.info.title)
         if self.rank:
             demand(ctx.init == "same", "rank needs one first network that all clients change; set init=same.")

@@ -32,8 +32,8 @@ class FedAvgMulti(Iterative):
     assumed: int = assumed_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
+        super().refuse(ctx)
         everyone = not self.per_round or self.per_round >= ctx.clients_count
         fits = self.compression == "none" or everyone
         demand(fits, f"Compression needs all clients, but per_round is {self.per_round}; set per_round=0.")

@@ -138,7 +138,6 @@ class FedCVAE(Method):
     """Each client uploads a decoder that makes samples. The server trains on these samples."""
 
     trains_locally = False
-    sends_models = False
 
     latent: int = knob(8, "Latent numbers", symbol="z", low=1, high=512)
     hidden: int = knob(64, "Hidden units", low=4, high=4096, log=True)
@@ -174,8 +173,7 @@ class FedCVAE(Method):
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
-            yield from reported("server training", ticks, lambda: NetworkModel(student))
-            return NetworkModel(student)
+            return (yield from reported("server training", ticks, lambda: NetworkModel(student)))
 
     def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
         made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)

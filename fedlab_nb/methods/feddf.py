@@ -45,8 +45,7 @@ class FedDF(Method):
 
     convolutional = ServerKnobs.convolutional
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         fits = ctx.has_clients_architecture(self.server_model)
         if self.start == "average" and not fits:
             needs = NEEDS["one architecture"]
@@ -66,5 +65,4 @@ class FedDF(Method):
             loss = distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
-            yield from reported("distillation", ticks, lambda: snapshot(student))
-            return snapshot(student)
+            return (yield from reported("distillation", ticks, lambda: snapshot(student)))

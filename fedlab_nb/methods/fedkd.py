@@ -56,8 +56,7 @@ class FedKD(Method):
     local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
     server_model: str = server_model_knob()
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         for name in ("rounds_before", "rounds_after"):
             fits = not getattr(self, name) or ctx.has_clients_architecture(self.server_model)
             demand(fits, f"fedkd.{name} needs {NEEDS['one architecture']} and at the server; set it to 0.")

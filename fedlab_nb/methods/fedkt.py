@@ -155,8 +155,7 @@ class FedKT(Method):
 
     report = FedKTReport
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         most = 10_000 // ctx.clients_count
         demand(self.students <= most, f"fedkt.students is {self.students}, but 10,000 in all allow {most} here.")
 
@@ -199,8 +198,7 @@ class FedKT(Method):
             y, report = self.aggregate(ctx, uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students)))
             final = ctx.build(ctx.server_architecture(self.server_model), ctx.generator("fedkt", "server"))
             ticks = self._ticks(ctx, "final", [final], [(x, y)], self.epochs)
-            yield from reported("distillation", ticks, lambda: NetworkModel(final, report))
-            return NetworkModel(final, report)
+            return (yield from reported("distillation", ticks, lambda: NetworkModel(final, report)))
 
     # ------------------------------------------------------------------ client part
     def _asked(self, ctx: Context) -> Tensor:

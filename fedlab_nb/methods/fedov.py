@@ -31,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import Network
-from ..training import ClientModels, train_clients
+from ..training import ClientModels
 from ..training.local import curve_epochs
 from .base import Context, EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
 
@@ -204,8 +204,7 @@ class FedOV(Method):
             if renewed:
                 recipe = replace(recipe, epochs=1, lr=recipe.lr_at(epoch), schedule="constant", lr_min=0)
                 stream = f"fedov, epoch {epoch}"
-            seed, ids, backend = ctx.seed, ctx.ids, ctx.backend
-            for tick in train_clients(models, shards, recipe, seed=seed, ids=ids, backend=backend, stream=stream):
+            for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
                 shows = tick.fresh and (not renewed or epoch + 1 in curve_epochs(epochs))
                 snapshot = OpenSetVote(ClientModels(models), self.voters) if shows else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)

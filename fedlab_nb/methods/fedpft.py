@@ -29,7 +29,7 @@ from ..errors import demand
 from ..models import parameter_count
 from ..training import Recipe
 from ..training.distill import distil, distillation_loss
-from .base import Context, GlobalModel, Progress, Steps, knob, register, reported
+from .base import Context, GlobalModel, Steps, knob, register, reported
 from .gauss import by_class
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 
@@ -152,11 +152,7 @@ class FedPFT(FrozenMethod):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         own_features, frozen = yield from self.frozen(ctx)
         # Clients: a mixture of each class; up.
-        arrived = []
-        for k in range(ctx.clients_count):
-            sent = self.mixtures(ctx, k, own_features[k])
-            arrived.append(ctx.link.up(k, sent, phase="mixtures"))
-            yield Progress("mixtures", k + 1, ctx.clients_count)
+        arrived = yield from ctx.collect("mixtures", lambda k: self.mixtures(ctx, k, own_features[k]))
         # Server: as many features as the clients have, drawn; a head trained on them.
         with ctx.server():
             drawn, labels = self.draw(ctx, arrived)
@@ -165,9 +161,8 @@ class FedPFT(FrozenMethod):
                 nn.init.zeros_(part)
             recipe = Recipe(self.epochs, 64, "adam", self.lr, weight_decay=0)
             ticks = distil(head, drawn, labels, recipe, distillation_loss("ce"), ctx.generator("fedpft", "head"))
-            numbers = parameter_count(head)
-            yield from reported("head training", ticks, lambda: HeadModel(frozen, head, numbers))
-            return HeadModel(frozen, head, numbers)
+            model = HeadModel(frozen, head, parameter_count(head))
+            return (yield from reported("head training", ticks, lambda: model))
 
     def mixtures(self, ctx: Context, k: int, frozen: Frozen) -> dict:
         """What client k sends: the counts `[C]` of its classes (int32; 0 of one that is too small), and their

@@ -20,6 +20,7 @@ digits, beside averaging and FedLPA: course/fedlpa/figures.toml.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,7 @@ from torch import Tensor, nn
 from ..errors import choose
 from ..models.state import copied
 from ..training.evaluate import in_chunks
-from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
+from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
 from .parts.kronecker import factor_layers, input_rows, inputs_and_gradients, join, output_rows, with_layers
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
@@ -57,13 +58,13 @@ class FisherMerge(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.
         clients = yield from ctx.local_training()
-        received = []
-        for k in range(ctx.clients_count):
+
+        def both(k: int) -> dict[str, Any]:
             stream = ctx.generator("fisher_merge", "labels", k)
             fisher = diagonal_fisher(clients.module(k), *ctx.private.train(k), labels=self.labels, stream=stream)
-            upload = {"state": clients.state(k), "fisher": fisher}
-            received.append(ctx.link.up(k, upload, phase="models and Fisher diagonals"))
-            yield Progress("Fisher pass", k + 1, ctx.clients_count)
+            return {"state": clients.state(k), "fisher": fisher}
+
+        received = yield from ctx.collect("Fisher pass", both, phase="models and Fisher diagonals")
         # Server: the weighted average, number by number.
         with ctx.server():
             states, fishers = ([r[part] for r in received] for part in ("state", "fisher"))

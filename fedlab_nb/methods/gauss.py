@@ -36,7 +36,7 @@ import torch
 from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
-from .base import Context, GlobalModel, Progress, Report, Steps, knob, register
+from .base import Context, GlobalModel, Report, Steps, knob, register
 from .parts.fisher import TRAINED, trained_head
 from .parts.frozen import FrozenMethod, HeadModel
 
@@ -282,13 +282,13 @@ class Gauss(FrozenMethod):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         kind = HEADS.get(self.head, "full")  # trained heads draw from what qda sends
         own_features, frozen = yield from self.frozen(ctx)
+
         # Clients: counts, sums and second moments of the features; up. No training.
-        arrived = []
-        for k in range(ctx.clients_count):
+        def own(k: int) -> dict[str, Tensor]:
             x, y = ctx.private.train(k)
-            own = class_sums(own_features[k](x), y, ctx.classes, kind)
-            arrived.append(ctx.link.up(k, message(own, ctx.dtype), phase="statistics"))
-            yield Progress("statistics", k + 1, ctx.clients_count)
+            return message(class_sums(own_features[k](x), y, ctx.classes, kind), ctx.dtype)
+
+        arrived = yield from ctx.collect("statistics", own)
         # Server: the sums of all clients, then Bayes' rule.
         with ctx.server():
             each = [received(sent, kind) for sent in arrived]
@@ -306,11 +306,8 @@ class Gauss(FrozenMethod):
 
 def report_of(each: Sequence[ClassSums], whole: ClassSums, head: str) -> GaussReport:
     """What the server knows, for pictures."""
-    made = {
-        "counts": torch.stack([own.counts for own in each]).int(),
-        "client_means": torch.stack([own.means for own in each]),
-        "means": whole.means,
-    }
+    counts, means = torch.stack([own.counts for own in each]).int(), torch.stack([own.means for own in each])
+    made = {"counts": counts, "client_means": means, "means": whole.means}
     if head == "nb":
         made["deviations"] = whole.variances().sqrt()
     elif head != "means":

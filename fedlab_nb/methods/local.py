@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..training import ClientModels, train_clients
+from ..training import ClientModels
 from ..training.calibration import calibration
 from ..training.evaluate import Remembered
 from .base import Context, GlobalModel, Method, NetworkModel, Report, Steps, register, reported
@@ -68,7 +68,6 @@ class Local(Method):
     """Each client alone. The accuracy is the mean over the clients. Held-out data choose the best one."""
 
     report = LocalReport
-    sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
@@ -102,12 +101,10 @@ class Centralized(Method):
     """One model is trained on all samples in one place, for reference."""
 
     trains_locally = False
-    sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         pooled = [ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)]
         x, y = (torch.cat(column) for column in zip(*pooled, strict=True))
         model = ctx.initial_model(0)
-        ticks = train_clients([model], [(x, y)], ctx.recipe, seed=ctx.seed, backend=ctx.backend, stream="centralized")
-        yield from reported("centralized training", ticks, lambda: NetworkModel(model))
-        return NetworkModel(model)
+        ticks = ctx.train([model], [(x, y)], ids=None, stream="centralized")
+        return (yield from reported("centralized training", ticks, lambda: NetworkModel(model)))

@@ -21,13 +21,14 @@ perceptrons, beside averaging and FedLPA: course/fedlpa/figures.toml.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
 from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
-from .parts.kronecker import input_factors, inverse, layer_matrix, plus_identity, with_layers
+from .parts.kronecker import inverse, kronecker_factors, layer_matrix, plus_identity, with_layers
 
 
 @register(
@@ -50,12 +51,13 @@ class RegMean(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.
         clients = yield from ctx.local_training()
-        received = []
-        for k in range(ctx.clients_count):
-            moments = input_factors(clients.module(k), ctx.private.train(k)[0])
-            upload = {"state": clients.state(k), "moments": {name: upper_triangle(a) for name, a in moments.items()}}
-            received.append(ctx.link.up(k, upload, phase="models and input moments"))
-            yield Progress("moments", k + 1, ctx.clients_count)
+
+        def both(k: int) -> dict[str, Any]:
+            factors = kronecker_factors(clients.module(k), ctx.private.train(k)[0], None)
+            moments = {name: upper_triangle(own.a) for name, own in factors.items()}
+            return {"state": clients.state(k), "moments": moments}
+
+        received = yield from ctx.collect("moments", both, phase="models and input moments")
         # Server: least squares, layer by layer.
         with ctx.server():
             shares = [n / sum(ctx.sizes) for n in ctx.sizes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -81,12 +81,12 @@ T = TypeVar("T")
 Steps = Generator[Progress, None, T]
 
 
-def reported(
-    phase: str, ticks: Iterable[Tick], model: Callable[[], GlobalModel | None] = lambda: None
-) -> Iterator[Progress]:
-    """The `ticks` of a training as progress; `model` makes the state of things where the live curve has a point."""
+def reported(phase: str, ticks: Iterable[Tick], model: Callable[[], Any] = lambda: None) -> Steps[Any]:
+    """The `ticks` of a training as progress; `model` makes the state of things where the live curve has a point, and
+    what is returned."""
     for tick in ticks:
         yield Progress(phase, tick.done, tick.total, model=model() if tick.fresh else None)
+    return model()
 
 
 def shown(done: int, total: int, frames: int = 20) -> bool:

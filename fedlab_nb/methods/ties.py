@@ -71,8 +71,7 @@ class Ties(Method):
 
     report = TiesReport
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         demand(ctx.init == "same", "TIES merging needs one common initial model; set init=same.")
         trims = self.upload == "whole" or self.rule == "ties"
         demand(trims, "Task arithmetic trims nothing; set ties.rule=ties or ties.upload=whole.")

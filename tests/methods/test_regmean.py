@@ -6,7 +6,7 @@ import torch
 
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedlpa.solvers import solve
-from fedlab_nb.methods.parts.kronecker import Factors, Posterior, input_factors, kronecker_factors, layer_matrix
+from fedlab_nb.methods.parts.kronecker import Factors, Posterior, kronecker_factors, layer_matrix
 from fedlab_nb.methods.regmean import RegMean, merge, shrunk
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import finished
@@ -68,10 +68,10 @@ def test_input_moments_are_fedlpas_first_factors(model, scale):
     module = build(model, (1, 8, 8), 10, dtype=EXACT)
     x, y = samples()
     both = kronecker_factors(module, x, y, conv_scale=scale)
-    alone = input_factors(module, x, conv_scale=scale, batch_size=4)
+    alone = kronecker_factors(module, x, None, conv_scale=scale, batch_size=4)
     assert list(alone) == list(both)
     for name in alone:
-        torch.testing.assert_close(alone[name], both[name].a)
+        torch.testing.assert_close(alone[name].a, both[name].a)
 
 
 def test_the_method_merges_every_layer_and_sends_triangles():
@@ -83,7 +83,9 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     expected = byte_formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
     assert {up + down for up, down in ctx.link.ledger.by_client().values()} == {expected}
     name = "classifier"
-    moments = [input_factors(ctx.new_model(s), ctx.private.train(k)[0])[name] for k, s in enumerate(remembered[0])]
+    shards = [ctx.private.train(k)[0] for k in range(ctx.clients_count)]
+    networks = [ctx.new_model(s) for s in remembered[0]]
+    moments = [kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
     by_hand = merge([layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge)
     torch.testing.assert_close(layer_matrix(state, name), by_hand)
@@ -106,7 +108,7 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
     name, shares = "body.0.0", [0.2, 0.3, 0.5]
     layers = [network.get_submodule(name) for network in networks]
     own = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
-    moments = [input_factors(network, x)[name] for network, x in zip(networks, images, strict=True)]
+    moments = [kronecker_factors(network, x, None)[name].a for network, x in zip(networks, images, strict=True)]
     merged = merge([layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0)
     weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
     bias = merged[:, -1].clone().requires_grad_()

@@ -91,7 +91,6 @@ class Distilled(Method):
     """Send a few images of each class, and no model. The server learns from the images of all clients."""
 
     trains_locally = False  # but with `crops`
-    sends_models = False
 
     images: str = knob("kmeans", "Images", options=WAYS)
     per_class: int = knob(3, "Images per class", symbol="m_c", low=1, high=1000)
@@ -114,8 +113,7 @@ class Distilled(Method):
             "kmeans": "means of each client's images of a class; of a class with at most m images, the images",
         }.get(self.images, "images made from each client's own, with their labels")
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         fits = self.images != "crops" or ctx.has("images")
         demand(fits, f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip.")
 

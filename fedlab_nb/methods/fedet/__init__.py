@@ -33,19 +33,8 @@ from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
 from ..results import shown
-from .consensus import (
-    HEADS,
-    NORMALISERS,
-    WEIGHTINGS,
-    Consensus,
-    Represented,
-    State,
-    consensus,
-    ensemble_loss,
-    group_means,
-    head_of,
-    mean_head,
-)
+from . import consensus
+from .consensus import Consensus, State
 from .model import FedETReport, LargeModel, PastRound, Student, with_room
 
 # -------------------------------------------------------------------------------------------------------- participation
@@ -151,11 +140,11 @@ class FedET(Method):
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
     local_steps: int = knob(60, "Local steps", symbol="J", low=1, high=10_000)
     diversity: float = knob(0.05, "Diversity", symbol="λ_div", low=0, high=10)
-    weighting: str = knob("softmax", "Weights", symbol="ω_k", options=WEIGHTINGS)
+    weighting: str = knob("softmax", "Weights", symbol="ω_k", options=consensus.WEIGHTINGS)
     temperature: float = knob(3.0, "Temperature", low=0.01, high=1000, log=True)
-    normalise: str = knob("all", "Dissent over", options=NORMALISERS)
+    normalise: str = knob("all", "Dissent over", options=consensus.NORMALISERS)
     transfer: str = knob("auto", "Heads", options=TRANSFERS)
-    head: str = knob("mlp", "Common head", options=HEADS)
+    head: str = knob("mlp", "Common head", options=consensus.HEADS)
     width: int = knob(32, "Head's width", symbol="r", low=1, high=4096)
     pool: str = knob("dealt", "Small models", options=POOLS)
     server: str = knob("auto", "Server's model", model=True)
@@ -204,7 +193,7 @@ class FedET(Method):
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
                 if up:
-                    load_state(server, model_state(server) | mean_head(states))
+                    load_state(server, model_state(server) | consensus.mean_head(states))
                     if shown(t + 1, self.rounds):
                         yield self._progress(t, self.local_steps, Student(server, report), "heads averaged")
                 # Step 2: the ensemble loss on the public samples.
@@ -221,8 +210,8 @@ class FedET(Method):
                 report = report.with_votes(chosen, clients, votes, logits, x, ways=ways)
                 losses.append((yield from self._distil(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.
-                means = group_means(table, states, [kinds[k] for k in chosen])
-                head = head_of(model_state(server)) if down else {}
+                means = consensus.group_means(table, states, [kinds[k] for k in chosen])
+                head = consensus.head_of(model_state(server)) if down else {}
                 table = {kind: state | head for kind, state in means.items()}
             if shown(t + 1, self.rounds):
                 last = PastRound(t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table)))
@@ -231,7 +220,7 @@ class FedET(Method):
 
     def votes(self, logits: Tensor) -> Consensus:
         """What the server makes of clients' `logits [m, B, C]`."""
-        return consensus(logits, self.weighting, self.temperature, self.normalise)
+        return consensus.consensus(logits, self.weighting, self.temperature, self.normalise)
 
     def _is_shared(self, ctx: Context, kinds: list[tuple]) -> bool:
         """Whether clients train once and as they are, which they do for all one-shot methods together."""
@@ -262,7 +251,9 @@ class FedET(Method):
         """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `x`; returns the losses `[J_s]`."""
         recipe = Recipe(batch_size=self.server_batch, lr=self.server_lr, momentum=self.server_momentum, weight_decay=0)
         labels, against, losses = votes.labels, votes.diversity, list[Tensor]()
-        learner = Learner(server, recipe, lambda at, z: ensemble_loss(z, labels[at], against[at], self.diversity))
+        learner = Learner(
+            server, recipe, lambda at, z: consensus.ensemble_loss(z, labels[at], against[at], self.diversity)
+        )
         rows, stream = torch.arange(len(x), device=x.device), ctx.generator("fedet", "public batches", t)
         steps = self.server_steps if self.rounds > 1 else self.one_shot_steps
         while len(losses) < steps:
@@ -288,4 +279,4 @@ class FedET(Method):
         stream = ctx.generator("fedet", role, kind[0], kind[3])
         network = ctx.build(kind, stream)
         common = self.rounds > 1 or any(self.up_down)
-        return Represented(network, self.width, self.head, generator=stream) if common else network
+        return consensus.Represented(network, self.width, self.head, generator=stream) if common else network

@@ -84,14 +84,14 @@ class FedLPA(Method):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
-        posteriors, received = [], []
-        for k in range(ctx.clients_count):
-            # Client k: one more pass over its samples for the factors. They are sent damped; the undamped ones stay.
-            own = LocalPosterior.measure(clients.module(k), *ctx.private.train(k), self.conv_scale)
-            upload = own.upload(self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k))
-            received.append(ctx.link.up(k, upload, phase="posteriors"))
-            posteriors.append(own)
-            yield Progress("factor pass", k + 1, ctx.clients_count)
+        posteriors: list[LocalPosterior] = []
+
+        # Client k: one more pass over its samples for the factors. They are sent damped; the undamped ones stay.
+        def posterior(k: int) -> dict:
+            posteriors.append(LocalPosterior.measure(clients.module(k), *ctx.private.train(k), self.conv_scale))
+            return posteriors[k].upload(self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k))
+
+        received = yield from ctx.collect("factor pass", posterior, phase="posteriors")
         with ctx.server():
             state, systems, end = yield from self.aggregate(ctx, received)
         if self.rounds:

@@ -104,8 +104,7 @@ class Fens(Method):
     holds_out = True
     asks_clients = True
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):
             bits = getattr(self, name)
             demand(not 8 < bits < 32, f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.")

@@ -286,8 +286,5 @@ def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int], rang
         taken = {"rounds": max(own, default=0), "ranges": 2 * len(quantised_layers(client)) if ranged else 0}
         besides = sum(int(r["bytes"]) for r in ledger.rows() if r["client"] == busiest and r["phase"] in BESIDES)
         formula = client_bytes(size, **{**terms, **taken}) - start + besides
-    return {
-        "measured": traffic[busiest],
-        "formula": formula,
-        "ratio": traffic[busiest] / formulas.one_shot_bytes(size.d),
-    }
+    measured = traffic[busiest]
+    return {"measured": measured, "formula": formula, "ratio": measured / formulas.one_shot_bytes(size.d)}

@@ -37,7 +37,7 @@ import numpy as np
 
 from ...errors import UsageError
 from ...models import Network, model_state
-from ...training import ClientModels, Recipe, train_clients
+from ...training import ClientModels, Recipe
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register, weighted_mean
 from . import ccvr
 from .blocks import ADAPTORS, Client, adaptor, check_borders, joined, narrow
@@ -61,7 +61,6 @@ class FuseFL(Method):
     """Train and freeze block after block, each on top of all clients' blocks below it."""
 
     trains_locally = False
-    sends_models = False
 
     blocks: int = knob(2, "Blocks", symbol="K", low=1, high=32)
     adaptor: str = knob("conv", "Adaptor", options=ADAPTORS)
@@ -79,8 +78,7 @@ class FuseFL(Method):
 
     report = FuseFLReport
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         kinds = {kind: ctx.build(kind, ctx.generator("fusefl", "shapes")) for kind in self._architectures(ctx)}
         shapes = [Client(model, self.blocks).borders() for model in kinds.values()]
         for k in range(self.blocks - 1):
@@ -146,8 +144,7 @@ class FuseFL(Method):
         stream = f"batches of block {k + 1}" if k else "batches"
         backend = "loop" if inputs.ahead else ctx.backend
         points = 0  # that the live curve could have; every K-th is shown
-        shards, seed, ids = inputs.shards, ctx.seed, ctx.ids
-        for tick in train_clients(models, shards, recipe, seed=seed, ids=ids, backend=backend, stream=stream):
+        for tick in ctx.train(models, inputs.shards, recipe=recipe, backend=backend, stream=stream):
             done = k * share + tick.done * epochs // tick.total
             points += tick.fresh
             snapshot = None

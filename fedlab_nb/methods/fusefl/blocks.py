@@ -97,12 +97,16 @@ class Client:
 
     def upper(self, k: int, below: Sequence[nn.Module] = ()) -> Network:
         """What trains in round k: block k to the last and the classifier, on top of `below`; nothing is copied."""
-        with torch.device("meta"):  # its own classifier is thrown away; no draw from the global random state
-            layers = [*below, *self.adaptors[k], *sum(self.blocks[k:], [])]
-            network = Network(layers, self.classifier.in_features, self.architecture)
-        network.classifier = self.classifier
-        network.architecture = (*self.architecture, k) if k else self.architecture
-        return network
+        layers = [*below, *self.adaptors[k], *sum(self.blocks[k:], [])]
+        return headed(layers, self.classifier, (*self.architecture, k) if k else self.architecture)
+
+
+def headed(layers: Sequence[nn.Module], classifier: nn.Linear, architecture: tuple) -> Network:
+    """The network of these layers and this classifier; nothing is copied."""
+    with torch.device("meta"):  # its own classifier is thrown away; no draw from the global random state
+        network = Network(layers, classifier.in_features, architecture)
+    network.classifier = classifier
+    return network
 
 
 # ---------------------------------------------------------------------------------------------------------- adaptors

@@ -40,11 +40,8 @@ def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str
         mean = own.mean(0)
         means.append(mean)
         covariances.append((own - mean).T @ (own - mean) / max(1, len(own) - 1))
-    return {
-        "counts": counts.int(),
-        "means": torch.stack(means).to(features.dtype),
-        "covariances": upper_triangle(torch.stack(covariances)).to(features.dtype),
-    }
+    triangles = upper_triangle(torch.stack(covariances)).to(features.dtype)
+    return {"counts": counts.int(), "means": torch.stack(means).to(features.dtype), "covariances": triangles}
 
 
 class Pooled(NamedTuple):

@@ -157,8 +157,7 @@ class Matching(Method):
 
     report = MatchingReport
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         network = ctx.initial_model()
         wiring_of(network)  # refuses layers that it cannot follow
         shallow = self.rule != "pfnm" or one_hidden_layer(network)

@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from ...errors import demand
 from ...models import Network
 from ...models.state import copied
-from ...training import ClientModels, in_chunks, train_clients
+from ...training import ClientModels, in_chunks
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import class_count_weights
 from .rules import grow, plain, unit_layers
@@ -62,7 +62,6 @@ class FedMA(Method):
     """Match and average layer after layer; clients train the layers above on the averaged ones."""
 
     trains_locally = False
-    sends_models = False
 
     sigma: float = knob(0.3, "Noise of neurons", symbol="σ", low=1e-3, high=1e3, log=True)
     sigma0: float = knob(1.0, "Spread of neurons", symbol="σ_0", low=1e-3, high=1e3, log=True)
@@ -71,8 +70,7 @@ class FedMA(Method):
 
     report = FedMAReport
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         other = "set model=mlp or cnn, or choose neuron matching"
         demand(plain(ctx.initial_model()), f"FedMA needs blocks of one layer without batch norm; {other}.")
 
@@ -114,8 +112,7 @@ class FedMA(Method):
         if n:
             recipe = replace(recipe, augmentation="none")
         stream = f"batches of layer {n + 1}" if n else "batches"
-        ways: dict[str, Any] = {"seed": ctx.seed, "ids": ctx.ids, "backend": ctx.backend, "stream": stream}
-        for tick in train_clients(models, shards, recipe, **ways):
+        for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
             yield Progress("layers", n * share + tick.done, every, {"layer": n + 1})
         ctx.check_finite(ClientModels(models))
 

@@ -30,8 +30,8 @@ from ...data import SEEN, checked_transform
 from ...errors import demand
 from ...models import lite0, load_state, model_state, parameter_count
 from ...rng import generator
-from ...training import Recipe, in_chunks, train_clients
-from ..base import Context, GlobalModel, Method, Progress, Report, Steps, knob, reported
+from ...training import Recipe, in_chunks
+from ..base import Context, GlobalModel, Method, Report, Steps, knob, reported
 from ..context import check_finite
 from .align import Moments, barycentre, move, pooled
 
@@ -88,7 +88,6 @@ class FrozenMethod(Method):
     """Base of the methods that train no network, but a head on frozen features."""
 
     trains_locally = False
-    sends_models = False
 
     features: str = knob("pixels", "Features", symbol="φ", options=KINDS)
     size: int = knob(256, "Number of features", symbol="d", low=1, high=8192, log=True)
@@ -97,8 +96,7 @@ class FrozenMethod(Method):
     send_body: bool = knob(False, "Send the body")
     align: float = knob(0.0, "Alignment", low=0, high=1)
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         fits = self.features != "conv" or ctx.has("images")
         demand(fits, f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.")
         if self.features == SEEN:
@@ -136,7 +134,8 @@ def frozen_features(ctx: Context, kind: str, size: int, seed: int, *, send_body:
         return Frozen(body, lite0.FEATURES)
     if kind != "pixels":
         seed = int(ctx.link.broadcast(torch.tensor([seed]), phase="seed of the features"))
-    return drawn(kind, ctx.input_shape, size, seed, device=ctx.device, dtype=ctx.dtype)
+    made = drawn(kind, ctx.input_shape, size, seed, ctx.dtype)
+    return replace(made, module=made.module.to(ctx.device))
 
 
 def aligned(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list[Frozen], Frozen]]:
@@ -148,13 +147,11 @@ def aligned(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list[Frozen
     if not tau:
         return [frozen] * ctx.clients_count, frozen
     # Clients: mean and covariance of their features; up.
-    own, received = [], []
-    for k in range(ctx.clients_count):
-        own.append(Moments.of(frozen(ctx.private.train(k)[0])))
-        received.append(Moments.received(ctx.link.up(k, own[k].message(ctx.dtype), phase="moments")))
-        yield Progress("moments", k + 1, ctx.clients_count)
+    own = [Moments.of(frozen(ctx.private.train(k)[0])) for k in range(ctx.clients_count)]
+    sent = yield from ctx.collect("moments", lambda k: own[k].message(ctx.dtype))
     # Server: their barycentre; down.
     with ctx.server():
+        received = [Moments.received(each) for each in sent]
         shares = torch.tensor(ctx.sizes, dtype=torch.float64, device=ctx.device)
         shares = shares / shares.sum()
         of_all = pooled(received, shares)
@@ -166,15 +163,7 @@ def aligned(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list[Frozen
     return of_clients, replace(frozen, moved=move(of_all, common, tau))
 
 
-def drawn(
-    kind: str,
-    input_shape: Sequence[int],
-    size: int,
-    seed: int,
-    *,
-    device: torch.device | str = "cpu",
-    dtype: torch.dtype = torch.float32,
-) -> Frozen:
+def drawn(kind: str, input_shape: Sequence[int], size: int, seed: int, dtype: torch.dtype = torch.float32) -> Frozen:
     """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `size` numbers.
 
     The same seed draws the same numbers on every device and, to rounding, in every dtype.
@@ -195,7 +184,7 @@ def drawn(
         weight = (weight - weight.mean((1, 2, 3), keepdim=True)) * (2 / weight[0].numel()) ** 0.5
         convolution = nn.Conv2d(channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta")
         layers = [_filled(convolution, weight), nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
-    return Frozen(nn.Sequential(*layers).to(device, dtype).eval(), size)
+    return Frozen(nn.Sequential(*layers).to(dtype).eval(), size)
 
 
 def _filled(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
@@ -212,9 +201,7 @@ def _of_largest_client(ctx: Context) -> Steps[Frozen]:
     model = ctx.initial_model(k)
     if ctx.init == "same":
         load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
-    shard, who = ctx.private.train(k), ctx.ids[k]
-    ticks = train_clients([model], [shard], ctx.recipe, seed=ctx.seed, backend=ctx.backend, ids=[who])
-    yield from reported("local training", ticks)
+    yield from reported("local training", ctx.train([model], [ctx.private.train(k)], ids=[ctx.ids[k]]))
     check_finite(model.parameters(), f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")
     received = ctx.link.up(k, model_state(model.body), phase="features")
     others = [client for client in range(ctx.clients_count) if client != k]

@@ -2,7 +2,7 @@
 
 For a layer with weights `Θ = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
 layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs. `kronecker_factors` measures
-both without damping, `input_factors` the first alone (RegMean); `damped` adds the prior (FedLPA, Eq. 10). Linear and
+both without damping, without labels A alone (RegMean); `damped` adds the prior (FedLPA, Eq. 10). Linear and
 Conv2d have factors; other parameters have none.
 
 The construction is that of Martens & Grosse (2015) for Linear and Grosse & Martens (2016) for Conv2d, with true labels.
@@ -102,12 +102,6 @@ def kronecker_factors(
         a, b = ((total + total.T) / 2 for total in (sums[name].a, sums[name].b))  # one triangle will be sent
         factors[name] = Factors(a * (c / len(x)), b / (c * t * len(x)))
     return factors
-
-
-def input_factors(module: nn.Module, x: Tensor, *, conv_scale: str = "one", batch_size: int = 128) -> dict[str, Tensor]:
-    """The A factors `[i, i]` of `kronecker_factors` alone, by layer: forward passes only, no labels."""
-    factors = kronecker_factors(module, x, None, conv_scale=conv_scale, batch_size=batch_size)
-    return {name: layer.a for name, layer in factors.items()}
 
 
 def damping_ratio(factors: Factors, rule: str = "one") -> float:

@@ -29,7 +29,8 @@ def delta_of(sigma: float, epsilon: float) -> float:
     """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`, δ)-private (Theorem 8)."""
     if sigma == 0:
         return 1.0
-    first, second = (_log_normal(sign / (2 * sigma) - epsilon * sigma) for sign in (1, -1))
+    ends = torch.tensor([1 / (2 * sigma), -1 / (2 * sigma)], dtype=torch.float64) - epsilon * sigma
+    first, second = torch.special.log_ndtr(ends).tolist()  # the logarithm of the normal distribution
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
 
@@ -54,11 +55,6 @@ def sigma_for(epsilon: float, delta: float, *, queries: int = 1, sensitivity: fl
 def gaussian(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
     """N(0, `sigma`²) in the shape, dtype and place of `like`, drawn on the CPU in float64."""
     return (sigma * torch.randn(like.shape, generator=stream, dtype=torch.float64)).to(like)
-
-
-def _log_normal(x: float) -> float:
-    """ln Φ(x), also where Φ(x) underflows."""
-    return float(torch.special.log_ndtr(torch.tensor(x, dtype=torch.float64)))
 
 
 # ----------------------------------------------------------------------------------------------------------- secure sum

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from ...errors import demand
 from ...models import load_state, model_state
-from ...training import Recipe, in_chunks, train_clients
+from ...training import Recipe, in_chunks
 from ...training.loop import Shard
 from ..base import Context, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_finite
@@ -74,8 +74,7 @@ class Iterative(Method):
     # Whether it reads the mean gradient off how far a client has moved, for which clients must train by SGD.
     counts_steps: ClassVar[bool] = False
 
-    def validate(self, ctx: Context) -> None:
-        super().validate(ctx)
+    def refuse(self, ctx: Context) -> None:
         fits = ctx.recipe.optimizer == "sgd" or not self.counts_steps
         demand(fits, f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd.")
 
@@ -154,14 +153,8 @@ class Rounds:
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
         stream = "batches" if t == 0 else f"batches of round {t}"
         epochs, shards = self.recipe.epochs, shards or self.of_chosen(self.shards)
-        options = {
-            "seed": self.ctx.seed,
-            "backend": self.ctx.backend,
-            "ids": self.of_chosen(self.ctx.ids),
-            "stream": stream,
-            **change,
-        }
-        for tick in train_clients(self.of_chosen(self.models), shards, self.recipe, **options):
+        ways = {"recipe": self.recipe, "ids": self.of_chosen(self.ctx.ids), "stream": stream, **change}
+        for tick in self.ctx.train(self.of_chosen(self.models), shards, **ways):
             yield Progress(PHASE, t * epochs + tick.done, self.rounds * epochs)
 
     def up(self, payloads: Iterable[Any]) -> list[Any]:

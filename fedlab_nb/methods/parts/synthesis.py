@@ -89,11 +89,9 @@ class SynthesisTrace:
             shown = torch.stack(images)
             if shown.dim() == 5:
                 shown = (shown.clamp(0, 1) * 255).round().to(torch.uint8)
-            arrays |= {
-                "synthetic_images": shown.cpu().numpy(),
-                "synthetic_labels": torch.stack(labels).cpu().numpy(),
-                "synthetic_epochs": np.array(epochs),
-            }
+            labelled = torch.stack(labels).cpu().numpy()
+            made = {"images": shown.cpu().numpy(), "labels": labelled, "epochs": np.array(epochs)}
+            arrays |= {f"synthetic_{name}": array for name, array in made.items()}
         return arrays
 
 
@@ -231,14 +229,10 @@ class GeneratorServer(Server):
             initialise_generator(self.generator, self.draws)
         z, y = self.noises(1, method.images)[0].requires_grad_(), self.labels()
         self.student.requires_grad_(False)  # here the images learn, not the student
-        x = yield from search(
-            lambda: self.generator(z),
-            [*self.generator.parameters(), z],
-            lambda x: loss(x, y, self.ensemble, self.student, self.weights),
-            steps=method.generator_steps,
-            lr=method.generator_lr,
-            clipped=None if method.clip == "together" else -1,  # z is the last
-            progress=Progress("synthesis", t, method.epochs),
-        )
+        parameters, seen = [*self.generator.parameters(), z], (self.ensemble, self.student, self.weights)
+        clipped = None if method.clip == "together" else -1  # z is the last
+        adam: dict[str, Any] = {"steps": method.generator_steps, "lr": method.generator_lr, "clipped": clipped}
+        adam["progress"] = Progress("synthesis", t, method.epochs)
+        x = yield from search(lambda: self.generator(z), parameters, lambda x: loss(x, y, *seen), **adam)
         self.student.requires_grad_(True)
         return x, y

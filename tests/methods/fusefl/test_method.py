@@ -11,7 +11,6 @@ from watched import watched
 
 from fedlab_nb.comm import formulas, size
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import fusefl as module
 from fedlab_nb.methods.base import NetworkModel
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fusefl import FuseFL, network
@@ -195,12 +194,12 @@ def test_one_client_with_average_is_the_network_itself(split):
 def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epochs, each):
     seen = []
 
-    def record(models, shards, recipe, **options):
-        seen.append((recipe.epochs, recipe.lr, options["stream"]))
+    def record(models, shards, recipe, stream, **options):
+        seen.append((recipe.epochs, recipe.lr, stream))
         return iter(())
 
-    monkeypatch.setattr(module, "train_clients", record)
     method, ctx = FuseFL(blocks=3, head="own", fused_rate=0.5), context(model="cnn", width=6, epochs=epochs)
+    monkeypatch.setattr(ctx, "train", record)
     finished(method.run(ctx))
     assert [of_round for of_round, _, _ in seen] == each and method._total(ctx) == sum(each)
     assert [lr for _, lr, _ in seen] == [0.02, 0.01, 0.01]

@@ -1,0 +1,152 @@
+"""FedGKT: group knowledge transfer (He, Annavaram & Avestimehr, NeurIPS 2020, arXiv 2007.14513).
+
+The network is cut in two. A client trains the lower half f_k with a small classifier of its own, the server the upper
+half f_s on the features of all clients, so that the large part of the work is the server's. For t = 1…T:
+
+1. Client k trains E epochs on its samples: CE(c_k, y) + α τ² KL(softmax(z_s / τ) ‖ softmax(c_k / τ)), with c_k its
+   logits and z_s what the server has answered for the same samples (before the first answer: cross-entropy alone). It
+   sends features H_k = f_k(x), c_k and, once, the labels.
+2. The server trains E_s epochs on all that it got: CE(z_s, y) + α τ² KL(softmax(c_k / τ) ‖ softmax(z_s / τ)). Its
+   logits z_s of every sample go down to the sample's client; after the last round this would change nothing.
+
+A client predicts with its own lower half and the server's upper one, f_s(f_k(x)). Accuracy is the mean over clients.
+`predict` takes the path of the client with the most samples.
+
+With m clients a round (`per_round`; Fed-ET's appendix B does so, the paper has all of them) the server trains on their
+features alone, and a client that comes again gets the answers of the server of now to the features that it sent last.
+
+Bytes of one client with n samples, d features and C classes: down its half network, and 4 n C (T - 1); up
+4 n [T (d + C) + 1]. They grow with the samples, not with the server's network.
+
+Departures: labels are sent once, not in every round; the optimizers start again in every round, with one rate, and E_s
+stays the same; α weighs the answers on both sides (1 in the paper). The server's batches mix all clients' samples (the
+algorithm goes through client after client), and z_s are the logits after its last step (there: those of its last epoch,
+as it goes). The halves are those of the clients' own architecture (the paper has a ResNet-8 below and a ResNet-56 or
+110 above), so all clients have the same one, and all lower halves start alike, whatever `init` says. Features are those
+of the images as they are.
+"""
+
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import demand
+from ..models import Network, load_state, model_state
+from ..models.build import drawn_layer
+from ..models.state import copied
+from ..training import ClientModels, in_chunks
+from ..training.distill import kl_each
+from ..training.loop import Loss
+from .base import Context, Progress, Steps, knob, register
+from .context import check_finite
+from .fusefl.blocks import Client, headed
+from .local import LocalModels, LocalReport
+from .parts.rounds import PHASE, Iterative, Rounds, epochs_knob
+from .results import shown
+
+
+@register(
+    "fedgkt",
+    title="FedGKT",
+    paper="He et al., NeurIPS 2020",
+    rounds="T rounds",
+    traffic="half of S_θ + 4 n (C (T - 1) + T (d + C) + 1)",
+    needs=["one architecture"],
+    sends="its features and logits",
+    back="the server's logits",
+    leaks="features, logits and the label of every training sample",
+)
+class FedGKT(Iterative):
+    """Clients train half a network, the server the other half on their features; they learn each other's answers."""
+
+    report = LocalReport
+
+    rounds: int = knob(10, "Rounds", symbol="T", low=1, high=1000)
+    local_epochs: int = epochs_knob(4)
+    server_epochs: int = knob(4, "Server epochs", low=1, high=1000)
+    weight: float = knob(0.1, "Weight of answers", symbol="α", low=0, high=100)
+    temperature: float = knob(3.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
+
+    def refuse(self, ctx: Context) -> None:
+        super().refuse(ctx)
+        deep = len(ctx.initial_model().body) > 1
+        demand(deep, "FedGKT cuts a network in two, and this one has a single block; set model=mlp.")
+
+    def run(self, ctx: Context) -> Steps[LocalModels]:
+        rounds = Rounds(ctx, self)
+        rounds.recipe = replace(rounds.recipe, augmentation="none")
+        at_server: dict[str, Any] = {"recipe": replace(rounds.recipe, epochs=self.server_epochs), "ids": None}
+        edges = rounds.models = [lower_half(model, ctx.generator("fedgkt", "classifier")) for model in rounds.models]
+        server, start, loss = upper_half(ctx.initial_model()), model_state(edges[0]), transfer(self.temperature)
+        labels: dict[int, Tensor] = {}
+        got: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # client -> features, logits, labels
+        for t in range(self.rounds):
+            chosen = rounds.choose(t)
+            with ctx.server():
+                answers = {k: in_chunks(server.eval(), got[k][0]) for k in chosen if k in got}
+            # Clients: train on labels and on what the server has answered; features and logits up.
+            shards = []
+            for k in chosen:
+                x, y = rounds.shards[k]
+                if k in got:
+                    told = ctx.link.down(k, answers[k], phase=PHASE)
+                else:
+                    load_state(edges[k], ctx.link.down(k, start, phase=PHASE))
+                    labels[k], told = ctx.link.up(k, y.int(), phase="labels"), x.new_zeros(len(y), ctx.classes)
+                shards.append(listening(x, y, told, self.weight if k in got else 0.0))
+            yield from rounds.train(t, shards, loss=loss)
+            features = rounds.features()
+            logits = [in_chunks(edge.classifier, h) for edge, h in zip(rounds.of_chosen(edges), features, strict=True)]
+            for k, (h, c) in zip(chosen, rounds.up(zip(features, logits, strict=True)), strict=True):
+                got[k] = h, c, labels[k].long()
+            # Server: train on their features, labels and logits.
+            with ctx.server():
+                h, c, y = (torch.cat(column) for column in zip(*(got[k] for k in chosen), strict=True))
+                shard, stream = listening(h, y, c, self.weight), f"fedgkt server {t}"
+                for _ in ctx.train([server], [shard], loss=loss, stream=stream, **at_server):
+                    yield Progress(PHASE, t, self.rounds)
+            halves = [server, *rounds.of_chosen(edges)]
+            check_finite((p for half in halves for p in half.parameters()), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
+            if shown(t + 1, self.rounds):
+                now = LocalModels(ClientModels([joined(edge, server) for edge in edges]), ctx.largest)
+                yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
+        return now
+
+
+def listening(x: Tensor, y: Tensor, others: Tensor, weight: float) -> tuple[Tensor, ...]:
+    """A shard for `transfer`: samples, labels, and for each sample the other side's logits and their weight."""
+    return x, y, others, others.new_full((len(y),), weight)
+
+
+def transfer(temperature: float) -> Loss:
+    """CE + α τ² KL(softmax(others / τ) ‖ softmax(logits / τ)) of every sample, `[n]`; `others [n, C]`, `weight [n]`."""
+
+    def loss(features: Tensor, logits: Tensor, labels: Tensor, others: Tensor, weight: Tensor) -> Tensor:
+        return F.cross_entropy(logits, labels, reduction="none") + weight * kl_each(others, logits, temperature)
+
+    return loss
+
+
+def lower_half(network: Network, stream: torch.Generator) -> Network:
+    """What a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
+    client = Client(network, 2)
+    size, like = prod(client.borders()[0]), network.classifier.weight
+    head: Any = drawn_layer(nn.Linear, size, len(like), generator=stream, like=like)
+    return headed([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
+
+
+def upper_half(network: Network) -> Network:
+    """What the server trains: the second block, which reads flat features, and the network's classifier."""
+    client = Client(network, 2)
+    shape = client.borders()[0]
+    return client.upper(1, [nn.Unflatten(1, shape)] if len(shape) > 1 else [])
+
+
+def joined(lower: Network, upper: Network) -> Network:
+    """A client's half and the server's as one network, copied."""
+    above = copied(upper)
+    return headed([*copied(lower).body, *above.body], above.classifier, (*upper.architecture, "joined"))
