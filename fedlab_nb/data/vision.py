@@ -8,8 +8,8 @@ import contextlib
 import os
 import socket
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,22 @@ from fedlab_nb.errors import RunError
 TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
 
 
-# How torchvision knows each: its class, the files that it reads in `folder`, and the published sizes. root: the part of
-# `folder` that torchvision is given.
-SOURCES = {name: SimpleNamespace(**about) for name, about in declared("data/datasets.toml")["sources"].items()}
+@dataclass(frozen=True)
+class Source:
+    """How torchvision knows a dataset: its class, the files that it reads in `folder`, and the published sizes.
+    root: the part of `folder` that torchvision is given."""
+
+    torchvision_name: str
+    folder: str
+    files: list[str]
+    shape: list[int]
+    classes: int
+    n_train: int
+    n_test: int
+    root: str = ""
+
+
+SOURCES = {name: Source(**about) for name, about in declared("data/datasets.toml")["sources"].items()}
 NAMES = tuple(SOURCES)
 
 
@@ -77,7 +90,7 @@ def public_indices(n: int) -> np.ndarray:
     return np.arange(size) * n // max(1, size)
 
 
-def opened(name: str, source: SimpleNamespace, part: str) -> Any:
+def opened(name: str, source: Source, part: str) -> Any:
     """torchvision's dataset object for `part`, after a download only if the files are not there."""
     root = data_folder() / source.root
     which = {"split": part} if name == "svhn" else {"train": part == "train"}

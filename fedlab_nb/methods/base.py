@@ -128,11 +128,6 @@ class Info:
     sends: str = "its network"
     back: str = ""
 
-    @property
-    def sends_models(self) -> bool:
-        """Whether clients send trained models or changes of them, which a poisoned one can turn or blow up."""
-        return self.sends.startswith(("its network", "its students"))
-
 
 @dataclass(frozen=True)
 class Method:
@@ -142,6 +137,8 @@ class Method:
     report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
     # Whether it begins with `ctx.local_training()`, whose clients all such methods share.
     trains_locally: ClassVar[bool] = True
+    # Whether its clients send trained models or changes of them, which a poisoned one can turn or blow up.
+    sends_models: ClassVar[bool] = True
     # Whether its clients are asked when it predicts, so that a poisoned one can lie.
     asks_clients: ClassVar[bool] = False
     # Whether it is trained on samples that clients hold out of local training (see `holdout_for` in `study`).
@@ -175,7 +172,7 @@ class Method:
 
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
-        useful, count = self.info.sends_models or not ctx.poison.of_models, ctx.poison.count
+        useful, count = self.sends_models or not ctx.poison.of_models, ctx.poison.count
         demand(useful, f"Clients of {self.info.title} send no model to poison; set poison to labels:{count}.")
         asked = self.asks_clients or not ctx.poison.of_answers
         alone = f"{self.info.title} asks no client when it predicts, so none can lie"

@@ -53,6 +53,7 @@ class DSFL(Method):
     """Clients send predictions on public images. The server makes their mean sharper, and all learn from it."""
 
     trains_locally = False
+    sends_models = False
 
     rounds: int = knob(2, "Rounds", symbol="T", low=1, high=1000)
     local_epochs: int = knob(0, "Epochs per round", symbol="E", low=0, high=1000)

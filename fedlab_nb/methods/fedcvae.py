@@ -138,6 +138,7 @@ class FedCVAE(Method):
     """Each client uploads a decoder that makes samples. The server trains on these samples."""
 
     trains_locally = False
+    sends_models = False
 
     latent: int = knob(8, "Latent numbers", symbol="z", low=1, high=512)
     hidden: int = knob(64, "Hidden units", low=4, high=4096, log=True)

@@ -64,6 +64,7 @@ class FedGKT(Iterative):
     """Clients train half a network, the server the other half on their features; they learn each other's answers."""
 
     report = LocalReport
+    sends_models = False
 
     rounds: int = knob(10, "Rounds", symbol="T", low=1, high=1000)
     local_epochs: int = epochs_knob(4)

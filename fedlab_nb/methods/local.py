@@ -68,6 +68,7 @@ class Local(Method):
     """Each client alone. The accuracy is the mean over the clients. Held-out data choose the best one."""
 
     report = LocalReport
+    sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
@@ -101,6 +102,7 @@ class Centralized(Method):
     """One model is trained on all samples in one place, for reference."""
 
     trains_locally = False
+    sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         pooled = [ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)]

@@ -15,7 +15,7 @@ from fedlab_nb.studies.settings import Settings, plans_for
 
 from .test_all_methods import cheap, in_study
 
-MODELS = [name for name, cls in METHODS.items() if cls.info.sends_models]
+MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
 
 def context(poison="none", model="mlp", **options):

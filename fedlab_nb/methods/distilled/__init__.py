@@ -91,6 +91,7 @@ class Distilled(Method):
     """Send a few images of each class, and no model. The server learns from the images of all clients."""
 
     trains_locally = False  # but with `crops`
+    sends_models = False
 
     images: str = knob("kmeans", "Images", options=WAYS)
     per_class: int = knob(3, "Images per class", symbol="m_c", low=1, high=1000)

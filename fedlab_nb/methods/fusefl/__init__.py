@@ -61,6 +61,7 @@ class FuseFL(Method):
     """Train and freeze block after block, each on top of all clients' blocks below it."""
 
     trains_locally = False
+    sends_models = False
 
     blocks: int = knob(2, "Blocks", symbol="K", low=1, high=32)
     adaptor: str = knob("conv", "Adaptor", options=ADAPTORS)

@@ -62,6 +62,7 @@ class FedMA(Method):
     """Match and average layer after layer; clients train the layers above on the averaged ones."""
 
     trains_locally = False
+    sends_models = False
 
     sigma: float = knob(0.3, "Noise of neurons", symbol="σ", low=1e-3, high=1e3, log=True)
     sigma0: float = knob(1.0, "Spread of neurons", symbol="σ_0", low=1e-3, high=1e3, log=True)

@@ -88,6 +88,7 @@ class FrozenMethod(Method):
     """Base of the methods that train no network, but a head on frozen features."""
 
     trains_locally = False
+    sends_models = False
 
     features: str = knob("pixels", "Features", symbol="φ", options=KINDS)
     size: int = knob(256, "Number of features", symbol="d", low=1, high=8192, log=True)
