@@ -4,6 +4,8 @@
 
 const ICONS = [[".fa-pause", "Pause"], [".fa-play", "Play"], [".fa-stop", "Back to the start"], [".fa-retweet, .fa-repeat", "Repeat"]];
 const FIELDS = "select, input:not([type=checkbox]), textarea";
+/** Say what an element does not say yet: what is left alone costs a page nothing. */
+const put = (element, values) => { for (const name in values) if (element[name] !== values[name]) element[name] = values[name]; };
 /** Names of sliders and fields: the label beside them; the value as the readout says it. */
 function name(root) {
   for (const widget of root.querySelectorAll(".widget-slider, .widget-dropdown, .widget-text, .widget-inline-hbox")) {
@@ -11,26 +13,25 @@ function name(root) {
     const readout = widget.querySelector(".widget-readout");
     for (const handle of widget.querySelectorAll(".noUi-handle")) {
       const value = [label?.replace(/ \(.*\)$/, ""), readout?.textContent.trim()].filter(Boolean).join(" = "); // α = 0.22
-      if (label && handle.ariaLabel !== label) handle.ariaLabel = label;
-      if (handle.ariaValueText !== value) handle.ariaValueText = value;
+      put(handle, { ariaLabel: label || null, ariaValueText: value });
     }
-    if (readout && label && readout.ariaLabel !== label) readout.ariaLabel = label;
+    if (readout && label) put(readout, { ariaLabel: label });
     for (const field of widget.querySelectorAll(FIELDS)) {
       const said = label || field.title || field.placeholder || widget.title;
       const labelled = [...(field.labels ?? [])].some((one) => one.offsetParent && one.textContent.trim());
-      if (!labelled && said && field.ariaLabel !== said) field.ariaLabel = said;
+      if (!labelled && said) put(field, { ariaLabel: said });
     }
   }
   for (const button of root.querySelectorAll(":is(.widget-play, .jupyter-widget-play) button")) {
     const says = ICONS.find(([icon]) => button.querySelector(icon))?.[1];
-    if (says && button.ariaLabel !== says) button.ariaLabel = says;
+    if (says) put(button, { ariaLabel: says });
   }
 }
 /** A sentence that is too long for its place scrolls: then a keyboard must reach it. */
 function sentences(root) {
   for (const one of root.querySelectorAll(".fl-sentence")) {
     const reach = one.scrollHeight > one.clientHeight + 1 ? 0 : -1;
-    if (one.clientHeight && one.tabIndex !== reach) one.tabIndex = reach;
+    if (one.clientHeight) put(one, { tabIndex: reach });
   }
 }
 /** Rows of tabs: one of them can be reached with Tab, arrow keys go on from there. */
@@ -40,9 +41,7 @@ function tabs(root) {
     buttons[0]?.parentElement.setAttribute("role", "tablist");
     for (const button of buttons) {
       const on = button.classList.contains("mod-active");
-      if (button.getAttribute("role") !== "tab") button.setAttribute("role", "tab");
-      if (button.ariaSelected !== String(on)) button.ariaSelected = String(on);
-      if (button.tabIndex !== (on ? 0 : -1)) button.tabIndex = on ? 0 : -1;
+      put(button, { role: "tab", ariaSelected: String(on), tabIndex: on ? 0 : -1 });
       if (!button.dataset.text) button.dataset.text = button.textContent.trim(); // keeps room for its bold form (theme.css)
     }
   }
@@ -80,11 +79,7 @@ function follow(kernel, mark) {
   };
   kernel.statusChanged.connect(status);
   kernel.connectionStatusChanged.connect(connection);
-  return () => {
-    clearTimeout(waiting);
-    kernel.statusChanged.disconnect(status);
-    kernel.connectionStatusChanged.disconnect(connection);
-  };
+  return () => { clearTimeout(waiting); kernel.statusChanged.disconnect(status); kernel.connectionStatusChanged.disconnect(connection); };
 }
 
 function render({ model, el }) {
@@ -115,11 +110,6 @@ function render({ model, el }) {
   };
   start();
   const unfollow = follow(model.widget_manager?.kernel, (name, on) => root?.classList.toggle(name, on));
-  return () => {
-    unfollow();
-    clearTimeout(later);
-    watch?.disconnect();
-    gone.abort();
-  };
+  return () => { unfollow(); clearTimeout(later); watch?.disconnect(); gone.abort(); };
 }
 export default { render };

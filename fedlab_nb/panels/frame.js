@@ -20,17 +20,14 @@ const NUMBER = /-?\d+(\.\d+)?(e-?\d+)?/g;
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 /** Set attributes, those alone that say something else: what is left alone costs a page nothing. */
 const put = (element, values) => { for (const name in values) if (element.getAttribute(name) !== values[name]) element.setAttribute(name, values[name]); };
+const sum = (list) => list.reduce((a, b) => a + b, 0);
 const members = (group) => [...group.querySelectorAll("use, path")].filter((one) => !one.closest("defs, .touch"));
-
 const parsed = (text) => document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
 /** Put what `from` defines (letters, clips) with the definitions of `svg`, so that any group can be replaced. */
 function define(svg, from) {
   const defs = svg.querySelector(":scope > defs");
   const known = new Set([...defs.children].map(({ id }) => id));
-  for (const one of from.querySelectorAll("defs > [id]")) {
-    if (!known.has(one.id)) defs.append(one);
-    known.add(one.id);
-  }
+  defs.append(...[...from.querySelectorAll("defs > [id]")].filter(({ id }) => !known.has(id)));
 }
 /** What brings `old` to the looks of `group`, at a share 0-1 of the way, number by number; null: it has another shape.
  * A line that has more points than before grows out of its old end. */
@@ -84,9 +81,8 @@ function render({ model, el }) {
   tip.hidden = true;
   el.replaceChildren(words, picture, tip);
   const shadow = picture.attachShadow({ mode: "open" });
-  let made = [];
-  let [boxes, hovered, later, last, frame, gliding] = [null, null, 0, 0, 0, []];
-  let [drag, follow] = [null, null]; // what is in the hand; the client and class that the focus follows
+  let [made, boxes, hovered, later, last, frame, gliding] = [[], null, null, 0, 0, 0, []];
+  let [drag, follow, hands] = [null, null, []]; // what is in the hand; the client and class that the focus follows; sliders
 
   // ------------------------------------------------------------------------------------------------ what is shown
   function show() {
@@ -156,14 +152,23 @@ function render({ model, el }) {
     for (const way of gliding) way(1);
     [last, gliding] = [start, ways];
     step();
+    share();
     const ask = () => answer(svg, { ...model.get("marks"), ...moves.marks }, focused);
     if (focused >= 0 || follow) ask();
     else later = setTimeout(ask, REST); // a hand on a slider does not wait for it
   }
+  /** Bars of weights follow their sliders within a frame, before the kernel answers: together they stay as high as they are. */
+  function share() {
+    const [svg, weights] = [shadow.querySelector("svg"), hands.map((one) => one.get("value"))];
+    if (!svg || !weights.length) return;
+    const bars = Object.entries(model.get("marks")).flatMap(([id, { client, klass }]) => (client >= 0 && klass === undefined ? members(byId(svg, id)) : []));
+    const ends = bars.map((bar) => bar.getAttribute("d").match(NUMBER).map(Number)); // left, bottom, right, …, top (, left)
+    const scale = sum(ends.map((all) => all[1] - all.at(all.length % 2 ? -2 : -1))) / sum(weights);
+    if (isFinite(scale)) ends.forEach(([left, low, right], i) => put(bars[i], { d: `M${left} ${low}H${right}V${low - scale * weights[i]}H${left}z` }));
+  }
   function emphasise() {
     const on = hovered?.method ?? model.get("held");
-    const some = made.some(({ method }) => method === on);
-    shadow.querySelector("svg")?.classList.toggle("some", Boolean(on) && some);
+    shadow.querySelector("svg")?.classList.toggle("some", Boolean(on) && made.some(({ method }) => method === on));
     for (const { element, method } of made) {
       element.classList.toggle("on", method !== undefined && method === on);
       put(element, { "aria-pressed": `${method !== undefined && method === model.get("held")}` });
@@ -288,6 +293,11 @@ function render({ model, el }) {
   model.on("change:moves", move);
   model.on("change:held", emphasise);
   show();
+  if (model.get("hands")) model.widget_manager.get_model(model.get("hands")).then((box) => {
+    const listen = () => { hands = box.get("children"); for (const one of hands) one.on("change:value", share); };
+    box.on("change:children", listen);
+    listen();
+  });
   return () => { watch.disconnect(); theme.disconnect(); clearTimeout(later); };
 }
 export default { render };

@@ -19,8 +19,10 @@ from typing import Any, ClassVar
 
 import ipywidgets as widgets
 
+from ..errors import SAMPLES
 from ..plots import Picture
-from ..plots.words import setting_of
+from ..plots.words import duration, setting_of, worded
+from ..studies.cost import Cost, cost_of
 from .record import Row, Runs
 from .stored import Nearby, nearby
 
@@ -169,6 +171,7 @@ class LabView:
     waiting: what it says while a job runs ("": the old picture stays)
     preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
     needs:  parts of the state that it is drawn from; what it has of its own (`OwnState`) it always depends on
+    hands:  the id of a box of sliders, one a client; bars of clients are their shares, and the page moves them at once
     controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
     """
 
@@ -178,6 +181,7 @@ class LabView:
     waiting: ClassVar[str] = "Running …"
     preview: ClassVar[bool] = False
     work_label: ClassVar[str] = ""
+    hands: str = ""
     needs: ClassVar[Sequence[str]] = tuple(
         "settings knobs methods federation runs report metrics client klass frame".split()
     )
@@ -227,6 +231,22 @@ class LabView:
         if type(self).prepare is LabView.prepare or (self.ready == "live" and state.outcome is None):
             return False
         return self.name not in state.own or state.own[self.name].anchor is not state.anchor
+
+
+def in_words(kind: LabView, state: PanelState) -> Picture:
+    """The picture of a view, whose words fit the samples that are shown."""
+    picture = kind.draw(state)
+    shape = (1, 8, 8) if state.federation is None else state.federation.dataset.input_shape
+    alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
+    if picture.waits and (cost := cost_of_work(kind, state)) is not None:
+        sentence += f" It takes {duration(cost.seconds)}."
+    return replace(picture, alt=alt, sentence=sentence)
+
+
+def cost_of_work(kind: LabView, state: PanelState) -> Cost | None:
+    """What the button of a view will cost; None where there is none, or nobody knows."""
+    asked = kind.asked(state) if kind.work_label and kind.is_ready(state) else None
+    return None if asked is None else cost_of(*asked.values())
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ is drawn from it. Nothing below this file knows the panel. Numbers come from `st
 import html
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -60,7 +59,7 @@ class Panel(saved.Saved):
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
             raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
-        self.views = Views([*common, *own] if spec.last else [*own, *common], self._fitting, self._prepare)
+        self.views = Views([*common, *own] if spec.last else [*own, *common], self._guard, self._fitting, self._prepare)
         self.views.stored = "stored" not in hide
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
@@ -164,9 +163,8 @@ class Panel(saved.Saved):
         return self.show(view)
 
     def stop(self) -> None:
-        """Press Stop: the work ends at its next step, finished results stay. Without work nothing happens."""
-        if self._worker.stop():
-            self._status.stopping(self._guard)
+        """Press Stop: the work ends, finished results stay. Without work nothing happens."""
+        self._worker.stop()
 
     def close(self) -> None:
         """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""
@@ -331,7 +329,7 @@ class Panel(saved.Saved):
         self.views.reveal.value = False
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
         self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
-        self._work(lambda: steps, self._heard, lambda how, error, _: self._ended(how, error, by_hand))
+        self._work(lambda: steps, self._heard, lambda *end: self._ended(by_hand, *end), self.views.follow)
         if self.views.visible == "partition":
             self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy"))
         else:
@@ -343,16 +341,19 @@ class Panel(saved.Saved):
         if row is not None:
             ended = self._status.run_event(event, row.title)
             if changes := heard(self._state, row, event):
-                self._go(draw=(ended or event.curve is not None) and self.views.rested, **changes)
+                self._go(draw=False, **changes)
+                self.views.due |= ended or event.curve is not None
+                if ended:
+                    self.runs_panel.show(self._state.runs)
 
-    def _ended(self, how: str, error: Exception | None, by_hand: bool) -> None:
+    def _ended(self, by_hand: bool, how: str, error: Exception | None, _: Any) -> None:
         self._status.run_ended(how, error, self._state.runs)
         self._go(runs=self._state.runs.ended())
         if by_hand:
             self._renew()  # what a cell starts changes no output but its own
         if by_hand and how == "done" and self.views.soon():
             self._work_clicked(self.views.visible)
-        self.views.draw_ahead(self._guard, lambda: self._worker.busy)
+        self.views.draw_ahead(lambda: self._worker.busy)
 
     @guarded
     def _work_clicked(self, name: str) -> None:
@@ -375,10 +376,10 @@ class Panel(saved.Saved):
 
         self._work(lambda: view.work(state), stepped, ended)
 
-    def _work(self, job: Callable, on_event: Callable, on_end: Callable) -> None:
+    def _work(self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None) -> None:
         """Give the worker a job; pictures that are being prepared are given up."""
         theme.wears(self, "fl-mapping", False)
-        self._worker.start(job, on_event, on_end)
+        self._worker.start(job, on_event, on_end, between)
 
     def _prepare(self, view: LabView, state: PanelState) -> None:
         """Do a view's slow work in the background, once nothing else runs."""
@@ -396,5 +397,4 @@ class Panel(saved.Saved):
                 self._go(own=self._state.with_own(view.name, anchor=state.anchor, prepared=made))
 
         theme.wears(self, "fl-mapping", True)
-        ahead = partial(self.views.ahead, self._guard)
-        self._worker.start(lambda: view.prepare(state), lambda _: None, ended, ahead if state.frame[0] else None)
+        self._worker.start(lambda: view.prepare(state), lambda _: None, ended, self.views.ahead)

@@ -16,14 +16,11 @@ import ipywidgets as widgets
 import traitlets
 
 from ..declared import ROOT
-from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
-from ..plots.words import duration, worded
-from ..studies.cost import Cost, cost_of
 from .figures import COMMON
-from .lab_view import LabView, PanelState
+from .lab_view import LabView, PanelState, cost_of_work, in_words
 from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs, wears
 
 HERE = Path(__file__).parent
@@ -55,6 +52,7 @@ class Frame(anywidget.AnyWidget):
     moves: what has just moved: "parts" {name: groups, each for that with its id}, and "marks" that say something new
     rested: such parts that have moved earlier; they are not sent again
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
+    hands: the box of sliders whose weights the clients' bars share out at once, its id, or ""
     movable: whether marks of clients can be dragged to another client;   dropped: the last one: {client, klass, to}
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
 
@@ -67,6 +65,7 @@ class Frame(anywidget.AnyWidget):
     marks: Any = traitlets.Dict().tag(sync=True)
     moves: Any = traitlets.Dict().tag(sync=True)
     rested: Any = traitlets.Dict().tag(sync=True)
+    hands = traitlets.Unicode().tag(sync=True)
     movable = traitlets.Bool().tag(sync=True)
     dropped: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
@@ -95,7 +94,7 @@ class View:
     def __init__(self, kind: LabView) -> None:
         self.kind = kind
         self.caption, self.sentence = made(widgets.HTML, "fl-caption"), made(widgets.HTML, "fl-sentence")
-        self.frame = made(Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
+        self.frame = made(Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT}, hands=kind.hands)
         tools, self.button = list(kind.controls), None
         if kind.work_label:
             label, help = kind.work_label, kind.work.__doc__ or kind.work_label
@@ -164,13 +163,12 @@ class Views:
     `update(state)`: views that depend on what changed are out of date, their names in `dirty`; `draw()`: draw the
     visible one if it is.
 
-    fitting: held while a view fits its own controls;   prepare(kind, state): begins a view's slow work
+    lock:  held while something is shown;   fitting: held while a view fits its own controls
+    prepare(kind, state): begins a view's slow work
     """
 
-    def __init__(
-        self, kinds: Sequence[LabView], fitting: Fitting, prepare: Callable[[LabView, PanelState], None]
-    ) -> None:
-        self._fitting, self._prepare = fitting, prepare
+    def __init__(self, kinds: Sequence[LabView], lock: threading.RLock, fitting: Fitting, prepare: Callable) -> None:
+        self._lock, self._fitting, self._prepare = lock, fitting, prepare
         self.views = {kind.name: View(kind) for kind in kinds}
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
         about = {"label": "Numbers as a table", "help": "The numbers of this picture"}
@@ -187,7 +185,7 @@ class Views:
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
         self.frame, self.held, self.state = (0, 0), "", PanelState()
         self.dirty, self._failed = set(self.views), set()  # _failed: that could not be drawn ahead
-        self._last, self._cost = 0.0, 0.0  # when the last drawing ended, and how long it took
+        self.due, self._rests = False, 0.0  # whether a run has more to show in the visible view, and when it may
         self._hide_others()
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
@@ -294,10 +292,10 @@ class Views:
                 self.dirty.add(name)
                 self._failed.discard(name)
 
-    @property
-    def rested(self) -> bool:
-        """Whether enough time has passed since the last drawing for another one while a job runs."""
-        return time.monotonic() - self._last > max(REDRAW, 2 * self._cost)
+    def _rest(self, start: float) -> None:
+        """After a drawing that began at `start`: no other one for a while, as long as a job runs."""
+        now = time.monotonic()
+        self._rests = now + max(REDRAW, 2 * (now - start))
 
     def draw(self) -> None:
         """Draw the visible view if it is out of date; the others wait until they are looked at."""
@@ -310,8 +308,7 @@ class Views:
         self.dirty.discard(name)
         self._paint(self[name])
         self.show_table()
-        self._last = time.monotonic()
-        self._cost = self._last - start
+        self._rest(start)
 
     def _paint(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""
@@ -335,40 +332,49 @@ class Views:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
 
-    def ahead(self, lock: threading.RLock) -> bool:
-        """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none. The
-        lock is free meanwhile: a hand does not wait, and what it changes is drawn anew.
+    def follow(self) -> None:
+        """Draw the visible view while a run goes on, if it has more to show and the last drawing is a while ago."""
+        if self.due and (start := time.monotonic()) > self._rests:
+            self.due = False
+            self.ahead(seen=True)
+            self._rest(start)
+
+    def ahead(self, seen: bool = False) -> bool:
+        """Draw one view that nobody looks at yet, so that it is there when it is chosen, or the one that is `seen`;
+        False if there is none. The lock is free meanwhile: a hand does not wait, and what it changes is drawn anew.
         """
-        with lock:
-            states = {name: self.state.of(name) for name in self.dirty - self._failed - {self.visible}}
-            due = [n for n, s in states.items() if self[n].kind.is_ready(s) and not self[n].kind.lacks(s)]
-            if not due:
+        with self._lock:
+            unseen = self.dirty - self._failed - {self.visible} if self.frame[0] else set()  # if somebody looks on
+            names = self.dirty & {self.visible} if seen else unseen
+            there = [n for n in names if seen and self[n].kind.preview or not self[n].kind.lacks(self.state)]
+            states = {name: self.state.of(name) for name in there}
+            if not (due := [name for name, state in states.items() if self[name].kind.is_ready(state)]):
                 return False
-            view, state, inches = self[due[0]], states[due[0]], self.inches
+            view, state, inches, before = self[due[0]], states[due[0]], self.inches, self[due[0]].picture
             self.dirty.discard(due[0])
             with self._fitting:
                 view.kind.adapt(state)
         with suppress(Exception), sized(inches):  # who looks at it will read why
             picture = in_words(view.kind, state)
             value = drawn(picture.figure) if picture.figure is not None else ""
-            with lock:
-                if due[0] not in self.dirty:
+            with self._lock:
+                if due[0] not in self.dirty and view.picture is before:
                     view.show(picture, view.kind.caption(state), value)
+                    self.show_table()
                 return True
         self.dirty.add(due[0])
         self._failed.add(due[0])
         return True
 
-    def draw_ahead(self, lock: threading.RLock, busy: Callable[[], bool]) -> None:
+    def draw_ahead(self, busy: Callable[[], bool]) -> None:
         """Draw what nobody looks at yet, until there is something better to do: a job, or a hand on α."""
         federation = self.state.federation
 
         def draw() -> None:
-            while self.state.federation is federation and not busy() and self.ahead(lock):
+            while self.state.federation is federation and not busy() and self.ahead():
                 pass
 
-        if self.frame[0]:  # somebody looks on
-            threading.Thread(target=draw, daemon=True).start()
+        threading.Thread(target=draw, daemon=True).start()
 
     def pictures(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
@@ -382,19 +388,3 @@ class Views:
                     list(view.kind.prepare(state))
                 pictures[name] = in_words(view.kind, state)
         return {name: picture for name, picture in pictures.items() if picture is not None}
-
-
-def in_words(kind: LabView, state: PanelState) -> Picture:
-    """The picture of a view, whose words fit the samples that are shown."""
-    picture = kind.draw(state)
-    shape = (1, 8, 8) if state.federation is None else state.federation.dataset.input_shape
-    alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
-    if picture.waits and (cost := cost_of_work(kind, state)) is not None:
-        sentence += f" It takes {duration(cost.seconds)}."
-    return replace(picture, alt=alt, sentence=sentence)
-
-
-def cost_of_work(kind: LabView, state: PanelState) -> Cost | None:
-    """What the button of a view will cost; None where there is none, or nobody knows."""
-    asked = kind.asked(state) if kind.work_label and kind.is_ready(state) else None
-    return None if asked is None else cost_of(*asked.values())

@@ -8,6 +8,7 @@ import ctypes
 import functools
 import inspect
 import math
+import sys
 import threading
 import time
 import traceback
@@ -25,6 +26,7 @@ from .record import Runs, message
 from .theme import paragraph
 
 ENDS = {"done": "Done", "stopped": "Stopped", "error": "Ended"}
+SWITCH = 0.001  # seconds that a hand waits for Python while a thread computes, at most
 QUICK = 0.1  # seconds between two words on progress, at least
 EARLY = 2.0, 0.03  # seconds and share of a run before which nobody can tell how long it takes
 _local = threading.local()
@@ -37,12 +39,14 @@ class Worker:
     A job is a function; if it gives a generator, on_event(event) is called for each of its events. on_end(how, error,
     result) is called once, with how = "done", "stopped" or "error" and what was returned; on_warning(text) for each
     warning that the job raises, at its next step: whoever warns may hold a lock of his own. between() is called after
-    each event, without the lock.
+    each event, without the lock: what takes long belongs there, as Stop waits for the lock.
     """
 
     def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
         self.lock, self.inline, self.on_warning = lock, inline, on_warning
         self._stopped: threading.Event | None = None  # of the present job, which it stands for
+        self._on_end: Callable = print  # its own
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
         self._threads: WeakSet[threading.Thread] = WeakSet()
 
     @property
@@ -54,7 +58,7 @@ class Worker:
         call = (threading.Event(), job, on_event, on_end, between or (lambda: None))
         with self.lock:
             self.abandon()
-            self._stopped = call[0]
+            self._stopped, self._on_end = call[0], on_end
         if self.inline:
             self._run(*call)
             return
@@ -64,16 +68,20 @@ class Worker:
             thread.start()
 
     def stop(self) -> bool:
-        """Ask the present job to stop at its next step; False if there is none. `on_end("stopped", None)` follows."""
-        stopped = self._stopped  # without the lock: Stop does not wait for a drawing
-        if stopped is not None:
-            stopped.set()
-        return stopped is not None
+        """End the present job: `on_end("stopped", None, None)` is called at once, and what the job does until its next
+        step is not heard. False if there is none.
+        """
+        with self.lock:
+            if stops := self.busy:
+                self.abandon()
+                self._on_end("stopped", None, None)
+        return stops
 
     def abandon(self) -> None:
-        """Stop the present job and hear no more of it."""
+        """Hear no more of the present job, which ends at its next step."""
         with self.lock:
-            self.stop()
+            if self._stopped is not None:
+                self._stopped.set()
             self._stopped = None
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -102,16 +110,14 @@ class Worker:
         try:
             with closing(events()) as steps:
                 for event in steps:
-                    stopping = stopped.is_set()
-                    if not stopping or getattr(event, "outcome", None) is not None:  # a finished result is kept
-                        with self.lock:
-                            self._pass_on(warned)
-                            if self._stopped is stopped:
-                                on_event(event)
-                    if stopping:
+                    with self.lock:
+                        self._pass_on(warned)
+                        if self._stopped is stopped:
+                            on_event(event)
+                    if stopped.is_set():
                         break
                     between()
-            how = "stopped" if stopped.is_set() else "done"
+            how = "done"
         except Exception as caught:
             how, error = "error", caught
         finally:
@@ -199,15 +205,6 @@ class Status:
         self.progress(0)
         self.set("running")
         self.phase(words)
-
-    def stopping(self, lock: threading.RLock) -> None:
-        """Stop was pressed. Who has the lock is drawing, and gives that up: then the end itself follows at once."""
-        if lock.acquire(blocking=False):
-            try:
-                if self.running:
-                    self.phase("Stopping …")
-            finally:
-                lock.release()
 
     def end(self, how: str, error: Exception | None, words: str = "") -> None:
         """A job is over: `how` is "done", "stopped" or "error"."""

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from fedlab_nb.labs import lab
-from fedlab_nb.panels import controls, facts, views
+from fedlab_nb.panels import controls, facts, lab_view, views
 from fedlab_nb.studies.cost import Cost
 
 
@@ -15,7 +15,7 @@ def costs(monkeypatch):
     """Everything costs so many seconds."""
 
     def put(seconds):
-        for module in (controls, views):
+        for module in (controls, lab_view):
             monkeypatch.setattr(module, "cost_of", lambda *asked: Cost(seconds, 1200, True))
 
     put(2)

@@ -42,6 +42,7 @@ class Hand(LabView):
 
     def __init__(self) -> None:
         self.sliders = Sliders()
+        self.hands = self.sliders.model_id
         self.start = made(widgets.Dropdown, label="Set to", help="Set all sliders", width=190, options=[("…", OWN)])
         self.learnt = made(widgets.ToggleButton, label="Show Co-Boosting's", help=LEARNT_HELP, width="auto")
         self.judge = made(widgets.ToggleButton, label="Show the judge half", help=JUDGE_HELP, width="auto")
