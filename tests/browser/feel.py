@@ -55,6 +55,15 @@ WATCH = """({view, seconds}) => new Promise((done) => {
   };
   requestAnimationFrame(step);
 })"""
+# What the sliders of weights say just after one was moved, and how high the bars are above them.
+SHARES = """() => {
+  const view = document.querySelector('.fl-view-hand'), hands = [...view.querySelectorAll('.fl-tools .noUi-handle')];
+  hands[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'Home', bubbles: true, cancelable: true}));
+  const root = view.querySelector('.fl-picture').shadowRoot;
+  const bars = [...root.querySelectorAll('.mark[data-client]:not([data-klass]) path:not(.touch)')];
+  const heights = bars.map((bar) => bar.getBBox().height);
+  return [hands.map((hand) => Number(hand.getAttribute('aria-valuenow'))), heights];
+}"""
 # Milliseconds from a click on a tab to the frame in which its view shows a picture.
 TAB = """async ({title, view}) => {
   const panel = document.querySelector('.fl-root.fl-live');

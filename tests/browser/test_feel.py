@@ -8,7 +8,7 @@ from itertools import count
 
 import psutil
 import pytest
-from feel import TAB, drag, played
+from feel import SHARES, TAB, drag, played
 from lab_steps import notebook, open_notebook, rest, run_all, show
 from playwright.sync_api import expect
 
@@ -84,6 +84,8 @@ def test_weights_by_hand_follow_their_sliders(page, lab, course):
     )
     say("weights by hand, ms", got)
     assert got["median"] < 100
+    weights, heights = page.evaluate(SHARES)  # in the frame after a move, before the kernel can answer
+    assert [h / sum(heights) for h in heights] == pytest.approx([w / sum(weights) for w in weights], abs=0.004)
 
 
 def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_is_made(page, lab, course):
