@@ -345,12 +345,11 @@ class Views:
         """
         with self._lock:
             unseen = self.dirty - self._failed - {self.visible} if self.frame[0] else set()  # if somebody looks on
-            names = self.dirty & {self.visible} if seen else unseen
-            there = [n for n in names if seen and self[n].kind.preview or not self[n].kind.lacks(self.state)]
-            states = {name: self.state.of(name) for name in there}
-            if not (due := [name for name, state in states.items() if self[name].kind.is_ready(state)]):
+            asked = [self[name].kind for name in (self.dirty & {self.visible} if seen else unseen)]
+            there = [kind.name for kind in asked if seen and kind.preview or not kind.lacks(self.state)]
+            if not (due := [name for name in there if self[name].kind.is_ready(self.state.of(name))]):
                 return False
-            view, state, inches, before = self[due[0]], states[due[0]], self.inches, self[due[0]].picture
+            view, state, inches, before = self[due[0]], self.state.of(due[0]), self.inches, self[due[0]].picture
             self.dirty.discard(due[0])
             with self._fitting:
                 view.kind.adapt(state)

@@ -45,7 +45,6 @@ class Worker:
     def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
         self.lock, self.inline, self.on_warning = lock, inline, on_warning
         self._stopped: threading.Event | None = None  # of the present job, which it stands for
-        self._on_end: Callable = print  # its own
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
         self._threads: WeakSet[threading.Thread] = WeakSet()
 
@@ -67,15 +66,14 @@ class Worker:
             self._threads.add(thread)
             thread.start()
 
-    def stop(self) -> bool:
+    def stop(self) -> None:
         """End the present job: `on_end("stopped", None, None)` is called at once, and what the job does until its next
-        step is not heard. False if there is none.
+        step is not heard.
         """
         with self.lock:
-            if stops := self.busy:
+            if self.busy:
                 self.abandon()
                 self._on_end("stopped", None, None)
-        return stops
 
     def abandon(self) -> None:
         """Hear no more of the present job, which ends at its next step."""

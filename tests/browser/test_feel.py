@@ -84,6 +84,7 @@ def test_weights_by_hand_follow_their_sliders(page, lab, course):
     )
     say("weights by hand, ms", got)
     assert got["median"] < 100
+    rest(page)
     weights, heights = page.evaluate(SHARES)  # in the frame after a move, before the kernel can answer
     assert [h / sum(heights) for h in heights] == pytest.approx([w / sum(weights) for w in weights], abs=0.004)
 
