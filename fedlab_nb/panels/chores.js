@@ -1,6 +1,5 @@
 // What the widgets leave undone on the page: names and values of sliders, tabs by arrow keys, a focus that does not get lost,
-// long sentences that a keyboard can scroll.
-// One of these stands in every panel; it looks at the panel's own elements alone.
+// long sentences that a keyboard can scroll. One stands in every panel; it looks at the panel's own elements alone.
 
 const ICONS = [[".fa-pause", "Pause"], [".fa-play", "Play"], [".fa-stop", "Back to the start"], [".fa-retweet, .fa-repeat", "Repeat"]];
 const FIELDS = "select, input:not([type=checkbox]), textarea";
@@ -59,6 +58,12 @@ function arrows(event) {
   all[to].focus();
   all[to].click();
 }
+/** A view whose picture is that of now is seen at once; before any other the kernel draws the new one. */
+function turn({ target, currentTarget }) {
+  const button = target.closest?.(".fl-main > .fl-tabs button"), views = [...currentTarget.querySelectorAll(".fl-main > .fl-view")];
+  const seen = button && views[[...button.parentElement.children].indexOf(button)];
+  if (seen && !seen.matches(".fl-old")) for (const view of views) view.style.display = view === seen ? "" : "none";
+}
 /** The keys of a classroom: P for a projector, G once everybody has guessed. */
 function keys(event) {
   const button = { p: ".fl-larger", g: ".fl-reveal" }[event.key?.toLowerCase()];
@@ -103,7 +108,7 @@ function render({ model, el }) {
     if (!root) return requestAnimationFrame(start);
     const { signal } = gone;
     root.addEventListener("keydown", arrows, { capture: true, signal });
-    for (const [kind, heard] of Object.entries({ keydown: keys, focusin: focused })) root.addEventListener(kind, heard, { signal });
+    for (const [kind, heard] of Object.entries({ keydown: keys, focusin: focused, click: turn })) root.addEventListener(kind, heard, { signal });
     watch = new MutationObserver(changed);
     watch.observe(root, { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ["class", "disabled"] });
     return bring();

@@ -87,8 +87,9 @@ class Ink(anywidget.AnyWidget):
 
 
 class View:
-    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME, and within it fl-caption, fl-sentence,
-    fl-tools (controls of its own) and fl-frame (the picture). `button` starts the view's own work, where it has any.
+    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME (fl-old: out of date while nobody looks), and
+    within it fl-caption, fl-sentence, fl-tools (controls of its own) and fl-frame (the picture). `button` starts the
+    view's own work, where it has any.
     """
 
     def __init__(self, kind: LabView) -> None:
@@ -102,13 +103,14 @@ class View:
             tools.append(self.button)
         row = [made(widgets.HBox, "fl-tools", children=tools)] if tools else []
         parts = [self.caption, self.sentence, *row, self.frame]
-        self.box = made(widgets.VBox, "fl-view", f"fl-view-{kind.name}", children=parts)
+        self.box = made(widgets.VBox, "fl-view", f"fl-view-{kind.name}", "fl-old", children=parts)
         self.picture: Picture | None = None
         self._drawn: Any = None  # figure, size and key of what the frame shows
         self._parts: dict[str, tuple[Any, str]] = {}  # what each part shows that moves, with its SVG since then
 
     def show(self, picture: Picture, caption: str, value: str = "") -> None:
         """Show a picture: in a browser only what has moved, if that is all that is new. value: its SVG."""
+        self.box.remove_class("fl-old")
         if picture.waits:
             self.say(picture.sentence, caption, "fl-todo")
             self.picture = picture
@@ -291,6 +293,7 @@ class Views:
             if changes & set(view.kind.needs) or state.own.get(name) is not old.own.get(name):
                 self.dirty.add(name)
                 self._failed.discard(name)
+                wears(view.box, "fl-old", name != self.visible)
 
     def _rest(self, start: float) -> None:
         """After a drawing that began at `start`: no other one for a while, as long as a job runs."""

@@ -9,6 +9,7 @@ from matplotlib.colors import to_hex, to_rgb
 from fedlab_nb import plots
 from fedlab_nb.declared import declared
 from fedlab_nb.methods import METHODS, label_of
+from fedlab_nb.methods.afl import OWN_FITS
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.identity import look, looks, short
 from fedlab_nb.plots.race import Race
@@ -31,7 +32,7 @@ def series(method, level=0.8):
 def test_every_method_has_a_look_of_its_own():
     every = {name: look(name) for name in METHODS}
     package = {name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method
-    assert set(declared("methods/looks.toml")) - {"FedENS"} <= package
+    assert set(declared("methods/looks.toml")) - {"FedENS", OWN_FITS} <= package
     assert len(set(every.values())) == len(every) >= 26
     assert len({every[name].colour for name in OWN}) == len(OWN)
     for a, b in combinations(OWN, 2):
