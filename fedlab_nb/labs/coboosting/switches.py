@@ -9,7 +9,7 @@ from ...panels import Asked, PanelState, made
 from ...panels.figures import words
 from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
 from ...plots.kit import Bars
-from ...plots.words import apart, points
+from ...plots.words import apart, number
 from ...studies.statistics import difference
 from ..runs import Steps, all_of, choices
 from ..tried import Tried, by_seed, stored_runs
@@ -94,10 +94,10 @@ def switches(variants: Sequence[Variant], setting: str) -> Picture:
 
 
 def verdict(whole: Variant, others: Sequence[Variant]) -> str:
-    """Which switch matters for teacher and student, and which cannot be told from noise."""
+    """Which switches matter for teacher and student; what cannot be told from noise is named by its absence."""
     parts = []
     for part in PARTS:
         gaps = {v.name: difference(getattr(v, part), getattr(whole, part)) for v in others}
-        said = (f"{name} {points(of)}{' (within the noise)' * of.is_noise}" for name, of in gaps.items())
-        parts.append(f"{part.capitalize()}: {', '.join(said)}")
-    return f"{'. '.join(parts)} ({seeds_of(whole.ensemble)}, against all three)."
+        said = [f"{name} {number(of, sign='+')}" for name, of in gaps.items() if not of.is_noise]
+        parts.append(f"of the {part} {', '.join(said) or 'nothing'}")
+    return f"Clear in points ({seeds_of(whole.ensemble)}, against all three): {'; '.join(parts)}."

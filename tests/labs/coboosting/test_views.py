@@ -224,8 +224,7 @@ def test_switches_name_what_matters_and_what_is_noise():
     no_ee = variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
     no_ghs = variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
     picture = made(switches([whole, no_ghs, no_ee], SETTING))
-    assert "no EE -20 ± 4 points. Server: no GHS 0 ± " in picture.sentence
-    assert "(within the noise) (seeds 0–2, against all three)." in picture.sentence
+    assert "(seeds 0–2, against all three): of the ensemble no EE -20 ± 4; of the server nothing" in picture.sentence
     assert picture.table[2]["EE"] == "off" and picture.table[2]["ensemble"] == "51 %"
     assert picture.table[2]["ensemble, against all three"] == "-20 ± 4 points, clear"
     one = switches([variant(IDEAS, [0.7], [0.5]), variant((), [0.5], [0.4])], SETTING)
