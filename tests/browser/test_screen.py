@@ -42,6 +42,7 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
     root = page.locator(".fl-fedet.fl-status-idle")
     root.locator(".fl-tabs button", has_text="Public data").first.click()
     view = root.locator(".fl-view-public")
+    view.locator(".fl-empty").wait_for()
     words, button = view.locator(".fl-empty").bounding_box(), view.locator(".fl-work").bounding_box()
     assert words["height"] < 200 and button["y"] >= words["y"] + words["height"] - 1
     expect(root.locator(".fl-cost p")).to_contain_text("both ways")
