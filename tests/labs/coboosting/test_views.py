@@ -115,7 +115,7 @@ def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
     assert [r["variant"] for r in rows] == ["all three", "no GHS", "no DHS", "no EE", "none"]
     assert [r["EE"] for r in rows] == ["on", "on", "on", "off", "off"]
     stored = panel.set("switches", which="all eight")  # until they are run here, too
-    assert len(stored.table) == 8 and "seeds 0–4, against all three" in stored.sentence
+    assert len(stored.table) == 8 and "seeds 0–9, against all three" in stored.sentence
     assert "Stored" in panel.views["switches"].caption.value
 
 
