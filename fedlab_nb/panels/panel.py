@@ -353,7 +353,7 @@ class Panel(saved.Saved):
             self._renew()  # what a cell starts changes no output but its own
         if by_hand and how == "done" and self.views.soon():
             self._work_clicked(self.views.visible)
-        self.views.draw_ahead(lambda: self._worker.busy)
+        self.views.draw_ahead(self._worker)
 
     @guarded
     def _work_clicked(self, name: str) -> None:

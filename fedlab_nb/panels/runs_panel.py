@@ -66,7 +66,8 @@ class RunsPanel:
     def _new(self, row: Row) -> tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]:
         tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"
         pin, text = widgets.Checkbox(row.pinned, indent=False, tooltip=tooltip, description="pin"), widgets.HTML()
-        pin.observe(lambda change: self._on_pin(row.key, change["new"]), "value")
+        key = row.key  # not the row: it would keep the models of its run
+        pin.observe(lambda change: self._on_pin(key, change["new"]), "value")
         return made(widgets.HBox, "fl-row", children=[pin, text]), pin, text
 
 

@@ -22,6 +22,7 @@ from ..plots.vector import drawn, marks_of, moved, moves_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState, cost_of_work, in_words
 from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs, wears
+from .worker import Worker, on_thread
 
 HERE = Path(__file__).parent
 REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and drawing takes at most a third of the time
@@ -368,15 +369,18 @@ class Views:
         self._failed.add(due[0])
         return True
 
-    def draw_ahead(self, busy: Callable[[], bool]) -> None:
-        """Draw what nobody looks at yet, until there is something better to do: a job, or a hand on α."""
+    def draw_ahead(self, worker: Worker) -> None:
+        """Draw what nobody looks at yet, until there is something better to do: a job, or a hand on α. Not where all
+        work is done in the calling thread.
+        """
         federation = self.state.federation
 
         def draw() -> None:
-            while self.state.federation is federation and not busy() and self.ahead():
+            while self.state.federation is federation and not worker.busy and self.ahead():
                 pass
 
-        threading.Thread(target=draw, daemon=True).start()
+        if not worker.inline:
+            on_thread(draw)
 
     def pictures(self) -> dict[str, Picture]:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""

@@ -57,7 +57,7 @@ class Event:
 _remembered = TrainedClients()
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=12)
 def _federation(digest: str, **dealing: Any) -> Federation:
     """The federation, kept for the next method; `digest` makes a file that has changed another data set."""
     return dealt(**dealing)

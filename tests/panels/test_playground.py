@@ -93,16 +93,15 @@ def test_a_run_fills_every_view_and_the_table(make):
 
 
 def test_models_of_earlier_runs_do_not_stay_in_memory(make):
-    panel = make(job=None, methods=["fedavg"], seeds=1, clients=3, epochs=1)
+    panel = make(job=None, methods=["fedavg", "ensemble"], seeds=1, clients=3, epochs=1)
     panel.run(wait=True)
-    (before,) = panel.outcomes
-    model = weakref.ref(before.model)
-    before = before.accuracy
+    models = [weakref.ref(outcome.model) for outcome in panel.outcomes]
+    before = panel.outcomes[0].accuracy
     panel.controls.alpha.value = 1.0
     panel.run(wait=True)
     gc.collect()
-    first, second = panel.outcomes
-    assert model() is None and first.accuracy == before != second.accuracy
+    first, _, second, _ = panel.outcomes
+    assert [model() for model in models] == [None, None] and first.accuracy == before != second.accuracy
     x, y = load("digits").x_test, load("digits").y_test.numpy()
     assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
 

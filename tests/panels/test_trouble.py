@@ -6,10 +6,37 @@ from types import SimpleNamespace
 import pytest
 
 from fedlab_nb.errors import RunError
+from fedlab_nb.panels import worker
 
 
 def threads():
-    return [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
+    """The threads that are at work; others wait for the next job."""
+    started = [t for t in threading.enumerate() if t.name == "fedlab_nb panel"]
+    return started[len(worker._idle) :]
+
+
+def test_a_thread_that_is_free_takes_the_next_job_and_one_that_failed_ends(monkeypatch):
+    monkeypatch.setattr(worker, "_idle", [])
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    ran = []
+
+    def work():
+        ran.append(threading.current_thread())
+
+    for _ in range(3):
+        worker.on_thread(work).result(10)
+    gate = threading.Event()
+    both = worker.on_thread(gate.wait), worker.on_thread(work)
+    both[1].result(10)
+    assert len(set(ran)) == 2 and ran[0] is ran[1] is ran[2] is not ran[3]
+    gate.set()
+    both[0].result(10)
+    for left in 1, 0:
+        worker.on_thread(lambda: 1 / 0).result(10)
+        assert len(worker._idle) == left
+    for thread in ran:
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_a_method_that_fails_does_not_lose_the_others(make, job):
