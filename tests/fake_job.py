@@ -42,7 +42,7 @@ class FakeOutcome:
     def about(self):
         return self.setting
 
-    def without_model(self):
+    def without_model(self, features=True):
         return self
 
     def to_json(self):

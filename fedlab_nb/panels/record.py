@@ -55,8 +55,11 @@ class Row:
         return mean(getattr(outcome, number) for outcome in self.outcomes.values())
 
     def without_models(self) -> Row:
-        """The row; the models of its outcomes are computed again when somebody asks for them."""
-        return replace(self, outcomes={seed: outcome.without_model() for seed, outcome in self.outcomes.items()})
+        """The row; the models of its outcomes, and the features that no picture shows, are computed again when somebody
+        asks for them.
+        """
+        shown = next(iter(self.outcomes), None)
+        return replace(self, outcomes={seed: o.without_model(seed == shown) for seed, o in self.outcomes.items()})
 
     def heard(self, event: Any) -> Row:
         """The row after an event of the running job."""

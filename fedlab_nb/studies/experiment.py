@@ -261,7 +261,7 @@ class Run:
             unseen=unseen,
             report=report,
             clients_cached=self.clients_cached,
-            _model=lambda: model,
+            _model=model,
             _again=functools.partial(rerun, self.plan),
         )
 
@@ -297,9 +297,9 @@ def remembered(plan: Plan) -> tuple[bool, str]:
     return Store("runs").has(plan.run_key()), "" if _remembered.has(key, Store("clients")) else key
 
 
-def rerun(work: Plan) -> GlobalModel:
-    """The model of a remembered run, from its remembered clients."""
-    return finished(Run(work, _remembered, cache=True).steps()).model
+def rerun(work: Plan) -> Outcome:
+    """A remembered run once more, from its remembered clients."""
+    return finished(Run(work, _remembered, cache=True).steps())
 
 
 def recall(plan: Plan) -> Outcome | None:
@@ -310,7 +310,7 @@ def recall(plan: Plan) -> Outcome | None:
 
 def restored(plan: Plan, entry: tuple[dict[str, Any], dict[str, Any]]) -> Outcome:
     """An outcome from its stored form."""
-    return Outcome.from_entry(*entry, plan=plan, model=functools.partial(rerun, plan))
+    return Outcome.from_entry(*entry, plan=plan, again=functools.partial(rerun, plan))
 
 
 def finished(work: Generator[Any, None, Any]) -> Any:

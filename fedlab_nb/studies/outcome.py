@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,8 +82,8 @@ class Outcome(saved.Predictor):
     unseen: dict[str, float] = field(default_factory=dict)
     cached: bool = False
     clients_cached: bool = False
-    _model: Callable[[], Any] = field(default=lambda: None, repr=False)
-    _again: Callable[[], Any] = field(default=lambda: None, repr=False)  # computes the model
+    _model: Any = field(default=None, repr=False)
+    _again: Callable[[], Outcome] | None = field(default=None, repr=False)  # computes what is not kept
 
     # ------------------------------------------------------------------------------------------- what was run
     method = property(attrgetter("plan.name"))
@@ -160,13 +161,25 @@ class Outcome(saved.Predictor):
     @property
     def model(self) -> Any:
         """The global model. A run that came from the store is computed again from its remembered clients, once."""
-        model = self._model()
-        self._model = lambda: model
-        return model
+        if self._model is None and self._again is not None:
+            self._model = self._again().model
+        return self._model
 
-    def without_model(self) -> Outcome:
-        """The same outcome, whose model (megabytes) is computed again when somebody asks for it."""
-        return dataclasses.replace(self, _model=self._again)
+    def without_model(self, features: bool = True) -> Outcome:
+        """The same outcome, whose model (megabytes) is computed again when somebody asks for it; without `features`,
+        these (half a megabyte of an ensemble), too.
+        """
+        light = copy.copy(self)
+        light._model = None
+        if not features:
+            light.__dict__.pop("test_features", None)
+        return light
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "test_features" or self._again is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.test_features = self._again().test_features
+        return self.test_features
 
     def save(self, path: str | PathLike) -> Path:
         """Write the model, its settings and its result to a .safetensors file, which `fedlab_nb.load_model` reads. With
@@ -198,7 +211,7 @@ class Outcome(saved.Predictor):
 
     @classmethod
     def from_entry(
-        cls, values: dict[str, Any], arrays: dict[str, np.ndarray], plan: Plan, model: Callable[[], Any]
+        cls, values: dict[str, Any], arrays: dict[str, np.ndarray], plan: Plan, again: Callable[[], Outcome]
     ) -> Outcome:
         """The outcome of `plan` that `to_entry` gave; a store's key says of which plan an entry is."""
         own = {name.removeprefix("report."): array for name, array in arrays.items() if name.startswith("report.")}
@@ -207,7 +220,7 @@ class Outcome(saved.Predictor):
         fields["unseen"] = values.get("unseen", {})
         fields["ledger"] = Ledger.from_json(values["ledger"])
         fields["report"] = plan.method.report(**values["report"], **own)
-        return cls(plan=plan, **fields, cached=True, clients_cached=True, _model=model, _again=model)
+        return cls(plan=plan, **fields, cached=True, clients_cached=True, _again=again)
 
 
 def validation_samples(

@@ -81,8 +81,10 @@ def test_what_diverges_in_company_is_told_by_its_own_run():
 def test_an_outcome_without_its_model_computes_it_again(name, settings):
     fresh = run(name, **QUICK, **settings)
     model = weakref.ref(fresh.model)
-    slim = fresh.without_model()
-    assert slim.accuracy == fresh.accuracy and fresh.model is model()
+    slim, slimmer = fresh.without_model(), fresh.without_model(features=False)
+    assert slim.accuracy == slimmer.accuracy == fresh.accuracy and fresh.model is model()
+    assert slim.test_features is fresh.test_features and "test_features" not in vars(slimmer.without_model())
+    features = fresh.test_features.copy()
     x = load("digits").x_test
     expected = fresh.predict(x)
     del fresh
@@ -91,6 +93,9 @@ def test_an_outcome_without_its_model_computes_it_again(name, settings):
     stored = run(name, **QUICK, **settings)
     assert np.array_equal(slim.predict(x), expected) and stored.cached
     assert np.array_equal(stored.predict(x), expected)
+    assert np.array_equal(slimmer.test_features, features) and "test_features" in vars(slimmer)
+    with pytest.raises(AttributeError, match="'Outcome' object has no attribute 'best'"):
+        slimmer.best  # noqa: B018
 
 
 def test_json_contract():
