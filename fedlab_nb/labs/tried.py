@@ -41,7 +41,7 @@ class Tried(LabView):
 
     def caption(self, state: PanelState) -> str:
         worked, stored = self.shown(state.of(self.name))
-        return f"{worked[0]}. “{self.work_label}” runs yours." if worked and stored else super().caption(state)
+        return f"{worked[0]}." if worked and stored else super().caption(state)
 
 
 @cache

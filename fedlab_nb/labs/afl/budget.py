@@ -57,13 +57,12 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         looks |= {label: Look(hue, "o", "-"), f"{label}, no noise": Look(hue, "", ":")}
     sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
     each = ", ".join(
-        f"{label} {mean_percent(of[chosen])} (without noise {mean_percent(of[None])})" for label, of in by_kind.items()
+        f"{label} {mean_percent(of[chosen])} ({mean_percent(of[None])} without noise)" for label, of in by_kind.items()
     )
     text = (
-        f"At ε = {chosen:g} the noise on every summed number has σ = {sigma:.2g}: {each}. Promised: one sample more or "
-        f"less changes the odds of any result by a factor of at most e^ε = {math.exp(chosen):.2g}. This may fail with "
-        f"probability δ = {delta:g}. Nothing is promised against a server that sees the sums before the noise. Secure "
-        "sums protect against such a server. Nothing is promised about what many samples have in common."
+        f"At ε = {chosen:g}, σ = {sigma:.2g}: {each}. One sample changes the odds of a result at most e^ε = "
+        f"{math.exp(chosen):.2g} times, except with probability δ = {delta:g}. Not covered: a server that sees the "
+        "sums before the noise (secure sums hide them), and what many samples have in common."
     )
     about = f"{setting}, δ = {delta:g}"
     return against(lines, "ε", "ε (smaller: more private)", setting=about, methods=looks, sentence=text)

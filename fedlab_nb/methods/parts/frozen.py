@@ -91,7 +91,7 @@ class FrozenMethod(Method):
     sends_models = False
 
     features: str = knob("pixels", "Features", symbol="φ", options=KINDS)
-    size: int = knob(256, "Number of features", symbol="d", low=1, high=8192, log=True)
+    size: int = knob(256, "Dimension", symbol="d", low=1, high=8192, log=True)
     # Apart from the run's own seed, so that runs share their features.
     features_seed: int = knob(0, "Seed of the features", low=0, high=2**31 - 1)
     send_body: bool = knob(False, "Send the body")
