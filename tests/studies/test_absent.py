@@ -110,7 +110,7 @@ def test_an_unseen_clients_samples_are_a_test_set_and_nothing_more():
     x, y = fed.dataset.x_train[rows], fed.dataset.y_train[rows].numpy()
     assert out.unseen == {"Cleveland": pytest.approx(np.mean(out.predict(x) == y))}
     assert out.to_json()["unseen"] == out.unseen
-    stored = Outcome.from_entry(*out.to_entry(), plan=out.plan, model=lambda: None)
+    stored = Outcome.from_entry(*out.to_entry(), plan=out.plan, again=lambda: None)
     assert stored.unseen == out.unseen
     with pytest.raises(UsageError):
         Settings.make(dataset="heart", unseen="Cleveland", public=0.1)

@@ -119,5 +119,5 @@ def test_an_entry_from_before_has_no_numbers():
     fresh = run("fedavg", **QUICK)
     values, arrays = fresh.to_entry()
     del values["calibration"]
-    old = Outcome.from_entry(values, arrays, plan=fresh.plan, model=lambda: None)
+    old = Outcome.from_entry(values, arrays, plan=fresh.plan, again=lambda: None)
     assert old.calibration == Calibration() and old.nll is None and old.to_json()["nll"] is None and old.auc is None
