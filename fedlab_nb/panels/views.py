@@ -31,7 +31,7 @@ REDRAW = 0.15  # seconds between two drawings while a job runs, at least; and dr
 LEAST, MOST = 72, 125
 # A picture in words; it scrolls, so a keyboard must reach it.
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
-SOON = 4.0  # seconds of work that begins by itself, at most
+SOON = 2.0  # seconds of work that begins by itself, at most
 PROJECTOR = "For a projector, key P: larger letters, few controls, and no result before it is guessed"
 NOBODY = -1
 NONE = ("none", NOBODY)
