@@ -94,7 +94,7 @@ class Distilled(Method):
     sends_models = False
 
     images: str = knob("kmeans", "Images", options=WAYS)
-    per_class: int = knob(3, "Images a class", symbol="m_c", low=1, high=1000)
+    per_class: int = knob(3, "Per class", symbol="m_c", low=1, high=1000)
     server: str = knob("kernel", "Server", options=("network", "kernel"))
     depth: int = knob(4, "Kernel depth", low=0, high=10)
     ridge: float = knob(1e-3, "Ridge", symbol="λ_damp", low=1e-9, high=10, log=True)
