@@ -135,19 +135,23 @@ def names_of(plan: Plan) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=256)
 def step_of(architecture: tuple, device: str) -> Step:
-    """A training step of a network, measured: the median of a few."""
+    """A training step of a network, measured: the median of a few after the first, which may set up a card for
+    seconds."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
     x, y = torch.zeros(BATCH, *shape, device=device), torch.zeros(BATCH, dtype=torch.long, device=device)
     optimizer = optimizer_for(model.parameters(), Recipe())
     taken: list[float] = []
-    clock = time.thread_time if device == "cpu" else time.perf_counter  # its own time, whatever else the machine does
+    card = device != "cpu"
+    clock = time.perf_counter if card else time.thread_time  # its own time, whatever else the machine does
     with suited(device, shape):
-        while len(taken) < STEPS and (len(taken) < 2 or sum(taken) < PATIENCE):
+        while len(taken) < STEPS and (len(taken) < 3 or sum(taken[1:]) < PATIENCE):
             start = clock()
             optimizer.step(torch.autograd.grad(F.cross_entropy(model(x), y), optimizer.parameters))
+            if card:
+                torch.cuda.synchronize(device)
             taken.append(clock() - start)
-    return Step(median(taken), auto_backend(device, model, shape, 2) == "stacked", sizes_of(model))
+    return Step(median(taken[1:]), auto_backend(device, model, shape, 2) == "stacked", sizes_of(model))
 
 
 def sizes_of(model: Network) -> dict[str, int]:

@@ -20,7 +20,7 @@ threads suffice.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from math import prod
@@ -112,7 +112,7 @@ def cores() -> int:
     return getattr(_given, "cores", 0) or torch.get_num_threads()
 
 
-def side_by_side(trainings: Sequence[Iterator[int]], stops: Sequence[int], workers: int) -> Iterator[int]:
+def side_by_side(trainings: Sequence[Iterator[int]], stops: Sequence[int], workers: int) -> Generator[int, None, None]:
     """Run `trainings`, generators of finished epochs, on `workers` threads; yields finished epochs as they do.
 
     All have finished epoch e of `stops` (ascending, the last one is the end)

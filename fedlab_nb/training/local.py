@@ -1,6 +1,7 @@
 """Local training of M clients: each group of one architecture goes to the backend that suits it."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,10 +80,11 @@ def train_clients(
         alone = len(parts) == 1
         epochs = trainings[0] if alone else side_by_side(trainings, show or [recipe.epochs], cores())
         shown = 0
-        for done in epochs:
-            fresh = done > shown and done in show
-            shown = max(shown, done)
-            yield Tick(before + done, total, fresh)
+        with closing(epochs):  # since Python 3.12 a generator that is closed does not let go of those that it reads
+            for done in epochs:
+                fresh = done > shown and done in show
+                shown = max(shown, done)
+                yield Tick(before + done, total, fresh)
         before += recipe.epochs
 
 

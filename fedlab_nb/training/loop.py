@@ -11,7 +11,7 @@ A method may change what a local step does in two places, alike in both backends
   With SAM it changes the second gradient, at the place that the step is taken from; clipping comes after it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -37,7 +37,7 @@ def train_loop(
     loss: Loss | None = None,
     adjust: Adjust | None = None,
     moves: Sequence[torch.Generator] = (),
-) -> Iterator[int]:
+) -> Generator[int, None, None]:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
     Between two yields lies at most one step of one client, so that a caller may stop anywhere; the models are up to

@@ -4,7 +4,7 @@ Clients are sorted by their number of batches, so the ones still at work in an e
 shrinks instead of being padded. Within a batch a shorter one is padded with rows of weight zero.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import torch
 from torch import Tensor
@@ -81,7 +81,7 @@ def train_stacked(
     loss: Loss | None = None,
     adjust: Adjust | None = None,
     moves: Sequence[torch.Generator] = (),
-) -> Iterator[int]:
+) -> Generator[int, None, None]:
     """Train `models` (one architecture) in place, as `train_loop` does; yield the number of finished epochs a step.
 
     The plain models are up to date when an epoch in `snapshots` has just been finished, and at the end. `loss`,

@@ -32,11 +32,11 @@ def test_the_sum_for_one_sample_is_the_models(panel):
     outcome, text = lesson.first(panel), repr(lesson.sum_for_one(panel))
     number = int(text.split("Test sample ")[1].split()[0])
     data = load("digits")
-    x, truth = data.x_test[number : number + 1], int(data.y_test[number])
+    x, truth = data.x_test[number : number + 1].to(outcome.settings.device), int(data.y_test[number])
     scores = outcome.model.logits(x)[0]
     assert f"FENS, class {truth}: {scores[truth]:.1f};" in text and int(scores.argmax()) == truth
     assert f"FENS says {truth}." in text
-    z = outcome.model.experts.fresh(x)[0].numpy()
+    z = outcome.model.experts.fresh(x)[0].cpu().numpy()
     wrong = int(z.mean(0).argmax())
     assert wrong != truth and f"class {wrong}: (" in text and f"/ 10 = {z[:, wrong].mean():.1f}" in text
 

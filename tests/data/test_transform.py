@@ -60,7 +60,7 @@ def test_a_method_runs_with_all_parts_and_sends_the_same_bytes(method):
 
 
 def test_a_network_of_a_run_sees_test_images_on_its_scale():
-    model = run("fedavg", transform="symmetric", **QUICK).model.module
+    model = run("fedavg", transform="symmetric", device="cpu", **QUICK).model.module
     plain = build("mlp", (1, 8, 8), 10)
     load_state(plain, dict(zip(model_state(plain), model_state(model).values(), strict=True)))
     x = load("digits").x_test

@@ -20,7 +20,7 @@ from fedlab_nb.studies.outcome import Outcome
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import Settings, plans_for
 
-STUDY = {"clients": 4, "share": 0.3, "alpha": 0.5, "epochs": 2, "model": "mlp"}
+STUDY = {"clients": 4, "share": 0.3, "alpha": 0.5, "epochs": 2, "model": "mlp", "device": "cpu"}
 WHOLE = fl.federate("digits", clients=4, alpha=0.5, share=0.3)
 
 
@@ -76,7 +76,7 @@ def test_who_is_left_keeps_its_samples_its_held_out_part_and_its_number():
 @pytest.mark.parametrize("what", ["absent", "unseen"])
 def test_a_sum_is_that_of_a_federation_without_them(method, what):
     ours = fl.run(method, **STUDY, **{what: "1,2"})
-    theirs = fl.run(method, dataset=without(1, 2), **{"holdout": 0})
+    theirs = fl.run(method, dataset=without(1, 2), device="cpu", **{"holdout": 0})
     own = fl.run(method, **STUDY, **{what: "1,2"}, holdout=0)
     x = torch.rand(50, 1, 8, 8)
     assert torch.allclose(own.model.logits(x).double(), theirs.model.logits(x).double(), rtol=1e-9, atol=1e-9)

@@ -20,6 +20,7 @@ from fedlab_nb.studies import Study, engine, overview, store
 from fedlab_nb.studies.cluster import distributed
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results
+from fedlab_nb.studies.settings import resolve_device
 
 QUICK = {"epochs": 1, "clients": 3}
 SIZES = {"train": 90, "test": 30, "public": 20}
@@ -37,7 +38,9 @@ def test_the_rows_have_the_whole_setting():
     row = next(row for row in results if row["method"] == "fens" and row["alpha"] == 1)
     assert row["fens.rounds"] == 2 and json.loads(row["options"])["rounds"] == 2
     assert json.loads(row["recipe"])["epochs"] == 1
-    assert row["device"] == "cpu" and row["version"] and row["torch"] and row["partition"] == "dirichlet"
+    assert (
+        row["device"] == resolve_device("auto") and row["version"] and row["torch"] and row["partition"] == "dirichlet"
+    )
 
 
 def test_validation_images_are_neither_trained_on_nor_tested():

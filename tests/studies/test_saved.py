@@ -18,7 +18,7 @@ from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import METHODS, GlobalModel
 from fedlab_nb.studies import saved
 
-SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False}
+SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False, "device": "cpu"}
 # Other kinds of models than the usual ones: rules, heads, features, networks of others, and what is in front of them.
 OTHERS = [
     ("ensemble", {"rule": "beta"}), ("ensemble", {"rule": "class_counts"}), ("ensemble", {"rule": "votes"}),

@@ -5,8 +5,12 @@ import copy
 import pytest
 import torch
 
+from fedlab_nb import load_model
+from fedlab_nb.course.averaging.lesson import one_image
+from fedlab_nb.course.matching.lesson import with_itself
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import compare, run
+from fedlab_nb.studies.cost import cost_of
 from fedlab_nb.training import Recipe, trained
 from tests.training.test_backends import STACKED, apart, clients, largest_difference
 
@@ -72,6 +76,23 @@ def test_every_method_gives_the_same_digits_twice(method):
 def test_convolutions_give_the_same_digits_twice(method):
     first, second = (run(method, device="cuda", model="cnn", **QUICK) for _ in range(2))
     assert first.accuracy == second.accuracy and (first.test_predictions == second.test_predictions).all()
+
+
+def test_a_model_from_the_card_predicts_the_same_on_a_processor(tmp_path):
+    out = run("fens", device="cuda", **QUICK)
+    x = out.settings.data().x_test
+    assert (load_model(out.save(tmp_path / "model.safetensors")).predict(x) == out.predict(x)).mean() > 0.99
+
+
+def test_what_a_run_takes_is_known_beforehand():
+    """To a few seconds, though the first call sets up the card; no time would be asked about before Run."""
+    for model in ("mlp", "cnn", "resnet8"):
+        asked = {**QUICK, "model": model, "device": "cuda", "cache": True, "seed": 77}
+        assert cost_of((["fedavg", "fens"], asked)).seconds < 20
+
+
+def test_worked_numbers_of_lessons():
+    assert one_image() is not None and 0 <= with_itself() <= 100
 
 
 def test_seeds_together_are_seeds_alone():

@@ -21,8 +21,8 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
     """The teacher's and the student's answer to one public image, at two temperatures, and the loss between them."""
     setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
     teacher, student = run("ensemble", **setting, **LOGITS), run("feddf", **setting)
-    x = load(DATASET).x_public[image : image + 1]
-    t, s = teacher.model.logits(x)[0], student.model.logits(x)[0]
+    x = load(DATASET).x_public[image : image + 1].to(teacher.settings.device)
+    t, s = (outcome.model.logits(x)[0].cpu() for outcome in (teacher, student))
     top = t.argsort(descending=True)[:3].tolist()
 
     def favourites(logits: torch.Tensor, tau: float) -> str:

@@ -27,7 +27,7 @@ def orders_and_average() -> tuple[list[float], float, int]:
     """A client's network, the same in another order of its units, and the average of both: their test accuracies 0-1;
     the largest difference of a logit of the first two; how many powers of ten there are orders."""
     data, stream = load(DATASET), torch.Generator().manual_seed(0)
-    network = runs("matching", 100, seeds=1)[0].model.clients.module(0).double().eval()
+    network = runs("matching", 100, seeds=1)[0].model.clients.module(0).cpu().double().eval()
     wiring, state = wiring_of(network), model_state(network)
     other = permuted(state, wiring, [torch.randperm(n, generator=stream) for n in wiring.units])
     answers = []

@@ -59,8 +59,8 @@ def test_a_drawing_is_answered_as_the_same_test_sample(ran):
         table.append(ran.show("sample").table)
         said.append(view.says.value)
         assert "Your drawing: " in sentence_of(ran, "sample")
-    model = ran.outcomes[0].model
-    shares, each = model.logits(data.x_test[:3]).softmax(1), model.experts(data.x_test[:3])  # [3, M, C]
+    model, x = ran.outcomes[0].model, data.x_test[:3].to(ran.outcomes[0].settings.device)
+    shares, each = model.logits(x).softmax(1), model.experts(x)  # [3, M, C]
     for i, rows in enumerate(table):
         fens = next(row for row in rows if row["who"] == "FENS")
         assert fens["says"] == f"“{int(shares[i].argmax())}”"
