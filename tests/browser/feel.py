@@ -62,7 +62,7 @@ SHARES = """() => {
   const root = view.querySelector('.fl-picture').shadowRoot;
   const bars = [...root.querySelectorAll('.mark[data-client]:not([data-klass]) path:not(.touch)')];
   const heights = bars.map((bar) => bar.getBBox().height);
-  return [hands.map((hand) => Number(hand.getAttribute('aria-valuenow'))), heights];
+  return [hands.map((hand) => Number(hand.getAttribute("aria-valuetext").split(" = ").pop())), heights];
 }"""
 # Milliseconds from a click on a tab to the frame in which its view shows a picture.
 TAB = """async ({title, view}) => {
