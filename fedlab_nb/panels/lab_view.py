@@ -238,7 +238,9 @@ def in_words(kind: LabView, state: PanelState) -> Picture:
     picture = kind.draw(state)
     shape = (1, 8, 8) if state.federation is None else state.federation.dataset.input_shape
     alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
-    if picture.waits and (cost := cost_of_work(kind, state)) is not None:
+    if picture.waits and state.running:
+        sentence = LabView.waiting
+    elif picture.waits and (cost := cost_of_work(kind, state)) is not None:
         sentence += f" It takes {duration(cost.seconds)}."
     return replace(picture, alt=alt, sentence=sentence)
 

@@ -362,7 +362,7 @@ class Panel(saved.Saved):
         self._status.clear()
         demand(view.is_ready(state), f"{view.work_label} needs a result; press Run first.")
         self._status.start()
-        self._go(draw=False)
+        self._go()
 
         def stepped(step: tuple[int, int, str]) -> None:
             self._status.progress(step[0] / max(step[1], 1))

@@ -291,7 +291,8 @@ class Views:
         old, self.state = self.state, state
         changes = state.changes(old)
         for name, view in self.views.items():
-            if changes & set(view.kind.needs) or state.own.get(name) is not old.own.get(name):
+            waits = {"running"} if view.picture is not None and view.picture.waits else set()
+            if changes & {*view.kind.needs, *waits} or state.own.get(name) is not old.own.get(name):
                 self.dirty.add(name)
                 self._failed.discard(name)
                 wears(view.box, "fl-old", name != self.visible)

@@ -93,13 +93,17 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
 
 
 @pytest.mark.parametrize("seconds", [0.2, 30])
-def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds):
+def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypatch):
     costs(seconds)
-    panel = lab("distilled", clients=3, seeds=1, methods=[])
+    panel, said = lab("distilled", clients=3, seeds=1, methods=[]), []
+    kind = panel.lab_views["budget"]
+    begin = kind.work
+    monkeypatch.setattr(kind, "work", lambda state: said.append(panel.views["budget"].frame.value) or begin(state))
     assert panel.state("budget").worked is None  # nobody has looked
     picture = panel.show("budget")
     assert picture.waits == (seconds > views.SOON) == ("about 30 s" in picture.sentence) and panel.error == ""
     assert ("fl-todo" in panel.views["budget"].frame.value) == picture.waits
+    assert ["Running …" in words for words in said] == [True] * (seconds < views.SOON)
     panel.close()
 
 
