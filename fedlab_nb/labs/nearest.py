@@ -11,11 +11,12 @@ import torch
 from ..plots import Picture, drawing, dress, heading, plural, tabled, told
 from ..plots.axes import level_line, rows_axis
 from ..plots.kit import tiles
-from ..plots.style import ACCENT, QUIET, SECOND, shorten
+from ..plots.style import ACCENT, QUIET, SECOND, current_size, narrow, shorten
 from ..studies.outcome import Outcome
 
 SAME = 1e-6  # an image that is this near to one of the client's own is that image
-MOST, FEW = 10, 4  # pairs in one picture; so few leave room for their distances
+MOST, FEW = 10, 4  # pairs in one picture; so few leave room for their distances beside them
+BLOCK, ROOM = 2.4, 0.7  # height of a pair with its words, in tiles; what of the picture two rows fill, at least
 
 
 class Neighbours(NamedTuple):
@@ -84,8 +85,10 @@ def pairs(
     far = {(0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET) for i, s in enumerate(shown)}
     many = bool((of.counts > 1).any())  # else an image is an image
     called = [shorten([names[of.labels[s]]], 7)[0] + f": {of.counts[s]}" * many for s in shown]
-    few = len(shown) <= FEW
-    with drawing(1, 1 + few, squeeze=False, width_ratios=[len(shown), 2][: 1 + few]) as (figure, axes):
+    few, (width, height) = len(shown) <= FEW, current_size()
+    low = not few and not narrow() and BLOCK * width < ROOM * height * len(shown)  # two rows of tiles leave room below
+    shares = {"width_ratios": [len(shown), 2]} if few else {"height_ratios": [3, 2]} if low else {}
+    with drawing(1 + low, 1 + few, squeeze=False, **shares) as (figure, axes):
         left, *beside = axes.flat
         tiles(left, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far)
         heading(left, title + " (class: images)" * many, 12)

@@ -66,11 +66,10 @@ def budgets(points: Mapping[int, Budget], chosen: int, *, setting: str, others: 
     lines = {"validation images": {m: p.validation for m, p in points.items() if p.validation}}
     lines["test images"] = {chosen: taken.test}
     lines |= {title: dict.fromkeys(points, of.test) for title, of in others.items()}
-    text = f"With {chosen} per class a client sends at most {data_size(taken.bytes)}, and the server is right for "
-    text += f"{mean_percent(taken.test)} of the test images. From {min(points)} to {max(points)} per class the bytes "
-    text += f"go from {data_size(few.bytes)} to {data_size(many.bytes)}."
-    for title, of in others.items():
-        text += f" {title}: {mean_percent(of.test)} for {data_size(of.bytes)}."
+    text = f"With {chosen} per class the server is right for {mean_percent(taken.test)} of the test images, for at most"
+    text += f" {data_size(taken.bytes)} a client"
+    text += f" ({min(points)}: {data_size(few.bytes)}, {max(points)}: {data_size(many.bytes)})"
+    text += "".join(f"; {title}: {mean_percent(of.test)}, {data_size(of.bytes)}" for title, of in others.items()) + "."
     lines, own = {name: of for name, of in lines.items() if of}, look("distilled")
     looks = {"validation images": own, "test images": Look(INK, "*", "-")}
     looks = {name: of for name, of in looks.items() if name in lines}

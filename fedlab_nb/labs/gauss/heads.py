@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ...methods.gauss import HEADS, TRAINED
 from ...panels import Asked, PanelState, words
-from ...plots import Picture, Series, data_size, drawing, dress, listed, percent, tabled, told
+from ...plots import Picture, Series, data_size, drawing, dress, percent, tabled, told
 from ...plots.kit import points
 from ...plots.words import seed_words
 from ..runs import Steps, all_of, choices
@@ -44,8 +44,9 @@ def heads(tried: Sequence[Series], setting: str) -> Picture:
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
         points(ax, tried, low=max(0.0, 0.9 * min(min(s.accuracies.values()) for s in tried)))
-    order = listed([f"{s.name} ({percent(s.mean)}, {data_size(s.up)})" for s in sorted(tried, key=lambda s: s.mean)])
+    least, *_, best = sorted(tried, key=lambda s: s.mean)
+    high, low = (f"with {percent(s.mean)} for {data_size(s.up)} a client" for s in (best, least))
     rows = ((s.name, seed_words(s.accuracies), data_size(s.up)) for s in tried)
     table = tabled("classifier | accuracy | bytes up of a client", rows)
-    text = f"From the least to the most accurate, {tried[0].seeds}: {order}."
+    text = f"{best.name} is the most accurate {high}, {least.name} the least {low} ({tried[0].seeds})."
     return told(figure, "Accuracy against a client's bytes for classifiers on frozen features", setting, text, table)

@@ -11,10 +11,10 @@ from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, listed, plural, tabled, told
 from ...plots.axes import class_ticks, colour_bar, few_ticks
 from ...plots.kit import heat_map, tiles
-from ...plots.style import shorten
+from ...plots.style import current_size, shorten
 from ..runs import where
 
-DRAWS = 2  # rows of them
+DRAWS = 2, 5  # rows of them, where the frame is on end, and at most
 MOST = 20  # classes with a column of their own, at most
 WORDS = {
     "qda": "each class has a covariance of its own",
@@ -54,7 +54,9 @@ def classes(
     """Picture of the summed statistics. shape: of an image, where features are its pixels; else None, and the means
     are drawn as a table of colours. seed: of the draws."""
     counts = report.counts.sum(0)
-    rows = pictured(report, shape, seed) if shape else []
+    width, height = current_size()
+    fit = 0.9 * height / width * min(len(names), MOST) - 3 if width > height else 0  # beside two rows, names below
+    rows = pictured(report, shape, seed, int(np.clip(fit, *DRAWS))) if shape else []
     with drawing() as (figure, ax):
         if rows:
             called = [f"{name}\n{n}" for name, n in zip(shorten(names[:MOST], 9), counts, strict=False)]
@@ -73,22 +75,22 @@ def classes(
     return told(figure, f"Class by class: {shown}", setting, sentence, table)
 
 
-def pictured(report: GaussReport, shape: tuple[int, ...], seed: int) -> list[tuple[str, np.ndarray]]:
-    """Rows of images: mean, deviation (brightest: the largest), draws."""
+def pictured(report: GaussReport, shape: tuple[int, ...], seed: int, count: int) -> list[tuple[str, np.ndarray]]:
+    """Rows of images: mean, deviation (brightest: the largest), `count` rows of draws."""
     held = (report.counts.sum(0) > 0)[:, None]
     means = np.where(held, report.means, np.nan)
     rows = [("mean", means)]
     if report.deviations is not None:
         spread = np.broadcast_to(report.deviations, means.shape)
         rows.append(("deviation", np.where(held, spread / max(spread.max(), 1e-12), np.nan)))
-        rows += [("draws" if i == 0 else "", means + part) for i, part in enumerate(draws(report, seed))]
+        rows += [("draws" if i == 0 else "", means + part) for i, part in enumerate(draws(report, seed, count))]
     return [(word, part.reshape(len(part), *shape)) for word, part in rows]
 
 
-def draws(report: GaussReport, seed: int) -> np.ndarray:
-    """What draws from the classes' Gaussians add to the means `[DRAWS, C, d]`."""
+def draws(report: GaussReport, seed: int, count: int) -> np.ndarray:
+    """What draws from the classes' Gaussians add to the means `[count, C, d]`."""
     classes, d = report.means.shape
-    noise = np.random.default_rng(seed).standard_normal((DRAWS, classes, d))
+    noise = np.random.default_rng(seed).standard_normal((count, classes, d))
     if report.covariances is None:
         return noise * report.deviations
     values, axes = np.linalg.eigh(report.covariances.astype(np.float64))

@@ -101,7 +101,7 @@ def test_traffic_finds_where_the_target_is_first_reached():
     large = {0: [(1, 1000.0, 0.9)], 1: [(1, 1000.0, 0.9)]}
     assert first_reached(small, 0.6) == (1.5, 150) and first_reached(small, 0.8) is None
     picture = traffic({"Fed-ET": small, "FedAvg": large}, SETTING, 0.6)
-    check(picture, "Fed-ET 150 numbers in 1.5 rounds; FedAvg 1 k numbers in 1 rounds.")
+    check(picture, "Fed-ET 150 numbers in 1.5 rounds; FedAvg 1 k numbers in 1 round.")
     assert [(row["numbers to 60 %"], row["rounds"]) for row in picture.table] == [("150", "1.5"), ("1 k", "1")]
     check(traffic({"Fed-ET": small}, SETTING, 0.98), "only 0 of 2 seeds")
     check(traffic({"Fed-ET": {0: small[0], 1: [(1, 100.0, 0.1)]}}, SETTING, 0.6), "only 1 of 2 seeds")

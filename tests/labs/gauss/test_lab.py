@@ -38,7 +38,9 @@ def test_all_heads_side_by_side(make):
     picture = panel.work("heads")
     assert panel.error == "" and len(picture.table) == 10
     assert [row["classifier"] for row in picture.table[:5]] == ["means", "nb", "lda", "fedcgs", "qda"]
-    assert picture.sentence.endswith(").") and "FedPFT, diagonal (" in picture.sentence
+    least, *_, best = sorted(picture.table, key=lambda row: float(row["accuracy"].split()[1]))
+    assert picture.sentence.startswith(f"{best['classifier']} is the most accurate with ")
+    assert f", {least['classifier']} the least with " in picture.sentence
 
 
 @pytest.mark.parametrize(
