@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from ..plots import Picture, drawing, dress, heading, percent, told
 from ..plots.axes import class_ticks, few_ticks, mark
 from ..plots.characters import own_name, row_name
-from ..plots.kit import as_tile, heat_map, unless_zero
+from ..plots.kit import as_tile, heat_map, photos, unless_zero
 from ..plots.style import ACCENT, INK, QUIET, SECOND, narrow
 
 # Places of the sample and its words, and lower end and height of the rest: beside it, or in a narrow frame below it.
@@ -72,7 +72,9 @@ def one_sample(of: OneSample, title: str, sentence: str) -> Picture:
     with drawing(fixed=True) as (figure, _):  # this picture follows a slider, and a layout would cost most
         place, below, low, high = PLACES[narrow()]
         image = figure.add_axes(place)
-        image.imshow(as_tile(np.asarray(of.x, dtype=float)).squeeze(), cmap="gray_r")
+        image.imshow(shown := as_tile(np.asarray(of.x, dtype=float)).squeeze(), cmap="gray_r")
+        if shown.ndim == 3 and len(of.x) == 3:  # in colours; grey ones are ink on the paper
+            photos(image)
         image.set_axis_off()
         truth = "" if of.truth is None else f"\nis “{of.names[of.truth]}”"
         about = of.name.replace(" sample ", "\nsample ") + truth

@@ -11,7 +11,7 @@ const STYLE = `
   .mark:focus-visible { filter: drop-shadow(0 0 2px light-dark(#0072B2, #56B4E9)) drop-shadow(0 0 1px light-dark(#0072B2, #56B4E9)); }
   .touch { fill: none; stroke: transparent; stroke-width: 12px; pointer-events: stroke; }
   @media (prefers-reduced-motion: reduce) { .mark, .mark * { transition: none; } }`;
-const DARK_IMAGES = "image { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
+const DARK_IMAGES = "image:not([id^=photos] *) { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const FAR = 5; // pixels from which on a press is a drag
 const REST = 60; // milliseconds after which marks that have moved answer again

@@ -41,7 +41,7 @@ BARS = "dots: seeds; line: 95 % band of the mean"
 WRITTEN = 12  # more clients or classes than this, and no numbers are written into the cells of their table
 CELLS = 60  # a table with more of them is not read out in an alt text
 TILE, GAP = 24, 2  # dots across a small image, at least, and between two of them
-WORD, EMPTY = 0.3, 0.93  # height of a word under a tile, in tiles; grey of a place without one
+WORD, EMPTY = 0.3, (0.5, 0.5, 0.5, 0.14)  # height of a word under a tile, in tiles; colour of a place without one
 FEW = 3  # tiles for which a row has room at least, so that few do not become large
 
 
@@ -309,13 +309,17 @@ def tiles(
         return c % fold, c // fold * block + r * step
 
     for (r, (_, images)), first in itertools.product(enumerate(rows), firsts):
-        page = np.ones((shape[0], fold * wide, shape[2]))
+        page = np.zeros((shape[0], fold * wide, 4))  # between tiles one sees the paper
         for c, image in enumerate(images[first : first + fold]):
-            empty = image is None or np.isnan(image).any()
-            page[:, c * wide : c * wide + shape[1]] = EMPTY if empty else as_tile(image)
+            tile = page[:, c * wide : c * wide + shape[1]]
+            if image is None or np.isnan(image).any():
+                tile[:] = EMPTY
+            else:
+                tile[..., :3], tile[..., 3] = as_tile(image), 1
         top = place(r, first)[1]
-        look = {"cmap": "gray", "vmin": 0, "vmax": 1, "interpolation": "nearest"}
-        ax.imshow(page.squeeze(), extent=(0, fold, top + tall, top), **look)
+        ax.imshow(page, extent=(0, fold, top + tall, top), interpolation="nearest")
+    if not any(image is not None and image.ndim == 2 for _, images in rows for image in images):
+        photos(ax)
     for (r, c), (word, colour) in (under or {}).items():
         left, top = place(r, c)
         ax.text(left + half, top + tall + WORD / 2, word, ha="center", va="center", fontsize=9, color=colour)
@@ -331,6 +335,11 @@ def tiles(
         left, top = place(0, marked)
         corner = left - 0.04, top - 0.04
         ax.add_patch(Rectangle(corner, 2 * half + 0.08, low + 0.08, fill=False, ec=ACCENT, lw=2.5, zorder=3))
+
+
+def photos(ax: Axes) -> None:
+    """What these axes show are images: on a dark page they stay as they are, while a heat map is turned dark."""
+    ax.set_gid(f"photos-{ax.figure.axes.index(ax)}")
 
 
 def as_tile(image: np.ndarray) -> np.ndarray:

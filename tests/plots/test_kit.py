@@ -101,6 +101,7 @@ def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
     half = first.shape[1] // 2
     assert np.ptp(first[:, :half]) > 0.5 and (first[0, half : half + 3] == kit.EMPTY).all()
     assert np.array_equal(second[:, :half], second[:, half:]) and png(ax.figure).startswith(b"\x89PNG")
+    assert ax.get_gid().startswith("photos") and first[0, half - 1, 3] == 0  # as it is on a dark page
 
 
 def test_tiles_go_on_below_where_the_figure_is_on_end():

@@ -11,7 +11,7 @@ from ...data import DATASETS
 from ...methods.parts.images import OWN
 from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, Series, drawing, percent, plural, tabled, told
-from ...plots.kit import Bars, as_tile
+from ...plots.kit import Bars, as_tile, photos
 from ...plots.words import apart, seed_words
 from ...studies import Outcome
 from ..runs import Steps, all_of, choices
@@ -93,6 +93,7 @@ def public(tried: Sequence[Choice], setting: str, chance: float) -> Picture:
             if samples is not None:
                 strip, place = np.hstack([as_tile(image) for image in samples]), (0, 1, i + high / 2, i - high / 2)
                 left.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
+        photos(left)
         left.set(xlim=(0, 1), ylim=right.get_ylim())
         left.set_axis_off()
     worst, *_, best = sorted([*rows, *rows], key=lambda s: s.mean)
