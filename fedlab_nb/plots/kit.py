@@ -177,6 +177,8 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
     letter, line = size * np.array([0.6, 1.15]) / box  # as shares of the axes
     at = [(math.log(max(s.total, left) / left) / math.log(right / left), (s.mean - low) / (1.03 - low)) for s in shown]
     taken = [(x - letter, x + letter, y - line / 3, y + line / 3) for x, y in at]
+    bands = [[(end - low) / (1.03 - low) for end in s.ends] for s in shown]
+    taken += [(x - letter / 4, x + letter / 4, min(of), max(of)) for (x, _), of in zip(at, bands, strict=True) if of]
     for s, (x, y) in zip(shown, at, strict=True):
         text = fitting(s.name, int(max(x, 1 - x) / letter) - 3)
         wide, tall = letter * (1 + max(map(len, text.split("\n")))), line * (1 + text.count("\n"))

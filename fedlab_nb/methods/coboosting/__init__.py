@@ -139,7 +139,7 @@ class CoBoosting(GeneratorKnobs):
     ghs: bool = knob(True, "Hard samples (GHS)")
     dhs: bool = knob(True, "Diverse samples (DHS)")
     ee: bool = knob(True, "Ensemble weights (EE)")
-    beta: float = knob(1.0, "Adversarial weight", symbol="λ_A", low=0, high=100)
+    beta: float = knob(1.0, "Adversarial", symbol="λ_A", low=0, high=100)
     adversarial_temperature: float = knob(3.0, "Temperature in L_A", low=0.1, high=100)
     epsilon: float = knob(32.0, "Perturbation", symbol="255 ε", low=0, high=255)
     perturbation: str = knob("sign", "Perturb by", options=boosting.PERTURBATIONS)
