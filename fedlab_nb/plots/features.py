@@ -8,6 +8,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.lines import Line2D
 
+from .identity import short
 from .kit import told
 from .style import MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, legend, narrow, shorten
 from .words import percent, plural, tabled
@@ -65,7 +66,8 @@ def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequenc
             look = {"color": colours[c], "marker": MARKERS[c % len(MARKERS)], "linewidths": 0, **bright}
             ax.scatter(*m.points[m.labels == c].T, s=size, **look)
         room = int(current_size()[0] / columns * 9.5)  # letters over one map
-        heading(ax, "\n".join(shorten(m.label.split("\n"), room)), 4, 10.5 if columns < 4 else 9.5)
+        titles = [line if len(line) <= room else short(line) for line in m.label.split("\n")]
+        heading(ax, "\n".join(shorten(titles, room)), 4, 10.5 if columns < 4 else 9.5)
         words = f"{m.how} · neighbours {percent(m.score)}" if columns < 4 else f"{m.how} · {percent(m.score)}"
         ax.set_xlabel(words, fontsize=9 if columns < 4 else 8.5, color=QUIET)
         ax.set(xticks=[], yticks=[])
