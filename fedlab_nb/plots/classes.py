@@ -10,10 +10,11 @@ from .axes import PERCENT, class_ticks, colour_bar, mark
 from .characters import client_axis, client_name, own_name, setting_of_rows
 from .kit import heat_map, mark_cells, told
 from .series import Series, finished, settings_of
-from .style import QUIET, SECOND, Picture, drawing, heading, narrow
+from .style import QUIET, SECOND, Picture, current_size, drawing, heading, narrow
 from .words import percent
 
 STACKED = 9  # more rows than this, and the two heat-maps stand side by side
+BESIDE, DIGITS = 2.4, 0.21  # inches that names and the colour bar take; and those of "100" in a cell
 
 
 def classes(
@@ -74,7 +75,8 @@ def heat(
     """
     shown = values if values.size else np.full((1, 1), np.nan)
     rows, columns = shown.shape
-    image = heat_map(ax, shown, text=(lambda v: f"{100 * v:.0f}") if columns <= 20 and rows <= 8 else None)
+    room = current_size()[0] - BESIDE > DIGITS * columns and columns <= 20 and rows <= 8
+    image = heat_map(ax, shown, text=(lambda v: f"{100 * v:.0f}") if room else None)
     heading(ax, title, 5)
     ax.set_xlim(-0.5, columns - 0.5)
     size = 9.5 if rows <= 8 else 8.5 if rows <= 16 else 7
