@@ -48,3 +48,5 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
     assert words["height"] < 200 and button["y"] >= words["y"] + words["height"] - 1
     expect(root.locator(".fl-cost p")).to_contain_text("both ways")
     assert root.evaluate(BEYOND) == []
+    menus = root.locator(".fl-controls select").filter(visible=True)  # the list of files stands beside the panel
+    assert min(menu.bounding_box()["width"] for menu in menus.all()) > 60

@@ -92,9 +92,8 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
         first = (f"only {count} of {len(of)} seeds", "")
         if reached[name] is not None:
             first = amount(reached[name][1]), f"{reached[name][0]:.1f}".removesuffix(".0")
-        said.append(
-            f"{name} {first[0]}" + (f" numbers in {first[1]} round{'s'[first[1] == '1' :]}" if first[1] else "")
-        )
+        rounds = "round" if first[1] == "1" else "rounds"
+        said.append(f"{name} {first[0]}" + (f" numbers in {first[1]} {rounds}" if first[1] else ""))
         best = percent(max(p[2] for points in of.values() for p in points))
         rows.append((name, *first, best, amount(mean(points[-1][1] for points in of.values()))))
     sentence = f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(said)}."
