@@ -53,6 +53,9 @@ def lab(course: Path, chromium: str, tmp_path_factory: pytest.TempPathFactory):
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     about = {"argv": argv, "display_name": "Python 3", "language": "python"}
     kernel.joinpath("kernel.json").write_text(json.dumps(about))
+    startup = Path(variables["IPYTHONDIR"], "profile_default/startup")
+    startup.mkdir(parents=True)
+    startup.joinpath("early.py").write_text("import fedlab_nb.labs\ndel fedlab_nb\n")  # while the page still loads
     port, log = free_port(18888), home / "server.log"
     address = f"http://127.0.0.1:{port}"
     with log.open("w") as out, running(server_command(port), cwd=course, env=variables, stdout=out, stderr=out) as lab:
