@@ -1,8 +1,8 @@
 """All tests, as the README's command runs them: `python tests/everything.py`.
 
-First the checks of `checks.py` (lint, format, import rules, types). Then two calls of pytest. The first takes unit
-tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a time on each core. The second
-takes the browser scenarios alone, because they watch the clock.
+First the checks of `checks.py` (lint, format, import rules, types). Then three calls of pytest. The first takes unit
+tests, doctests, claims over seeds and the notebooks (`tests/everything.txt`), a file at a time on each core; the second
+the browser scenarios, two at once; the third those that watch the clock, alone.
 
 The first call does without what costs each of its processes seconds: assertions stay as they are (`--assert=plain`, to
 rewrite 4,900 of them takes ten), Hypothesis' plugin, which only adds to what a failure prints, is off, and see
@@ -15,12 +15,14 @@ from pathlib import Path
 
 import checks
 
-UNITS = "@tests/everything.txt"
+UNITS, FEEL = "@tests/everything.txt", "tests/browser/test_feel.py"
 QUICK = ["--assert=plain", "-p", "no:hypothesispytest", "-p", "tests.quick"]
+BROWSER = ["-m", "browser", *QUICK[1:]]
 CALLS = (
     # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
     [UNITS, *QUICK, "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"],
-    ["tests/browser", "-m", "browser", "--durations=5"],
+    ["tests/browser", *BROWSER, "-n", "2", "--dist", "worksteal", f"--ignore={FEEL}", "--durations=5"],
+    [FEEL, *BROWSER],
 )
 AGAIN = [UNITS, "--last-failed", "--last-failed-no-failures=none"]
 
