@@ -22,11 +22,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
-from torch.nn.utils import skip_init
 
 from ..comm import from_upper_triangle, upper_triangle
 from ..errors import demand
 from ..models import parameter_count
+from ..models.state import materialise
 from ..training import Recipe
 from ..training.distill import distil, distillation_loss
 from .base import Context, GlobalModel, Steps, knob, register, reported
@@ -156,8 +156,9 @@ class FedPFT(FrozenMethod):
         # Server: as many features as the clients have, drawn; a head trained on them.
         with ctx.server():
             drawn, labels = self.draw(ctx, arrived)
-            head = skip_init(nn.Linear, drawn.shape[1], ctx.classes, device=ctx.device, dtype=ctx.dtype)
-            for part in head.parameters():
+            head = nn.Linear(drawn.shape[1], ctx.classes, device="meta")
+            materialise(head, ctx.dtype)
+            for part in head.to(ctx.device).parameters():
                 nn.init.zeros_(part)
             recipe = Recipe(self.epochs, 64, "adam", self.lr, weight_decay=0)
             ticks = distil(head, drawn, labels, recipe, distillation_loss("ce"), ctx.generator("fedpft", "head"))

@@ -201,7 +201,9 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
 
 def drawn_layer(kind: type[nn.Module], *sizes: int, generator: Any, like: torch.Tensor | None = None) -> nn.Module:
     """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
-    layer = nn.utils.skip_init(kind, *sizes)  # no draw from the global random state
+    with torch.device("meta"):  # no draw from the global random state
+        layer = kind(*sizes)
+    materialise(layer)
     initialise(layer, generator)
     return layer if like is None else layer.to(like.device, like.dtype)
 

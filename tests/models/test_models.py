@@ -1,13 +1,16 @@
 """The architectures: published sizes, every image size, features and classifier, first weights, what is refused."""
 
 import math
+import sys
 
 import pytest
 import torch
 from torch import nn
 
 from fedlab_nb.errors import UsageError
+from fedlab_nb.methods.fedet.consensus import Represented
 from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
+from fedlab_nb.models.build import drawn_layer
 from fedlab_nb.models.state import copied
 
 OF_IMAGES = [name for name, info in MODELS.items() if info.needs != "recordings"]
@@ -229,3 +232,12 @@ def test_a_copy_of_a_foreign_layer():
     twin = copied(model)
     twin[0].seen.append(1)
     assert model[0].seen == [] and torch.equal(twin[1].weight, model[1].weight)
+
+
+def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.fx.experimental.symbolic_shapes", None)  # whoever asks for it fails
+    stream = torch.Generator().manual_seed(0)
+    layer = drawn_layer(nn.Conv2d, 3, 4, 1, generator=stream, like=torch.zeros(1, dtype=torch.float64))
+    assert layer.weight.dtype == torch.float64 and 0 < layer.weight.abs().max() <= 1 / 3**0.5
+    body = build("mlp", (1, 8, 8), 10, generator=stream)
+    assert Represented(body, 16, generator=stream)(torch.zeros(2, 1, 8, 8)).shape == (2, 10)

@@ -32,6 +32,7 @@ from torch import Tensor, nn
 from ...errors import choose
 from ...models import Network
 from ...models.build import initialise
+from ...models.state import materialise
 from ..base import weighted_mean
 
 # What ω and s are made from: the paper; raw logits' variance as weight of probabilities; raw logits weighted and summed
@@ -145,7 +146,8 @@ class Represented(Network):
             hidden = nn.Sequential(nn.Linear(width, width), nn.ReLU()) if wide else nn.Identity()
         self.body, self.adapter, self.hidden = base.body, adapter, hidden
         for part in (self.adapter, self.hidden, self.classifier):
-            initialise(part.to_empty(device=like.device).to(like.dtype), generator)
+            materialise(part, like.dtype)
+            initialise(part.to(like.device), generator)
 
     def features(self, x: Tensor) -> Tensor:
         return self.hidden(self.adapter(self.body(x)))
