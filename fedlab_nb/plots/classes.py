@@ -11,7 +11,7 @@ from .characters import client_axis, client_name, own_name, setting_of_rows
 from .kit import heat_map, mark_cells, told
 from .series import Series, finished, settings_of
 from .style import QUIET, SECOND, Picture, current_size, drawing, heading, narrow
-from .words import percent
+from .words import capital, percent
 
 STACKED = 9  # more rows than this, and the two heat-maps stand side by side
 BESIDE, DIGITS = 2.4, 0.21  # inches that names and the colour bar take; and those of "100" in a cell
@@ -106,7 +106,7 @@ def sentence(
     if not parts:
         rivals = [i for i, s in enumerate(series) if not s.bound] or range(len(series))
         best = max(rivals, key=lambda i: series[i].mean)
-        parts.append(f"{series[best].name}, the best on average, has {ends(per_class[best])} on the classes;")
+        parts.append(f"{capital(series[best].name)}, the best on average, has {ends(per_class[best])} on the classes;")
         parts.append(f"its clients see {ends(per_client[best])} on their own mix.")
     return " ".join(parts)
 

@@ -9,7 +9,7 @@ from .axes import bytes_axis, rows_axis, rows_size
 from .kit import points, told
 from .series import Series, finished, settings_of
 from .style import ACCENT, INK, SECOND, Picture, drawing, dress, legend, narrow
-from .words import data_size, significance, tabled
+from .words import capital, data_size, significance, tabled
 from .words import points as in_points
 
 ROWS = 24  # more phases than this are drawn as totals; the table still has them all
@@ -47,8 +47,8 @@ def phases(ax: Axes, series: Sequence[Series]) -> None:
         sizes = [sent[way] for _, sent in rows if sent[way]]
         ax.hlines(at, 1, sizes, color=colour, lw=1.8, alpha=0.6)
         ax.plot(sizes, at, marker, color=colour, ms=6.5, label=label)
-    below = {"loc": "upper center", "bbox_to_anchor": (0.3 if narrow() else 0.4, -0.09), "ncols": 2}
-    legend(ax, handletextpad=0.1, columnspacing=1.2, **below)
+    place = ("upper right", (1.0, -0.09)) if narrow() else ("upper center", (0.4, -0.09))  # names take much
+    legend(ax, loc=place[0], bbox_to_anchor=place[1], ncols=2, handletextpad=0.1, columnspacing=1.2)
 
 
 def sentence(series: Sequence[Series]) -> str:
@@ -56,7 +56,8 @@ def sentence(series: Sequence[Series]) -> str:
         return "No result yet."
     real = [s for s in series if s.total and not s.bound] or list(series)
     cheap, dear = min(real, key=lambda s: (s.total, -s.mean)), max(real, key=lambda s: (s.total, s.mean))
-    least = f"{cheap.name} costs least, {data_size(cheap.up)} up and {data_size(cheap.down)} down for all clients"
+    sent = f"{data_size(cheap.up)} up and {data_size(cheap.down)} down"
+    least = f"{capital(cheap.name)} costs least, {sent} for all clients"
     if cheap.total == dear.total:
         return f"{least}."
     ahead = difference(dear.accuracies, cheap.accuracies, paired=dear.setting == cheap.setting)

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from .identity import short
 from .kit import told
 from .style import MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, legend, narrow, shorten
-from .words import percent, plural, tabled
+from .words import capital, percent, plural, tabled
 
 MAPS = 8
 
@@ -68,7 +68,8 @@ def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequenc
         room = int(current_size()[0] / columns * 9.5)  # letters over one map
         titles = [line if len(line) <= room else short(line) for line in m.label.split("\n")]
         heading(ax, "\n".join(shorten(titles, room)), 4, 10.5 if columns < 4 else 9.5)
-        words = f"{m.how} · neighbours {percent(m.score)}" if columns < 4 else f"{m.how} · {percent(m.score)}"
+        whole = f"{m.how} · neighbours {percent(m.score)}"
+        words = whole if columns < 4 and len(whole) <= 1.2 * room else f"{m.how} · {percent(m.score)}"
         ax.set_xlabel(words, fontsize=9 if columns < 4 else 8.5, color=QUIET)
         ax.set(xticks=[], yticks=[])
         ax.margins(0.06)
@@ -84,8 +85,9 @@ def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
         return "No features yet."
     best, worst = max(maps, key=lambda m: m.score), min(maps, key=lambda m: m.score)
     text = (
-        f"{best.name}: {percent(best.score)} of the points have the class of most of their 10 nearest neighbours "
-        f"in its features (least: {worst.name}, {percent(worst.score)}). Distances between islands mean little."
+        f"{capital(best.name)}: {percent(best.score)} of the points have the class of most of their 10 nearest "
+        f"neighbours in its features (least: {worst.name}, {percent(worst.score)}). "
+        "Distances between islands mean little."
     )
     text += f" Bright: {who}." if who else ""
     text += f" {plural(left_out, 'more method')} in the table." if left_out > 0 else ""

@@ -139,7 +139,7 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     rng = np.random.default_rng(0)
     maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)]
     picture = plots.features(maps, tuple("012345678"), setting="s", held=[True] * 9, who="client 1")
-    assert picture.sentence.startswith("m9: 75 % of the points") or "m7" in picture.sentence
+    assert picture.sentence.startswith("M9: 75 % of the points") or "M7" in picture.sentence
     assert "PCA preview" in picture.sentence and "2 more methods" in picture.sentence and "client 1" in picture.sentence
     assert len(picture.table) == 10
     rest = plots.features(maps, tuple("012345678"), setting="s", first=8)

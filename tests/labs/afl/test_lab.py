@@ -51,9 +51,9 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
         assert panel.error == "" and panel.status == "done", (name, panel.error[-400:])
     assert "AFL 9" in panel.show("skew").sentence and "FedAvg" in panel.show("skew").sentence
     text = sentence_of(panel, "budget")
-    assert "σ = 5.3" in text and "e^ε = 2.7" in text and "Not covered: a server" in text
+    assert "σ = 5.3" in text and "e^ε = 2.7" in text and "Not covered: what" in text
     panel.lab_views["budget"].epsilon.value = 10.0
-    assert sentence_of(panel, "budget").startswith("At ε = 10")
+    assert sentence_of(panel, "budget").startswith("ε = 10 ")
     picture = panel.show("size")
     assert [row["method"] for row in picture.table] == ["relu", "conv", "pixels"]
     assert (
