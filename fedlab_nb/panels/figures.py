@@ -18,11 +18,10 @@ from ..plots.accuracy import table
 from ..plots.characters import own_name
 from ..plots.embed import POINTS, tsne_apart
 from ..plots.journey import journey
-from ..plots.kit import told
 from ..plots.race import STEPS, Race
 from ..plots.stored import Stored
 from ..plots.style import current_size, narrow, sized
-from ..plots.words import data_size, listed, percent, plural, tabled
+from ..plots.words import data_size, listed, percent, plural
 from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, words
 from .record import Runs
@@ -32,7 +31,6 @@ MOST_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
 QUICK, SLOW, STEP = 180, 600, 3  # a race that plays: milliseconds from one place to the next, so many steps on
 STRIDE = 6  # steps of the button "Step"
-SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
 WHAT_TO_DO = "Set α and the number of clients, then press Run. The chosen methods are then compared."
 
 
@@ -188,19 +186,15 @@ class Calibration(LabView):
 
 
 class Times(LabView):
-    """Wall time: words and a table."""
+    """Wall time."""
 
-    name, title, ready = "times", "Time", "data"
+    name, title = "times", "Time"
+    empty = "Press Run: then this shows how long each method took."
 
     def draw(self, state: PanelState) -> plots.Picture:
         done = [row for row in state.runs.current if row.outcomes]
-        rows = [(r.title, round(r.mean("seconds_local"), 2), round(r.mean("seconds_method"), 2)) for r in done]
-        text = "No result yet."
-        if rows:
-            title, local, rest = max(rows, key=lambda row: row[1] + row[2])
-            text = f"{title} takes longest, {local + rest:.1f} s. {SHARED}"
-        table = tabled("method | local training, s | the rest, s", rows)
-        return told(None, "Wall time on this machine, mean over seeds", state.setting, text, table)
+        rows = [(row.title, row.mean("seconds_local"), row.mean("seconds_method")) for row in done]
+        return plots.times(rows, setting=state.setting)
 
 
 class Needs(LabView):

@@ -3,7 +3,7 @@
 partition       who holds what (`Partition` redraws in place)   accuracy   bars over seeds, and the curve
 communication   bytes by phase, accuracy against bytes          features   PCA or t-SNE maps with a neighbour score
 classes         accuracy by class and by client
-calibration     reliability diagrams, and the calibration error
+calibration     reliability diagrams, and the calibration error   times   wall time of methods
 
 With what every drawing begins and ends: `drawing`, `dress`, `heading`, `legend`, `told`, `blank`, and numbers in words.
 """
@@ -18,4 +18,5 @@ from .kit import blank, told
 from .partition import Partition, partition
 from .series import Series
 from .style import Picture, drawing, dress, heading, legend, png, svg
+from .times import times
 from .words import capital, data_size, listed, mean_percent, percent, plural, seeds_of, tabled

@@ -174,9 +174,9 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
     percent_axis(ax, "y", 1.03, low=low)
     # Each name in its colour, at the side of its point with more room, unless it would lie on something there.
     (left, right), box = ax.get_xlim(), 72 * ax.get_position().size * ax.figure.get_size_inches()
-    letter, line = size * np.array([0.6, 1.15]) / box  # as shares of the axes
+    letter, line = size * np.array([0.62, 1.15]) / box  # as shares of the axes
     at = [(math.log(max(s.total, left) / left) / math.log(right / left), (s.mean - low) / (1.03 - low)) for s in shown]
-    taken = [(x - letter, x + letter, y - line / 3, y + line / 3) for x, y in at]
+    taken = [(x - letter, x + letter, y - line / 2, y + line / 2) for x, y in at]
     bands = [[(end - low) / (1.03 - low) for end in s.ends] for s in shown]
     taken += [(x - letter / 4, x + letter / 4, min(of), max(of)) for (x, _), of in zip(at, bands, strict=True) if of]
     for s, (x, y) in zip(shown, at, strict=True):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
+from fedlab_nb.data import load
 from fedlab_nb.declared import declared
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import cost
@@ -47,6 +48,7 @@ def taken(method: str, settings: dict, alone: bool) -> float:
     """Seconds of a run from an empty store; `alone`: of what comes after the local training that methods share."""
     os.environ["FEDLAB_NB_STORE"] = tempfile.mkdtemp()
     plans = plans_for(Settings.make(**settings), ["local"] * alone + [method])
+    load(plans[0].settings.dataset)  # as a panel has done before it says what a run will take
     clock = time.perf_counter if torch.cuda.is_available() else time.process_time
     for plan in plans:
         start = clock()

@@ -3,6 +3,7 @@
 import pytest
 
 import fedlab_nb as fl
+from fedlab_nb import plots
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plans_of
 from fedlab_nb.panels.lab_view import PanelState
@@ -23,6 +24,17 @@ def test_compare_shows_needs_at_once_and_time_after_a_run(make):
     panel.controls.methods.value = ["fedavg", "fens"]
     panel.run(wait=True)
     assert "takes longest" in panel.show("times").sentence and not panel.error
+
+
+def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
+    picture = plots.times([("A", 0.2, 0.1), ("B", 0.2, 1.5), ("C", 0.0, 0.7)], setting="here")
+    (ax,) = picture.figure.axes
+    ends = {bar.get_y(): bar.get_x() + bar.get_width() for bar in ax.patches}
+    assert [row["method"] for row in picture.table] == ["B", "C", "A"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["B", "C", "A"]
+    assert list(ends.values()) == pytest.approx([1.7, 0.7, 0.3]) and picture.sentence.startswith(
+        "B takes longest, 1.7 s"
+    )
 
 
 @pytest.mark.parametrize("own", [{}, {"fens.proxy": "server", "ee_data": "real"}])
