@@ -32,9 +32,8 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
     ends = {bar.get_y(): bar.get_x() + bar.get_width() for bar in ax.patches}
     assert [row["method"] for row in picture.table] == ["B", "C", "A"]
     assert [text.get_text() for text in ax.get_yticklabels()] == ["B", "C", "A"]
-    assert list(ends.values()) == pytest.approx([1.7, 0.7, 0.3]) and picture.sentence.startswith(
-        "B takes longest, 1.7 s"
-    )
+    assert list(ends.values()) == pytest.approx([1.7, 0.7, 0.3])
+    assert picture.sentence.startswith("B takes longest, 1.7 s")
 
 
 @pytest.mark.parametrize("own", [{}, {"fens.proxy": "server", "ee_data": "real"}])
