@@ -12,15 +12,15 @@ U, D        bytes of all clients' networks, and of those that come down first
 S, W, X, K  of one network: bytes of its state and of its parameters, numbers and tensors that can be quantised
 R, TI, TO   its features; numbers of the triangles of all layers' inputs and outputs;   Q: of FENS' rule
 t, u        seconds of a training step on 32 samples, of a client's network and of the perceptron for 8x8 images: a
-            step of both is measured once a session, so that a slow machine is told more
+            step of both, and of a stack, is measured once a session, so that a slow machine is told more
 """
 
 import functools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from statistics import mean, median
+from statistics import mean
 from typing import Any, NamedTuple
 
 import torch
@@ -30,16 +30,19 @@ from ..declared import declared
 from ..errors import FedlabError, several
 from ..methods.fens import Fens
 from ..models import Network, build, model_state, parameter_count
+from ..models.state import copied
 from ..training import Recipe
-from ..training.backend import SMALL_INPUT, auto_backend, cores, suited
+from ..training.backend import SMALL_INPUT, SMALLEST_STACK, auto_backend, cores, is_convolutional, suited
 from ..training.optim import optimizer_for
+from ..training.stack import Stack
+from ..training.stacked import cross_entropy_slope
 from .experiment import remembered
 from .settings import Plan, Settings, plans_for
 
 BATCH, STEPS, PATIENCE = 32, 30, 0.2  # samples of a step, steps that are measured at most, seconds for them
 UNIT = ("mlp", (1, 8, 8), 10, 64)  # the network of `u`
 FORMULAS = "methods/costs.toml"
-STACKED = 0.96  # of a step's time a batch takes, at most, where clients train as one stack
+STACK = 10  # clients of the stack that is measured
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,13 @@ class Cost:
 
 
 class Step(NamedTuple):
-    """seconds: of one training step of a network;   stacked: whether clients with it train as one stack
-    sizes: of the network, by the names of the formulas"""
+    """seconds: of one training step of a network;   stacked: of one that STACK clients take as one stack, 0 if they
+    do not;   least: clients of a stack, at least, where there are several;   sizes: of the network, by the names of the
+    formulas"""
 
     seconds: float
-    stacked: bool
+    stacked: float
+    least: int
     sizes: dict[str, int]
 
 
@@ -119,9 +124,12 @@ def names_of(plan: Plan) -> dict[str, Any]:
     size = {"pixels": numbers}.get(known.get("features", ""), known.get("size", numbers))
     batches = samples * (1 - plan.holdout) / plan.recipe.batch_size + members / 2
     local = batches / min(cores(), members) if numbers > SMALL_INPUT else batches  # each client on a core of its own
-    if members > 1 and all(step.stacked for step in steps):  # as many steps as the largest client has
+    if members > 1 and all(step.stacked for step in steps):  # as many steps as the largest client has, of each stack
         peak = 1 + (0.8 / (1 + s.alpha) if s.partition == "dirichlet" else 0)
-        local = STACKED / (1 + members / 10) * (peak * batches + members / 2)
+        parts = max(1, members // steps[0].least)
+        each = mean((step.stacked - step.seconds) / step.seconds for step in steps) / (STACK - 1)  # a client more
+        local = (peak * batches / members + 0.5) * (1 + parts) / 2 * max(0, 1 - each) + batches * each
+        local /= min(cores(), parts)
     whole = sum(step.sizes["S"] for step in steps)
     terms = plan.method.terms(members, about.classes, about.input_shape) if isinstance(plan.method, Fens) else {}
     return known | steps[0].sizes | {
@@ -135,23 +143,43 @@ def names_of(plan: Plan) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=256)
 def step_of(architecture: tuple, device: str) -> Step:
-    """A training step of a network, measured: the median of a few after the first, which may set up a card for
-    seconds."""
+    """A training step of a network, and of a stack of such, measured."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
-    x, y = torch.zeros(BATCH, *shape, device=device), torch.zeros(BATCH, dtype=torch.long, device=device)
-    optimizer = optimizer_for(model.parameters(), Recipe())
+    x, y = torch.zeros(STACK, BATCH, *shape, device=device), torch.zeros(STACK * BATCH, dtype=torch.long, device=device)
+    own = optimizer_for(model.parameters(), Recipe())
+
+    def alone() -> None:
+        own.step(torch.autograd.grad(F.cross_entropy(model(x[0]), y[:BATCH]), own.parameters))
+
+    def together() -> None:
+        logits = stack.forward(x).flatten(0, 1)
+        slope = cross_entropy_slope(logits, y, torch.full((STACK * BATCH,), 1 / BATCH, device=device))
+        all_of_them.step(torch.autograd.grad((logits * slope).sum(), parameters))
+
+    with suited(device, shape):
+        one, several = fastest(alone, device), 0.0
+        if auto_backend(device, model, shape, 2) == "stacked":
+            stack = Stack([copied(model) for _ in range(STACK)])
+            parameters = list(stack.use(STACK).values())
+            all_of_them = optimizer_for(stack.parameters.values(), Recipe(), rows=STACK).first(STACK)
+            several = fastest(together, device)
+    return Step(one, several, SMALLEST_STACK[is_convolutional(model)] if device == "cpu" else STACK**9, sizes_of(model))
+
+
+def fastest(step: Callable[[], None], device: str) -> float:
+    """Seconds of a step, as an idle machine takes them: those of the fastest quarter of a few after the first, which
+    may set up a card for seconds."""
     taken: list[float] = []
     card = device != "cpu"
     clock = time.perf_counter if card else time.thread_time  # its own time, whatever else the machine does
-    with suited(device, shape):
-        while len(taken) < STEPS and (len(taken) < 3 or sum(taken[1:]) < PATIENCE):
-            start = clock()
-            optimizer.step(torch.autograd.grad(F.cross_entropy(model(x), y), optimizer.parameters))
-            if card:
-                torch.cuda.synchronize(device)
-            taken.append(clock() - start)
-    return Step(median(taken[1:]), auto_backend(device, model, shape, 2) == "stacked", sizes_of(model))
+    while len(taken) < STEPS and (len(taken) < 3 or sum(taken[1:]) < PATIENCE):
+        start = clock()
+        step()
+        if card:
+            torch.cuda.synchronize(device)
+        taken.append(clock() - start)
+    return sorted(taken[1:])[len(taken) // 4]
 
 
 def sizes_of(model: Network) -> dict[str, int]:
