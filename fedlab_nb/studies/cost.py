@@ -127,7 +127,8 @@ def names_of(plan: Plan) -> dict[str, Any]:
     if members > 1 and all(step.stacked for step in steps):  # as many steps as the largest client has, of each stack
         peak = 1 + (0.8 / (1 + s.alpha) if s.partition == "dirichlet" else 0)
         parts = max(1, members // steps[0].least)
-        each = mean((step.stacked - step.seconds) / step.seconds for step in steps) / (STACK - 1)  # a client more
+        more = mean((step.stacked - step.seconds) / step.seconds for step in steps)
+        each = max(0, more / (STACK - 1))  # of a step's time, a client more; none on a card
         local = (peak * batches / members + 0.5) * (1 + parts) / 2 * max(0, 1 - each) + batches * each
         local /= min(cores(), parts)
     whole = sum(step.sizes["S"] for step in steps)

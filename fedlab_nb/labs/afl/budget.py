@@ -57,12 +57,12 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         looks |= {label: Look(hue, "o", "-"), f"{label}, no noise": Look(hue, "", ":")}
     sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
     each = ", ".join(
-        f"{label} {mean_percent(of[chosen])} (without it {mean_percent(of[None])})" for label, of in by_kind.items()
+        f"{label} {mean_percent(of[chosen])} ({mean_percent(of[None])} without)" for label, of in by_kind.items()
     )
     text = (
-        f"ε = {chosen:g} is noise σ = {sigma:.2g}: {each}. One sample changes the odds of a result at most "
-        f"e^ε = {math.exp(chosen):.2g} times (but for δ = {delta:g}). Not covered: what many samples share; a "
-        "server that sees the sums before the noise."
+        f"ε = {chosen:g} is noise σ = {sigma:.2g}: {each}. One sample more or less changes the odds of a result at "
+        f"most e^ε = {math.exp(chosen):.2g} times, except with probability {delta:g}. Not covered: what many samples "
+        "share; a server that sees sums before the noise."
     )
     about = f"{setting}, δ = {delta:g}"
     return against(lines, "ε", "ε (smaller: more private)", setting=about, methods=looks, sentence=text)
