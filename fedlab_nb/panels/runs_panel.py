@@ -14,6 +14,7 @@ from .theme import made, paragraph, show_if, show_only, table, tabs
 
 HEAD = '<div class="fl-cells"><span>Run</span><span>Method</span><span>Setting</span><span>Accuracy</span>'
 HEAD += '<span class="fl-right">Up</span><span class="fl-right">Down</span></div>'
+ROWS = 12  # of many; a page with all of them is slower under a hand
 PAGES = {"Runs": "runs", "Methods": "methods", "Python": "python", "Export": "export"}
 
 
@@ -26,7 +27,7 @@ class RunsPanel:
     def __init__(self, on_pin: Callable[[tuple[int, str], bool], None], name: str = "playground") -> None:
         self._on_pin = on_pin
         self._rows: dict[tuple[int, str], tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]] = {}
-        self._shown: Runs | None = None
+        self._shown, self._all = Runs(), False
         self.tabs = tabs(PAGES, "methods", "fl-drawer-tabs")
         head = [made(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
         self._head = made(widgets.HBox, "fl-row", "fl-head", children=head)
@@ -37,23 +38,36 @@ class RunsPanel:
             help="Where to write the files. Files that exist are never overwritten",
         )  # fmt: skip
         self.clear = made(widgets.Button, label="Clear what is not pinned", width="auto")
+        self.more = made(widgets.Button, width="auto")
+        self.more.on_click(lambda _: self._turned())
         self.export = made(widgets.Button, "fl-export", label="Export CSV, JSON, PNG, SVG", width="auto")
         self.written = made(widgets.HTML, "fl-written")
-        runs, export = [self.runs, self.clear], [widgets.HBox([self.folder, self.export]), self.written]
-        self.pages = {"runs": widgets.VBox(runs), "methods": self.methods, "python": self.code}
-        self.pages["export"] = widgets.VBox(export)
+        self.pages = {
+            "runs": widgets.VBox([self.runs, widgets.HBox([self.clear, self.more])]), "methods": self.methods,
+            "python": self.code, "export": widgets.VBox([widgets.HBox([self.folder, self.export]), self.written]),
+        }  # fmt: skip
         self.box = made(widgets.VBox, "fl-drawer", children=[self.tabs, *self.pages.values()])
         self.tabs.observe(lambda _: show_only(self.tabs.value, self.pages), "value")
         show_only(self.tabs.value, self.pages)
-        self.show(Runs())
+        self._list()
 
     def show(self, runs: Runs) -> None:
-        """Bring the table of runs up to date; newest run first."""
-        if runs is self._shown:
-            return
-        self._shown = runs
-        order = sorted(runs.rows, key=lambda row: -row.run)
-        self._rows = {row.key: self._rows.get(row.key) or self._new(row) for row in order}
+        """Bring the table of runs up to date; newest run first. Of many rows it has the last ones, those of the present
+        run and those with a pin, until all are asked for."""
+        if runs is not self._shown:
+            self._shown = runs
+            self._list()
+
+    def _turned(self) -> None:
+        self._all = not self._all
+        self._list()
+
+    def _list(self) -> None:
+        runs = self._shown
+        every = sorted(runs.rows, key=lambda row: -row.run)
+        few = range(len(every) if self._all else ROWS)
+        order = [row for at, row in enumerate(every) if at in few or row.pinned or row.run == runs.number]
+        old, self._rows = self._rows, {row.key: self._rows.get(row.key) or self._new(row) for row in order}
         for row in order:
             _, pin, text = self._rows[row.key]
             text.value, pin.value = cells(row), row.pinned
@@ -61,7 +75,12 @@ class RunsPanel:
             self.runs.children = [widgets.HTML(paragraph("No runs yet. Every run adds a row for each of its methods."))]
         elif self.runs.children[1:] != (boxes := tuple(box for box, _, _ in self._rows.values())):
             self.runs.children = [self._head, *boxes]
+        for key in old.keys() - self._rows.keys():
+            for widget in old[key]:
+                widget.close()
         show_if(order, self.clear)
+        show_if(self._all or len(order) < len(every), self.more)
+        self.more.description = "Show the last rows" if self._all else f"Show all {len(every)} rows"
 
     def _new(self, row: Row) -> tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]:
         tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"

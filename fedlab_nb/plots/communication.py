@@ -56,10 +56,12 @@ def sentence(series: Sequence[Series]) -> str:
         return "No result yet."
     real = [s for s in series if s.total and not s.bound] or list(series)
     cheap, dear = min(real, key=lambda s: (s.total, -s.mean)), max(real, key=lambda s: (s.total, s.mean))
-    sent = f"{data_size(cheap.up)} up and {data_size(cheap.down)} down"
-    least = f"{capital(cheap.name)} costs least, {sent} for all clients"
+    sent = f"{data_size(cheap.up)} up and {data_size(cheap.down)} down for all clients"
     if cheap.total == dear.total:
-        return f"{least}."
+        return f"All cost the same, {sent}." if len(real) > 1 else f"{capital(cheap.name)} costs {sent}."
+    equal = [s.name for s in real if s.total == cheap.total and s is not cheap]
+    others = f" and {equal[0] if len(equal) == 1 else f'{len(equal)} others'} cost" if equal else " costs"
+    least = f"{capital(cheap.name)}{others} least, {sent}"
     ahead = difference(dear.accuracies, cheap.accuracies, paired=dear.setting == cheap.setting)
     verdict = significance(ahead, clear="clear", one_seed="with one seed nobody can tell whether that is noise")
     times = f"{dear.total / max(cheap.total, 1):.1f} times as much"

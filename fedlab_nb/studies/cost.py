@@ -13,6 +13,8 @@ S, W, X, K  of one network: bytes of its state and of its parameters, numbers an
 R, TI, TO   its features; numbers of the triangles of all layers' inputs and outputs;   Q: of FENS' rule
 t, u        seconds of a training step on 32 samples, of a client's network and of the perceptron for 8x8 images: a
             step of both, and of a stack, is measured once a session, so that a slow machine is told more
+G, a        networks that one pass takes one after the other, and u where time is arithmetic: M and u on a processor;
+            1 and 0 on a card, which takes all networks as one stack, and whose steps only wait for their launches
 """
 
 import functools
@@ -133,12 +135,13 @@ def names_of(plan: Plan) -> dict[str, Any]:
         local /= min(cores(), parts)
     whole = sum(step.sizes["S"] for step in steps)
     terms = plan.method.terms(members, about.classes, about.input_shape) if isinstance(plan.method, Fens) else {}
+    unit, card = step_of(UNIT, s.device).seconds, s.device != "cpu"
     return known | steps[0].sizes | {
         "M": members, "n": samples, "N": about.n_public, "A": about.n_test / BATCH, "C": about.classes, "p": numbers,
         "d": size, "E": plan.local_passes(about.n_train), "B": batches, "L": local,
         "U": whole, "D": whole if s.init == "same" else 0, "Q": terms.get("q", 0),
         "t": mean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH,
-        "u": step_of(UNIT, s.device).seconds,
+        "u": unit, "G": 1 if card else members, "a": 0 if card else unit,
     }  # fmt: skip
 
 

@@ -4,10 +4,11 @@ python tests/benchmarks/cost.py METHOD ...   prints, for each method, its terms 
 relative errors, none below zero), and by how much they miss each run. A term that is alike in all runs (of a knob at 0,
 or a fixed dimension) cannot be told from them: it keeps its number. Half an hour for all; CPU seconds of one thread,
 so that a busy machine disturbs little, or seconds of the clock on a card. `--check` only compares what is said of 30
-other settings with their runs.
+other settings with their runs, `--check SEED` of 30 that are drawn.
 """
 
 import os
+import random
 import sys
 import tempfile
 import time
@@ -61,10 +62,22 @@ def taken(method: str, settings: dict, alone: bool) -> float:
     return clock() - start
 
 
-def check() -> None:
+def drawn(seed: int) -> list[tuple[str, dict]]:
+    """Thirty methods; two in five with another network, data set or number of passes, all with other clients."""
+    r, names, asked = random.Random(seed), [*METHODS], list[tuple[str, dict]]()
+    r.shuffle(names)
+    for i, name in enumerate(names[:30]):
+        own = {"clients": r.choice([3, 5, 8, 12, 18, 30, 45]), "alpha": r.choice([0.05, 0.1, 0.3, 1, 10])}
+        own |= {1: {"model": "cnn"}, 3: {"epochs": r.choice([5, 25, 80])}}.get(i % 6, {})
+        own |= {5: {"dataset": "glyphs:16g"}, 7: {"model": "vgg11:16", "clients": 3, "epochs": 3}}.get(i % 10, {})
+        asked.append((name, own))
+    return asked
+
+
+def check(asked: list[tuple[str, dict]]) -> None:
     ratios = []
     taken("gauss", {}, alone=False)  # what a process does once is no run's
-    for method, settings in OTHER:
+    for method, settings in asked:
         said, took = cost.cost_of((method, settings)).seconds, taken(method, settings, alone=False)
         ratios.append((said + SMALL) / (took + SMALL))
         print(f"{method:14} {settings}: said {said:.2f} s, took {took:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
@@ -88,8 +101,8 @@ def fit(name: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--check"]:
-        check()
+    if sys.argv[1:2] == ["--check"]:
+        check(drawn(int(sys.argv[2])) if sys.argv[2:] else OTHER)
     else:
         for name in sys.argv[1:] or ("local training", *METHODS):
             fit(name)

@@ -101,8 +101,13 @@ def save(page: Page) -> None:
 def end_kernels(page: Page, address: str) -> list[Thread]:
     """Shut down every kernel of the server, each in a thread, as a kernel takes a second and a half to go."""
     sessions = page.context.request.get(f"{address}/api/sessions?token={page.token}").json()
+
+    def end(url: str) -> None:
+        with suppress(OSError):  # the server itself ended meanwhile
+            urlopen(Request(url, method="DELETE")).close()
+
     urls = [f"{address}/api/sessions/{session['id']}?token={page.token}" for session in sessions]
-    threads = [Thread(target=urlopen, args=[Request(url, method="DELETE")]) for url in urls]
+    threads = [Thread(target=end, args=[url]) for url in urls]
     for thread in threads:
         thread.start()
     return threads

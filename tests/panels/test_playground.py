@@ -14,7 +14,7 @@ import pytest
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels import figures, playground, saved
+from fedlab_nb.panels import figures, playground, runs_panel, saved
 from fedlab_nb.plots.words import data_size
 
 PNG, SVG = b"\x89PNG\r\n\x1a\n", "<svg"
@@ -183,6 +183,24 @@ def test_pinned_rows_stay_beside_new_runs(make):
     assert [row.method for row in panel.state("accuracy").runs.rows] == ["fens"]
     panel.run(wait=True)
     assert [row.run for row in panel.state("accuracy").runs.shown] == [3, 3, 1] and not panel.error
+
+
+def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
+    panel = make()
+    for run in range(1, 10):
+        panel.run(wait=True)
+        if run == 1:
+            panel.runs_panel.runs.children[2].children[0].value = True
+    listed, more, several = panel.runs_panel.runs, panel.runs_panel.more, len(panel.methods)
+    last = listed.children
+    assert len(last) == 1 + runs_panel.ROWS + 1 and last[-1].children[0].value  # the heading; the first run's FENS
+    assert more.description == f"Show all {9 * several} rows"
+    more.click()
+    assert len(listed.children) == 1 + 9 * several and listed.children[1] is last[1]
+    more.click()
+    assert listed.children == last and not panel.error
+    panel.runs_panel.clear.click()
+    assert len(listed.children) == 2 and more.layout.display == "none"
 
 
 def test_code_is_python_that_names_what_run_would_do(make, job):

@@ -73,6 +73,12 @@ def test_communication_compares_the_cheapest_with_the_dearest():
     for dear, says in ((noisy, "+5 ± 37 points of accuracy (within the noise)"), (clear, "-10 ± 1 points of")):
         sentence = plots.communication([cheap, dear]).sentence
         assert sentence.startswith("A costs least, 1 kB") and "2.5 times as much" in sentence and says in sentence
+    same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
+    for rows, says in (
+        ([cheap, same, noisy], "A and C cost least, 1 kB"), ([cheap, same, third, noisy], "A and 2 others cost least"),
+        ([cheap, same], "All cost the same, 1 kB up"), ([cheap], "A costs 1 kB up and 1 kB down for all clients."),
+    ):  # fmt: skip
+        assert plots.communication(rows).sentence.startswith(says)
 
 
 def neighbours_by_hand(x, y, k):

@@ -43,9 +43,16 @@ def test_formulas_can_be_reckoned_and_grow_with_a_step():
     for plan in plans_for(Settings.make(), known):
         names = cost.names_of(plan)
         seconds = cost.terms(formulas[plan.name]["seconds"], names)
-        more = cost.terms(formulas[plan.name]["seconds"], names | {"t": 2 * names["t"], "u": 2 * names["u"]})
+        more = cost.terms(formulas[plan.name]["seconds"], names | {step: 2 * names[step] for step in "tua"})
         assert 0.001 < seconds < 60 and more == pytest.approx(2 * seconds), plan.name
         assert cost.value(formulas[plan.name].get("about", "D + U"), names) > 0
+
+
+@pytest.mark.gpu
+def test_arithmetic_and_many_clients_cost_a_card_little():
+    assert cost.cost_of(asked(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2  # a processor: half a minute
+    few, many = (cost.cost_of(asked(["dense"], clients=clients)).seconds for clients in (10, 50))
+    assert many < 2 * few
 
 
 def test_what_is_remembered_takes_no_time_and_clients_are_trained_once(monkeypatch, tmp_path):
