@@ -59,8 +59,8 @@ def sentence(series: Sequence[Series]) -> str:
     sent = f"{data_size(cheap.up)} up and {data_size(cheap.down)} down for all clients"
     if cheap.total == dear.total:
         return f"All cost the same, {sent}." if len(real) > 1 else f"{capital(cheap.name)} costs {sent}."
-    equal = [s.name for s in real if s.total == cheap.total and s is not cheap]
-    others = f" and {equal[0] if len(equal) == 1 else f'{len(equal)} others'} cost" if equal else " costs"
+    equal = sum(s.total == cheap.total for s in real) - 1
+    others = " costs" if not equal else " and one other cost" if equal == 1 else f" and {equal} others cost"
     least = f"{capital(cheap.name)}{others} least, {sent}"
     ahead = difference(dear.accuracies, cheap.accuracies, paired=dear.setting == cheap.setting)
     verdict = significance(ahead, clear="clear", one_seed="with one seed nobody can tell whether that is noise")
