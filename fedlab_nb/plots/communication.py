@@ -57,15 +57,15 @@ def sentence(series: Sequence[Series]) -> str:
     real = [s for s in series if s.total and not s.bound] or list(series)
     cheap, dear = min(real, key=lambda s: (s.total, -s.mean)), max(real, key=lambda s: (s.total, s.mean))
     sent = f"{data_size(cheap.up)} up and {data_size(cheap.down)} down for all clients"
+    others = sum(s.total == cheap.total for s in real) - 1
+    cost = " costs" if not others else " and one other cost" if others == 1 else f" and {others} others cost"
     if cheap.total == dear.total:
-        return f"All cost the same, {sent}." if len(real) > 1 else f"{capital(cheap.name)} costs {sent}."
-    equal = sum(s.total == cheap.total for s in real) - 1
-    others = " costs" if not equal else " and one other cost" if equal == 1 else f" and {equal} others cost"
-    least = f"{capital(cheap.name)}{others} least, {sent}"
+        return f"{capital(cheap.name)}{cost} {'the same, ' if others else ''}{sent}."
     ahead = difference(dear.accuracies, cheap.accuracies, paired=dear.setting == cheap.setting)
     verdict = significance(ahead, clear="clear", one_seed="with one seed nobody can tell whether that is noise")
     times = f"{dear.total / max(cheap.total, 1):.1f} times as much"
-    return f"{least}; {dear.name} costs {times}, for {in_points(ahead)} of accuracy ({verdict})."
+    said = f"{capital(cheap.name)}{cost} least, {sent}; {dear.name} costs {times}"
+    return f"{said}, for {in_points(ahead)} of accuracy ({verdict})."
 
 
 def table(series: Sequence[Series]) -> list[dict]:

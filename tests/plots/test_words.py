@@ -75,8 +75,8 @@ def test_communication_compares_the_cheapest_with_the_dearest():
         assert sentence.startswith("A costs least, 1 kB") and "2.5 times as much" in sentence and says in sentence
     same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
     for rows, says in (
-        ([cheap, same, noisy], "A and one other cost"), ([cheap, same, third, noisy], "A and 2 others cost least"),
-        ([cheap, same], "All cost the same, 1 kB up"), ([cheap], "A costs 1 kB up and 1 kB down for all clients."),
+        ([cheap, same, noisy], "A and one other cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
+        ([cheap, same, third, noisy], "A and 2 others cost least"), ([cheap, same], "A and one other cost the same, 1 kB"),
     ):  # fmt: skip
         assert plots.communication(rows).sentence.startswith(says)
 
