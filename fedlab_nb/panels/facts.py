@@ -2,10 +2,10 @@
 takes long to say is said once a hand is off the controls (`AtRest`).
 """
 
-from collections import defaultdict
+import time
 from collections.abc import Callable
 from functools import lru_cache
-from threading import RLock, Timer
+from threading import Lock, RLock, Thread
 from typing import Any
 
 from ..comm.formulas import state_bytes
@@ -19,45 +19,69 @@ REST = 0.3  # seconds after which a hand is taken to be off the controls
 
 class AtRest:
     """Does what takes longer than a hand on a slider can wait: once the hand is off, in a thread of its own, and of
-    each kind only the last thing asked for.
+    each kind only the last thing asked for. One thread waits for all, as a new one for each move would cost the hand.
 
     guard: held while something is said;   fail(error): told of errors;   now(): whether nobody's hand is waited for
     """
 
     def __init__(self, guard: RLock, fail: Callable[[Exception], None], now: Callable[[], bool]) -> None:
-        self._guard, self._fail, self._now, self._timers = guard, fail, now, defaultdict(lambda: Timer(0, str))
+        self._guard, self._fail, self._now = guard, fail, now
+        self._lock, self._waiting = Lock(), False  # the lock: of what follows
+        self._last: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+        self._due: dict[str, float] = {}
 
     def ask(self, kind: str, make: Callable[[], Any], say: Callable[[Any], None], now: bool = False) -> None:
         """`make()` something without the guard, then `say` it, if nothing else of this kind is asked for by then."""
+        at_once, asked = now or self._now(), (make, say)
+        with self._lock:
+            self._last[kind], self._due[kind] = asked, time.monotonic() + REST
+            if at_once:
+                del self._due[kind]
+            elif not self._waiting:
+                self._waiting = True
+                Thread(target=self._wait, daemon=True).start()
+        if at_once:
+            self._do(kind, asked)
 
-        def do() -> None:
-            try:
-                made = make()
-                with self._guard:
-                    if not timer.finished.is_set():
-                        say(made)
-            except Exception as error:
-                with self._guard:
-                    self._fail(error)
+    def _wait(self) -> None:
+        while True:
+            with self._lock:
+                if not self._due:
+                    self._waiting = False
+                    return
+                due, kind = min((due, kind) for kind, due in self._due.items())
+                if (rest := due - time.monotonic()) <= 0:
+                    del self._due[kind]
+                    asked = self._last[kind]
+            if rest > 0:
+                time.sleep(rest)
+            else:
+                self._do(kind, asked)
 
-        self._timers[kind].cancel()
-        at_once = now or self._now()
-        self._timers[kind] = timer = Timer(0 if at_once else REST, do)
-        timer.daemon = True
-        (timer.run if at_once else timer.start)()
+    def _do(self, kind: str, asked: tuple[Callable[[], Any], Callable[[Any], None]]) -> None:
+        make, say = asked
+        try:
+            made = make()
+            with self._guard:
+                if self._last.get(kind) is asked:
+                    say(made)
+        except Exception as error:
+            with self._guard:
+                self._fail(error)
 
     def cancel(self) -> None:
         """What was asked for is not said any more."""
-        for timer in self._timers.values():
-            timer.cancel()
+        with self._lock:
+            self._last.clear()
+            self._due.clear()
 
 
 def costs(cost: Cost | None) -> str:
     """What a run takes, in words that fit into a line."""
     if cost is None:
         return ""
-    time = capital(duration(cost.seconds)) + ";" if cost.seconds else "Remembered:"
-    return f"{time} {'' if cost.exact else 'about '}{data_size(cost.bytes)} both ways."
+    takes = capital(duration(cost.seconds)) + ";" if cost.seconds else "Remembered:"
+    return f"{takes} {'' if cost.exact else 'about '}{data_size(cost.bytes)} both ways."
 
 
 def facts(state: PanelState) -> str:

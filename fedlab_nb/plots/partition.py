@@ -54,10 +54,12 @@ class Partition:
             if rows:
                 if rows is not self._rows:
                     self._bars.update(rows, title)
-                    self._rows = rows
-                above = heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
-                parts["stored"] = (title, [above, *(one for part in self._bars.parts for one in part)])
-                what += f"; beside it, {title}: " + ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
+                    above = heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
+                    self._stored = (title, [above, *(one for part in self._bars.parts for one in part)])
+                    means = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
+                    self._rows, self._beside = rows, f"; beside it, {title}: {means}"
+                parts["stored"] = self._stored
+                what += self._beside
             if len(names) <= LIMIT:
                 moves(self.figure, (client, klass), **parts)
         about = sentence(federation, client, klass, setting)
@@ -90,7 +92,7 @@ class Artists:
         gone: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.upper, self.lower, self.shape, self.names = upper, lower, (clients, classes), names
-        self.gone = ("",) * (clients - len(gone)) + tuple(gone)
+        self.gone, self.who = ("",) * (clients - len(gone)) + tuple(gone), list[str]()
         colours = class_colours(classes)
         self.marks = [ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)]
         self.row = lower.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
@@ -132,9 +134,11 @@ class Artists:
         self, counts: np.ndarray, client: int | None = None, klass: int | None = None, *, setting: str = ""
     ) -> None:
         (clients, classes), self.counts = self.shape, counts
-        client_axis(self.lower, clients, setting)
         show_at(self.row, "y", klass, classes)
         most, who = max(int(counts.max()), 1), [capital(client_name(k, setting)) for k in range(clients)]
+        if who != self.who:
+            client_axis(self.lower, clients, setting)
+            self.who = who
         if classes <= LIMIT:
             y, x = np.nonzero(counts.T)
             self.dots.set_offsets(np.stack([x, y], 1))
