@@ -86,7 +86,11 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
     time.sleep(0.1)
     assert said == ["new"] and isinstance(failed[0], ZeroDivisionError)
     later.ask("cost", lambda: "now", said.append, now=True)
-    later.ask("cost", lambda: "never", said.append)
+    time.sleep(0.1)
+    threads = threading.active_count()
+    for kind in ("cost", "words") * 5:
+        later.ask(kind, lambda: "never", said.append)
+    assert threading.active_count() == threads + 1  # a hand on a slider does not wait for threads to start
     later.cancel()
     time.sleep(0.1)
     assert said == ["new", "now"]
