@@ -48,6 +48,14 @@ def test_formulas_can_be_reckoned_and_grow_with_a_step():
         assert cost.value(formulas[plan.name].get("about", "D + U"), names) > 0
 
 
+def test_a_step_that_was_slow_when_it_was_measured_makes_no_time_negative(monkeypatch):
+    measured, slow = cost.step_of, {cost.UNIT: 9.0}
+    monkeypatch.setattr(
+        cost, "step_of", lambda of, device: (step := measured(of, device))._replace(seconds=slow.get(of, step.seconds))
+    )
+    assert cost.cost_of(asked(["fedkt"])).seconds >= 9
+
+
 @pytest.mark.gpu
 def test_arithmetic_and_many_clients_cost_a_card_little():
     assert cost.cost_of(asked(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2  # a processor: half a minute
