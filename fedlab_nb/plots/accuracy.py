@@ -92,7 +92,10 @@ def verdict(series: Sequence[Series]) -> str:
         return "No result yet."
     best, *others = ranked = sorted([s for s in series if not s.bound] or series, key=lambda s: -s.mean)
     text = f"{capital(best.name)} {'is best with' if others else 'reaches'} {percent(best.mean)}"
-    if others:
+    same = all(s.accuracies == best.accuracies for s in others)  # of a single client every server makes the same
+    if others and same:
+        text = f"{'All' if len(others) > 1 else 'Both'} reach the same {percent(best.mean)}"
+    elif others:
         second = others[0]
         ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)
         shown = round(100 * best.mean) - round(100 * second.mean)  # what a reader finds by subtracting
@@ -105,7 +108,7 @@ def verdict(series: Sequence[Series]) -> str:
             clear=f", clearly ahead of {second.name} (by {points} points)",
             one_seed=f", {second.name} {behind}; with one seed nobody can tell whether that is noise",
         )
-    if len(others) > 1:
+    if len(others) > 1 and not same:
         text += f"; {others[-1].name} is last with {percent(others[-1].mean)}"
     bounds = [f"{s.name} {percent(s.mean)}" for s in series if s.bound and s not in ranked]
     return f"{text}." + (f" For reference: {listed(bounds)}." if bounds else "")
