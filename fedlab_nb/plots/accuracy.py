@@ -95,6 +95,7 @@ def verdict(series: Sequence[Series]) -> str:
     same = all(s.accuracies == best.accuracies for s in others)  # of a single client every server makes the same
     if others and same:
         text = f"{'All' if len(others) > 1 else 'Both'} reach the same {percent(best.mean)}"
+        text += "; with one seed nobody can tell whether that is chance" * (len(best.accuracies) == 1)
     elif others:
         second = others[0]
         ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)

@@ -64,6 +64,7 @@ def test_verdicts_say_what_is_noise():
     assert "one seed" in verdict(("FENS", [0.8]), ("FedAvg", [0.3])) and verdict()
     equal = [(name, [0.8, 0.9, 0.7]) for name in ("FedAvg", "FENS", "FedLPA")]
     assert [verdict(*equal[:n]) for n in (3, 2)] == [f"{who} reach the same 80 %." for who in ("All", "Both")]
+    assert "one seed" in verdict(("FENS", [0.8]), ("FedLPA", [0.8]))
     bound = verdict(("FENS", [0.8]), ("Local", [0.9]))
     assert "FENS reaches 80 %" in bound and bound.endswith("Local 90 %.")
 
