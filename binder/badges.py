@@ -32,9 +32,14 @@ def with_badges(text: str, repository: str) -> str:
 
 def main(arguments: list) -> int:
     if len(arguments) != 1 or not re.fullmatch(r"[\w.-]+/[\w.-]+", arguments[0]):
-        print("Give the repository on GitHub: python binder/badges.py OWNER/REPOSITORY", file=sys.stderr)
+        print(
+            "Give the repository on GitHub: python binder/badges.py OWNER/REPOSITORY",
+            file=sys.stderr,
+        )
         return 2
-    README.write_text(with_badges(README.read_text(encoding="utf-8"), arguments[0]), encoding="utf-8")
+    README.write_text(
+        with_badges(README.read_text(encoding="utf-8"), arguments[0]), encoding="utf-8"
+    )
     return 0
 
 

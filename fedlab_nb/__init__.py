@@ -14,7 +14,18 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "studies": ("study", "run", "compare", "plan", "job", "sweep", "Study", "Results", "Outcome", "Outcomes"),
+    "studies": (
+        "study",
+        "run",
+        "compare",
+        "plan",
+        "job",
+        "sweep",
+        "Study",
+        "Results",
+        "Outcome",
+        "Outcomes",
+    ),
     "studies.saved": ("load_model",),
     "studies.late": ("late",),
     "studies.papers": ("reproduce", "paper_tables"),

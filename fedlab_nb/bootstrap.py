@@ -61,7 +61,9 @@ def make_environment():
         try:
             fetch_pip()
         except (OSError, ValueError) as error:
-            sys.exit(f"This Python has no pip and fetching it failed ({error}). On Debian: apt install python3-venv")
+            sys.exit(
+                f"This Python has no pip and fetching it failed ({error}). On Debian: apt install python3-venv"
+            )
 
 
 def fetch_pip():
@@ -77,7 +79,9 @@ def fetch_pip():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, PIP)
         path.write_bytes(wheel)
-        subprocess.check_call([str(PYTHON), f"{path}/pip", "install", "--quiet", "--no-index", str(path)])
+        subprocess.check_call(
+            [str(PYTHON), f"{path}/pip", "install", "--quiet", "--no-index", str(path)]
+        )
 
 
 def install(extra):
@@ -88,8 +92,13 @@ def install(extra):
         return
     index = torch_index()
     if index:
-        print(f"No NVIDIA driver here: taking PyTorch's CPU build from {index} (about 1 GB).", flush=True)
-        subprocess.check_call([str(PYTHON), "-m", "pip", "install", "torch", "--index-url", index], cwd=ROOT)
+        print(
+            f"No NVIDIA driver here: taking PyTorch's CPU build from {index} (about 1 GB).",
+            flush=True,
+        )
+        subprocess.check_call(
+            [str(PYTHON), "-m", "pip", "install", "torch", "--index-url", index], cwd=ROOT
+        )
     else:
         print("Taking the PyTorch that pip finds (some gigabytes on Linux).", flush=True)
     print("Installing fedlab_nb: some minutes the first time ...", flush=True)

@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import parser
-from .errors import FedlabError, RunError, UsageError, assigned, choose, demand, number, parsed, reason
+from .errors import (
+    FedlabError,
+    RunError,
+    UsageError,
+    assigned,
+    choose,
+    demand,
+    number,
+    parsed,
+    reason,
+)
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -27,7 +37,11 @@ def given(options: Namespace) -> dict[str, Any]:
     """The settings that the command line names, those of --set included."""
     from .studies.settings import setting_names
 
-    named = {name: value for name, value in vars(options).items() if name in setting_names() and value is not None}
+    named = {
+        name: value
+        for name, value in vars(options).items()
+        if name in setting_names() and value is not None
+    }
     return named | settings_from(options.settings)
 
 
@@ -37,22 +51,34 @@ def run_command(options: Namespace) -> int:
     from .studies import StoreWarning, job
 
     warnings.simplefilter("once", StoreWarning)
-    warnings.formatwarning = lambda text, *_: f"fedlab-nb: {text}\n"  # a sentence, and no line of the source
+    warnings.formatwarning = lambda text, *_: (
+        f"fedlab-nb: {text}\n"
+    )  # a sentence, and no line of the source
     settings = given(options)
     failed: list[Exception] = []
-    if is_table(str(settings.get("dataset"))):  # which column was taken for what: a reader has to be able to object
+    if is_table(
+        str(settings.get("dataset"))
+    ):  # which column was taken for what: a reader has to be able to object
         table = load(str(settings["dataset"]))
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
     silent = "partition" in settings
     one = len(options.methods) == 1 and options.methods != ["all"] and parsed(options.seeds) == 1
-    demand(one or not options.save, "--save keeps the model of one run; give one method and one seed.")
+    demand(
+        one or not options.save, "--save keeps the model of one run; give one method and one seed."
+    )
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:
             used = event.outcome.settings
             if used.partition == "natural" and not silent:
                 silent = True
-                print(f"fedlab-nb: {used.dataset} names its clients: its own {used.clients} are used.", file=sys.stderr)
-            print(json.dumps(event.outcome.to_json()) if options.json else line(event.outcome), flush=True)
+                print(
+                    f"fedlab-nb: {used.dataset} names its clients: its own {used.clients} are used.",
+                    file=sys.stderr,
+                )
+            print(
+                json.dumps(event.outcome.to_json()) if options.json else line(event.outcome),
+                flush=True,
+            )
             if options.save:
                 event.outcome.save(options.save)
         if event.error is not None:
@@ -78,7 +104,9 @@ def sweep_command(options: Namespace) -> int:
     from .studies.results import COLUMNS
 
     axes = {"alpha": options.alphas, "clients": options.clients}
-    settings = given(options) | {axis: parts(text) for axis, text in axes.items() if text is not None}
+    settings = given(options) | {
+        axis: parts(text) for axis, text in axes.items() if text is not None
+    }
     return grid_command(options, parts(options.methods), COLUMNS, options.seeds, **settings)
 
 
@@ -86,7 +114,9 @@ def study_command(options: Namespace) -> int:
     return grid_command(options, Path(options.file))
 
 
-def grid_command(options: Namespace, methods: Any, columns: Sequence[str] = (), seeds: Any = 1, **settings: Any) -> int:
+def grid_command(
+    options: Namespace, methods: Any, columns: Sequence[str] = (), seeds: Any = 1, **settings: Any
+) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
     from .studies import engine, overview
     from .studies.results import FORM
@@ -94,8 +124,14 @@ def grid_command(options: Namespace, methods: Any, columns: Sequence[str] = (), 
     choose("form of a table", options.table, FORM)
     study, plot = engine.declared(methods, seeds, settings), options.plot
     own = [name for name in study.axes if "." not in name]
-    for axis in plot.split(" x ") if plot else ():  # now: a wrong name would be noticed only after the runs
-        choose("axis to draw against", axis, own if " x " in str(plot) else [*own, "bytes", "differences"])
+    for axis in (
+        plot.split(" x ") if plot else ()
+    ):  # now: a wrong name would be noticed only after the runs
+        choose(
+            "axis to draw against",
+            axis,
+            own if " x " in str(plot) else [*own, "bytes", "differences"],
+        )
     if options.dry_run:
         print(overview.estimate(study))
         return 0
@@ -103,7 +139,9 @@ def grid_command(options: Namespace, methods: Any, columns: Sequence[str] = (), 
     results = engine.study(study, out=options.out, columns=columns, **ways)
     print(results.table(options.table))
     for row in results.failed:
-        axes = ", ".join(f"{name} = {row[name]}" for name in (*results.axes, "seed") if row.get(name) is not None)
+        axes = ", ".join(
+            f"{name} = {row[name]}" for name in (*results.axes, "seed") if row.get(name) is not None
+        )
         print(f"fedlab-nb: {row['method']} failed ({axes}): {row['error']}", file=sys.stderr)
     if plot:
         results.plot(plot).save(Path(options.out) / "results.svg")
@@ -114,7 +152,10 @@ def grid_command(options: Namespace, methods: Any, columns: Sequence[str] = (), 
 def reproduce_command(options: Namespace) -> int:
     from .studies.papers import reproduce
 
-    named = {name: getattr(options, name) for name in ("dataset", "scale", "seeds", "workers", "out", "stored")}
+    named = {
+        name: getattr(options, name)
+        for name in ("dataset", "scale", "seeds", "workers", "out", "stored")
+    }
     result = reproduce(options.table, **named, **settings_from(options.settings))
     print(result)
     if options.list:
@@ -134,13 +175,19 @@ def store_command(options: Namespace) -> int:
     if options.task == "list":
         for entry in here:
             about = entry.head().get("values", {}).get("about", {})
-            what = " ".join(str(about.get(key, "")) for key in ("method", "dataset", "alpha", "clients", "seed"))
+            what = " ".join(
+                str(about.get(key, "")) for key in ("method", "dataset", "alpha", "clients", "seed")
+            )
             day, size = datetime.fromtimestamp(entry.used), data_size(entry.bytes)
-            print(f"{entry.kind:8s} {entry.path.name[:12]}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {what.strip()}".rstrip())
+            print(
+                f"{entry.kind:8s} {entry.path.name[:12]}  {day:%Y-%m-%d %H:%M}  {size:>9s}  {what.strip()}".rstrip()
+            )
     elif options.task == "size":
         for kind in store.KINDS:
             own = [entry for entry in here if entry.kind == kind]
-            print(f"{kind:8s} {len(own):6d} entries  {data_size(sum(entry.bytes for entry in own)):>9s}")
+            print(
+                f"{kind:8s} {len(own):6d} entries  {data_size(sum(entry.bytes for entry in own)):>9s}"
+            )
         print(f"in {store.store_folder()}; the bound is {data_size(store.limit())}")
     elif options.task == "verify":
         damaged = store.verify()
@@ -150,7 +197,10 @@ def store_command(options: Namespace) -> int:
         return 1 if damaged else 0
     else:
         asked = options.days is not None or options.other or options.size is not None
-        demand(asked, "store prune needs to know what it may delete; give --days N, --version or --size 500MB.")
+        demand(
+            asked,
+            "store prune needs to know what it may delete; give --days N, --version or --size 500MB.",
+        )
         days = None if options.days is None else number("days", parsed(options.days), 0)
         count, freed = store.prune(days=days, version=options.other, size=options.size)
         print(f"{count} entries deleted, {data_size(freed)} freed.")
@@ -173,10 +223,14 @@ def class_command(options: Namespace) -> int:
         if options.page:
             print(f"written to {write_page(options.page, **partition)}")
             return 0
-        return open_class(options.lan, options.port, options.keep, options.rehearse, browser, **partition)
+        return open_class(
+            options.lan, options.port, options.keep, options.rehearse, browser, **partition
+        )
     except OSError as error:
         why = error.strerror or error
-        raise RunError(f"The class cannot be held ({why}); choose another --port, --lan or file.") from None
+        raise RunError(
+            f"The class cannot be held ({why}); choose another --port, --lan or file."
+        ) from None
 
 
 def slides_command(options: Namespace) -> int:
@@ -184,7 +238,9 @@ def slides_command(options: Namespace) -> int:
 
     folder, slides = write(options.lesson, options.out, options.format)
     answers = sum(slide.answer for slide in slides)
-    print(f"{len(slides)} pictures written to {folder}; {answers} of them show answers. See index.html there.")
+    print(
+        f"{len(slides)} pictures written to {folder}; {answers} of them show answers. See index.html there."
+    )
     return 0
 
 
@@ -200,8 +256,15 @@ def voila_command(options: Namespace) -> int:
     from .voila import open_page
 
     texts = settings_from(options.settings)
-    settings = {name: parts(v) if name in ("methods", "hide") else parsed(v) for name, v in texts.items()}
-    return open_page(options.panel, options.theme, not (options.no_browser or options.page_alone), settings) or 0
+    settings = {
+        name: parts(v) if name in ("methods", "hide") else parsed(v) for name, v in texts.items()
+    }
+    return (
+        open_page(
+            options.panel, options.theme, not (options.no_browser or options.page_alone), settings
+        )
+        or 0
+    )
 
 
 def line(o: Any) -> str:
@@ -209,8 +272,12 @@ def line(o: Any) -> str:
     from .methods import label_of, short
     from .studies.results import data_size
 
-    share = f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
-    more = "   (remembered)" * o.cached + "".join(f"   {words} {v:.1%}" for words, v in o.report.others().items())
+    share = (
+        f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""
+    )
+    more = "   (remembered)" * o.cached + "".join(
+        f"   {words} {v:.1%}" for words, v in o.report.others().items()
+    )
     more += "".join(f"   unseen client {who} {v:.1%}" for who, v in o.unseen.items())
     name = short(label_of(o.method, o.options, o.method))
     return (
@@ -254,7 +321,9 @@ def list_command(options: Namespace) -> int:
             if title == "datasets" and DATASETS[name].card:
                 print(f"  {'':{width}} {DATASETS[name].card}")
         if title == "models":
-            print("  NAME:WIDTH: another width; NAME-nobn: no batch norm; NAME-gn: group norm in its place")
+            print(
+                "  NAME:WIDTH: another width; NAME-nobn: no batch norm; NAME-gn: group norm in its place"
+            )
         if title == "methods":
             print("  (hyper-parameters of a method, for --set:)")
             for name, cls in METHODS.items():
@@ -263,7 +332,16 @@ def list_command(options: Namespace) -> int:
     return 0
 
 
-PACKAGES = ("torch", "torchvision", "numpy", "pandas", "matplotlib", "scikit-learn", "ipywidgets", "jupyterlab")
+PACKAGES = (
+    "torch",
+    "torchvision",
+    "numpy",
+    "pandas",
+    "matplotlib",
+    "scikit-learn",
+    "ipywidgets",
+    "jupyterlab",
+)
 
 
 def doctor_command(options: Namespace) -> int:
@@ -302,7 +380,10 @@ def doctor_command(options: Namespace) -> int:
     fact("downloads", "mnist, fashion-mnist, cifar10, cifar100, svhn (with torchvision)")
     start = time.perf_counter()
     device = run("fedavg", clients=2, epochs=1, cache=False).settings.device
-    fact("training", f"works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s on {device}")
+    fact(
+        "training",
+        f"works: 2 clients, 1 epoch of digits in {time.perf_counter() - start:.1f} s on {device}",
+    )
     return 0
 
 
@@ -328,7 +409,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"fedlab-nb: {reason(error)}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except KeyboardInterrupt:
-        print("fedlab-nb: stopped; finished runs are kept, the same command goes on.", file=sys.stderr)
+        print(
+            "fedlab-nb: stopped; finished runs are kept, the same command goes on.", file=sys.stderr
+        )
         return 1
     except BrokenPipeError:
         return 1

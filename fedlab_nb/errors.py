@@ -42,7 +42,12 @@ def reason(error: Exception | None) -> str:
 
 
 FEW = 12  # names that a sentence lists; of more it says the nearest, and what lists them all
-LISTED = ("method", "dataset", "model", "setting")  # kinds that `fedlab-nb list` and `fedlab-nb run --help` list
+LISTED = (
+    "method",
+    "dataset",
+    "model",
+    "setting",
+)  # kinds that `fedlab-nb list` and `fedlab-nb run --help` list
 
 
 def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
@@ -57,7 +62,9 @@ def choose(kind: str, name: object, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name).lower(), allowed)
     guess = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     if len(allowed) > FEW and kind.partition(" ")[0] in LISTED:
-        raise UsageError(f"Unknown {kind} {name!r}: {guess}See fedlab-nb list, and fedlab-nb run --help, for all.")
+        raise UsageError(
+            f"Unknown {kind} {name!r}: {guess}See fedlab-nb list, and fedlab-nb run --help, for all."
+        )
     raise UsageError(f"Unknown {kind} {name!r}: {guess}Allowed: {', '.join(allowed)}.")
 
 
@@ -71,7 +78,9 @@ def several(what: str, names: object) -> list[str]:
         return [names]
     listed = list(names) if isinstance(names, Iterable) else [names]
     if any(not isinstance(name, str) for name in listed):
-        raise UsageError(f'{what} is {names!r}, but it must be a name or a list of names, such as ["fens", "fedavg"].')
+        raise UsageError(
+            f'{what} is {names!r}, but it must be a name or a list of names, such as ["fens", "fedavg"].'
+        )
     return list(dict.fromkeys(listed))
 
 
@@ -113,13 +122,21 @@ def number(
     return float(_checked("a number", name, value, low, high, open_low, hint))
 
 
-def whole(name: str, value: object, low: float | None = None, high: float | None = None, *, hint: str = "") -> int:
+def whole(
+    name: str, value: object, low: float | None = None, high: float | None = None, *, hint: str = ""
+) -> int:
     """The same for a whole number, as an int."""
     return int(_checked("a whole number", name, value, low, high, False, hint))
 
 
 def _checked(
-    kind: str, name: str, value: Any, low: float | None, high: float | None, open_low: bool, hint: str
+    kind: str,
+    name: str,
+    value: Any,
+    low: float | None,
+    high: float | None,
+    open_low: bool,
+    hint: str,
 ) -> float | int:
     if low is not None and high is not None:
         allowed = f"{kind} {'above' if open_low else 'from'} {low:g} {'and up to' if open_low else 'to'} {high:g}"
@@ -131,8 +148,14 @@ def _checked(
         allowed = f"a finite {kind.removeprefix('a ')}"
     good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
     good = good and (kind == "a number" or float(value).is_integer())
-    good = good and (low is None or (value > low if open_low else value >= low)) and (high is None or value <= high)
+    good = (
+        good
+        and (low is None or (value > low if open_low else value >= low))
+        and (high is None or value <= high)
+    )
     if not good:
         shown = repr(value) if isinstance(value, str) else value
-        raise UsageError(f"{name} is {shown}, but it must be {allowed}{'; ' + hint if hint else ''}.")
+        raise UsageError(
+            f"{name} is {shown}, but it must be {allowed}{'; ' + hint if hint else ''}."
+        )
     return value

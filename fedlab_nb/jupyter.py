@@ -41,10 +41,14 @@ def open_course(folder: str | Path | None = None, browser: bool = True) -> int:
         raise RunError("JupyterLab is not installed in this environment: pip install jupyterlab.")
     port, browser = free_port(), browser and has_browser()
     opener = (lambda _: None) if browser else None  # JupyterLab opens it itself
-    return serve(server_command(port, browser), where, port, "The course", f"lab/tree/{FIRST}", opener)
+    return serve(
+        server_command(port, browser), where, port, "The course", f"lab/tree/{FIRST}", opener
+    )
 
 
-def serve(command: list[str], where: str | Path, port: int, what: str, page: str, opener: Opener | None) -> int:
+def serve(
+    command: list[str], where: str | Path, port: int, what: str, page: str, opener: Opener | None
+) -> int:
     """Run a server in the folder `where` until it ends or Ctrl-C is pressed, and say at which address its `page` is.
 
     opener: gets that address once the server answers; None: no browser opens. Returns the server's exit code.
@@ -52,7 +56,9 @@ def serve(command: list[str], where: str | Path, port: int, what: str, page: str
     token = secrets.token_hex(24)
     address = f"http://127.0.0.1:{port}/{page}?token={token}"
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` runs and no server is left behind
+        signal.signal(
+            signal.SIGTERM, lambda *_: sys.exit(143)
+        )  # so that `finally` runs and no server is left behind
     server = subprocess.Popen(command, cwd=where, env=server_environment(token))
     try:
         wait_for(port, server)
@@ -97,8 +103,15 @@ def server_environment(token: str) -> dict[str, str]:
     user's own settings win.
     """
     files = str(Path(__file__).parent / "server_files")
-    paths = {name: filter(None, [files, os.environ.get(name)]) for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH")}
-    return {**os.environ, "JUPYTER_TOKEN": token, **{name: os.pathsep.join(path) for name, path in paths.items()}}
+    paths = {
+        name: filter(None, [files, os.environ.get(name)])
+        for name in ("JUPYTER_CONFIG_PATH", "JUPYTER_PATH")
+    }
+    return {
+        **os.environ,
+        "JUPYTER_TOKEN": token,
+        **{name: os.pathsep.join(path) for name, path in paths.items()},
+    }
 
 
 def course_folder(folder: str | Path | None = None) -> Path:
@@ -111,10 +124,20 @@ def course_folder(folder: str | Path | None = None) -> Path:
         return source
     target = Path("fedlab_nb_course" if folder is None else folder).absolute()
     if target.exists() and not target.is_dir():
-        raise UsageError(f"{target.name} is a file, but the course needs a folder: move it or name another folder.")
+        raise UsageError(
+            f"{target.name} is a file, but the course needs a folder: move it or name another folder."
+        )
     # What a reader or teacher opens: notebooks, pictures, instructor's pages; not what the notebooks are made from.
-    parts = [file.relative_to(source) for file in sorted(source.rglob("*")) if file.suffix in READ and file.is_file()]
-    for part in (p for p in parts if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)):
+    parts = [
+        file.relative_to(source)
+        for file in sorted(source.rglob("*"))
+        if file.suffix in READ and file.is_file()
+    ]
+    for part in (
+        p
+        for p in parts
+        if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)
+    ):
         copy = target / part
         if not copy.exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -128,7 +151,9 @@ def course_source() -> Path:
     shipped = Path(__file__).parent / SHIPPED
     source = shipped if shipped.is_dir() else Path(__file__).parent.parent / "notebooks"
     if not (source / FIRST).is_file():
-        raise RunError(f"The notebooks of the course are missing ({FIRST} was not installed): install fedlab-nb again.")
+        raise RunError(
+            f"The notebooks of the course are missing ({FIRST} was not installed): install fedlab-nb again."
+        )
     return source
 
 
@@ -138,7 +163,9 @@ def free_port(first: int = 8888) -> int:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-    raise RunError(f"No free port from {first} to {first + 99}: stop another notebook server first.")
+    raise RunError(
+        f"No free port from {first} to {first + 99}: stop another notebook server first."
+    )
 
 
 def wait_for(port: int, server: subprocess.Popen, seconds: float = 300) -> None:
@@ -153,7 +180,9 @@ def wait_for(port: int, server: subprocess.Popen, seconds: float = 300) -> None:
 
 def has_browser() -> bool:
     """Whether a graphical browser can be opened here (a text browser in a terminal cannot show JupyterLab)."""
-    if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    if sys.platform.startswith("linux") and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
         return False
     with suppress(webbrowser.Error):
         return bool(webbrowser.get())

@@ -47,7 +47,9 @@ class Slide:
     data: bytes
 
 
-def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tuple[Path, list[Slide]]:
+def write(
+    lesson: str, out: str | Path | None = None, form: str = "png"
+) -> tuple[Path, list[Slide]]:
     """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
 
     lesson: its number or name, such as "03", "03_fens" or "fens";   form: "png" or "svg".   Returns the folder and the
@@ -59,7 +61,10 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     known: dict[Any, Slide] = {}
     for slide in stored(cells) if form == "png" else drawn(cells, path.stem):
-        known.setdefault((slide.alt, slide.sentence), replace(slide, name=f"{path.stem}_{len(known) + 1:02d}.{form}"))
+        known.setdefault(
+            (slide.alt, slide.sentence),
+            replace(slide, name=f"{path.stem}_{len(known) + 1:02d}.{form}"),
+        )
     slides = list(known.values())
     advice = "run it once and save it, or use --format svg"
     if not slides:
@@ -73,7 +78,9 @@ def write(lesson: str, out: str | Path | None = None, form: str = "png") -> tupl
         (folder / "index.html").write_text(index(title, slides), encoding="utf-8")
     except OSError as error:
         why = error.strerror or error
-        raise RunError(f"The pictures cannot be written to {folder}: {why}; choose another --out.") from None
+        raise RunError(
+            f"The pictures cannot be written to {folder}: {why}; choose another --out."
+        ) from None
     return folder, slides
 
 
@@ -81,9 +88,16 @@ def notebook_of(lesson: str) -> Path:
     """The notebook of a lesson that is named by its number, its name or the name without the number."""
     names = [path.stem for path in sorted(course_source().glob("*.ipynb"))]
     number = lesson.strip().removesuffix(".ipynb")
-    matching = [n for n in names if n in (number, f"0{number}") or n.startswith((f"{number}_", f"0{number}_"))]
+    matching = [
+        n
+        for n in names
+        if n in (number, f"0{number}") or n.startswith((f"{number}_", f"0{number}_"))
+    ]
     matching = matching or [n for n in names if n.partition("_")[2] == number]
-    return course_source() / f"{matching[0] if len(matching) == 1 else choose('lesson', number, names)}.ipynb"
+    return (
+        course_source()
+        / f"{matching[0] if len(matching) == 1 else choose('lesson', number, names)}.ipynb"
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures
@@ -102,11 +116,22 @@ def stored(cells: Sequence[Mapping[str, Any]]) -> Iterator[Slide]:
     """The PNG pictures among the outputs of a notebook."""
     for section, cell in sections(cells):
         for output in cell["outputs"]:
-            data = {kind: "".join(value) for kind, value in output.get("data", {}).items() if kind != WIDGET}
+            data = {
+                kind: "".join(value)
+                for kind, value in output.get("data", {}).items()
+                if kind != WIDGET
+            }
             words = data.get("text/plain", "")
             for alt, image in IMAGE.findall(data.get("text/html", "")):
                 sentence = words.removeprefix(FOLDED)
-                yield Slide("", section, sentence, html.unescape(alt), words != sentence, base64.b64decode(image))
+                yield Slide(
+                    "",
+                    section,
+                    sentence,
+                    html.unescape(alt),
+                    words != sentence,
+                    base64.b64decode(image),
+                )
             if "image/png" in data:
                 alt = output.get("metadata", {}).get("image/png", {}).get("alt", words)
                 yield Slide("", section, words, alt, False, base64.b64decode(data["image/png"]))
@@ -124,7 +149,9 @@ def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
             if "raises-exception" in cell.get("metadata", {}).get("tags", []):
                 continue
             failed = f"Cell {number + 1} of lesson {lesson} failed, so its pictures cannot be drawn again"
-            raise RunError(f"{failed}: {reason(error)}; take the stored ones with --format png.") from error
+            raise RunError(
+                f"{failed}: {reason(error)}; take the stored ones with --format png."
+            ) from error
         answer = not getattr(value, "settled", True) and hasattr(value, "after")
         for picture in pictures_of(value):
             yield Slide("", section, picture.sentence, picture.alt, answer, svg(picture))
@@ -133,7 +160,12 @@ def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
 def carried_out(code: str, names: dict[str, Any], where: str) -> Any:
     """Run a cell's code with these names; what its last line gives, if that is an expression."""
     lines = code.splitlines(keepends=True)
-    linecache.cache[where] = (len(code), None, lines, where)  # a method of a lesson's own is known by its source
+    linecache.cache[where] = (
+        len(code),
+        None,
+        lines,
+        where,
+    )  # a method of a lesson's own is known by its source
     tree = ast.parse(code, where)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, where, "exec"), names)
@@ -143,7 +175,11 @@ def carried_out(code: str, names: dict[str, Any], where: str) -> Any:
 def pictures_of(value: Any) -> list[Any]:
     """The pictures that a cell shows: of a panel, a snapshot, a sheet of several, or a picture itself."""
     value = value.still() if hasattr(value, "still") else getattr(value, "shown", value)
-    pictures = value.pictures.values() if isinstance(getattr(value, "pictures", None), Mapping) else [value]
+    pictures = (
+        value.pictures.values()
+        if isinstance(getattr(value, "pictures", None), Mapping)
+        else [value]
+    )
     return [picture for picture in pictures if getattr(picture, "figure", None) is not None]
 
 
@@ -158,7 +194,9 @@ def index(title: str, slides: Sequence[Slide]) -> str:
         image = f'<a href="{name}"><img src="{name}" alt="{alt}"></a>'
         about = f"<p><code>{name}</code></p><p>{html.escape(slide.sentence)}</p><p><small>Alt text: {alt}</small></p>"
         if slide.answer:
-            image, about = (FOLD.format(*part) for part in ((ANSWER, image), ("What it shows", about)))
+            image, about = (
+                FOLD.format(*part) for part in ((ANSWER, image), ("What it shows", about))
+            )
         lines.append(f"<figure>{image}<figcaption>{about}</figcaption></figure>")
     head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
     body = "\n".join(lines)

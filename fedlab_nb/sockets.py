@@ -17,6 +17,8 @@ class PromptConnection(ZMQChannelsWebsocketConnection):
     def connect(self) -> Any:
         try:
             self.websocket_handler.set_nodelay(True)
-        except Exception as error:  # of another version of tornado: pages are slower then, but they work
+        except (
+            Exception
+        ) as error:  # of another version of tornado: pages are slower then, but they work
             self.log.warning("Small messages are not sent at once: %r", error)
         return super().connect()

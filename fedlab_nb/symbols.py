@@ -98,13 +98,21 @@ def find(name: str) -> list[Symbol]:
     """The rows of a symbol, written 'λ', 'lambda' or '\\lambda', or else those whose words have `name`; UsageError if
     there is none."""
     asked = letters(str(name).strip().strip("$"))
-    asked = re.sub(r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])", lambda match: GREEK[match[1]], asked)
+    asked = re.sub(
+        r"(?<![A-Za-z])(" + "|".join(GREEK) + r")(?![A-Za-z])", lambda match: GREEK[match[1]], asked
+    )
     exact = [row for row in symbols() if {asked, SCRIPT.get(asked)} & {row.name, row.base}]
-    family = [row for row in symbols() if row.base.startswith((f"{asked}_", f"{asked}^")) or asked in row.also]
+    family = [
+        row
+        for row in symbols()
+        if row.base.startswith((f"{asked}_", f"{asked}^")) or asked in row.also
+    ]
     words = [row for row in symbols() if asked and asked.lower() in plain(row.meaning).lower()]
     rows = list(dict.fromkeys(exact + family)) or (words if len(asked) > 2 else [])
     if not rows:
-        raise UsageError(f"No symbol or word of the table is {name!r}. fl.notation() shows the whole table.")
+        raise UsageError(
+            f"No symbol or word of the table is {name!r}. fl.notation() shows the whole table."
+        )
     return rows
 
 
@@ -135,7 +143,11 @@ def meaning_of(row: Symbol, name: str, owner: str) -> tuple[int, str] | None:
     first, *others = plain(row.meaning).split("; ")
     for part in (first, *others):  # what is said of this method
         owners, colon, words = part.partition(": ")
-        its = own and not part.removeprefix(f"{owners}: ").startswith(f"{name}_") or words.startswith(f"{name} ")
+        its = (
+            own
+            and not part.removeprefix(f"{owners}: ").startswith(f"{name}_")
+            or words.startswith(f"{name} ")
+        )
         if its and colon and any(owner and owner.startswith(each) for each in owners.split(", ")):
             return (0 if own else 1), words.removeprefix(f"{name} ")
     if own:

@@ -21,11 +21,18 @@ from .errors import RunError, choose
 from .jupyter import free_port, has_browser, options_of, serve
 
 PLAYGROUND = "playground"
-PANELS = {PLAYGROUND: "playground", "compare": "comparison", "race": "race"}  # the functions that make them
+PANELS = {
+    PLAYGROUND: "playground",
+    "compare": "comparison",
+    "race": "race",
+}  # the functions that make them
 
 
 def open_page(
-    panel: str = PLAYGROUND, theme: str = "light", browser: bool = True, settings: Mapping[str, Any] | None = None
+    panel: str = PLAYGROUND,
+    theme: str = "light",
+    browser: bool = True,
+    settings: Mapping[str, Any] | None = None,
 ) -> int:
     """Serve `panel` (playground, compare, race, or the lab of a method) until Ctrl-C; returns the server's exit code.
 
@@ -34,13 +41,21 @@ def open_page(
     choose("theme", theme, ("light", "dark"))
     code = source(panel, dict(settings or {}))
     if find_spec("voila") is None:
-        raise RunError("Voilà is not installed in this environment: pip install 'fedlab-nb[voila]'.")
+        raise RunError(
+            "Voilà is not installed in this environment: pip install 'fedlab-nb[voila]'."
+        )
     port = free_port(8866)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-page-") as folder:
         page = Path(folder, "fedlab_nb.ipynb")
         page.write_text(json.dumps(notebook(code)), encoding="utf-8")
         opener = partial(show, folder=Path(folder)) if browser and has_browser() else None
-        command = [sys.executable, "-m", "voila", str(page), *options_of("voila", port=port, theme=theme)]
+        command = [
+            sys.executable,
+            "-m",
+            "voila",
+            str(page),
+            *options_of("voila", port=port, theme=theme),
+        ]
         return serve(command, folder, port, "The page", "", opener)
 
 
@@ -72,5 +87,7 @@ def notebook(code: str) -> dict[str, Any]:
 def show(address: str, folder: Path) -> None:
     """Open the page by way of a file that only its owner reads: a browser's arguments can be read by every user."""
     jump = folder / "open.html"
-    jump.write_text(f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">', encoding="utf-8")
+    jump.write_text(
+        f'<meta http-equiv="refresh" content="0; url={html.escape(address)}">', encoding="utf-8"
+    )
     webbrowser.open(jump.as_uri())

@@ -68,7 +68,9 @@ NO_PLACE = re.compile(
     r"|\((?:its|[Tt]he paper)[^)]*\)",
     re.MULTILINE,
 )
-SHOWN = re.compile(r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE)  # the line of pictures in a page for teachers
+SHOWN = re.compile(
+    r"^!\[.*\]\(\.\./images/teacher/.*\)$", re.MULTILINE
+)  # the line of pictures in a page for teachers
 SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-])")
 
 
@@ -124,7 +126,9 @@ def cells(source: str) -> list[nbformat.NotebookNode]:
     parsed = jupytext.reads(source, fmt="md").cells
     for number, cell in enumerate(parsed):
         cell["id"] = f"cell-{number:02d}"
-        first = next((words for start, words in SHOWS.items() if re.match(start, cell.source)), None)
+        first = next(
+            (words for start, words in SHOWS.items() if re.match(start, cell.source)), None
+        )
         if cell.cell_type == "code" and first:
             cell.source = f"{first}\n{cell.source}"
             cell.metadata["jupyter"] = {"source_hidden": True}
@@ -154,7 +158,9 @@ def execute(made: nbformat.NotebookNode) -> None:
             resources={"metadata": {"path": str(FOLDER)}},
         )
         client.execute(env={**os.environ, "FEDLAB_NB_STORE": store, "OMP_NUM_THREADS": "1"})
-    made.metadata["language_info"] = {"name": "python"}  # without the exact version, which differs between machines
+    made.metadata["language_info"] = {
+        "name": "python"
+    }  # without the exact version, which differs between machines
 
 
 def keep_outputs(made: nbformat.NotebookNode, old: nbformat.NotebookNode) -> None:
@@ -179,9 +185,16 @@ def in_step(name: str) -> bool:
         return False
 
     def plain(cell: nbformat.NotebookNode) -> tuple:
-        return cell.cell_type, cell.source, cell.metadata.get("tags", []), cell.metadata.get("jupyter")
+        return (
+            cell.cell_type,
+            cell.source,
+            cell.metadata.get("tags", []),
+            cell.metadata.get("jupyter"),
+        )
 
-    return [plain(c) for c in nbformat.read(path, 4).cells] == [plain(c) for c in cells(text_of(name))]
+    return [plain(c) for c in nbformat.read(path, 4).cells] == [
+        plain(c) for c in cells(text_of(name))
+    ]
 
 
 # ---------------------------------------------------------------------------------------------- the teachers' pictures
@@ -199,7 +212,9 @@ def put_pictures(name: str) -> None:
     folder, page = FOLDER / "images" / "teacher", FOLDER / "instructor" / f"{name}.md"
     shown = []
     for file, slide in pictures(name).items():
-        Image.open(io.BytesIO(slide.data)).convert("RGB").quantize(256).save(folder / file, optimize=True)
+        Image.open(io.BytesIO(slide.data)).convert("RGB").quantize(256).save(
+            folder / file, optimize=True
+        )
         alt = slide.alt.translate({ord("["): "(", ord("]"): ")"})
         shown.append(f"![{alt}](../images/teacher/{file})")
     text = page.read_text(encoding="utf-8")
@@ -207,11 +222,22 @@ def put_pictures(name: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=[""], help="how names of notebooks start, such as 03; default: all")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        default=[""],
+        help="how names of notebooks start, such as 03; default: all",
+    )
     parser.add_argument("--text", action="store_true", help="run nothing, keep the outputs")
     parser.add_argument("--check", action="store_true", help="change nothing")
-    parser.add_argument("--pictures", action="store_true", help="run nothing, make the pictures of the teachers' pages")
+    parser.add_argument(
+        "--pictures",
+        action="store_true",
+        help="run nothing, make the pictures of the teachers' pages",
+    )
     asked = parser.parse_args()
     names = [name for name in COURSE if name.startswith(tuple(asked.names))]
     if asked.check:

@@ -118,7 +118,11 @@ def fusefl_upload_bytes(
 
 
 def fusefl_download_bytes(
-    blocks: Sequence[int], channels: Sequence[int], clients: int, adaptor: str = "conv", calibrated: bool = True
+    blocks: Sequence[int],
+    channels: Sequence[int],
+    clients: int,
+    adaptor: str = "conv",
+    calibrated: bool = True,
 ) -> int:
     """FuseFL, one way, over all its rounds: the other M - 1 clients' blocks and adaptors, after every round.
 
@@ -153,7 +157,13 @@ def gauss_bytes(features: int, held: int, classes: int, head: str) -> int:
     10 classes held of 10: 20,520 (nb), 141,864 (lda), 1,326,120 (qda).
     """
     matrix = triangle(features)
-    second = {"means": 0, "nb": held * features, "lda": matrix, "fedcgs": matrix, "qda": held * matrix}[head]
+    second = {
+        "means": 0,
+        "nb": held * features,
+        "lda": matrix,
+        "fedcgs": matrix,
+        "qda": held * matrix,
+    }[head]
     return FLOAT * (classes + held * features + second)
 
 
@@ -162,7 +172,9 @@ def fedpft_bytes(features: int, components: Iterable[int], classes: int, covaria
 
     `components`: of each class that is sent. One diagonal Gaussian of 64 features has 4 (1 + 2 * 64) = 516 bytes.
     """
-    spread = {"none": 0, "spherical": 1, "diagonal": features, "full": triangle(features)}[covariance]
+    spread = {"none": 0, "spherical": 1, "diagonal": features, "full": triangle(features)}[
+        covariance
+    ]
     return FLOAT * (classes + sum(components) * (1 + features + spread))
 
 

@@ -20,15 +20,23 @@ CHECKS = {
 
 def main() -> int:
     """Run all of them side by side, also after one has failed; the exit code is the number that failed."""
-    tools, pipes = Path(sys.executable).parent, {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    tools, pipes = (
+        Path(sys.executable).parent,
+        {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT},
+    )
     running = {
-        name: subprocess.Popen([str(tools / tool), *call], cwd=ROOT, **pipes) for name, (tool, *call) in CHECKS.items()
+        name: subprocess.Popen([str(tools / tool), *call], cwd=ROOT, **pipes)
+        for name, (tool, *call) in CHECKS.items()
     }
     for process in running.values():
         sys.stdout.buffer.write(process.communicate()[0])
         sys.stdout.flush()
     broken = [name for name, process in running.items() if process.returncode != 0]
-    print(f"{len(CHECKS) - len(broken)} checks hold" + (f"; broken: {', '.join(broken)}" if broken else ""), flush=True)
+    print(
+        f"{len(CHECKS) - len(broken)} checks hold"
+        + (f"; broken: {', '.join(broken)}" if broken else ""),
+        flush=True,
+    )
     return len(broken)
 
 

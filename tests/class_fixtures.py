@@ -12,4 +12,6 @@ def a_room(file=None, alpha=0.1):
 def a_message(seat, n=6, given=1, model=None):
     """A message of `n` digits of the package, others for each seat."""
     digits, rows = load("digits"), slice(seat * n, (seat + 1) * n)
-    return write(seat, "Ada", digits.x_train[rows].flatten(1), digits.y_train[rows], range(given), model)
+    return write(
+        seat, "Ada", digits.x_train[rows].flatten(1), digits.y_train[rows], range(given), model
+    )

@@ -9,10 +9,14 @@ import pytest
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _store = tempfile.TemporaryDirectory(prefix="fedlab_nb-tests-")
-    os.environ["FEDLAB_NB_STORE"] = _store.name  # workers, notebooks' kernels and subprocesses inherit it
+    os.environ["FEDLAB_NB_STORE"] = (
+        _store.name
+    )  # workers, notebooks' kernels and subprocesses inherit it
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-gc.set_threshold(10_000)  # imports and tests make so many objects that it need not look after every 700
+gc.set_threshold(
+    10_000
+)  # imports and tests make so many objects that it need not look after every 700
 # panels on a stand-in for `study.job`; what nbval compares, and how it starts kernels
 pytest_plugins = ["panel_fixtures", "measured_outputs", "kernel_start"]
 collect_ignore = ["benchmarks"]  # scripts, with no test and no doctest in them

@@ -20,8 +20,27 @@ QUICK = ["--assert=plain", "-p", "no:hypothesispytest", "-p", "tests.quick"]
 BROWSER = ["-m", "browser", *QUICK[1:]]
 CALLS = (
     # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
-    [UNITS, *QUICK, "-n", "logical", "--maxprocesses", "4", "--dist", "loadfile", "--no-loadscope-reorder"],
-    ["tests/browser", *BROWSER, "-n", "2", "--dist", "worksteal", f"--ignore={FEEL}", "--durations=5"],
+    [
+        UNITS,
+        *QUICK,
+        "-n",
+        "logical",
+        "--maxprocesses",
+        "4",
+        "--dist",
+        "loadfile",
+        "--no-loadscope-reorder",
+    ],
+    [
+        "tests/browser",
+        *BROWSER,
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        f"--ignore={FEEL}",
+        "--durations=5",
+    ],
     [FEEL, *BROWSER],
 )
 AGAIN = [UNITS, "--last-failed", "--last-failed-no-failures=none"]
@@ -29,7 +48,9 @@ AGAIN = [UNITS, "--last-failed", "--last-failed-no-failures=none"]
 
 def pytest(call: list[str]) -> int:
     """The exit code of pytest, called so in the root of the checkout."""
-    return subprocess.call([sys.executable, "-m", "pytest", *call], cwd=Path(__file__).resolve().parents[1])
+    return subprocess.call(
+        [sys.executable, "-m", "pytest", *call], cwd=Path(__file__).resolve().parents[1]
+    )
 
 
 def main() -> int:

@@ -32,7 +32,9 @@ class FakeOutcome:
     history: list = field(default_factory=list)
     report: Report = Report()
 
-    calibration: Calibration = Calibration("logits", 1.5, (0,) * 10 + (40,) * 5, (0,) * 10 + (20,) * 5, (34.0,) * 15)
+    calibration: Calibration = Calibration(
+        "logits", 1.5, (0,) * 10 + (40,) * 5, (0,) * 10 + (20,) * 5, (34.0,) * 15
+    )
 
     seconds_local, seconds_method = 1.0, 0.5
     settings = property(lambda self: SimpleNamespace(**self.setting))
@@ -46,7 +48,12 @@ class FakeOutcome:
         return self
 
     def to_json(self):
-        return {**self.setting, "method": self.method, "accuracy": self.accuracy, "bytes_up": self.bytes_up}
+        return {
+            **self.setting,
+            "method": self.method,
+            "accuracy": self.accuracy,
+            "bytes_up": self.bytes_up,
+        }
 
 
 class FakeJob:
@@ -75,7 +82,12 @@ class FakeJob:
     def _one(self, method, seed, settings):
         for step in range(self.steps):
             self.gate.wait(60)
-            point = {"phase": LOCAL, "progress": step / 2 / self.steps, "accuracy": step / 10, "bytes": 10 * step}
+            point = {
+                "phase": LOCAL,
+                "progress": step / 2 / self.steps,
+                "accuracy": step / 10,
+                "bytes": 10 * step,
+            }
             yield Event(method, seed, LOCAL, step + 1, self.steps, curve=point, report=self.report)
         if method in self.fails:
             yield Event(method, seed, "failed", error=self.fails[method])

@@ -22,12 +22,22 @@ TABLE_13 = {  # conv, MiB
 
 
 def context(
-    clients=3, seed=0, epochs=4, dtype=EXACT, model="mlp", width=16, backend="loop", init="same", data="digits"
+    clients=3,
+    seed=0,
+    epochs=4,
+    dtype=EXACT,
+    model="mlp",
+    width=16,
+    backend="loop",
+    init="same",
+    data="digits",
 ):
     """A small federation of the digits; `model` may name several architectures, dealt out in turn."""
     federation = federate(data, share=0.3, alpha=0.5, clients=clients, seed=seed)
     shape, names = federation.dataset.input_shape, model.split(",")
-    architectures = [(names[k % len(names)], shape, federation.classes, width) for k in range(clients)]
+    architectures = [
+        (names[k % len(names)], shape, federation.classes, width) for k in range(clients)
+    ]
     recipe = Recipe(epochs=epochs, batch_size=64, lr=0.02)
     return Context(
         federation, architectures=architectures, recipe=recipe, seed=seed, holdout=0, dtype=dtype, backend=backend,

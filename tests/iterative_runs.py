@@ -22,13 +22,33 @@ PLAIN = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0, weight_decay=0)
 HEAVY = Recipe(epochs=2, batch_size=32, lr=0.05, momentum=0.9, weight_decay=1e-3)
 
 
-def context(recipe=HEAVY, model="mlp", width=None, alpha=0.3, clients=4, dtype=EXACT, partition="dirichlet", **more):
-    federation = federate("digits", alpha=alpha, clients=clients, seed=0, partition=partition, share=0.3)
+def context(
+    recipe=HEAVY,
+    model="mlp",
+    width=None,
+    alpha=0.3,
+    clients=4,
+    dtype=EXACT,
+    partition="dirichlet",
+    **more,
+):
+    federation = federate(
+        "digits", alpha=alpha, clients=clients, seed=0, partition=partition, share=0.3
+    )
     architecture = (model, federation.dataset.input_shape, federation.classes, width)
-    ctx = Context(federation, architectures=[architecture] * clients, recipe=recipe, seed=0, dtype=dtype, **more)
+    ctx = Context(
+        federation,
+        architectures=[architecture] * clients,
+        recipe=recipe,
+        seed=0,
+        dtype=dtype,
+        **more,
+    )
     ctx.messages = []  # every message to the server, in order
     up = ctx.link.up
-    ctx.link.up = lambda k, payload, phase: ctx.messages.append(up(k, payload, phase=phase)) or ctx.messages[-1]
+    ctx.link.up = lambda k, payload, phase: (
+        ctx.messages.append(up(k, payload, phase=phase)) or ctx.messages[-1]
+    )
     return ctx
 
 
@@ -61,7 +81,9 @@ def local_steps(ctx, k, t, start, loss):
     model = ctx.new_model(start)
     model.train()
     recipe, (x, y) = ctx.recipe, ctx.private.train(k)
-    sgd = torch.optim.SGD(model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay)
+    sgd = torch.optim.SGD(
+        model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay
+    )
     stream = generator(0, "batches" if t == 0 else f"batches of round {t}", k)
     for _ in range(recipe.epochs):
         for batch in torch.randperm(len(y), generator=stream).split(recipe.batch_size):

@@ -14,8 +14,14 @@ def javascript(files: str, code: str, **data: Any) -> Any:
     """What `code` returns, with `data` (JSON) as its variables, after the page's `files`, joined by blanks."""
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
     text = joined(*(HERE / f"{name}.js" for name in files.split()))
-    call = f"const {{ {', '.join(data)} }} = JSON.parse(require('fs').readFileSync(0));\n" if data else ""
+    call = (
+        f"const {{ {', '.join(data)} }} = JSON.parse(require('fs').readFileSync(0));\n"
+        if data
+        else ""
+    )
     text += f"\nconsole.log(JSON.stringify((() => {{ {call} {code} }})()));"
-    ended = subprocess.run([node, "-e", text], input=json.dumps(data), capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        [node, "-e", text], input=json.dumps(data), capture_output=True, text=True, timeout=120
+    )
     assert ended.returncode == 0, ended.stderr[-2000:]
     return json.loads(ended.stdout)

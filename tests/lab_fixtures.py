@@ -30,7 +30,9 @@ def closing():
 @pytest.fixture
 def make(request, closing):
     """Opens the lab, with other settings where they are given."""
-    return lambda **options: closing(lab(request.module.SYSTEM, **{**request.module.SHORT, **options}))
+    return lambda **options: closing(
+        lab(request.module.SYSTEM, **{**request.module.SHORT, **options})
+    )
 
 
 @pytest.fixture
@@ -60,7 +62,9 @@ def live(make, monkeypatch, tmp_path):
 @pytest.fixture(scope="module")
 def ran(request):
     """The lab after one run, with the file's `RAN` besides, for the tests that only look at it."""
-    panel = lab(request.module.SYSTEM, **{**request.module.SHORT, **getattr(request.module, "RAN", {})})
+    panel = lab(
+        request.module.SYSTEM, **{**request.module.SHORT, **getattr(request.module, "RAN", {})}
+    )
     panel.run(wait=True)
     yield panel
     panel.close()

@@ -27,7 +27,11 @@ def look_at(panel, client=-1, klass=-1):
 
 def sound(picture, setting, *words):
     """The picture: it can be drawn, names its setting, has numbers, and its sentence has `words`."""
-    assert png(picture).startswith(b"\x89PNG") and setting in picture.alt and picture.sentence in picture.alt
+    assert (
+        png(picture).startswith(b"\x89PNG")
+        and setting in picture.alt
+        and picture.sentence in picture.alt
+    )
     assert picture.table and "nan" not in picture.sentence + str(picture.table)
     for word in words:
         assert word in picture.sentence, picture.sentence
@@ -39,7 +43,9 @@ def ends(control):
     if hasattr(control, "options"):
         values = [o[1] if isinstance(o, tuple) else o for o in control.options]
         return values[0], values[-1]
-    return [control.base**end if hasattr(control, "base") else end for end in (control.min, control.max)]
+    return [
+        control.base**end if hasattr(control, "base") else end for end in (control.min, control.max)
+    ]
 
 
 def every_control_at_both_ends(panel, names, setting="digits, α = 0.1"):
@@ -47,7 +53,9 @@ def every_control_at_both_ends(panel, names, setting="digits, α = 0.1"):
     look_at(panel, client=0, klass=9)
     for name in names:
         picture_of(panel, name, setting)
-        for control in (c for c in panel.lab_views[name].controls if hasattr(c, "options") or hasattr(c, "min")):
+        for control in (
+            c for c in panel.lab_views[name].controls if hasattr(c, "options") or hasattr(c, "min")
+        ):
             before = control.value
             for end in ends(control):
                 control.value = end

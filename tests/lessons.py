@@ -11,7 +11,9 @@ from fedlab_nb.course import COURSE
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SOURCES = {name: source_of(name).read_text(encoding="utf-8") for name in COURSE}
-LESSONS = {name: text for name, text in SOURCES.items() if "01" <= name < "99"}  # with guesses and exercises
+LESSONS = {
+    name: text for name, text in SOURCES.items() if "01" <= name < "99"
+}  # with guesses and exercises
 
 
 def lesson_of(name):
@@ -22,9 +24,17 @@ def lesson_of(name):
 
 def problems(kind):
     """(notebook, problem) of each exercise of that kind, in all lessons."""
-    views = [(name, of, getattr(lesson_of(name), of, None)) for name in LESSONS for of in ("q1", "q2", "q3", "q4")]
+    views = [
+        (name, of, getattr(lesson_of(name), of, None))
+        for name in LESSONS
+        for of in ("q1", "q2", "q3", "q4")
+    ]
     made = [(name, of, view.problem) for name, of, view in views if view is not None]
-    return [pytest.param(name, each, id=f"{name} {of}") for name, of, each in made if isinstance(each, kind)]
+    return [
+        pytest.param(name, each, id=f"{name} {of}")
+        for name, of, each in made
+        if isinstance(each, kind)
+    ]
 
 
 def teachers_page(name):

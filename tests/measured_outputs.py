@@ -14,7 +14,9 @@ from nbval.plugin import IPyNbCell
 
 TOLERANCE = 5.0  # points; most stored percentages are means of three or more runs
 TAG = re.compile(r"<[^>]*>")
-NUMBER = re.compile(r"(?<![\w.#])([-+−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?)(?: ± (\d+(?:\.\d+)?))?(?=( ?(?:%|points?\b))?)")
+NUMBER = re.compile(
+    r"(?<![\w.#])([-+−]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?)(?: ± (\d+(?:\.\d+)?))?(?=( ?(?:%|points?\b))?)"
+)
 sanitize = IPyNbCell.sanitize
 
 
@@ -53,4 +55,6 @@ def value(text: str) -> float:
 
 
 def pytest_configure() -> None:
-    IPyNbCell.sanitize = lambda cell, text: Shown(shown) if isinstance(shown := sanitize(cell, text), str) else shown
+    IPyNbCell.sanitize = lambda cell, text: (
+        Shown(shown) if isinstance(shown := sanitize(cell, text), str) else shown
+    )

@@ -19,7 +19,9 @@ def context(
     `model` and `width`. A list `remembered` keeps the first local training for all runs with it."""
     federation = federation or federate(data, share=share, alpha=alpha, clients=clients, seed=seed)
     shape, classes = federation.dataset.input_shape, federation.classes
-    kinds = [architecture_of(name, shape, classes) for name in models] or [(model, shape, classes, width)]
+    kinds = [architecture_of(name, shape, classes) for name in models] or [
+        (model, shape, classes, width)
+    ]
     if remembered is not None:
         options["recall"] = lambda: remembered[0] if remembered else None
         options["remember"] = lambda models: remembered.append(models.states())
@@ -44,7 +46,11 @@ FEWER = {
 
 def small(name):
     """Knobs that make the method fast."""
-    return {k.name: FEWER[k.name] for k in METHODS[name].fields() if k.name in FEWER and isinstance(k.default, int)}
+    return {
+        k.name: FEWER[k.name]
+        for k in METHODS[name].fields()
+        if k.name in FEWER and isinstance(k.default, int)
+    }
 
 
 def in_study(*names):

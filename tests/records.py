@@ -23,7 +23,12 @@ def averages(alpha, gaps, **more):  # lesson 01
 
 
 def rules(alpha, gaps, **more):  # lesson 03
-    return pairs(*(("fens", {"aggregator": rule}) for rule in ("weighted", "per_class")), gaps, alpha=alpha, **more)
+    return pairs(
+        *(("fens", {"aggregator": rule}) for rule in ("weighted", "per_class")),
+        gaps,
+        alpha=alpha,
+        **more,
+    )
 
 
 def sources(losses, rounds=(1, 1), **more):  # lesson 04
@@ -38,7 +43,13 @@ def weights(alpha, gaps, answer="ensemble", **off):  # lesson 05
 
 
 def fused(percents, blocks=2, head="ccvr", alpha=0.5):  # lesson 06
-    return runs("fusefl", percents, {"blocks": blocks, "head": head, "adaptor": "conv"}, clients=5, alpha=alpha)
+    return runs(
+        "fusefl",
+        percents,
+        {"blocks": blocks, "head": head, "adaptor": "conv"},
+        clients=5,
+        alpha=alpha,
+    )
 
 
 def without_b(alpha, gaps, **options):  # lesson 07
@@ -51,11 +62,18 @@ def uploads(dataset, alpha, gaps):  # lesson 08
 
 def matched(alpha, *percents, seeds=10):  # lesson 11; the last one has so many seeds
     counts = zip(("fedavg", "matching", "ensemble"), percents, (10, 10, seeds), strict=True)
-    return [run for method, right, n in counts for run in runs(method, [right] * n, alpha=alpha, init="different")]
+    return [
+        run
+        for method, right, n in counts
+        for run in runs(method, [right] * n, alpha=alpha, init="different")
+    ]
 
 
 def images(per_class, gaps, server="kernel"):  # lesson 12
-    ways = [("distilled", {"images": way, "per_class": per_class, "server": server}) for way in ("random", "kmeans")]
+    ways = [
+        ("distilled", {"images": way, "per_class": per_class, "server": server})
+        for way in ("random", "kmeans")
+    ]
     return pairs(*ways, gaps)
 
 

@@ -14,7 +14,9 @@ SCRIPT = Path(bootstrap.__file__)
 
 def test_it_uses_the_standard_library_only():
     """Also where torch and the rest are not installed: -I leaves out the environment, -S its packages."""
-    call = subprocess.run([sys.executable, "-I", "-S", str(SCRIPT), "fly"], capture_output=True, text=True)
+    call = subprocess.run(
+        [sys.executable, "-I", "-S", str(SCRIPT), "fly"], capture_output=True, text=True
+    )
     assert call.returncode == 1
     assert call.stderr == "Unknown task 'fly'. Allowed: open, test (open is the default).\n"
 
@@ -24,7 +26,9 @@ def test_an_old_python_gets_a_sentence(monkeypatch):
     assert "needs Python 3.10 or newer" in bootstrap.main([])
 
 
-def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(tmp_path, monkeypatch):
+def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
+    tmp_path, monkeypatch
+):
     def fail(*_, **options):
         raise subprocess.CalledProcessError(1, "pip")
 
@@ -37,12 +41,17 @@ def test_installing_is_skipped_when_nothing_changed_and_a_failure_is_a_sentence(
     assert len(calls) == 1
     monkeypatch.setattr(bootstrap, "torch_index", lambda: bootstrap.CPU_BUILDS)
     bootstrap.install("[test]")
-    assert calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS] and calls[2][-1] == ".[test]"
+    assert (
+        calls[1][-3:] == ["torch", "--index-url", bootstrap.CPU_BUILDS]
+        and calls[2][-1] == ".[test]"
+    )
     monkeypatch.setattr(bootstrap, "make_environment", fail)
     assert bootstrap.main([]).startswith("The installation stopped")
 
 
-def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(tmp_path, monkeypatch):
+def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
+    tmp_path, monkeypatch
+):
     asked = []
 
     def opener(address, timeout):
@@ -64,12 +73,16 @@ def test_without_a_driver_and_with_an_index_that_answers_the_cpu_build_is_taken(
     assert bootstrap.torch_index(**here) == "" and len(asked) == 1
 
 
-@pytest.mark.parametrize(("page", "why"), [("", "lists no pip"), (f'<a href="../{bootstrap.PIP}#x">', "its digest")])
+@pytest.mark.parametrize(
+    ("page", "why"), [("", "lists no pip"), (f'<a href="../{bootstrap.PIP}#x">', "its digest")]
+)
 def test_only_the_pip_that_is_known_is_installed(page, why, monkeypatch):
     class Answer(io.BytesIO):
         url = "https://index.example/pip/"
 
-    monkeypatch.setattr(bootstrap.urllib.request, "urlopen", lambda address, timeout: Answer(page.encode()))
+    monkeypatch.setattr(
+        bootstrap.urllib.request, "urlopen", lambda address, timeout: Answer(page.encode())
+    )
     with pytest.raises(ValueError, match=why):
         bootstrap.fetch_pip()
 

@@ -27,7 +27,11 @@ def missing(name: str) -> list[str]:
     if not METHODS[name].info.leaks:
         lacking.append("what it tells the server about a client's data (leaks= of @register)")
     tries = tuning.parts()["methods"]
-    tried = {r["at"]["try"]: r["made"] for r in tuning.load() if (r["runs"], r["method"]) == ("methods", name)}
+    tried = {
+        r["at"]["try"]: r["made"]
+        for r in tuning.load()
+        if (r["runs"], r["method"]) == ("methods", name)
+    }
     if name not in tries and name not in BOUNDS:
         lacking.append("tries in studies/declared/tuning.toml")
     elif name not in BOUNDS and tried != dict(enumerate(tries[name])):
@@ -57,9 +61,19 @@ def listed(info) -> str:
 
 def table() -> str:
     """All methods as a table in Markdown, in the order of METHODS."""
-    columns = ("method", "name", "paper", "rounds", "bytes of one client, down + up", "extra data", "what leaks")
+    columns = (
+        "method",
+        "name",
+        "paper",
+        "rounds",
+        "bytes of one client, down + up",
+        "extra data",
+        "what leaks",
+    )
     infos = [cls.info for cls in METHODS.values()]
-    rows = [(listed(i), f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos]
+    rows = [
+        (listed(i), f"`{i.name}`", i.paper, i.rounds, i.traffic, i.extra, i.leaks) for i in infos
+    ]
     head, *lines = [f"| {' | '.join(cells)} |\n" for cells in (columns, *rows)]
     return head + len(columns) * "|---" + "|\n" + "".join(lines)
 
@@ -77,13 +91,19 @@ def guide(picture) -> str:
 
 @pytest.mark.slow
 def test_every_method_of_the_package_is_complete():
-    own = [name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")]  # no test's method
+    own = [
+        name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
+    ]  # no test's method
     lacking = [line for name in own for line in missing(name)]
     assert not lacking, "still missing:\n" + "\n".join(lacking)
-    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == guide(drawn()), "run this file"
+    assert TABLE.search(GUIDE.read_text(encoding="utf-8")).group() == guide(drawn()), (
+        "run this file"
+    )
 
 
 if __name__ == "__main__":
     made = drawn()
     made.save(MAP)
-    GUIDE.write_text(TABLE.sub(lambda _: guide(made), GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+    GUIDE.write_text(
+        TABLE.sub(lambda _: guide(made), GUIDE.read_text(encoding="utf-8")), encoding="utf-8"
+    )

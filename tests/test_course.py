@@ -10,7 +10,9 @@ from fedlab_nb.cli import parser
 from fedlab_nb.declared import declared
 
 COURSE = (NOTEBOOKS / "course.md").read_text(encoding="utf-8")
-ROW = re.compile(r"^\| \[[^\]]+\]\((\w+)\.ipynb\) \| (\d+) \|.*\]\(instructor/(\w+)\.md\) \|$", re.MULTILINE)
+ROW = re.compile(
+    r"^\| \[[^\]]+\]\((\w+)\.ipynb\) \| (\d+) \|.*\]\(instructor/(\w+)\.md\) \|$", re.MULTILINE
+)
 
 
 def minutes():
@@ -56,7 +58,11 @@ def test_the_guest_lecture_adds_up():
 
 def commands():
     """Every `fedlab-nb` command of the page, as a list of words."""
-    lines = [line for block in re.findall(r"```sh\n(.*?)```", COURSE, re.DOTALL) for line in block.splitlines()]
+    lines = [
+        line
+        for block in re.findall(r"```sh\n(.*?)```", COURSE, re.DOTALL)
+        for line in block.splitlines()
+    ]
     lines += re.findall(r"`([^`\n]*fedlab-nb [^`\n]*)`", COURSE)
     return [shlex.split(line.partition("fedlab-nb ")[2]) for line in lines if "fedlab-nb " in line]
 
@@ -80,4 +86,6 @@ def test_the_glossary_has_every_term_once_in_order():
     written = [term.replace("α (alpha)", "alpha").lower() for term in terms]
     assert written == sorted(written)
     known = {term.partition(" (")[0].lower() for term in terms}
-    assert {name.lower() for name in re.findall(r"See \*([^*]+)\*", text)} <= known | {"privacy budget"}
+    assert {name.lower() for name in re.findall(r"See \*([^*]+)\*", text)} <= known | {
+        "privacy budget"
+    }

@@ -13,7 +13,13 @@ MANY = [f"name{k}" for k in range(FEW)] + ["alpha", "gamma"]
         ("setting", "name1x", MANY, ["'name1'", "fedlab-nb list"], ["name9", "gamma"]),
         ("setting of fens", "alfa", MANY, ["'alpha'", "fedlab-nb list"], ["name1"]),
         ("setting", "alfa", ["alpha", "gamma"], ["'alpha'", "gamma"], []),
-        ("column", "alfa", MANY, ["'alpha'", "name1", "gamma"], ["fedlab-nb list"]),  # listed nowhere else
+        (
+            "column",
+            "alfa",
+            MANY,
+            ["'alpha'", "name1", "gamma"],
+            ["fedlab-nb list"],
+        ),  # listed nowhere else
     ],
 )
 def test_an_unknown_name_gets_the_nearest_ones(kind, name, allowed, there, missing):

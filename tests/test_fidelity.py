@@ -7,7 +7,9 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.settings import RECIPE_FIELDS, setting_names
 
 PAGE = Path(__file__).parents[1] / "FIDELITY.md"
-OWN = {name: cls for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method
+OWN = {
+    name: cls for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
+}  # no test's method
 
 
 def test_it_is_short_enough_to_be_read_and_its_links_lead_somewhere():
@@ -22,7 +24,15 @@ def test_it_is_short_enough_to_be_read_and_its_links_lead_somewhere():
 
 def test_options_that_it_names_exist():
     """`knob=value` in the section or row of a method is one that the method takes."""
-    knobs = {(k.name, str(option)) for cls in OWN.values() for k in cls.fields() for option in k.options}
-    plain = {k.name for cls in OWN.values() for k in cls.fields()} | set(RECIPE_FIELDS) | setting_names()
+    knobs = {
+        (k.name, str(option)) for cls in OWN.values() for k in cls.fields() for option in k.options
+    }
+    plain = (
+        {k.name for cls in OWN.values() for k in cls.fields()}
+        | set(RECIPE_FIELDS)
+        | setting_names()
+    )
     for name, value in re.findall(r"`(\w+)=([\w-]+)`", PAGE.read_text()):
-        assert (name, value) in knobs or (name in plain and not any(knob == name for knob, _ in knobs)), (name, value)
+        assert (name, value) in knobs or (
+            name in plain and not any(knob == name for knob, _ in knobs)
+        ), (name, value)

@@ -26,10 +26,17 @@ def test_a_checkout_opens_its_own_notebooks():
     assert (folder / jupyter.FIRST).is_file()
 
 
-def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten(tmp_path, monkeypatch):
+def test_a_wheel_s_course_is_copied_with_all_that_is_in_it_and_never_overwritten(
+    tmp_path, monkeypatch
+):
     course = tmp_path / "site/fedlab_nb/_course"
     wanted = {jupyter.FIRST, "02_new.ipynb", "images/a.png", "instructor/02_new.md"}
-    for name in (*wanted, "studies/README.md", ".ipynb_checkpoints/02_new-checkpoint.ipynb", "make.py"):
+    for name in (
+        *wanted,
+        "studies/README.md",
+        ".ipynb_checkpoints/02_new-checkpoint.ipynb",
+        "make.py",
+    ):
         (course / name).parent.mkdir(parents=True, exist_ok=True)
         (course / name).write_text("{}")
     monkeypatch.setattr(jupyter, "__file__", str(course.parent / "launch.py"))
@@ -48,7 +55,9 @@ def test_every_link_to_a_file_of_the_course_is_copied_with_it(tmp_path):
     """Notebooks and instructor's pages link to each other and to pictures; none may point outside the copy."""
     folder = jupyter.course_folder(tmp_path / "course")
     for page in [*folder.rglob("*.ipynb"), *folder.rglob("*.md")]:
-        for link in re.findall(r"\]\((?!https?:|#|mailto:|attachment:)([^)\s#]+)", page.read_text(encoding="utf-8")):
+        for link in re.findall(
+            r"\]\((?!https?:|#|mailto:|attachment:)([^)\s#]+)", page.read_text(encoding="utf-8")
+        ):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
@@ -64,7 +73,9 @@ def test_wrong_folders(tmp_path, monkeypatch):
 def test_the_server_is_private():
     command = jupyter.server_command(1234)
     assert {"--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False"} <= set(command)
-    assert not any("token" in part.lower() for part in command)  # other users can read a command line
+    assert not any(
+        "token" in part.lower() for part in command
+    )  # other users can read a command line
 
 
 def test_free_port_skips_a_taken_one():
@@ -86,13 +97,26 @@ def test_no_graphical_browser_without_a_display(monkeypatch):
 def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
     places = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
     scratch = {name: str(tmp_path) for name in places}
-    command = [sys.executable, "-m", "fedlab_nb", "--no-browser", "--folder", str(tmp_path / "course")]
-    process = subprocess.Popen(command, env={**os.environ, **scratch}, stdout=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "fedlab_nb",
+        "--no-browser",
+        "--folder",
+        str(tmp_path / "course"),
+    ]
+    process = subprocess.Popen(
+        command, env={**os.environ, **scratch}, stdout=subprocess.PIPE, text=True
+    )
     try:
         line = process.stdout.readline()
-        match = re.search(r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line)
+        match = re.search(
+            r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line
+        )
         address, token = match.groups()
-        with urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0&token={token}", timeout=120) as answer:
+        with urlopen(
+            f"{address}/api/contents/{jupyter.FIRST}?content=0&token={token}", timeout=120
+        ) as answer:
             assert answer.status == 200
         with pytest.raises(HTTPError, match="403"):
             urlopen(f"{address}/api/contents/{jupyter.FIRST}?content=0", timeout=120)
@@ -105,7 +129,9 @@ def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
 
 def test_both_servers_send_small_messages_at_once(monkeypatch):
     calls = []
-    monkeypatch.setattr(ZMQChannelsWebsocketConnection, "connect", lambda self: calls.append("connected"))
+    monkeypatch.setattr(
+        ZMQChannelsWebsocketConnection, "connect", lambda self: calls.append("connected")
+    )
 
     class Connection(PromptConnection):
         websocket_handler = SimpleNamespace(set_nodelay=lambda value: calls.append(value))
@@ -121,7 +147,9 @@ def test_both_servers_send_small_messages_at_once(monkeypatch):
 
 
 def test_a_server_that_does_not_fit_runs_without_our_connection(monkeypatch):
-    assert len(jupyter.options_of("voila", port=1, theme="light")) == len(declared("servers.toml")["voila"])
+    assert len(jupyter.options_of("voila", port=1, theme="light")) == len(
+        declared("servers.toml")["voila"]
+    )
     monkeypatch.setenv("JUPYTER_GATEWAY_URL", "http://kernels.example")
     assert not any("sockets" in option for option in jupyter.server_command(1234))
     monkeypatch.delenv("JUPYTER_GATEWAY_URL")

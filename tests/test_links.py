@@ -27,7 +27,9 @@ def test_links_lead_to_rows_and_each_symbol_has_one(lesson):
 
 def test_each_row_has_the_place_to_which_links_lead():
     for row in symbols():
-        assert row.line.startswith(f'| <a id="{row.anchor}"></a>$'), f"begin the row of {row.name} so"
+        assert row.line.startswith(f'| <a id="{row.anchor}"></a>$'), (
+            f"begin the row of {row.name} so"
+        )
 
 
 def test_the_first_use_and_no_other_is_linked():
@@ -39,7 +41,14 @@ def test_the_first_use_and_no_other_is_linked():
 
 
 def test_another_letter_of_a_paper_and_an_equation_are_left():
-    for text in ("(its $M$)", "(The paper writes α.)", "$M=10$", "β-predictive", "[α](x.md)", "a $M_k$"):
+    for text in (
+        "(its $M$)",
+        "(The paper writes α.)",
+        "$M=10$",
+        "β-predictive",
+        "[α](x.md)",
+        "a $M_k$",
+    ):
         assert make.linked(text, "01") == text
 
 
@@ -53,7 +62,12 @@ def test_a_symbol_means_the_same_in_all_lessons():
     meanings: dict[str, set[str]] = {}
     for text in NUMBERED.values():
         for anchor, words in LINK.findall(text):
-            of = re.sub(r"^[A-Z][\w-]*: ", "", words)  # whose symbol it is, where another lesson speaks of it
+            of = re.sub(
+                r"^[A-Z][\w-]*: ", "", words
+            )  # whose symbol it is, where another lesson speaks of it
             meanings.setdefault(anchor, set()).add(of.split(",")[0])
-    assert not {anchor: words for anchor, words in meanings.items() if len(words) > 1} and len(meanings) > 50
+    assert (
+        not {anchor: words for anchor, words in meanings.items() if len(words) > 1}
+        and len(meanings) > 50
+    )
     assert len({row.base for row in symbols()}) == len(symbols()), "a letter has two rows"

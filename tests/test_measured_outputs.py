@@ -24,7 +24,10 @@ OTHER = [
     changed("41 ± 11", "41"),  # no band
     changed("26 %, ", ""),  # less said
     f"{STORED} 3 %",  # more said
-    *(changed(*pair) for pair in (("50.6 kB", "50.7 kB"), ("1,234", "1,235"), ("10 clients", "11 clients"))),
+    *(
+        changed(*pair)
+        for pair in (("50.6 kB", "50.7 kB"), ("1,234", "1,235"), ("10 clients", "11 clients"))
+    ),
     changed("26 %", "26 kB"),
 ]
 

@@ -46,15 +46,22 @@ def test_it_was_run_from_top_to_bottom_and_can_be_read_without_a_kernel(name):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert not [output for output in outputs if output.output_type in ("error", "stream")]
     texts = [output.data.get("text/plain", "").strip() for output in outputs]
-    assert all(texts) and not re.search(r"/home/|/root/|/tmp/|/Users/|0x[0-9a-f]{6}", "\n".join(texts))
+    assert all(texts) and not re.search(
+        r"/home/|/root/|/tmp/|/Users/|0x[0-9a-f]{6}", "\n".join(texts)
+    )
     assert any("image/png" in output.data for output in outputs)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
 
 
 def test_the_pages_for_teachers_show_the_tagged_pictures():
     wanted = {name: list(make.pictures(name)) for name in SOURCES}
-    shown = {name: re.findall(r"\]\(\.\./images/teacher/([^)]*)\)", teachers_page(name)) for name in SOURCES}
-    files = {path.name: path.stat().st_size for path in (NOTEBOOKS / "images" / "teacher").iterdir()}
+    shown = {
+        name: re.findall(r"\]\(\.\./images/teacher/([^)]*)\)", teachers_page(name))
+        for name in SOURCES
+    }
+    files = {
+        path.name: path.stat().st_size for path in (NOTEBOOKS / "images" / "teacher").iterdir()
+    }
     assert shown == wanted and all(wanted.values()), "run: python notebooks/make.py --pictures"
     assert sorted(files) == sorted(sum(wanted.values(), [])) and max(files.values()) <= 60_000
 
@@ -65,7 +72,11 @@ def test_outputs_are_kept_where_the_code_is_the_same():
     shown = nbformat.v4.new_output("execute_result", {"text/plain": "3"}, execution_count=1)
     old.cells[1].outputs, old.cells[3].outputs = [shown], [shown]
     make.keep_outputs(new, old)
-    assert new.cells[1].outputs == [shown] and new.cells[3].outputs == [] and new.cells[2].source == "two"
+    assert (
+        new.cells[1].outputs == [shown]
+        and new.cells[3].outputs == []
+        and new.cells[2].source == "two"
+    )
     assert [new.cells[i].execution_count for i in (1, 3)] == [1, 2]
 
 
@@ -74,7 +85,9 @@ def test_a_lesson_has_guesses_exercises_and_a_recap_of_its_goals():
     for text in LESSONS.values():
         assert "predict(" in text and ".form(" in text
         goals = re.findall(r"^\d\. ", text.split("**Minutes:**")[0], re.MULTILINE)
-        start, *recap = re.split(r"^\d\. ", text.split("What you have learned")[1], flags=re.MULTILINE)
+        start, *recap = re.split(
+            r"^\d\. ", text.split("What you have learned")[1], flags=re.MULTILINE
+        )
         assert len(goals) == len(recap) and "<details>" in start  # as many as the goals, and folded
 
 

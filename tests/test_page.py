@@ -32,7 +32,9 @@ def text(tmp_path_factory):
 @pytest.fixture(scope="module", params=SETS)
 def data(text, request):
     """What the page says of one data set."""
-    of = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1])
+    of = json.loads(
+        re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1]
+    )
     assert list(of) == sets()
     if request.param not in of:
         pytest.skip("there is no stored table of this data set")
@@ -48,7 +50,13 @@ def test_it_is_one_small_file_that_loads_nothing(text):
 
 
 def test_the_look_for_what_is_loaded_sees_it():
-    loading = ('<img src="x.png">', "url(a.woff)", 'fetch("x")', '<link rel="x" href="a.css">', 'import("./a.js")')
+    loading = (
+        '<img src="x.png">',
+        "url(a.woff)",
+        'fetch("x")',
+        '<link rel="x" href="a.css">',
+        'import("./a.js")',
+    )
     assert all(map(LOADS.search, loading))
 
 
@@ -58,7 +66,10 @@ def test_its_numbers_are_the_stored_ones(data):
     for name, by_clients in data["results"].items():
         for clients, cells in zip(table.clients, by_clients, strict=True):
             for alpha, cell in zip(table.alphas, cells, strict=True):
-                row, of = table.rows[name, alpha, clients], band(table.accuracies(name, alpha, clients))
+                row, of = (
+                    table.rows[name, alpha, clients],
+                    band(table.accuracies(name, alpha, clients)),
+                )
                 assert cell["accuracies"] == row["accuracy"]
                 assert (cell["mean"], cell["half"]) == (of.mean, of.half_width)
                 assert cell["up"] * len(table.seeds) == pytest.approx(sum(row["bytes_up"]))
@@ -68,7 +79,11 @@ def test_its_numbers_are_the_stored_ones(data):
 def test_it_says_what_is_stored(data):
     table = load(data["name"])
     about = data["about"]["settings"]
-    assert [about[axis] for axis in ("alpha", "clients", "seed")] == [table.alphas, table.clients, table.seeds]
+    assert [about[axis] for axis in ("alpha", "clients", "seed")] == [
+        table.alphas,
+        table.clients,
+        table.seeds,
+    ]
     assert f"{len(load_data(data['name']).y_test)} test images" in data["images"]
 
 
@@ -80,7 +95,9 @@ def test_it_has_the_packages_samples(data):
         return
     assert [*map(int, data["live"]["answers"])] == own.y_test.tolist()
     for part, x in (("train", own.x_train), ("test", own.x_test)):
-        assert [(ord(letter) - ord("a")) / 16 for letter in data["live"][part]] == x.flatten().tolist()
+        assert [
+            (ord(letter) - ord("a")) / 16 for letter in data["live"][part]
+        ] == x.flatten().tolist()
     assert [row["name"] for row in data["live"]["rows"]] == list(RUNS)
 
 
@@ -90,9 +107,14 @@ def test_every_method_has_its_look_and_a_group(data):
         assert method["colour"] == colour and (method["dash"] == "none") == (line == "-")
         assert method["outline"].startswith("M") and method["title"] == label_of(method["name"])
     assert len({method["outline"] for method in data["methods"]}) > 5
-    assert sorted(name for names in data["groups"].values() for name in names) == sorted(data["results"])
+    assert sorted(name for names in data["groups"].values() for name in names) == sorted(
+        data["results"]
+    )
     assert [title for title in GROUPS if title in data["groups"]] == list(data["groups"])
-    assert f"Results of {len(data['results'])} methods" in data["words"] and data["about"]["date"] in data["words"]
+    assert (
+        f"Results of {len(data['results'])} methods" in data["words"]
+        and data["about"]["date"] in data["words"]
+    )
 
 
 def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):

@@ -32,7 +32,9 @@ def test_badges_for_every_lesson():
     spec.loader.exec_module(badges)
     before = README.read_text()
     after = badges.with_badges(before, "someone/course")
-    address = r"mybinder\.org/v2/gh/someone/course/HEAD\?urlpath=lab/tree/(notebooks/\w+\.ipynb)\) \|$"
+    address = (
+        r"mybinder\.org/v2/gh/someone/course/HEAD\?urlpath=lab/tree/(notebooks/\w+\.ipynb)\) \|$"
+    )
     notebooks = re.findall(address, after, re.MULTILINE)
     assert sorted(notebooks) == sorted(
         f"notebooks/{path.name}" for path in (README.parent / "notebooks").glob("*.ipynb")

@@ -28,7 +28,12 @@ HEAVY = {
     PACKAGE: ("sklearn", "ipywidgets", "torchvision", "matplotlib"),
     TRAINING: ("torch._dynamo", "matplotlib", "ipywidgets", "IPython"),
     "from fedlab_nb.methods import METHODS": ("matplotlib", "ipywidgets", "IPython", "sklearn"),
-    "from fedlab_nb.studies import run, Outcome": ("matplotlib", "ipywidgets", "IPython", "torchvision"),
+    "from fedlab_nb.studies import run, Outcome": (
+        "matplotlib",
+        "ipywidgets",
+        "IPython",
+        "torchvision",
+    ),
     "from fedlab_nb.data import load; load('digits')": ("sklearn", "scipy"),
     "import fedlab_nb.plots": ("ipywidgets", "matplotlib.pyplot", "sklearn.manifold"),
 }
@@ -44,7 +49,9 @@ def loaded():
     return dict(zip(codes, map(set, map(str.split, done.stdout.splitlines())), strict=True))
 
 
-@pytest.mark.parametrize("code", HEAVY, ids=["package", "training", "methods", "study", "digits", "plots"])
+@pytest.mark.parametrize(
+    "code", HEAVY, ids=["package", "training", "methods", "study", "digits", "plots"]
+)
 def test_an_import_stays_in_its_room(loaded, code):
     assert "fedlab_nb" in loaded[code] and not loaded[code] & set(HEAVY[code])
 

@@ -36,7 +36,9 @@ def shown(image, sentence, alt):
 def folded(image, sentence, alt):
     source = base64.b64encode(image).decode()
     text = f'<details><img alt="{html.escape(alt)}" style="x" src="data:image/png;base64,{source}"></details>'
-    return new_output("display_data", {"text/html": text, "text/plain": f"Guess first, then read: {sentence}"})
+    return new_output(
+        "display_data", {"text/html": text, "text/plain": f"Guess first, then read: {sentence}"}
+    )
 
 
 @pytest.fixture
@@ -52,7 +54,13 @@ def course(tmp_path, monkeypatch):
     title = new_markdown_cell("# FENS: whom to trust")
     one, two = shown(ONE, "One rises.", "A line [1]"), folded(TWO, "Two falls.", 'A "line" & 2')
     answer = new_markdown_cell("Text\n\n## 2. The answer")
-    put("03_fens", title, new_code_cell("a", outputs=[one]), answer, new_code_cell("b", outputs=[one, two]))
+    put(
+        "03_fens",
+        title,
+        new_code_cell("a", outputs=[one]),
+        answer,
+        new_code_cell("b", outputs=[one, two]),
+    )
     put("04_fed_et", title, new_code_cell("c", outputs=[new_output("stream", text="no picture")]))
     put("paper_tables", title, new_code_cell("d", outputs=[shown(TWO, "Two falls.", "A line")]))
     return put
@@ -64,7 +72,9 @@ def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
         ("03_fens_01.png", "FENS: whom to trust", "One rises.", "A line [1]", False, ONE),
         ("03_fens_02.png", "2. The answer", "Two falls.", 'A "line" & 2', True, TWO),
     ]
-    assert (folder / "03_fens_01.png").read_bytes() == ONE and (folder / "03_fens_02.png").read_bytes() == TWO
+    assert (folder / "03_fens_01.png").read_bytes() == ONE and (
+        folder / "03_fens_02.png"
+    ).read_bytes() == TWO
     assert {p.name for p in folder.iterdir()} == {"03_fens_01.png", "03_fens_02.png", "index.html"}
     page = (folder / "index.html").read_text()
     assert '<img src="03_fens_02.png" alt="A &quot;line&quot; &amp; 2">' in page
@@ -76,7 +86,9 @@ def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
 def test_a_lesson_is_named_by_number_or_name(course, tmp_path):
     for name in ("3", "03", "03_fens", "fens", "03_fens.ipynb"):
         assert slides.notebook_of(name).name == "03_fens.ipynb"
-    assert [s.name for s in slides.write("paper_tables", tmp_path / "out")[1]] == ["paper_tables_01.png"]
+    assert [s.name for s in slides.write("paper_tables", tmp_path / "out")[1]] == [
+        "paper_tables_01.png"
+    ]
 
 
 def test_what_cannot_be_done_is_one_sentence(course, tmp_path):
@@ -127,7 +139,10 @@ def test_the_command_on_a_lesson_of_the_course(tmp_path, capsys, monkeypatch):
     assert main(["slides", "03"]) == 0
     folder = tmp_path / "slides_03_fens"
     names, page = sorted(p.name for p in folder.glob("*.png")), (folder / "index.html").read_text()
-    assert len(names) > 5 and f"{len(names)} pictures written to slides_03_fens" in capsys.readouterr().out
+    assert (
+        len(names) > 5
+        and f"{len(names)} pictures written to slides_03_fens" in capsys.readouterr().out
+    )
     assert all((folder / name).read_bytes().startswith(b"\x89PNG\r\n") for name in names)
     assert re.findall(r'<img src="([^"]+)" alt="[^"]{20,}">', page) == names
     assert "http" not in page  # it loads nothing

@@ -38,7 +38,9 @@ def test_a_symbol_is_found_however_it_is_written(name):
 
 def test_a_letter_finds_its_family_and_a_word_its_rows():
     assert {"λ", "λ_div", "λ_damp", "λ_1"} <= {row.base for row in find("lambda")}
-    assert [row.base for row in find("λ_damp")] == ["λ_damp"] and "λ_damp" in {row.base for row in find("damping")}
+    assert [row.base for row in find("λ_damp")] == ["λ_damp"] and "λ_damp" in {
+        row.base for row in find("damping")
+    }
     assert [row.base for row in find("η_s")] == ["η"]
     for unknown in ("ψ", "", "no such word"):
         with pytest.raises(UsageError, match=r"fl.notation\(\)"):
@@ -50,18 +52,25 @@ def test_notation_shows_the_rows_that_are_asked_for():
     assert repr(one) == f"α: {plain(find('α')[0].meaning)}" and one.data.count("\n") == 2
     assert "<input" not in one._repr_html_() and one._repr_html_().count("<tr") == 2
     whole = fl.notation()
-    assert whole._repr_html_().count("<tr data-find=") == len(symbols()) and "oninput=" in whole._repr_html_()
+    assert (
+        whole._repr_html_().count("<tr data-find=") == len(symbols())
+        and "oninput=" in whole._repr_html_()
+    )
     assert repr(whole).count("\n") == len(symbols()) - 1
 
 
 @pytest.mark.parametrize("title, knob", KNOBS, ids=lambda value: getattr(value, "symbol", value))
 def test_the_symbol_of_every_knob_is_in_the_table(title, knob):
-    assert of_label(knob.symbol, title), f"give {knob.symbol} of {title} a row in notebooks/notation.md"
+    assert of_label(knob.symbol, title), (
+        f"give {knob.symbol} of {title} a row in notebooks/notation.md"
+    )
 
 
 def test_a_letter_means_what_it_means_to_this_method():
     assert of_label("ρ", "AFL").startswith("ρ: ") and of_label("ρ", "FENS") == of_label("ψ") == ""
-    assert of_label("255 ε", "Co-Boosting").startswith("ε: ") and of_label("ε", "Co-Boosting") != of_label("ε", "AFL")
+    assert of_label("255 ε", "Co-Boosting").startswith("ε: ") and of_label(
+        "ε", "Co-Boosting"
+    ) != of_label("ε", "AFL")
     assert of_label("λ₂", "DENSE").startswith("λ₂: ")
 
 
@@ -71,5 +80,7 @@ def test_tooltips_say_what_a_symbol_means():
         explained("Help.", "λ_damp", "FedLPA") == f"Help. {meaning}."
         and meaning in KnobBox("fedlpa")["damping"].tooltip
     )
-    assert made(Button, label="Rounds T", help="Help").tooltip == "Help"  # no Greek letter: it may be a word
+    assert (
+        made(Button, label="Rounds T", help="Help").tooltip == "Help"
+    )  # no Greek letter: it may be a word
     assert find("α")[0].short in alpha_slider().tooltip

@@ -46,7 +46,9 @@ def test_the_page_is_private(served, capsys):
     assert "--Voila.ip=127.0.0.1" in command and "--Voila.auto_token=True" in command
     [address] = re.findall(r"open at (http://127\.0\.0\.1:\S+)", capsys.readouterr().out)
     assert address.endswith(f"/?token={environment['JUPYTER_TOKEN']}")
-    assert not any(environment["JUPYTER_TOKEN"] in part for part in command)  # other users can read a command line
+    assert not any(
+        environment["JUPYTER_TOKEN"] in part for part in command
+    )  # other users can read a command line
     assert not Path(served["where"]).exists()  # nothing is left behind
 
 
@@ -61,7 +63,8 @@ def test_the_playground_and_its_settings(served):
 
 
 @pytest.mark.parametrize(
-    ("panel", "call"), [("compare", "fl.comparison("), ("race", "fl.race("), ("fedov", "fl.lab('fedov', ")]
+    ("panel", "call"),
+    [("compare", "fl.comparison("), ("race", "fl.race("), ("fedov", "fl.lab('fedov', ")],
 )
 def test_compare_race_and_the_lab_of_a_method(served, panel, call):
     voila.open_page(panel, settings={"alpha": 0.5})
@@ -94,4 +97,6 @@ def test_the_browser_gets_the_token_by_a_file(tmp_path, monkeypatch):
 def test_the_template_loads_nothing_from_elsewhere():
     assert json.loads((TEMPLATE / "conf.json").read_text()) == {"base_template": "lab"}
     assert not re.search(r"https?://|//cdn", (TEMPLATE / "index.html.j2").read_text())
-    assert str(TEMPLATE.parents[2]) in jupyter.server_environment("t")["JUPYTER_PATH"].split(os.pathsep)
+    assert str(TEMPLATE.parents[2]) in jupyter.server_environment("t")["JUPYTER_PATH"].split(
+        os.pathsep
+    )

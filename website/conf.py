@@ -19,9 +19,17 @@ project = "One-shot federated learning"
 html_title = project
 extensions = ["myst_nb"]
 root_doc = "README"
-include_patterns = ["README.md", "FIDELITY.md", "CONTRIBUTING.md", "notebooks/**", "tests/benchmarks/RESULTS.md"]
+include_patterns = [
+    "README.md",
+    "FIDELITY.md",
+    "CONTRIBUTING.md",
+    "notebooks/**",
+    "tests/benchmarks/RESULTS.md",
+]
 exclude_patterns = [".*", "build", "**/.ipynb_checkpoints"]
-suppress_warnings = ["myst.xref_missing"]  # links to a row of the table of symbols; a test follows all links
+suppress_warnings = [
+    "myst.xref_missing"
+]  # links to a row of the table of symbols; a test follows all links
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"
@@ -57,7 +65,9 @@ FOR_ALL = {
     '<aside class="sidebar-drawer"': '<aside aria-label="All pages" class="sidebar-drawer"',
     '<aside class="toc-drawer"': '<aside aria-label="This page" class="toc-drawer"',
 }
-GUESS = "<details><summary>Guess first, then open this.</summary>"  # round an output of a stored lesson
+GUESS = (
+    "<details><summary>Guess first, then open this.</summary>"  # round an output of a stored lesson
+)
 FOLD = '<details class="guess"><summary>Guess first, then read on.</summary>'
 NOT_HERE = "vnd.jupyter.widget-view|fl-card-score"  # outputs that need a kernel
 
@@ -68,8 +78,12 @@ def prepare(app, docname, source):
     if docname == root_doc:
         source[0] = re.sub("## Tests.*?(?=## )", "", source[0], flags=re.DOTALL) + CONTENTS
         source[0] = source[0].replace("**Open the course.**", PLAYGROUND + "**Open the course.**")
-        source[0] = re.sub(r"!\[(\w+)\]\(https[^)]*\)", r"\1", source[0])  # badges: nothing is loaded from elsewhere
-        source[0] = re.sub(r"(?<=^\| \[)\w+", lambda name: name[0].replace("_", " "), source[0], flags=re.MULTILINE)
+        source[0] = re.sub(
+            r"!\[(\w+)\]\(https[^)]*\)", r"\1", source[0]
+        )  # badges: nothing is loaded from elsewhere
+        source[0] = re.sub(
+            r"(?<=^\| \[)\w+", lambda name: name[0].replace("_", " "), source[0], flags=re.MULTILINE
+        )
     if app.env.doc2path(docname).suffix == ".ipynb":
         notebook = nbformat.reads(source[0], 4)
         number = re.match(r"notebooks/(\d+)", docname)

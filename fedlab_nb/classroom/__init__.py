@@ -27,7 +27,9 @@ from .room import MOST, Room
 from .server import HERE, PAGE, Served, own_address
 
 
-def open_class(lan: str | None, port: Any, keep: str | None, rehearse: Any, browser: bool, **partition: Any) -> int:
+def open_class(
+    lan: str | None, port: Any, keep: str | None, rehearse: Any, browser: bool, **partition: Any
+) -> int:
     """Hold the class until Ctrl-C; returns the exit code. OSError where it cannot listen, or keep.
 
     lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
@@ -67,6 +69,12 @@ def write_page(path: str, **partition: Any) -> Path:
     code = joined(PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
     code = f'<script id="seats" type="application/json">{seats}</script>\n<script type="module">\n{code}</script>'
     style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
-    page = (HERE / "student.html").read_text("utf-8").replace('<link rel="stylesheet" href="class.css">', style)
-    Path(path).write_text(page.replace('<script type="module" src="student.js"></script>', code), "utf-8")
+    page = (
+        (HERE / "student.html")
+        .read_text("utf-8")
+        .replace('<link rel="stylesheet" href="class.css">', style)
+    )
+    Path(path).write_text(
+        page.replace('<script type="module" src="student.js"></script>', code), "utf-8"
+    )
     return Path(path)

@@ -33,7 +33,9 @@ ROW = PIXELS + TRIANGLE  # numbers of a class's sums
 FULL = 16  # a pixel of a drawing for the test set, from 0 to FULL
 PARAMETERS = 6570  # of the classroom's network, 64-64-32-10
 LARGEST = 1000.0  # a number of a network
-LIMIT = 200_000  # bytes of a message; ten classes' sums, a network and the drawings are about 155,000
+LIMIT = (
+    200_000  # bytes of a message; ten classes' sums, a network and the drawings are about 155,000
+)
 MOST_DRAWINGS, MOST_SEATS, NAME = 60, 100_000, 24
 FIELDS = {"seat", "name", "counts", "sums", "network", "test", "keep"}
 
@@ -56,7 +58,9 @@ class Message:
     def means(self) -> list[tuple[int, int, list[float]]]:
         """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""
         held = [] if self.sums is None else self.sums.counts.nonzero()[:, 0].tolist()
-        return [(c, self.counts[c], [round(v, 3) for v in self.sums.means[c].tolist()]) for c in held]
+        return [
+            (c, self.counts[c], [round(v, 3) for v in self.sums.means[c].tolist()]) for c in held
+        ]
 
 
 def network(seed: int = 0) -> Network:
@@ -72,13 +76,26 @@ def read(text: str | bytes) -> Message:
     must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
     must(isinstance(name, str) and len(name) <= NAME and name.isprintable(), "name")
     must(isinstance(keep, bool), "keep")
-    must(isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts), "counts")
+    must(
+        isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts),
+        "counts",
+    )
     must(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
     held = np.array([n for n in counts if n])
-    rows, values = numbers(given, "sums", "<f4", 0, max(held)), numbers(given, "network", "<f4", -LARGEST, LARGEST)
+    rows, values = (
+        numbers(given, "sums", "<f4", 0, max(held)),
+        numbers(given, "network", "<f4", -LARGEST, LARGEST),
+    )
     drawings = numbers(given, "test", "u1", 0, FULL)
-    must(len(rows) in (0, len(held) * ROW) and len(values) in (0, PARAMETERS) and len(rows) + len(values), "its size")
-    must(len(drawings) % (PIXELS + 1) == 0 and len(drawings) <= MOST_DRAWINGS * (PIXELS + 1), "test")
+    must(
+        len(rows) in (0, len(held) * ROW)
+        and len(values) in (0, PARAMETERS)
+        and len(rows) + len(values),
+        "its size",
+    )
+    must(
+        len(drawings) % (PIXELS + 1) == 0 and len(drawings) <= MOST_DRAWINGS * (PIXELS + 1), "test"
+    )
     x, y = torch.from_numpy(drawings.reshape(-1, PIXELS + 1).astype(np.int64)).split([PIXELS, 1], 1)
     must((y < CLASSES).all(), "test")
     sums = model = None
@@ -86,7 +103,9 @@ def read(text: str | bytes) -> Message:
         rows = rows.reshape(len(held), ROW).astype(np.float64)
         must((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
         own, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
-        sums = gauss.received({"counts": torch.tensor(counts), "sums": own, "second": second}, "full")
+        sums = gauss.received(
+            {"counts": torch.tensor(counts), "sums": own, "second": second}, "full"
+        )
     if len(values):
         model = network().eval()
         state = model_state(model)
@@ -108,7 +127,10 @@ def opened(text: str | bytes) -> dict[str, Any]:
 
 def must(holds: object, what: str) -> None:
     """UsageError where a part of a message is not as it must be."""
-    demand(holds, f"This is no message of this class: {what} is not as it must be; nothing is taken of it.")
+    demand(
+        holds,
+        f"This is no message of this class: {what} is not as it must be; nothing is taken of it.",
+    )
 
 
 def numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.ndarray:
@@ -121,7 +143,14 @@ def numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.nd
     return values
 
 
-def write(seat: int, name: str, x: Tensor, y: Tensor, test: Sequence[int] = (), model: Network | None = None) -> str:
+def write(
+    seat: int,
+    name: str,
+    x: Tensor,
+    y: Tensor,
+    test: Sequence[int] = (),
+    model: Network | None = None,
+) -> str:
     """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test`
     for the test set and all others in the sums. `model`: trained on those others, or None.
     It may be saved."""
@@ -131,11 +160,15 @@ def write(seat: int, name: str, x: Tensor, y: Tensor, test: Sequence[int] = (), 
     sent = gauss.message(own, torch.float32)
     arrays = {
         "sums": torch.cat([sent["sums"], sent["second"]], 1),
-        "network": torch.cat([part.flatten() for part in model_state(model).values()]) if model else torch.empty(0),
+        "network": torch.cat([part.flatten() for part in model_state(model).values()])
+        if model
+        else torch.empty(0),
         "test": torch.cat([(x[given] * FULL).round(), y[given, None]], 1).byte(),
     }
     about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": True}
-    return json.dumps(about | {key: coded(part) for key, part in arrays.items()}, separators=(",", ":"))
+    return json.dumps(
+        about | {key: coded(part) for key, part in arrays.items()}, separators=(",", ":")
+    )
 
 
 def coded(values: Tensor) -> str:

@@ -38,5 +38,7 @@ def messages(room: Room, count: int) -> Iterator[tuple[int, str]]:
         model = trained([network(seed)], [(x[kept], y[kept])], Recipe(), seed=seed, ids=[seat])[0]
         if joker:
             start, end = model_state(network(seed)), model_state(model)
-            load_state(model, {name: start[name] + FACTOR * (end[name] - start[name]) for name in end})
+            load_state(
+                model, {name: start[name] + FACTOR * (end[name] - start[name]) for name in end}
+            )
         yield seat, write(seat, "Joker" if joker else "Rehearsal", x.flatten(1), y, test, model)

@@ -47,9 +47,13 @@ from .messages import (
 
 MOST = 300  # messages in a class
 FEWEST = 10  # test drawings that are a test set
-AFL, GAUSS, FENS = (METHODS[name]() for name in ("afl", "gauss", "fens"))  # with the values that the course has
+AFL, GAUSS, FENS = (
+    METHODS[name]() for name in ("afl", "gauss", "fens")
+)  # with the values that the course has
 PATIENCE = 3.0  # seconds that a round waits for phones; whoever is later is left out of it
-STEEPEST = 1e12  # a weight that comes back; a joker's network has logits, and so slopes, of millions
+STEEPEST = (
+    1e12  # a weight that comes back; a joker's network has logits, and so slopes, of millions
+)
 AGAIN = 5  # times that a phone gets the networks, which are large
 
 
@@ -76,9 +80,14 @@ class Room:
                 head, *lines = file.read_text("utf-8").split("\n")
                 given = json.loads(head)
                 demand(given.keys() == self.about.keys(), "of something else")
-                self.about, self.messages = given, {message.seat: message for message in map(read, lines)}
+                self.about, self.messages = (
+                    given,
+                    {message.seat: message for message in map(read, lines)},
+                )
             except (ValueError, AttributeError):
-                raise UsageError(f"{file} is no file of a class; name another one with --keep FILE.") from None
+                raise UsageError(
+                    f"{file} is no file of a class; name another one with --keep FILE."
+                ) from None
             self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
         self._changed()
 
@@ -94,20 +103,31 @@ class Room:
     @property
     def kept(self) -> str:
         """What is kept of messages, in a sentence for everybody."""
-        memory = "Messages are in the memory of the teacher's computer, and gone when the class ends"
-        where = f"Messages are kept in {self.file.name} on the teacher's computer" if self.file else memory
+        memory = (
+            "Messages are in the memory of the teacher's computer, and gone when the class ends"
+        )
+        where = (
+            f"Messages are kept in {self.file.name} on the teacher's computer"
+            if self.file
+            else memory
+        )
         return f"{where}; the teacher can save those that may be saved."
 
     # ------------------------------------------------------------------------------------------- seats and messages
     def seat(self) -> dict[str, Any]:
         """The next free seat: its number, its key, and the digits that it is asked to draw."""
-        demand(self.joined < MOST_SEATS, "The class has no free seat; ask the teacher to start it anew.")
+        demand(
+            self.joined < MOST_SEATS,
+            "The class has no free seat; ask the teacher to start it anew.",
+        )
         seat, self.joined = self.joined, self.joined + 1
         about = {"seed": self.about["seed"], "kept": self.kept}
         return about | {"seat": seat, "key": self.key(seat), "labels": self.wanted(seat)}
 
     def key(self, seat: int) -> str:
-        return hmac.new(self.about["secret"].encode(), str(seat).encode(), hashlib.sha256).hexdigest()[:24]
+        return hmac.new(
+            self.about["secret"].encode(), str(seat).encode(), hashlib.sha256
+        ).hexdigest()[:24]
 
     def wanted(self, seat: int) -> list[int]:
         """The digits that it is asked to draw."""
@@ -120,9 +140,15 @@ class Room:
         """Take a message, that of `seat` where it came by the network; the same one again changes nothing. UsageError
         where it cannot be taken."""
         message = read(text)
-        demand(seat in (None, message.seat), "The message is that of another seat; open the address anew.")
+        demand(
+            seat in (None, message.seat),
+            "The message is that of another seat; open the address anew.",
+        )
         before = self.messages.get(message.seat, message)
-        demand(before.text == message.text, f"Seat {message.seat} has sent already; one shot is one message.")
+        demand(
+            before.text == message.text,
+            f"Seat {message.seat} has sent already; one shot is one message.",
+        )
         demand(len(self.messages) < MOST, f"The class has {MOST} messages, and takes no more.")
         if before is message:
             self.messages[message.seat] = message
@@ -158,20 +184,30 @@ class Room:
         digits, (x, y) = load("digits"), given_drawings(self.messages.values())
         truth, n, rows = torch.cat([y, digits.y_test]), len(y), []
         with one_pass():
-            said_by = answers([*self.messages.values()], images := torch.cat([x, digits.x_test.flatten(1)]))
+            said_by = answers(
+                [*self.messages.values()], images := torch.cat([x, digits.x_test.flatten(1)])
+            )
             if self.rounds:
                 said_by["FENS"] = len(self.rounds.table), self.rounds.answers(images)
         for title, (of, said) in said_by.items():
             right = (said == truth).double()
             own = float(right[..., :n].mean()) if n else None
-            rows.append({"title": title, "of": of, "own": own, "digits": float(right[..., n:].mean())})
+            rows.append(
+                {"title": title, "of": of, "own": own, "digits": float(right[..., n:].mean())}
+            )
         return rows
 
     def sent(self) -> list[dict[str, Any]]:
         """What has come from whom, in the order in which it came. `means`: what the sums show of each class: how many
         drawings, and their mean `[64]`. Who computes gets each drawing out of them (see `made`)."""
         return [
-            {"seat": m.seat, "name": m.name, "bytes": len(m.text), "drawings": sum(m.counts), "given": len(m.y)}
+            {
+                "seat": m.seat,
+                "name": m.name,
+                "bytes": len(m.text),
+                "drawings": sum(m.counts),
+                "given": len(m.y),
+            }
             | {"network": m.network is not None, "means": m.means()}
             for m in self.messages.values()
         ]
@@ -188,7 +224,10 @@ class Room:
         allowed = [m for m in self.messages.values() if m.keep and m.sums]
         pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
         classes = [c for _, c in pairs]
-        demand(len(set(classes)) > 1, "No two classes of those who let them be saved are here; nothing is saved.")
+        demand(
+            len(set(classes)) > 1,
+            "No two classes of those who let them be saved are here; nothing is saved.",
+        )
         rows = [made(m.sums, c, numpy_rng(self.about["seed"], "rows", m.seat, c)) for m, c in pairs]
         counts, digits, (x, y) = [len(own) for own in rows], load("digits"), given_drawings(allowed)
         x, y = (x, y) if len(y) >= FEWEST else (digits.x_test, digits.y_test)
@@ -215,7 +254,10 @@ class Rounds:
 
     def __init__(self, messages: Iterable[Message]) -> None:
         members = [m for m in messages if m.network is not None]
-        demand(members, "No network is here, so there is nothing to combine; the rounds begin after the first one.")
+        demand(
+            members,
+            "No network is here, so there is nothing to combine; the rounds begin after the first one.",
+        )
         clients = ClientModels([m.network for m in members])
         states = [quantise_state(state, FENS.bits) for state in clients.states()]
         self.clients = clients.with_states([dequantise_state(state) for state in states])
@@ -230,7 +272,9 @@ class Rounds:
 
     def answers(self, x: Tensor) -> Tensor:
         """The class of each sample `x [N, 64]`, `[N]`."""
-        return (self.clients.logits(x.view(-1, 1, SIDE, SIDE)) * self.table[:, None]).sum(0).argmax(1)
+        return (
+            (self.clients.logits(x.view(-1, 1, SIDE, SIDE)) * self.table[:, None]).sum(0).argmax(1)
+        )
 
     def take(self, message: Message, text: str | bytes, now: float) -> dict[str, Any]:
         """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds are, or {"networks"}
@@ -240,8 +284,13 @@ class Rounds:
             values = numbers(given, "weights", "<f4", -STEEPEST, STEEPEST)
             must(values.size == self.table.numel(), "its size")
             self.begun = min(self.begun, now)
-            self.got[message.seat] = sum(message.counts), torch.from_numpy(values.copy()).view_as(self.table)
-        if self.got and (now - self.begun > PATIENCE or (self.expected and self.expected <= self.got.keys())):
+            self.got[message.seat] = (
+                sum(message.counts),
+                torch.from_numpy(values.copy()).view_as(self.table),
+            )
+        if self.got and (
+            now - self.begun > PATIENCE or (self.expected and self.expected <= self.got.keys())
+        ):
             self._step()
         told = {"round": self.round, "of": FENS.rounds, "weights": coded(self.table)}
         if "networks" in given and self.asked[message.seat] < AGAIN:
@@ -256,7 +305,9 @@ class Rounds:
 
     def _step(self) -> None:
         used = [min(n, FENS.batch) for n, _ in self.got.values()]
-        change = mean_change([n / sum(used) for n in used], [table for _, table in self.got.values()], self.table)
+        change = mean_change(
+            [n / sum(used) for n in used], [table for _, table in self.got.values()], self.table
+        )
         rates = {"lr": FENS.eta_s, "tau": FENS.tau, "beta1": FENS.beta1, "beta2": FENS.beta2}
         self.table, self.moments = step(FENS.server, self.table, change, self.moments, **rates)
         self.expected = {*self.got}
@@ -266,12 +317,19 @@ class Rounds:
 
 def packed(part: Tensor | Quantised) -> tuple[str, float]:
     """A part of a network as it goes to phones: in base64, and the scale of its 8 bits, or 0 for a part in 32."""
-    return (coded(part.codes), float(part.scale)) if isinstance(part, Quantised) else (coded(part), 0.0)
+    return (
+        (coded(part.codes), float(part.scale))
+        if isinstance(part, Quantised)
+        else (coded(part), 0.0)
+    )
 
 
 def given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
     """The test drawings in messages: `x [T, 64]`, `y [T]`."""
-    own = [(torch.empty(0, PIXELS), torch.empty(0, dtype=torch.long)), *((m.x, m.y) for m in messages)]
+    own = [
+        (torch.empty(0, PIXELS), torch.empty(0, dtype=torch.long)),
+        *((m.x, m.y) for m in messages),
+    ]
     x, y = (torch.cat(column) for column in zip(*own, strict=True))
     return x, y
 
@@ -281,7 +339,11 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
     made: dict[str, tuple[int, Tensor]] = {}
     senders = [m for m in messages if m.network is not None]
     if senders:
-        clients, count, images = ClientModels([m.network for m in senders]), len(senders), x.view(-1, 1, SIDE, SIDE)
+        clients, count, images = (
+            ClientModels([m.network for m in senders]),
+            len(senders),
+            x.view(-1, 1, SIDE, SIDE),
+        )
         sizes = [sum(m.counts) for m in senders]
         made["Local only"] = count, clients.logits(images).argmax(-1)
         for title, rule in {"FedAvg": "mean", "FedAvg, median": "median"}.items():
@@ -289,13 +351,19 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
             load_state(average, averaged(clients.states(), sizes, rule, 0))
             made[title] = count, ClientModels([average]).logits(images)[0].argmax(1)
         for title, rule in {"Ensemble": "probabilities", "Ensemble, median": "median"}.items():
-            made[title] = count, RuledEnsemble(clients, rule, cut=(count - 1) // 2).logits(images).argmax(1)
+            made[title] = (
+                count,
+                RuledEnsemble(clients, rule, cut=(count - 1) // 2).logits(images).argmax(1),
+            )
     sums = [m.sums for m in messages if m.sums is not None]
     if sums:
         total = sum(sums[1:], sums[0])
         weights = afl.head(least_squares(total), len(sums), 0.0, AFL.rho)
         made["AFL"] = len(sums), afl.scores(x.double(), weights).argmax(1)
-        made["Gaussian heads"] = len(sums), gauss.scores(total, GAUSS.head, GAUSS.shrinkage)(x).argmax(1)
+        made["Gaussian heads"] = (
+            len(sums),
+            gauss.scores(total, GAUSS.head, GAUSS.shrinkage)(x).argmax(1),
+        )
     return made
 
 
@@ -314,15 +382,29 @@ def plane(messages: Iterable[Message]) -> dict[str, Any]:
     middle = moments[-1, :-1]
     values, axes = torch.linalg.eigh(moments[:-1, :-1] - torch.outer(middle, middle))
     axes = axes[:, [-1, -2]]
-    axes = axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # an axis has no side of its own
-    seats, classes = zip(*((seat, c) for seat, sums in own for c in sums.counts.nonzero()[:, 0].tolist()), strict=True)
-    rows, (seat, klass) = torch.cat([sums.means[sums.counts > 0] for _, sums in own]), torch.tensor([seats, classes])
+    axes = (
+        axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
+    )  # an axis has no side of its own
+    seats, classes = zip(
+        *((seat, c) for seat, sums in own for c in sums.counts.nonzero()[:, 0].tolist()),
+        strict=True,
+    )
+    rows, (seat, klass) = (
+        torch.cat([sums.means[sums.counts > 0] for _, sums in own]),
+        torch.tensor([seats, classes]),
+    )
     away = torch.cdist(rows, rows).masked_fill(seat == seat[:, None], torch.inf)
     near = (klass[away.argmin(1)] == klass) & away.isfinite().any(1)
     places = (rows - middle) @ axes
-    places = ((places - places.amin(0)) / (places.amax(0) - places.amin(0)).clamp(min=1e-12)).T.tolist()
+    places = (
+        (places - places.amin(0)) / (places.amax(0) - places.amin(0)).clamp(min=1e-12)
+    ).T.tolist()
     share = float(values[-2:].sum() / values.sum().clamp(min=1e-12))
-    return {"points": [*zip(seats, classes, *places, strict=True)], "share": share, "alike": int(near.sum())}
+    return {
+        "points": [*zip(seats, classes, *places, strict=True)],
+        "share": share,
+        "alike": int(near.sum()),
+    }
 
 
 def made(sums: gauss.ClassSums, c: int, rng: np.random.Generator) -> np.ndarray:

@@ -44,11 +44,22 @@ SAFE = {
     "Cache-Control": "no-store",
     "Server": "fedlab-nb",
 }
-BURST, PER_SECOND = 900, 90  # requests of one address: at once, and then in a second; a phone needs about eight in all
-CONNECTIONS, OF_ONE = 1200, 400  # at once: in all, and from one address (a school may have one address for all phones)
+BURST, PER_SECOND = (
+    900,
+    90,
+)  # requests of one address: at once, and then in a second; a phone needs about eight in all
+CONNECTIONS, OF_ONE = (
+    1200,
+    400,
+)  # at once: in all, and from one address (a school may have one address for all phones)
 REMEMBERED = 1000  # addresses whose requests are counted
 # Of a request: bytes of its body and of its first lines, and seconds for it to arrive.
-SIZES = {"max_body_size": LIMIT, "max_header_size": 8192, "body_timeout": 20, "idle_connection_timeout": 20}
+SIZES = {
+    "max_body_size": LIMIT,
+    "max_header_size": 8192,
+    "body_timeout": 20,
+    "idle_connection_timeout": 20,
+}
 
 
 class Bounded(HTTPServer):
@@ -73,7 +84,9 @@ class Handler(RequestHandler):
 
     def prepare(self) -> None:
         ours = [f"http://{host}" for host in self.served.hosts]
-        if not {f"http://{self.request.host}", self.request.headers.get("Origin", ours[0])} <= {*ours}:
+        if not {f"http://{self.request.host}", self.request.headers.get("Origin", ours[0])} <= {
+            *ours
+        }:
             raise HTTPError(403, reason="Asked by another name, or from another page")
         if not self.served.allows(self.request.remote_ip):
             raise HTTPError(429)
@@ -143,7 +156,9 @@ class Teacher(Handler):
         if name == "class.npz":
             np.savez_compressed(saved := io.BytesIO(), **self.room.arrays())
             self.set_header("Content-Type", "application/octet-stream")
-            self.set_header("Content-Disposition", f'attachment; filename="class-{date.today()}.npz"')
+            self.set_header(
+                "Content-Disposition", f'attachment; filename="class-{date.today()}.npz"'
+            )
             return self.write(saved.getvalue())
         return self.file(name)
 
@@ -167,13 +182,23 @@ class Served:
         self.left: dict[str, tuple[float, float]] = {}
         self.known: dict[str, Any] = {}
         self.rested = 0.0
-        for name in ("tornado.access", "tornado.general"):  # a flood of bad requests is no flood of lines
+        for name in (
+            "tornado.access",
+            "tornado.general",
+        ):  # a flood of bad requests is no flood of lines
             logging.getLogger(name).setLevel(logging.CRITICAL)
         students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self, "files": STUDENT})]
-        own = [(r"/teacher/([\w.]*)(?:/([0-9]{1,6}))?", Teacher, {"served": self, "files": TEACHER})]
+        own = [
+            (r"/teacher/([\w.]*)(?:/([0-9]{1,6}))?", Teacher, {"served": self, "files": TEACHER})
+        ]
         self.servers = []
-        for address, routes in {"127.0.0.1": own + students, **({lan: students} if lan else {})}.items():
-            pages = Application(routes, default_handler_class=Handler, default_handler_args={"served": self})
+        for address, routes in {
+            "127.0.0.1": own + students,
+            **({lan: students} if lan else {}),
+        }.items():
+            pages = Application(
+                routes, default_handler_class=Handler, default_handler_args={"served": self}
+            )
             sockets = bind_sockets(self.port, address, family=socket.AF_INET)
             self.servers.append(Bounded(pages, **SIZES))
             self.servers[-1].add_sockets(sockets)
@@ -181,7 +206,9 @@ class Served:
         self.hosts = [f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", lan) if host]
         self.address = f"http://{lan or '127.0.0.1'}:{self.port}/{room.about['token']}/"
         self.teacher = f"http://127.0.0.1:{self.port}/teacher/?token={self.secret}"
-        self.picture = segno.make(self.address, micro=False).svg_inline(omitsize=True, border=2, light="#fff")
+        self.picture = segno.make(self.address, micro=False).svg_inline(
+            omitsize=True, border=2, light="#fff"
+        )
 
     def allows(self, address: str) -> bool:
         """Whether this address may make another request: its bucket of BURST fills again by PER_SECOND."""
@@ -199,7 +226,12 @@ class Served:
         room, begun = self.room, time.monotonic()
         if str(room.version) != self.known.get("version") and begun >= self.rested:
             rounds = room.rounds.about() if room.rounds else None
-            self.known = {"version": str(room.version), "rows": room.rows(), "sent": room.sent(), "rounds": rounds}
+            self.known = {
+                "version": str(room.version),
+                "rows": room.rows(),
+                "sent": room.sent(),
+                "rounds": rounds,
+            }
             self.known["plane"] = plane(room.messages.values())
             self.rested = 2 * time.monotonic() - begun
         now = {"joined": room.joined, "kept": room.kept}
@@ -210,7 +242,12 @@ def own_address(given: str = "") -> str:
     """The address of this machine in its local network, or the one that is given; UsageError where there is none."""
     if not given:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-            probe.connect(("192.0.2.1", 9))  # sends nothing: it asks which of its addresses this machine would use
+            probe.connect(
+                ("192.0.2.1", 9)
+            )  # sends nothing: it asks which of its addresses this machine would use
             given = probe.getsockname()[0]
-    demand(given not in ("", "127.0.0.1"), "This machine is in no network; connect it, or leave --lan out.")
+    demand(
+        given not in ("", "127.0.0.1"),
+        "This machine is in no network; connect it, or leave --lan out.",
+    )
     return given

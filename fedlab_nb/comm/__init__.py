@@ -1,4 +1,11 @@
 """Everything that crosses between clients and server, counted in bytes: the link, its ledger, the codecs."""
 
-from .codec import Quantised, dequantise_state, from_upper_triangle, quantise, quantise_state, upper_triangle
+from .codec import (
+    Quantised,
+    dequantise_state,
+    from_upper_triangle,
+    quantise,
+    quantise_state,
+    upper_triangle,
+)
 from .link import Ledger, Link, serialise, size

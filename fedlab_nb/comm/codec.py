@@ -48,7 +48,9 @@ class Quantised:
         """The decoded tensor s (code - L), of the original shape and dtype."""
         wide = _wide(self.dtype)
         codes = unpack(self.codes, self.bits, math.prod(self.shape)).to(wide)
-        return ((codes - levels(self.bits)) * self.scale.to(wide)).to(self.dtype).reshape(self.shape)
+        return (
+            ((codes - levels(self.bits)) * self.scale.to(wide)).to(self.dtype).reshape(self.shape)
+        )
 
 
 def levels(bits: int) -> int:
@@ -67,16 +69,23 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
     """
     bits = whole("bits", bits, 2, 8)
     floats = tensor.is_floating_point()
-    demand(floats, f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can.")
+    demand(
+        floats, f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
+    )
     values = tensor.detach().reshape(-1).to(_wide(tensor.dtype))
     side = levels(bits)
     scale = (values.abs().max() if values.numel() else values.new_zeros(())) / side
     # Never below the smallest normal number, so that a tensor of zeros, or next to it, has a step to divide by.
     scale = scale.to(torch.float32).clamp(min=torch.finfo(torch.float32).tiny)
     mend = "check the training of the model first"
-    demand(scale.isfinite(), f"The tensor to quantise has entries that are NaN, infinite or beyond float32; {mend}.")
+    demand(
+        scale.isfinite(),
+        f"The tensor to quantise has entries that are NaN, infinite or beyond float32; {mend}.",
+    )
     codes = (values / scale.to(values.dtype)).round().clamp(-side, side) + side
-    return Quantised(pack(codes.to(torch.uint8), bits), scale, bits, tuple(tensor.shape), tensor.dtype)
+    return Quantised(
+        pack(codes.to(torch.uint8), bits), scale, bits, tuple(tensor.shape), tensor.dtype
+    )
 
 
 def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> dict[str, Tensor | Quantised]:
@@ -84,7 +93,10 @@ def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> dict[str, Tens
 
     Biases, batch norm's tensors and integers stay as they are.
     """
-    return {name: quantise(t, bits) if t.is_floating_point() and t.ndim >= 2 else t for name, t in state.items()}
+    return {
+        name: quantise(t, bits) if t.is_floating_point() and t.ndim >= 2 else t
+        for name, t in state.items()
+    }
 
 
 def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> dict[str, Tensor]:
@@ -98,7 +110,9 @@ def pack(codes: Tensor, bits: int) -> Tensor:
         return codes.clone()
     row = (codes[:, None] >> torch.arange(bits, dtype=torch.uint8, device=codes.device)) & 1
     row = torch.nn.functional.pad(row.reshape(-1), (0, -codes.numel() * bits % 8)).reshape(-1, 8)
-    return (row << torch.arange(8, dtype=torch.uint8, device=codes.device)).sum(1, dtype=torch.uint8)
+    return (row << torch.arange(8, dtype=torch.uint8, device=codes.device)).sum(
+        1, dtype=torch.uint8
+    )
 
 
 def unpack(packed: Tensor, bits: int, n: int) -> Tensor:
@@ -107,7 +121,9 @@ def unpack(packed: Tensor, bits: int, n: int) -> Tensor:
         return packed[:n]
     row = (packed[:, None] >> torch.arange(8, dtype=torch.uint8, device=packed.device)) & 1
     row = row.reshape(-1)[: n * bits].reshape(n, bits)
-    return (row << torch.arange(bits, dtype=torch.uint8, device=packed.device)).sum(1, dtype=torch.uint8)
+    return (row << torch.arange(bits, dtype=torch.uint8, device=packed.device)).sum(
+        1, dtype=torch.uint8
+    )
 
 
 def upper_triangle(matrix: Tensor) -> Tensor:
@@ -174,7 +190,10 @@ def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
         bits = (low[:, None] >> torch.arange(b, device=low.device)) & 1
         message["remainders"] = pack(bits.flatten().to(torch.uint8), 1)
     if ternary:
-        return message | {"signs": pack((largest > 0).to(torch.uint8), 1), "scale": largest.abs().mean().float()}
+        return message | {
+            "signs": pack((largest > 0).to(torch.uint8), 1),
+            "scale": largest.abs().mean().float(),
+        }
     return message | {"values": largest.to(torch.float16)}
 
 
@@ -191,7 +210,9 @@ def restore(message: dict[str, Any], dtype: torch.dtype = torch.float32) -> Tens
         values = (2 * unpack(message["signs"], 1, count).to(dtype) - 1) * message["scale"].to(dtype)
     else:
         values = message["values"].to(dtype)
-    return torch.zeros(d, dtype=dtype, device=values.device).scatter_(0, (gaps + 1).cumsum(0) - 1, values)
+    return torch.zeros(d, dtype=dtype, device=values.device).scatter_(
+        0, (gaps + 1).cumsum(0) - 1, values
+    )
 
 
 class Sparsifier:

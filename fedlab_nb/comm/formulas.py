@@ -25,7 +25,14 @@ def iterative_bytes(d: int, rounds: int) -> int:
 
 
 def fens_bytes(
-    d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0, ranges: int = 0
+    d: int,
+    clients: int,
+    q: int,
+    rounds: int,
+    bits: int = 8,
+    kept: int = 0,
+    tensors: int = 0,
+    ranges: int = 0,
 ) -> int:
     """FENS, down and up: S + S + M (ensemble entry) + 2 * 4 q * T, where an entry is one quantised model.
 
@@ -42,7 +49,9 @@ def fens_bytes(
     return one_shot_bytes(d) + FLOAT * ranges + clients * entry + 2 * state_bytes(q) * rounds
 
 
-def fens_ratio(d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0) -> float:
+def fens_ratio(
+    d: int, clients: int, q: int, rounds: int, bits: int = 8, kept: int = 0, tensors: int = 0
+) -> float:
     """`fens_bytes / one_shot_bytes`; with the defaults 1 + M/8 + q T / d.
 
     FENS costs less than a method of T rounds only while T is larger than this.

@@ -97,7 +97,13 @@ class Ledger:
     def rows(self) -> list[dict[str, int | str]]:
         """One dict(client, direction, phase, bytes, messages) an entry, in the order of their first messages."""
         return [
-            {"client": client, "direction": direction, "phase": phase, "bytes": count, "messages": messages}
+            {
+                "client": client,
+                "direction": direction,
+                "phase": phase,
+                "bytes": count,
+                "messages": messages,
+            }
             for (client, direction, phase), (count, messages) in self._entries.items()
         ]
 
@@ -118,7 +124,11 @@ class Ledger:
         return ledger
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ledger) and self.clients == other.clients and self._entries == other._entries
+        return (
+            isinstance(other, Ledger)
+            and self.clients == other.clients
+            and self._entries == other._entries
+        )
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
@@ -128,14 +138,18 @@ class Ledger:
     def _sums(self, start: dict, key: Callable) -> dict:
         for (client, direction, phase), (count, _) in self._entries.items():
             up, down = start.get(key(client, phase), (0, 0))
-            start[key(client, phase)] = (up + count, down) if direction == "up" else (up, down + count)
+            start[key(client, phase)] = (
+                (up + count, down) if direction == "up" else (up, down + count)
+            )
         return start
 
 
 def serialise(payload: Any) -> bytes:
     """The body of a payload: the raw bytes of its tensors one after the other, in the order in which they stand."""
     sent = (t.detach().cpu().contiguous().reshape(-1) for t in _tensors(payload))
-    return b"".join(t.view(torch.uint8).numpy().tobytes() for t in sent if t.numel())  # an empty view may have stride 0
+    return b"".join(
+        t.view(torch.uint8).numpy().tobytes() for t in sent if t.numel()
+    )  # an empty view may have stride 0
 
 
 def size(payload: Any) -> int:
@@ -147,20 +161,29 @@ def _tensors(payload: Any) -> Iterator[torch.Tensor]:
     """Every tensor that a payload sends, depth first; UsageError for anything that a payload may not hold."""
     if isinstance(payload, torch.Tensor):
         dense = payload.layout == torch.strided and not payload.is_meta
-        demand(dense, f"A payload's tensors must be dense and hold numbers, not {payload.layout} on {payload.device}.")
+        demand(
+            dense,
+            f"A payload's tensors must be dense and hold numbers, not {payload.layout} on {payload.device}.",
+        )
         yield payload
     elif isinstance(payload, Quantised):
         yield from payload.parts
     elif isinstance(payload, dict):
         for name, part in payload.items():
-            demand(isinstance(name, (str, int)), f"A payload's names must be text or whole numbers, not {name!r}.")
+            demand(
+                isinstance(name, (str, int)),
+                f"A payload's names must be text or whole numbers, not {name!r}.",
+            )
             yield from _tensors(part)
     elif isinstance(payload, (list, tuple)):
         for part in payload:
             yield from _tensors(part)
     else:
         header, what = payload is None or isinstance(payload, (int, str)), type(payload).__name__
-        demand(header, f"A {what} cannot be sent; put its numbers into tensors, so that their bytes can be counted.")
+        demand(
+            header,
+            f"A {what} cannot be sent; put its numbers into tensors, so that their bytes can be counted.",
+        )
 
 
 def _copy(payload: Any) -> Any:

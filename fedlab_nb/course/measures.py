@@ -54,7 +54,10 @@ def trusted(outcome) -> dict[str, float]:
     like, alone = likeness(counts, outcome.report.weights), counts[(counts > 0).sum(1) == 1].sum(0)
     digit = int(alone.argmax())
     theirs = outcome.report.weights[(counts > 0).sum(1) == 1, digit]
-    held = {"alone": float(alone[digit] / counts[:, digit].sum()), "theirs": float(theirs.sum() / max(len(theirs), 1))}
+    held = {
+        "alone": float(alone[digit] / counts[:, digit].sum()),
+        "theirs": float(theirs.sum() / max(len(theirs), 1)),
+    }
     return {"below": like.negative, "owners": like.owners, **held}
 
 
@@ -94,7 +97,10 @@ def shown(outcome) -> dict[str, float]:
 
     attacks = attack(outcome)
     sent = sum(len(of.labels) for of in attacks)
-    return {"own": sum(int(of.copies.sum()) for of in attacks) / sent, "near": sum(of.closer for of in attacks) / sent}
+    return {
+        "own": sum(int(of.copies.sum()) for of in attacks) / sent,
+        "near": sum(of.closer for of in attacks) / sent,
+    }
 
 
 def by_heart(outcome) -> dict[str, float]:
@@ -117,7 +123,10 @@ def tables_where_large_gaps_agree_more(among: str) -> float:
         if len(pairs) < 10:
             continue
         border = median(pair.gap for pair in pairs)
-        halves = ([p.verdict == "agrees" for p in pairs if (p.gap > border) is large] for large in (True, False))
+        halves = (
+            [p.verdict == "agrees" for p in pairs if (p.gap > border) is large]
+            for large in (True, False)
+        )
         large, small = (fmean(half) for half in halves)
         tried, more = tried + 1, more + (large > small)
     return {"tables": tried, "more": more}[among]

@@ -44,9 +44,13 @@ def load(path: str | Path) -> Dataset:
     """
     file, options = located(path)
     if tables.is_table(file):
-        return tables.load(file, options, digest_of("table", tables.VERSION, digest(file), sorted(options.items())))
+        return tables.load(
+            file, options, digest_of("table", tables.VERSION, digest(file), sorted(options.items()))
+        )
     raw, ignored = open_arrays(file)
-    return checked(raw, file.name, digest(file), f" Ignored in the file: {listed(ignored)}." if ignored else "")
+    return checked(
+        raw, file.name, digest(file), f" Ignored in the file: {listed(ignored)}." if ignored else ""
+    )
 
 
 def located(path: str | Path) -> tuple[Path, dict[str, str]]:
@@ -58,7 +62,10 @@ def located(path: str | Path) -> tuple[Path, dict[str, str]]:
         choose("option of a table", option, tables.OPTIONS)
     file = Path(name).expanduser()
     what = "is a folder" if file.is_dir() else "does not exist"
-    demand(file.is_file(), f"The data file {str(file)!r} {what}; give the path of an .npz, .csv or .parquet file.")
+    demand(
+        file.is_file(),
+        f"The data file {str(file)!r} {what}; give the path of an .npz, .csv or .parquet file.",
+    )
     return file, options
 
 
@@ -67,7 +74,11 @@ def stamp(path: str | Path) -> tuple[Path, int, int]:
     Raises UsageError where there is no such file."""
     file, options = located(path)
     stat = file.stat()
-    return Path(f"{file.resolve()}{'?' + urlencode(options) if options else ''}"), stat.st_mtime_ns, stat.st_size
+    return (
+        Path(f"{file.resolve()}{'?' + urlencode(options) if options else ''}"),
+        stat.st_mtime_ns,
+        stat.st_size,
+    )
 
 
 def digest(file: Path) -> str:
@@ -88,19 +99,35 @@ def _digest(file: Path, time: int, size: int) -> str:
 def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
     """The arrays with our names, and the names of others in the file."""
     required = ", ".join(REQUIRED)
-    demand(zipfile.is_zipfile(path), f"{path.name} is not an .npz file; write it with numpy.savez(path, {required}).")
+    demand(
+        zipfile.is_zipfile(path),
+        f"{path.name} is not an .npz file; write it with numpy.savez(path, {required}).",
+    )
     try:
         with np.load(path, allow_pickle=False) as file:
             lacking = ", ".join(key for key in REQUIRED if key not in file.files)
             there, whole = listed(file.files) or "nothing", {"x", "y"} <= set(file.files)
             must = f"it must hold {required}, or x and y"
-            demand(whole or not lacking, f"{path.name} has no array {lacking} (it has: {there}); {must}.")
+            demand(
+                whole or not lacking,
+                f"{path.name} has no array {lacking} (it has: {there}); {must}.",
+            )
             known = (*WHOLE, *OPTIONAL[:2]) if lacking else (*REQUIRED, *OPTIONAL, "client")
             wanted = [key for key in known if key in file.files]
-            return {key: file[key] for key in wanted}, [key for key in file.files if key not in wanted]
+            return {key: file[key] for key in wanted}, [
+                key for key in file.files if key not in wanted
+            ]
     except UsageError:
         raise
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (
+        OSError,
+        EOFError,
+        KeyError,
+        ValueError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
         if "pickle" in str(error):
             what = "has an array of Python objects, which is not loaded, since it may run code; save arrays of numbers"
         else:
@@ -119,9 +146,18 @@ def from_arrays(source: Mapping[str, Any], name: str = "own") -> Dataset:
     ('a', 'b', 'c')
     """
     names = (*REQUIRED, *OPTIONAL, *WHOLE)
-    given = {choose("array", key, names): value for key, value in source.items() if value is not None}
-    lacking = ", ".join(key for key in REQUIRED if key not in given) if not {"x", "y"} <= given.keys() else ""
-    demand(not lacking, f"The arrays lack {lacking}; give {', '.join(REQUIRED)} (and {', '.join(OPTIONAL)}).")
+    given = {
+        choose("array", key, names): value for key, value in source.items() if value is not None
+    }
+    lacking = (
+        ", ".join(key for key in REQUIRED if key not in given)
+        if not {"x", "y"} <= given.keys()
+        else ""
+    )
+    demand(
+        not lacking,
+        f"The arrays lack {lacking}; give {', '.join(REQUIRED)} (and {', '.join(OPTIONAL)}).",
+    )
     made = checked({key: array(key, value) for key, value in given.items()}, name, "")
     return replace(made, digest=content_digest(made))
 
@@ -131,9 +167,15 @@ def array(key: str, value: Any) -> np.ndarray:
     try:
         value = value.detach().cpu().numpy() if hasattr(value, "detach") else value
         return np.array(value)
-    except (TypeError, ValueError, RuntimeError) as error:  # ragged lists; a type that numpy does not know
+    except (
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:  # ragged lists; a type that numpy does not know
         why = one_line(error)
-        raise UsageError(f"The array {key} cannot be used: {why}; give arrays, tensors or lists of numbers.") from None
+        raise UsageError(
+            f"The array {key} cannot be used: {why}; give arrays, tensors or lists of numbers."
+        ) from None
 
 
 def content_digest(dataset: Dataset) -> str:
@@ -142,7 +184,9 @@ def content_digest(dataset: Dataset) -> str:
     tested = () if dataset.client_test is None else ("client_test",)
     for name in (*REQUIRED, *OPTIONAL, *tested):
         tensor: torch.Tensor | None = getattr(dataset, name)
-        h.update(f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode())
+        h.update(
+            f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode()
+        )
         if tensor is not None:
             h.update(np.ascontiguousarray(tensor.numpy()).data)
     return h.hexdigest()[:32]
@@ -151,20 +195,29 @@ def content_digest(dataset: Dataset) -> str:
 # ---------------------------------------------------------------------------------------------------------- checks
 def checked(raw: dict[str, np.ndarray], name: str, digest: str, more: str = "") -> Dataset:
     """The Dataset of arrays by name, checked and scaled. more: goes to the note. Raises UsageError."""
-    demand("x_public" in raw or "y_public" not in raw, "The data has y_public but no x_public; add the samples, too.")
+    demand(
+        "x_public" in raw or "y_public" not in raw,
+        "The data has y_public but no x_public; add the samples, too.",
+    )
     raw, named = numbered(raw)
     raw, split = in_two(raw)
     y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
     for key, own in y.items():
         part = f"x_{key.removeprefix('y_')}"
         shape, fits = raw[part].shape, raw[part].shape[:1] == own.shape
-        demand(fits, f"{part} has shape {shape} but {key} has {len(own)} labels; each sample needs one label.")
+        demand(
+            fits,
+            f"{part} has shape {shape} but {key} has {len(own)} labels; each sample needs one label.",
+        )
     classes = count_classes(y)
     x = {key: samples(key, raw[key]) for key in raw if key.startswith("x_")}
     shape = x["x_train"].shape[1:]
     for key, value in x.items():
         fits, wrong = value.shape[1:] == shape, value.shape[1:]
-        demand(fits, f"{key} has samples of shape {wrong}, but those of x_train have {shape}; make them alike.")
+        demand(
+            fits,
+            f"{key} has samples of shape {wrong}, but those of x_train have {shape}; make them alike.",
+        )
     x, note = scaled(x)
     missing = sorted(set(range(classes)) - set(y["y_train"].tolist()))
     if missing:
@@ -175,12 +228,23 @@ def checked(raw: dict[str, np.ndarray], name: str, digest: str, more: str = "") 
         y["client_train"], names = factorised(raw["client_train"], len(y["y_train"]))
     if "client_test" in raw and set(raw["client_test"]) == set(raw["client_train"]):
         y["client_test"], _ = factorised(raw["client_test"], len(y["y_test"]))
-    return of_arrays(name, digest, {**x, **y}, named or tuple(map(str, range(classes))), note + split + more, names)
+    return of_arrays(
+        name,
+        digest,
+        {**x, **y},
+        named or tuple(map(str, range(classes))),
+        note + split + more,
+        names,
+    )
 
 
 def numbered(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """The arrays with labels as numbers, and the names of the classes; none where the labels are numbers already."""
-    texts = [key for key in raw if key.split("_")[0] == "y" and raw[key].dtype.kind == "U" and raw[key].ndim == 1]
+    texts = [
+        key
+        for key in raw
+        if key.split("_")[0] == "y" and raw[key].dtype.kind == "U" and raw[key].ndim == 1
+    ]
     if not texts or any(raw[key].dtype.kind != "U" for key in raw if key.split("_")[0] == "y"):
         return raw, ()
     codes, classes = tables.coded(np.concatenate([raw[key] for key in texts]).tolist())
@@ -192,9 +256,14 @@ def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     """The arrays with `x`, `y` and `client` split into training and test samples, and a sentence on it."""
     rest = {key: part for key, part in raw.items() if key not in WHOLE}
     if "x_train" in raw:
-        return rest | ({"client_train": raw["client"]} if "client" in raw and "client_train" not in raw else {}), ""
+        return rest | (
+            {"client_train": raw["client"]} if "client" in raw and "client_train" not in raw else {}
+        ), ""
     y, owner = labels("y", raw["y"]), None
-    demand(raw["x"].shape[:1] == y.shape, f"x has shape {raw['x'].shape} but y has {len(y)} labels; each needs one.")
+    demand(
+        raw["x"].shape[:1] == y.shape,
+        f"x has shape {raw['x'].shape} but y has {len(y)} labels; each needs one.",
+    )
     if "client" in raw:
         owner, _ = factorised(raw["client"], len(y))
     test = tables.drawn(y, owner)
@@ -206,7 +275,10 @@ def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
 def labels(key: str, y: np.ndarray) -> np.ndarray:
     """int64 [N], or UsageError."""
     allowed = f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the classes from 0"
-    demand(y.ndim == 1, f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot rows).")
+    demand(
+        y.ndim == 1,
+        f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot rows).",
+    )
     demand(len(y), f"{key} is empty; it must have at least one label.")
     demand(y.dtype.kind in "biuf", f"{key} holds {y.dtype}, but {allowed}.")
     wrong = y[~((y >= 0) & (y < MAX_CLASSES) & (y == np.floor(y)))]  # nan is in no range
@@ -218,7 +290,10 @@ def labels(key: str, y: np.ndarray) -> np.ndarray:
 def count_classes(y: dict[str, np.ndarray]) -> int:
     """C = greatest training label + 1; no other labels of `y` may be greater."""
     classes = int(y["y_train"].max()) + 1
-    demand(classes >= 2, "y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.")
+    demand(
+        classes >= 2,
+        "y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.",
+    )
     for key, own in y.items():
         most = f"the greatest label of y_train is {classes - 1}; every class must occur in the training set"
         demand(own.max() < classes, f"{key} holds the label {own.max()}, but {most}.")
@@ -228,11 +303,16 @@ def count_classes(y: dict[str, np.ndarray]) -> int:
 def samples(key: str, x: np.ndarray) -> np.ndarray:
     """[N, C, H, W], [N, C, T] or [N, D] in the file's own numbers, or UsageError."""
     what = "leave it out" if key == "x_public" else "it must have samples"
-    demand(x.dtype.kind in "biuf", f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
+    demand(
+        x.dtype.kind in "biuf",
+        f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.",
+    )
     demand(x.size, f"{key} is empty (shape {x.shape}); {what}.")
     if x.dtype.kind == "f" and not np.isfinite(x).all():
         first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
-        raise UsageError(f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples.")
+        raise UsageError(
+            f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples."
+        )
     if x.ndim == 2:
         return x
     if x.ndim == 3 and min(x.shape[1:]) < SMALLEST <= max(x.shape[1:]) / 2:  # recordings
@@ -242,7 +322,9 @@ def samples(key: str, x: np.ndarray) -> np.ndarray:
     elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST:
         x = np.moveaxis(x, 3, 1)
     images = x.ndim == 4 and x.shape[1] in (1, 3) and min(x.shape[2:]) >= SMALLEST
-    allowed = f"[N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 and H, W at least {SMALLEST}"
+    allowed = (
+        f"[N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 and H, W at least {SMALLEST}"
+    )
     others = "recordings [N, C, T] with C below 8, or feature rows [N, D]"
     demand(images, f"{key} has shape {x.shape}, but it must be images {allowed}, {others}.")
     return x
@@ -255,32 +337,54 @@ def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
         axes = (0,) if train.ndim == 2 else (0, 2)
         wide = {key: value.astype(np.float64) for key, value in x.items()}
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, std = (getattr(wide["x_train"], of)(axis=axes, keepdims=True) for of in ("mean", "std"))
-            scale = np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)  # a constant column becomes 0
-            result = {key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()}
-        finite = np.isfinite(std).all() and all(np.isfinite(value).all() for value in result.values())
-        demand(finite, "The features are too large to standardise in 32-bit numbers; rescale their columns.")
+            mean, std = (
+                getattr(wide["x_train"], of)(axis=axes, keepdims=True) for of in ("mean", "std")
+            )
+            scale = np.where(
+                std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0
+            )  # a constant column becomes 0
+            result = {
+                key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()
+            }
+        finite = np.isfinite(std).all() and all(
+            np.isfinite(value).all() for value in result.values()
+        )
+        demand(
+            finite,
+            "The features are too large to standardise in 32-bit numbers; rescale their columns.",
+        )
         what = "Features are" if train.ndim == 2 else "Each channel is"
         return result, f"{what} standardised by the training set's mean and standard deviation."
     kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
     alike = len({value.dtype for value in x.values()}) == 1
-    demand(alike, f"The images have different number types ({kinds}), and so may their scales; save one type.")
+    demand(
+        alike,
+        f"The images have different number types ({kinds}), and so may their scales; save one type.",
+    )
     if train.dtype == np.uint8:
         # the division in float32, array by array, so that a large file needs no 64-bit copy
         result = {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}
         return result, "Pixels are divided by 255."
     low, high = float(train.min()), float(train.max())
-    if 0 <= min(float(v.min()) for v in x.values()) and max(float(v.max()) for v in x.values()) <= 1:
+    if (
+        0 <= min(float(v.min()) for v in x.values())
+        and max(float(v.max()) for v in x.values()) <= 1
+    ):
         result = {key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()}
         return result, "Pixels are used as they are."
     span = high - low if high > low else 1.0
-    result = {key: np.clip((v.astype(np.float64) - low) / span, 0, 1).astype(np.float32) for key, v in x.items()}
+    result = {
+        key: np.clip((v.astype(np.float64) - low) / span, 0, 1).astype(np.float32)
+        for key, v in x.items()
+    }
     return result, f"Pixels are scaled by the training set's range {low:g} to {high:g}."
 
 
 def listed(texts: list[str]) -> str:
     """Names from a file, which may hold anything, on one line."""
-    return ", ".join(" ".join(text.split())[:80] for text in texts[:10]) + (", …" if len(texts) > 10 else "")
+    return ", ".join(" ".join(text.split())[:80] for text in texts[:10]) + (
+        ", …" if len(texts) > 10 else ""
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- clients
@@ -292,12 +396,21 @@ def factorised(ids: np.ndarray, samples: int) -> tuple[np.ndarray, tuple[str, ..
     (array([0, 1, 0]), ('north', 'south'))
     """
     fits = ids.shape == (samples,)
-    demand(fits, f"client_train has shape {ids.shape}, but it must be [{samples}], one client id a training sample.")
+    demand(
+        fits,
+        f"client_train has shape {ids.shape}, but it must be [{samples}], one client id a training sample.",
+    )
     if ids.dtype.kind == "O" and all(isinstance(name, str) for name in ids):
         ids = ids.astype(str)
-    demand(ids.dtype.kind in "biuUS", f"client_train holds {ids.dtype}, but client ids must be whole numbers or texts.")
+    demand(
+        ids.dtype.kind in "biuUS",
+        f"client_train holds {ids.dtype}, but client ids must be whole numbers or texts.",
+    )
     names, client = np.unique(ids, return_inverse=True)
-    texts = (name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names.tolist())
+    texts = (
+        name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+        for name in names.tolist()
+    )
     return client.astype(np.int64), tuple(texts)
 
 
@@ -309,21 +422,32 @@ def owners(indices: Any, samples: int) -> np.ndarray:
     array([ 0,  1, -1,  0])
     """
     if isinstance(indices, str) or not isinstance(indices, Iterable):
-        raise UsageError(f"indices is a {type(indices).__name__}, but it must be a list of one index list a client.")
+        raise UsageError(
+            f"indices is a {type(indices).__name__}, but it must be a list of one index list a client."
+        )
     owner = np.full(samples, -1, dtype=np.int64)
     lists: Sequence[Any] = list(indices)
     demand(lists, "indices is empty; give one list of sample indices for each client.")
     for k, own in enumerate(lists):
         rows = np.asarray(own.detach().cpu() if hasattr(own, "detach") else own)
         full = rows.ndim == 1 and len(rows)
-        demand(full, f"The index list of client {k} must be one row [n] of at least one sample index.")
-        demand(rows.dtype.kind in "iu", f"The indices of client {k} are {rows.dtype}, but they must be whole numbers.")
+        demand(
+            full, f"The index list of client {k} must be one row [n] of at least one sample index."
+        )
+        demand(
+            rows.dtype.kind in "iu",
+            f"The indices of client {k} are {rows.dtype}, but they must be whole numbers.",
+        )
         wrong = rows[(rows < 0) | (rows >= samples)]
         if len(wrong):
-            raise UsageError(f"Client {k} has the index {wrong[0]}, but the training samples are 0..{samples - 1}.")
+            raise UsageError(
+                f"Client {k} has the index {wrong[0]}, but the training samples are 0..{samples - 1}."
+            )
         values, counts = np.unique(rows, return_counts=True)
         twice = values[(counts > 1) | (owner[values] >= 0)]
         if len(twice):
-            raise UsageError(f"Client {k} has the index {twice[0]} that is already given; a sample has one client.")
+            raise UsageError(
+                f"Client {k} has the index {twice[0]} that is already given; a sample has one client."
+            )
         owner[rows] = k
     return owner

@@ -31,7 +31,13 @@ FINE = 8  # points a pixel's side that decide whether most of it lies in the fig
 
 
 def tint_background(
-    x: Tensor, labels: Tensor, strength: float, *, classes: int, agree: float = 1.0, generator: Generator | None = None
+    x: Tensor,
+    labels: Tensor,
+    strength: float,
+    *,
+    classes: int,
+    agree: float = 1.0,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Images with their background moved towards a colour (grey level where there is one channel) of their class.
 
@@ -46,8 +52,14 @@ def tint_background(
     import torch
 
     strength, agree = number("tint", strength, 0, 1), number("agree", agree, 0, 1)
-    demand(x.ndim == 4, f"A tint needs images [N, C, H, W], but the samples have shape {tuple(x.shape[1:])}.")
-    demand(agree == 1 or generator is not None, "agree is below 1: tint_background needs a generator for the others.")
+    demand(
+        x.ndim == 4,
+        f"A tint needs images [N, C, H, W], but the samples have shape {tuple(x.shape[1:])}.",
+    )
+    demand(
+        agree == 1 or generator is not None,
+        "agree is below 1: tint_background needs a generator for the others.",
+    )
     labels = drawn_labels(labels, agree, classes, generator)
     colour = torch.tensor(palette(classes, x.shape[1]))[labels][:, :, None, None]  # [N, C, 1, 1]
     ring = torch.cat([x[:, :, 0], x[:, :, -1], x[:, :, :, 0], x[:, :, :, -1]], dim=2)
@@ -64,7 +76,13 @@ def palette(classes: int, channels: int) -> list[list[float]]:
 
 
 def stamp_shape(
-    x: Tensor, labels: Tensor, strength: float, *, classes: int, agree: float = 1.0, generator: Generator | None = None
+    x: Tensor,
+    labels: Tensor,
+    strength: float,
+    *,
+    classes: int,
+    agree: float = 1.0,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Images with the figure of their class stamped on them, its colour and place from `generator`.
 
@@ -79,8 +97,14 @@ def stamp_shape(
     strength, agree = number("tint", strength, 0, 1), number("agree", agree, 0, 1)
     large, most = x.ndim == 4 and min(x.shape[2:]) > SMALLEST, len(SHAPES)
     sides = f"{SMALLEST + 1} x {SMALLEST + 1} pixels, [N, C, H, W]"
-    demand(large, f"A figure needs images of at least {sides}, but the samples have shape {tuple(x.shape[1:])}.")
-    demand(classes <= most, f"There are figures for at most {most} classes, not for {classes}; use cue='tint'.")
+    demand(
+        large,
+        f"A figure needs images of at least {sides}, but the samples have shape {tuple(x.shape[1:])}.",
+    )
+    demand(
+        classes <= most,
+        f"There are figures for at most {most} classes, not for {classes}; use cue='tint'.",
+    )
     demand(generator is not None, "stamp_shape needs a generator to draw colours and places from.")
     labels = drawn_labels(labels, agree, classes, generator)
     channels, height, width = x.shape[1:]
@@ -93,7 +117,10 @@ def stamp_shape(
     for i, label in enumerate(labels.tolist()):
         figure, paint = figures[label], torch.tensor(paints[chosen[i]], dtype=x.dtype)[:, None]
         rows, columns = figure.shape
-        top, left = (int(p * room) for p, room in zip(places[i], (height - rows + 1, width - columns + 1), strict=True))
+        top, left = (
+            int(p * room)
+            for p, room in zip(places[i], (height - rows + 1, width - columns + 1), strict=True)
+        )
         spot = out[i, :, top : top + rows, left : left + columns]
         spot[:, figure] += strength * (paint - spot[:, figure])
     return out
@@ -126,7 +153,9 @@ def polygon(corners: int, inner: float = 1.0):
     count = corners if inner == 1 else 2 * corners
     radii = [inner if inner < 1 and i % 2 else 1.0 for i in range(count)]
     turns = [2 * math.pi * i / count for i in range(count)]
-    points = [(r * math.sin(turn), -r * math.cos(turn)) for r, turn in zip(radii, turns, strict=True)]
+    points = [
+        (r * math.sin(turn), -r * math.cos(turn)) for r, turn in zip(radii, turns, strict=True)
+    ]
 
     def inside(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         crossings = np.zeros(np.broadcast(x, y).shape, int)
@@ -147,7 +176,9 @@ INSIDE = {
     "ellipse": lambda x, y: x * x + y * y <= 1,
     "star": polygon(5, 0.45),
     "diamond": lambda x, y: abs(x) + abs(y) <= 1,
-    "heart": lambda x, y: (1.35 * x * x + (1.2 * y + 0.1) ** 2 - 1) ** 3 <= -1.35 * x * x * (1.2 * y + 0.1) ** 3,
+    "heart": lambda x, y: (
+        (1.35 * x * x + (1.2 * y + 0.1) ** 2 - 1) ** 3 <= -1.35 * x * x * (1.2 * y + 0.1) ** 3
+    ),
     "cross": lambda x, y: np.minimum(abs(x), abs(y)) <= 0.31,
     "pentagon": polygon(5),
     "hexagon": polygon(6),

@@ -63,7 +63,9 @@ class Dataset:
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
             kinds = x.dtype, y.dtype
             if kinds != (torch.float32, torch.int64):
-                raise UsageError(f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and int64.")
+                raise UsageError(
+                    f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and int64."
+                )
             if not (len(x) and x.ndim in (2, 3, 4) and y.shape == x.shape[:1]):
                 shapes = f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}"
                 raise UsageError(
@@ -82,7 +84,10 @@ class Dataset:
             fits = ids.dtype == torch.int64 and ids.shape == self.y_train.shape
             held = torch.bincount(ids[ids >= 0]) if fits else ids[:0]
             every = f"each of the {clients} named clients must occur (-1: nobody's sample)"
-            demand(len(held) == clients > 0 and bool(held.all()), f"client_train must be int64 [N], and {every}.")
+            demand(
+                len(held) == clients > 0 and bool(held.all()),
+                f"client_train must be int64 [N], and {every}.",
+            )
         if self.client_test is not None:
             there = torch.equal(self.client_test.unique(), torch.arange(len(self.client_names)))
             fits = there and self.client_test.shape == self.y_test.shape
@@ -101,10 +106,18 @@ class Dataset:
         return len(self.class_names)
 
     def description(self) -> Description:
-        sizes = len(self.x_train), len(self.x_test), 0 if self.x_public is None else len(self.x_public)
+        sizes = (
+            len(self.x_train),
+            len(self.x_test),
+            0 if self.x_public is None else len(self.x_public),
+        )
         labelled, clients = self.y_public is not None, len(self.client_names)
-        fonts = 0 if self.font_train is None else len(self.font_train[self.font_train >= 0].unique())
-        return Description(self.name, self.input_shape, self.classes, *sizes, self.digest, labelled, clients, fonts)
+        fonts = (
+            0 if self.font_train is None else len(self.font_train[self.font_train >= 0].unique())
+        )
+        return Description(
+            self.name, self.input_shape, self.classes, *sizes, self.digest, labelled, clients, fonts
+        )
 
     def __repr__(self) -> str:
         public = "none" if self.x_public is None else len(self.x_public)
@@ -133,7 +146,12 @@ class Description:
 
 
 def of_arrays(
-    name: str, digest: str, arrays: Mapping[str, np.ndarray], classes: Names, note: str, clients: Names
+    name: str,
+    digest: str,
+    arrays: Mapping[str, np.ndarray],
+    classes: Names,
+    note: str,
+    clients: Names,
 ) -> Dataset:
     """The Dataset of arrays by name, x float32 [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]; of the names
     of the C classes, of a note on what was done to the data, and of the names of the M clients, or none."""

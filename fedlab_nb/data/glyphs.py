@@ -30,7 +30,11 @@ FONTS = (
     "cmr10", "cmss10", "cmtt10", "cmb10",
 )  # fmt: skip
 VERSION = 1  # raise it whenever the images change: it is part of the digest
-CELL, HEIGHT, BLOCK = 64, 36, 256  # grid of a letter, height of the letter in it, samples per random stream
+CELL, HEIGHT, BLOCK = (
+    64,
+    36,
+    256,
+)  # grid of a letter, height of the letter in it, samples per random stream
 SIZES = (8, 16, 28, 32)  # that have a short name
 NAMES = ("glyphs", *(f"glyphs:{size}{grey}" for size in SIZES for grey in ("", "g")))
 OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3}
@@ -89,7 +93,12 @@ def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
         instead = f"leave {option} out, or name the data set 'glyphs'"
         demand(option not in look, f"Dataset {name!r} has its {option} in its name; {instead}.")
     o = {**OPTIONS, **look, **options}
-    for option, low, high in (("n_train", 10, None), ("n_test", 1, None), ("n_public", 0, None), ("size", 8, 128)):
+    for option, low, high in (
+        ("n_train", 10, None),
+        ("n_test", 1, None),
+        ("n_public", 0, None),
+        ("size", 8, 128),
+    ):
         o[option] = whole(option, o[option], low, high)
     o["seed"] = whole("seed", o["seed"])
     o["channels"] = int(choose("number of channels", str(o["channels"]), ("1", "3")))
@@ -113,7 +122,9 @@ def fonts(count: int, part: str, seed: int) -> torch.Tensor:
     import torch
 
     streams = (generator(seed, "glyphs", part, block) for block in range(-(-count // BLOCK)))
-    return torch.cat([torch.randint(len(FONTS), (BLOCK,), generator=stream) for stream in streams])[:count]
+    return torch.cat([torch.randint(len(FONTS), (BLOCK,), generator=stream) for stream in streams])[
+        :count
+    ]
 
 
 def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
@@ -130,12 +141,17 @@ def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
     font, other_font = (torch.randint(len(FONTS), (BLOCK,), generator=random) for _ in range(2))
     other = torch.randint(len(LETTERS), (BLOCK,), generator=random)
     paper = uniform(0, 0.65, 3)
-    ink = lighter(brightest(uniform(0.25, 1, 3, 3)), paper)  # light on dark: two polarities need far more samples
+    ink = lighter(
+        brightest(uniform(0.25, 1, 3, 3)), paper
+    )  # light on dark: two polarities need far more samples
     faint = paper + uniform(0.2, 0.6, 1) * (uniform(0, 1, 3) - paper)
     line = uniform(0, 1, 3)
 
     axis = torch.linspace(-1, 1, size)
-    shade = uniform(-0.12, 0.12, 1, 1) * axis[None, :, None] + uniform(-0.12, 0.12, 1, 1) * axis[None, None, :]
+    shade = (
+        uniform(-0.12, 0.12, 1, 1) * axis[None, :, None]
+        + uniform(-0.12, 0.12, 1, 1) * axis[None, None, :]
+    )
     image = paper[:, :, None, None] + shade[:, None]
 
     # clutter: a piece of another letter, faint, around the rim, under the letter
@@ -150,7 +166,11 @@ def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
         stretch=uniform(0.8, 1.25), shift=uniform(-0.16, 0.16, 2), bolder=uniform(-0.6, 2.0),
     ))  # fmt: skip
     drawn = (uniform(0, 1) < 0.5).float()[:, None, None]
-    image = blend(image, line, drawn * 0.7 * stroke(uniform(-1, 1, 2), uniform(-1, 1, 2), uniform(0.02, 0.05), size))
+    image = blend(
+        image,
+        line,
+        drawn * 0.7 * stroke(uniform(-1, 1, 2), uniform(-1, 1, 2), uniform(0.02, 0.05), size),
+    )
     noise = torch.randn(BLOCK, 3, size, size, generator=random)
     return (image + uniform(0.0, 0.08, 1, 1, 1) * noise).clamp(0, 1)
 
@@ -181,7 +201,9 @@ def stroke(start: torch.Tensor, end: torch.Tensor, width: torch.Tensor, size: in
     import torch
 
     axis = torch.linspace(-1, 1, size)
-    pixels = torch.stack([axis[None, :].expand(size, size), axis[:, None].expand(size, size)], dim=-1)
+    pixels = torch.stack(
+        [axis[None, :].expand(size, size), axis[:, None].expand(size, size)], dim=-1
+    )
     along = (end - start)[:, None, None]  # [N, 1, 1, 2]
     offset = pixels[None] - start[:, None, None]
     t = ((offset * along).sum(-1) / along.square().sum(-1).clamp_min(1e-6)).clamp(0, 1)
@@ -198,7 +220,9 @@ def brightest(candidates: torch.Tensor) -> torch.Tensor:
     """Of K colours [N, K, 3] the one of greatest luminance, [N, 3]."""
     import torch
 
-    return candidates[torch.arange(len(candidates)), luminance(candidates, dim=2).squeeze(2).argmax(dim=1)]
+    return candidates[
+        torch.arange(len(candidates)), luminance(candidates, dim=2).squeeze(2).argmax(dim=1)
+    ]
 
 
 def lighter(ink: torch.Tensor, paper: torch.Tensor, gap: float = 0.25) -> torch.Tensor:
@@ -241,8 +265,12 @@ def letter_shapes() -> np.ndarray:
             outline = TextPath((0, 0), letter, size=100, prop=font)
             box = outline.get_extents()
             centred = Affine2D().translate(*-(box.p0 + box.p1) / 2).scale(HEIGHT / box.height)
-            placed = outline.transformed(centred.translate((column + 0.5) * CELL, (rows - row - 0.5) * CELL))
-            figure.add_artist(PathPatch(placed, facecolor="black", linewidth=0, transform=IdentityTransform()))
+            placed = outline.transformed(
+                centred.translate((column + 0.5) * CELL, (rows - row - 0.5) * CELL)
+            )
+            figure.add_artist(
+                PathPatch(placed, facecolor="black", linewidth=0, transform=IdentityTransform())
+            )
     canvas.draw()
     inside = np.asarray(canvas.buffer_rgba())[:, :, 0] < 128
     return inside.reshape(rows, CELL, columns, CELL).transpose(0, 2, 1, 3)
@@ -254,5 +282,8 @@ def signed_distance(inside: np.ndarray) -> np.ndarray:
     from scipy.ndimage import distance_transform_edt as distance
 
     pictures = inside.reshape(-1, *inside.shape[-2:])
-    fields = [np.where(one, 0.5 - distance(one).astype("f4"), distance(~one).astype("f4") - 0.5) for one in pictures]
+    fields = [
+        np.where(one, 0.5 - distance(one).astype("f4"), distance(~one).astype("f4") - 0.5)
+        for one in pictures
+    ]
     return np.stack(fields).astype(np.float32).reshape(inside.shape)

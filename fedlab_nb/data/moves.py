@@ -37,7 +37,10 @@ def number_of(letters: str) -> int:
     >>> [number_of(letter(k)) for k in (0, 25, 26, 53)]
     [0, 25, 26, 53]
     """
-    return sum((ord(one) - ord("A") + 1) * 26**place for place, one in enumerate(reversed(letters))) - 1
+    return (
+        sum((ord(one) - ord("A") + 1) * 26**place for place, one in enumerate(reversed(letters)))
+        - 1
+    )
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,15 @@ class Moves:
             demand(like, f"{part!r} in moves is no move; {HINT}.")
             who, klass, to, double, name = like.groups()  # type: ignore[union-attr]
             goal = number_of(to) if to else None
-            found.append(Move(number_of(who), int(klass) if klass else None, goal, bool(double), (name or "").strip()))
+            found.append(
+                Move(
+                    number_of(who),
+                    int(klass) if klass else None,
+                    goal,
+                    bool(double),
+                    (name or "").strip(),
+                )
+            )
         return Moves(tuple(found), int(head) if seeded else None)
 
     def __str__(self) -> str:
@@ -106,8 +117,15 @@ class Moves:
         """How many clients there are in the end, of so many at the start; UsageError for a move that cannot be."""
         for move in self.all:
             known = f"there are clients A to {letter(clients - 1)}, and classes 0 to {classes - 1}"
-            fits = max(move.client, move.to or 0) < clients and (move.klass or 0) < classes and move.client != move.to
-            demand(fits, f"The move {str(move)!r} cannot be done, as {known}; leave it out, or name others.")
+            fits = (
+                max(move.client, move.to or 0) < clients
+                and (move.klass or 0) < classes
+                and move.client != move.to
+            )
+            demand(
+                fits,
+                f"The move {str(move)!r} cannot be done, as {known}; leave it out, or name others.",
+            )
             clients += move.double
         return clients
 

@@ -60,7 +60,9 @@ from fedlab_nb.data.arrays import scaled
 from fedlab_nb.data.dataset import Dataset, Description, digest_of, of_arrays
 from fedlab_nb.declared import declared
 
-HEART, WATCH, MAILS = (Path(__file__).with_name(name) for name in ("heart.csv", "watch.npz", "mails.npz"))
+HEART, WATCH, MAILS = (
+    Path(__file__).with_name(name) for name in ("heart.csv", "watch.npz", "mails.npz")
+)
 HOSPITALS = ("Cleveland", "Hungary", "Long Beach", "Switzerland")  # as `tables` sorts them
 PEOPLE = tuple(f"person {k}" for k in range(1, 11))
 LISTS = ("exmh", "fork", "ilug", "no list", "rpm", "spamassassin")
@@ -87,9 +89,13 @@ def describe(name: str) -> Description:
 
 def heart(name: str, card: str) -> Dataset:
     def split(y: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        return test_of(name, owner, tables.drawn(len(HOSPITALS) * y + owner, owner))  # of each class of each hospital
+        return test_of(
+            name, owner, tables.drawn(len(HOSPITALS) * y + owner, owner)
+        )  # of each class of each hospital
 
-    made = tables.load(HEART, {}, digest_of(name, tables.VERSION, HEART.read_bytes()), split, name=name)
+    made = tables.load(
+        HEART, {}, digest_of(name, tables.VERSION, HEART.read_bytes()), split, name=name
+    )
     return replace(made, note=f"{card} {made.note}")
 
 
@@ -101,7 +107,8 @@ def watch(name: str, card: str) -> Dataset:
     ready, note = scaled({"x_train": x[~test], "x_test": x[test]})
     up, down = tables.sums_bytes(x.shape[1])
     sums = (
-        f"Each client sends count, sum and sum of squares of each channel once ({up} bytes), and gets {down} bytes back"
+        "Each client sends count, sum and sum of squares of each channel once "
+        f"({up} bytes), and gets {down} bytes back"
     )
     note = f"{card} {note} {sums}; a run's bytes do not count these."
     return parted(name, WATCH, ready, y, person, test, classes, note)
@@ -114,7 +121,16 @@ def mails(name: str, card: str) -> Dataset:
     length = np.linalg.norm(x, axis=1, keepdims=True)
     x = (x * np.sqrt(x.shape[1]) / np.where(length, length, 1)).astype(np.float32)
     test = test_of(name, source, tables.drawn(len(LISTS) * y + source, source))
-    return parted(name, MAILS, {"x_train": x[~test], "x_test": x[test]}, y, source, test, ("ham", "spam"), card)
+    return parted(
+        name,
+        MAILS,
+        {"x_train": x[~test], "x_test": x[test]},
+        y,
+        source,
+        test,
+        ("ham", "spam"),
+        card,
+    )
 
 
 def test_of(name: str, owner: np.ndarray, usual: np.ndarray) -> np.ndarray:

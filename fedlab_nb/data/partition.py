@@ -83,17 +83,25 @@ def cut(
     sigma = number("size_sigma", size_sigma, 0, 10, hint="0 is no lognormal sizes")
     if sigma and partition not in SIZED:
         others = f"use {' or '.join(SIZED)}, or partition='quantity' with alpha = 1/sigma²"
-        raise UsageError(f"size_sigma is {sigma:g}, but partition {partition!r} has no lognormal sizes; {others}.")
+        raise UsageError(
+            f"size_sigma is {sigma:g}, but partition {partition!r} has no lognormal sizes; {others}."
+        )
     if minimum is None:
         minimum = default_minimum(n, clients)
-    minimum = whole("minimum", minimum, 1, n // clients, hint=f"{clients} clients share {n} training samples")
+    minimum = whole(
+        "minimum", minimum, 1, n // clients, hint=f"{clients} clients share {n} training samples"
+    )
 
     note = ""
     for draws in range(1, (MOST_DRAWS if repair == "redraw" else 1) + 1):
         if partition == "dirichlet":
-            owner = dirichlet(labels, clients, rng, alpha, lognormal(clients, rng, sigma) if sigma else None)
+            owner = dirichlet(
+                labels, clients, rng, alpha, lognormal(clients, rng, sigma) if sigma else None
+            )
         elif partition == "client_dirichlet":
-            sizes = cut_counts(lognormal(clients, rng, sigma), n) if sigma else even_sizes(n, clients)
+            sizes = (
+                cut_counts(lognormal(clients, rng, sigma), n) if sigma else even_sizes(n, clients)
+            )
             owner = client_dirichlet(labels, classes, sizes, rng, alpha)
         elif partition == "classes":
             owner, note = by_classes(labels, clients, rng, wanted)
@@ -114,7 +122,11 @@ def cut(
 
 
 def dirichlet(
-    labels: np.ndarray, clients: int, rng: np.random.Generator, alpha: float, shares: np.ndarray | None = None
+    labels: np.ndarray,
+    clients: int,
+    rng: np.random.Generator,
+    alpha: float,
+    shares: np.ndarray | None = None,
 ) -> np.ndarray:
     """Owner [N] of each sample. For each class c: p ~ Dir(alpha 1_M), with p_k = 0 where client k already holds N/M
     samples or more, renormalised; the shuffled samples of c are cut at the cumulative sums of p (procedure of
@@ -183,9 +195,16 @@ def draw_classes(
     for k in np.flatnonzero(p.sum(axis=1) < 1e-100):
         p[k, there] = dirichlet_draw(rng, alpha, int(there.sum()))
     ends = np.cumsum(p, axis=1)
-    ends = np.minimum(ends / ends[:, -1:], 1.0) + np.arange(len(p))[:, None]  # client k's lie in k..k+1
-    drawn = np.searchsorted(ends.ravel(), asks + rng.random(len(asks)), side="right") - asks * p.shape[1]
-    most = p.shape[1] - 1 - (p[:, ::-1] > 0).argmax(axis=1)  # a sum that is rounded up stays in its row
+    ends = (
+        np.minimum(ends / ends[:, -1:], 1.0) + np.arange(len(p))[:, None]
+    )  # client k's lie in k..k+1
+    drawn = (
+        np.searchsorted(ends.ravel(), asks + rng.random(len(asks)), side="right")
+        - asks * p.shape[1]
+    )
+    most = (
+        p.shape[1] - 1 - (p[:, ::-1] > 0).argmax(axis=1)
+    )  # a sum that is rounded up stays in its row
     return np.minimum(drawn, most[asks])
 
 
@@ -205,7 +224,9 @@ def even_sizes(n: int, clients: int) -> np.ndarray:
     return np.bincount(np.arange(n) % clients, minlength=clients)
 
 
-def by_classes(labels: np.ndarray, clients: int, rng: np.random.Generator, wanted: int) -> tuple[np.ndarray, str]:
+def by_classes(
+    labels: np.ndarray, clients: int, rng: np.random.Generator, wanted: int
+) -> tuple[np.ndarray, str]:
     """Owner [N], and a note. Client i gets class i mod C, then wanted-1 others at random, classes that nobody holds
     first; each class is cut evenly among its holders (#C=k of NIID-Bench and FedLPA, where a class can remain without
     a holder and its samples unused).
@@ -255,10 +276,18 @@ def by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator) -> Cut:
     parts = np.array_split(there, whole("clients", clients, 1, len(there), hint=hint))
     shards = [np.flatnonzero(np.isin(fonts, own)) for own in parts]
     many = " to ".join(sorted({str(len(own)) for own in parts}, key=int))
-    return Cut(shards, min(map(len, shards)), 0, 1, f"Each client has its own fonts, {many} of {len(there)}.")
+    return Cut(
+        shards,
+        min(map(len, shards)),
+        0,
+        1,
+        f"Each client has its own fonts, {many} of {len(there)}.",
+    )
 
 
-def top_up(shards: list[np.ndarray], minimum: int, rng: np.random.Generator) -> tuple[list[np.ndarray], int]:
+def top_up(
+    shards: list[np.ndarray], minimum: int, rng: np.random.Generator
+) -> tuple[list[np.ndarray], int]:
     """Bring every client to `minimum` with as few moves as possible: each one in need takes random samples of the
     client that is the largest at that moment. Taking them from one client, not one from each, keeps the skew: it
     receives that client's labels.
@@ -365,7 +394,9 @@ def skew_of(label_counts: np.ndarray) -> Skew:
     pooled = float(entropy(counts.sum(axis=0) / sizes.sum()))
     within = float(sizes @ per_client / sizes.sum())
     share = (pooled - within) / pooled if pooled > 0 else 0.0
-    return Skew(min(1.0, max(0.0, share)), float(np.exp(per_client).mean()))  # rounding may leave 0..1 by an ulp
+    return Skew(
+        min(1.0, max(0.0, share)), float(np.exp(per_client).mean())
+    )  # rounding may leave 0..1 by an ulp
 
 
 def entropy(p: np.ndarray) -> np.ndarray:

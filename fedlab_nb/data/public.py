@@ -32,19 +32,34 @@ def checked_public(choice: object, about: Description) -> Choice:
     """`choice` for the data set `about`, in its plain form; UsageError, in one sentence, if it cannot be had."""
     value = str(choice) if isinstance(choice, PathLike) else parsed(choice)
     if not isinstance(value, str):
-        return number("public", value, 0, MOST, hint="it is a share of the training set, or a data set's name")
+        return number(
+            "public", value, 0, MOST, hint="it is a share of the training set, or a data set's name"
+        )
     if value == OWN:
         return value
     if value in ("noise", "held-out", "other-mix"):
-        raise UsageError(f"public={value} is a source of Fed-ET alone; set it as fedet.public={value}.")
+        raise UsageError(
+            f"public={value} is a source of Fed-ET alone; set it as fedet.public={value}."
+        )
     if not registry.is_path(value):
         choose("public data", value, (OWN, *registry.DATASETS, "a share from 0 to 0.9", "PATH.npz"))
     other = registry.describe(value)
-    same = other.name == about.name and not registry.is_path(value) or about.digest and other.digest == about.digest
+    same = (
+        other.name == about.name
+        and not registry.is_path(value)
+        or about.digest
+        and other.digest == about.digest
+    )
     share = "give a share of the training set, such as public=0.1"
-    demand(not same, f"public names the data set {about.name} itself, whose samples are the clients'; {share}.")
+    demand(
+        not same,
+        f"public names the data set {about.name} itself, whose samples are the clients'; {share}.",
+    )
     shapes = f"has samples of shape {other.input_shape}, but those of {about.name} have {about.input_shape}"
-    demand(other.input_shape == about.input_shape, f"public={other.name} {shapes}; choose like samples, or {share}.")
+    demand(
+        other.input_shape == about.input_shape,
+        f"public={other.name} {shapes}; choose like samples, or {share}.",
+    )
     return value
 
 
@@ -66,7 +81,13 @@ def describe_with_public(about: Description, choice: Choice) -> Description:
         public = share_size(choice, samples)
         samples -= public
         digest = digest_of(about.digest, "public", choice) if about.digest else None
-    return replace(about, n_train=samples, n_public=public, digest=digest, public_labelled=not isinstance(choice, str))
+    return replace(
+        about,
+        n_train=samples,
+        n_public=public,
+        digest=digest,
+        public_labelled=not isinstance(choice, str),
+    )
 
 
 def with_public(dataset: Dataset, choice: Choice) -> Dataset:
@@ -84,7 +105,11 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
     x, y = dataset.x_train, dataset.y_train
     if dataset.x_public is not None and dataset.y_public is not None:
         x, y = torch.cat([x, dataset.x_public]), torch.cat([y, dataset.y_public])
-    owned = {name: ids for name in ("client_train", "font_train") if (ids := getattr(dataset, name)) is not None}
+    owned = {
+        name: ids
+        for name in ("client_train", "font_train")
+        if (ids := getattr(dataset, name)) is not None
+    }
     more = torch.full((len(x) - len(dataset.y_train),), -1)  # nobody's, in no known font
     owned = {name: torch.cat([ids, more]) for name, ids in owned.items()}
     dataset = replace(dataset, x_train=x, y_train=y, **owned)
@@ -107,7 +132,10 @@ def with_public(dataset: Dataset, choice: Choice) -> Dataset:
         lost = sorted(set(range(len(dataset.client_names))) - set(ids.tolist()))
         who = ", ".join(repr(dataset.client_names[k]) for k in lost[:1])
         less = "set a smaller share, or another partition"
-        demand(not lost, f"public is {choice}, which leaves client {who} without a training sample; {less}.")
+        demand(
+            not lost,
+            f"public is {choice}, which leaves client {who} without a training sample; {less}.",
+        )
     dataset = replace(dataset, x_train=x[private], y_train=y[private], **owned)
     return renewed(dataset, x[private], y[private], x[public], y[public], digest, note)
 
@@ -116,4 +144,12 @@ def renewed(dataset: Dataset, x, y, x_public, y_public, digest: str, note: str) 
     """`dataset` with these training and public samples; its own note stays, unless that is of its public part."""
     before = "" if "held back" in dataset.note else dataset.note
     note = f"{before} {note}".strip()
-    return replace(dataset, x_train=x, y_train=y, x_public=x_public, y_public=y_public, digest=digest, note=note)
+    return replace(
+        dataset,
+        x_train=x,
+        y_train=y,
+        x_public=x_public,
+        y_public=y_public,
+        digest=digest,
+        note=note,
+    )

@@ -28,8 +28,12 @@ class DatasetInfo:
     card: str = ""
 
 
-DATASETS = {name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()}
-HOMES: dict[str, Any] = {name: module for module in (digits, glyphs, natural, vision) for name in module.NAMES}
+DATASETS = {
+    name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()
+}
+HOMES: dict[str, Any] = {
+    name: module for module in (digits, glyphs, natural, vision) for name in module.NAMES
+}
 ALLOWED = (
     "give a name, the path of an .npz, .csv or .parquet file, a Dataset, a Federation, or a dict of arrays (x_train, "
     "y_train, x_test, y_test)"
@@ -96,7 +100,12 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
     Do not change the tensors of a Dataset after this call. Arrays are copied. Results are stored by the content of the
     data, so they are found again under any name.
     """
-    fits = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) and not is_path(name) and name not in HOMES
+    fits = (
+        isinstance(name, str)
+        and re.fullmatch(r"[\w.-]+", name)
+        and not is_path(name)
+        and name not in HOMES
+    )
     letters = "use letters, digits, '-', '_' and '.', no path, and not the name of a built-in set"
     demand(fits, f"{name!r} cannot be a data set's name; {letters}.")
     if isinstance(source, str | PathLike):
@@ -129,7 +138,9 @@ def names_of_clients(called: str, clients: int) -> tuple[str, ...]:
     """The names of the clients of a data set that is in memory, has so many clients of its own and is called so (a
     file: without its folder); none if there is no such data set, or if its clients are only numbered."""
     files = {key[0]: own for key, own in [*_loaded.items()]}
-    added = {name: own if isinstance(own, Dataset) else files.get(own) for name, own in _added.items()}
+    added = {
+        name: own if isinstance(own, Dataset) else files.get(own) for name, own in _added.items()
+    }
     known = {dataset.name: dataset for dataset in files.values()} | added
     dataset = known.get(called.partition("?")[0])
     names = dataset.client_names if dataset else ()
@@ -186,11 +197,20 @@ def title_of(name: str) -> str:
 def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """The name of a data set of the package, or a path (`is_path`, or whatever is no plain text), or the Dataset that
     was added; and the module whose `load` and `describe` know it."""
-    demand(isinstance(text, str | PathLike), f"A {type(text).__name__} is not a data set; {ALLOWED}.")
+    demand(
+        isinstance(text, str | PathLike), f"A {type(text).__name__} is not a data set; {ALLOWED}."
+    )
     name: Any = Path(text) if not isinstance(text, str) or is_path(text) else text
     if isinstance(name, str) and name not in HOMES:
-        choose("dataset", name, [*DATASETS, *(own for own in HOMES if own not in DATASETS), "PATH.npz", "PATH.csv"])
+        choose(
+            "dataset",
+            name,
+            [*DATASETS, *(own for own in HOMES if own not in DATASETS), "PATH.npz", "PATH.csv"],
+        )
     home = HOMES.get(name, arrays)
     odd = ", ".join(options) if home is not glyphs else ""
-    demand(not odd, f"Dataset {str(name)!r} takes no options, but {odd} was given; only 'glyphs' has some.")
+    demand(
+        not odd,
+        f"Dataset {str(name)!r} takes no options, but {odd} was given; only 'glyphs' has some.",
+    )
     return _added.get(name, name), home

@@ -42,9 +42,26 @@ LABELS = ("label", "y", "target")
 CLIENTS = ("client", "client_id", "hospital", "site", "clinic", "centre", "center", "institution")
 OPTIONS = ("label", "client")
 DELIMITERS = ",;\t|"  # 3,5 is a number where the semicolon separates
-MISSING = ("", "na", "n/a", "n.a.", "nan", "null", "none", "?", "-", ".", "unknown", "missing", "not known")
+MISSING = (
+    "",
+    "na",
+    "n/a",
+    "n.a.",
+    "nan",
+    "null",
+    "none",
+    "?",
+    "-",
+    ".",
+    "unknown",
+    "missing",
+    "not known",
+)
 LEAST, TEST = 10, 5  # rows with a label; one row of so many is a test sample
-FEWEST, MOST_CLASSES = 10, 100  # a label may have a tenth as many values as there are rows, between these
+FEWEST, MOST_CLASSES = (
+    10,
+    100,
+)  # a label may have a tenth as many values as there are rows, between these
 FEW, WORDS = 20, 256  # values of a text column that get a column each; columns of a bag of words
 NUMBERS = 0.9  # from this share on a column holds numbers, and what is none is a slip
 NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
@@ -60,29 +77,50 @@ def is_table(path: str | Path) -> bool:
     return any(text.lower().endswith(SUFFIXES) for text in (str(path), str(path).partition("?")[0]))
 
 
-def load(path: Path, options: Mapping[str, str], digest: str, split: Callable | None = None, name: str = "") -> Dataset:
+def load(
+    path: Path,
+    options: Mapping[str, str],
+    digest: str,
+    split: Callable | None = None,
+    name: str = "",
+) -> Dataset:
     """The Dataset of a file, called as it or `name`. `split(y, owner)` says which rows are for testing (`drawn`)."""
     file, (table, comma) = path.name, opened(path)
     names = list(table.columns)
-    demand(len(names) > 1, f"{file} has one column, {names[0]!r}; give a table with commas, one column is the label.")
+    demand(
+        len(names) > 1,
+        f"{file} has one column, {names[0]!r}; give a table with commas, one column is the label.",
+    )
     label, client = roles(names, options, file)
     features = table.drop(columns=[name for name in (label, client) if name])
-    demand(features.shape[1], f"{file} has only columns for label and clients; add columns for a network to read.")
+    demand(
+        features.shape[1],
+        f"{file} has only columns for label and clients; add columns for a network to read.",
+    )
     keep = table[label].notna() & (table[client].notna() if client else True)
     count, lost = int(keep.sum()), int((~keep).sum())
     enough = f"it needs at least {LEAST}; add rows, or name another column"
-    demand(count >= LEAST, f"{file} has {count} rows with a label in column {label!r}, but {enough}.")
+    demand(
+        count >= LEAST, f"{file} has {count} rows with a label in column {label!r}, but {enough}."
+    )
     y, classes = coded(table[label][keep])
     most = min(MOST_CLASSES, max(FEWEST, count // 10))
     other = f"name another column, as in {file}?label=NAME"
-    demand(len(classes) > 1, f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}.")
+    demand(
+        len(classes) > 1,
+        f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}.",
+    )
     values = f"{len(classes)} different values in {count} rows, but a label may have at most {most}"
     demand(len(classes) <= most, f"Column {label!r} of {file} has {values}; {other}.")
-    owner, clients, clients_note = owners(table[client][keep], client, file) if client else (None, (), "")
+    owner, clients, clients_note = (
+        owners(table[client][keep], client, file) if client else (None, (), "")
+    )
     note = f"The label is column {label!r}.{clients_note}"
     test = (split or drawn)(y, owner)
     x, columns_note = encoded(features[keep], ~test, owner, comma, file)
-    note += f" {columns_note}" + (f" {lost} rows without a label or a client are left out." if lost else "")
+    note += f" {columns_note}" + (
+        f" {lost} rows without a label or a client are left out." if lost else ""
+    )
     parts = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     if owner is not None:
         there, parts["client_train"] = np.unique(owner[~test], return_inverse=True)
@@ -101,17 +139,34 @@ def opened(path: Path) -> tuple[DataFrame, bool]:
     file, comma = path.name, False
     try:
         if path.suffix.lower() == ".parquet":
-            table = pandas.read_parquet(path, engine="pyarrow", dtype_backend="numpy_nullable").astype(object)
-            nested = [name for name in table if any(not pandas.api.types.is_scalar(cell) for cell in table[name])]
-            demand(not nested, f"Cells of {', '.join(nested)} in {file} are lists, not one value; leave them out.")
+            table = pandas.read_parquet(
+                path, engine="pyarrow", dtype_backend="numpy_nullable"
+            ).astype(object)
+            nested = [
+                name
+                for name in table
+                if any(not pandas.api.types.is_scalar(cell) for cell in table[name])
+            ]
+            demand(
+                not nested,
+                f"Cells of {', '.join(nested)} in {file} are lists, not one value; leave them out.",
+            )
             table = table.map(lambda cell: None if pandas.isna(cell) else str(cell))
         else:
             text = path.read_bytes().decode("utf-8-sig")
             demand("\0" not in text, f"{file} is not text; save the table as CSV (UTF-8).")
             first = text.lstrip("\r\n").partition("\n")[0]
             delimiter = max(DELIMITERS, key=first.count)
-            as_text = {"header": None, "dtype": object, "keep_default_na": False, "engine": "python"}
-            table, comma = pandas.read_csv(io.StringIO(text, newline=""), sep=delimiter, **as_text), delimiter == ";"
+            as_text = {
+                "header": None,
+                "dtype": object,
+                "keep_default_na": False,
+                "engine": "python",
+            }
+            table, comma = (
+                pandas.read_csv(io.StringIO(text, newline=""), sep=delimiter, **as_text),
+                delimiter == ";",
+            )
             for row in table.index[table.isna().any(axis=1)]:
                 raise UsageError(f"Line {row + 1} of {file} has too few cells; correct it.")
             table = table.set_axis([str(name) for name in table.iloc[0]], axis=1).iloc[1:]
@@ -119,14 +174,22 @@ def opened(path: Path) -> tuple[DataFrame, bool]:
         how = "pip install 'fedlab-nb[parquet]', or save the table as CSV"
         raise UsageError(f"{file} needs pyarrow to be read; {how}.") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}); save it as CSV (UTF-8).") from None
+        raise UsageError(
+            f"{file} is not UTF-8 text (byte {error.start}); save it as CSV (UTF-8)."
+        ) from None
     except pandas.errors.EmptyDataError:
-        raise UsageError(f"{file} is empty; give a table with the names of its columns in the first line.") from None
+        raise UsageError(
+            f"{file} is empty; give a table with the names of its columns in the first line."
+        ) from None
     except UsageError:
         raise
     except (ValueError, OSError) as error:
-        raise UsageError(f"{file} cannot be read as a table: {one_line(error)}; save it as CSV (UTF-8).") from None
-    table = table.set_axis(named(list(table.columns), file), axis=1).apply(lambda column: column.str.strip())
+        raise UsageError(
+            f"{file} cannot be read as a table: {one_line(error)}; save it as CSV (UTF-8)."
+        ) from None
+    table = table.set_axis(named(list(table.columns), file), axis=1).apply(
+        lambda column: column.str.strip()
+    )
     table = table.mask(table.apply(lambda column: column.str.lower().isin(MISSING)), None)
     return table.dropna(how="all"), comma
 
@@ -135,10 +198,16 @@ def named(header: list[str], file: str) -> list[str]:
     """The names in the first line, each once; UsageError where it holds numbers instead."""
     names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
     numbers = all(re.fullmatch(NUMBER, name) for name in names)
-    demand(not numbers, f"The first line of {file} holds numbers ({', '.join(names[:5])}); put the names there.")
+    demand(
+        not numbers,
+        f"The first line of {file} holds numbers ({', '.join(names[:5])}); put the names there.",
+    )
     low = [name.lower() for name in names]
     twice = [name for name in names if low.count(name.lower()) > 1]
-    demand(not twice, f"{file} has two columns with the name {(twice or names)[0]!r}; rename one of them.")
+    demand(
+        not twice,
+        f"{file} has two columns with the name {(twice or names)[0]!r}; rename one of them.",
+    )
     return names
 
 
@@ -150,7 +219,10 @@ def roles(names: list[str], options: Mapping[str, str], file: str) -> tuple[str,
     def wanted(role: str) -> str:
         column = options[role].strip().lower()
         here = ", ".join(names)
-        demand(column in by_low, f"{file} has no column {options[role]!r} for its {role}; it has {here}.")
+        demand(
+            column in by_low,
+            f"{file} has no column {options[role]!r} for its {role}; it has {here}.",
+        )
         return by_low[column]
 
     client: str | None = None
@@ -175,7 +247,9 @@ def coded(cells: Iterable[str]) -> tuple[np.ndarray, tuple[str, ...]]:
     (array([3, 1, 2, 0]), ('9', '10', 'a', 'b'))
     """
     cells = list(cells)
-    distinct = sorted(set(cells), key=lambda text: (0, float(text), text) if is_number(text) else (1, 0.0, text))
+    distinct = sorted(
+        set(cells), key=lambda text: (0, float(text), text) if is_number(text) else (1, 0.0, text)
+    )
     place = {text: i for i, text in enumerate(distinct)}
     return np.array([place[text] for text in cells], dtype=np.int64), tuple(distinct)
 
@@ -189,7 +263,10 @@ def owners(cells: Series, name: str, file: str) -> tuple[np.ndarray | None, tupl
     owner, distinct = coded(cells)
     if len(distinct) == 1:
         return None, (), f" All rows are of one {name}, so it names no clients."
-    enough, many = len(distinct) <= len(cells) // 2, f"names {len(distinct)} clients for {len(cells)} rows"
+    enough, many = (
+        len(distinct) <= len(cells) // 2,
+        f"names {len(distinct)} clients for {len(cells)} rows",
+    )
     other = "but each needs two; name another column with ?client=NAME, or none with ?client="
     demand(enough, f"Column {name!r} of {file} {many}, {other}.")
     return owner, distinct, f" Its clients are column {name!r}."
@@ -240,7 +317,10 @@ def encoded(
         parts |= {name: column[:, None] for name, column in zip(numeric, ready.T, strict=True)}
     columns = [*parts.values()] or [np.zeros((len(features), 0))]
     x = np.concatenate(columns, axis=1).astype(np.float32)
-    demand(x.shape[1], f"{file} has only columns for label and clients; add columns for a network to read.")
+    demand(
+        x.shape[1],
+        f"{file} has only columns for label and clients; add columns for a network to read.",
+    )
     notes = []
     if numeric:
         each, back = sums_bytes(len(numeric))
@@ -253,9 +333,13 @@ def encoded(
     if kinds["values"]:
         notes.append(f"One column for each value: {', '.join(kinds['values'][:8])}.")
     if kinds["words"]:
-        notes.append(f"Bags of hashed words, {WORDS} columns each: {', '.join(kinds['words'][:8])}.")
+        notes.append(
+            f"Bags of hashed words, {WORDS} columns each: {', '.join(kinds['words'][:8])}."
+        )
     if kinds["names"]:
-        notes.append(f"Left out, since every row has a value of its own: {', '.join(kinds['names'][:8])}.")
+        notes.append(
+            f"Left out, since every row has a value of its own: {', '.join(kinds['names'][:8])}."
+        )
     return x, " ".join(notes)
 
 
@@ -273,7 +357,9 @@ def numbers(cells: Series, comma: bool, file: str) -> np.ndarray | None:
         return None
     values = plain.astype(float)
     for text in there[~np.isfinite(values)]:
-        raise UsageError(f"Column {cells.name!r} of {file} holds {text[:40]}, too large for a number; correct it.")
+        raise UsageError(
+            f"Column {cells.name!r} of {file} holds {text[:40]}, too large for a number; correct it."
+        )
     return values.reindex(cells.index).to_numpy(dtype=float)
 
 
@@ -286,7 +372,13 @@ def sums_bytes(columns: int) -> tuple[int, int]:
 def client_sums(x: np.ndarray) -> np.ndarray:
     """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D]; nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.stack([(~np.isnan(x)).sum(axis=0).astype(np.float64), np.nansum(x, axis=0), np.nansum(x * x, axis=0)])
+        return np.stack(
+            [
+                (~np.isnan(x)).sum(axis=0).astype(np.float64),
+                np.nansum(x, axis=0),
+                np.nansum(x * x, axis=0),
+            ]
+        )
 
 
 def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -309,13 +401,18 @@ def standardised(x: np.ndarray, train: np.ndarray, owner: np.ndarray | None) -> 
     with np.errstate(over="ignore", invalid="ignore"):
         ready = np.nan_to_num((x - mean) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf)
     finite = np.isfinite(ready).all() and np.isfinite(scale).all()
-    demand(finite, "The features are too large to standardise in 32-bit numbers; rescale their columns.")
+    demand(
+        finite,
+        "The features are too large to standardise in 32-bit numbers; rescale their columns.",
+    )
     return ready
 
 
 def one_hot(cells: Sequence[str | None], distinct: Sequence[str]) -> np.ndarray:
     """float64 [N, values]; a row of zeros for a value that is not in the list, or none."""
-    return (np.array(cells, dtype=object)[:, None] == np.array(distinct, dtype=object)).astype(float)
+    return (np.array(cells, dtype=object)[:, None] == np.array(distinct, dtype=object)).astype(
+        float
+    )
 
 
 def bag_of_words(cells: Iterable[str | None]) -> np.ndarray:
@@ -324,4 +421,7 @@ def bag_of_words(cells: Iterable[str | None]) -> np.ndarray:
     from sklearn.feature_extraction.text import HashingVectorizer
 
     bag = HashingVectorizer(n_features=WORDS, norm="l2", token_pattern=r"(?u)\b\w+\b")
-    return np.sqrt(WORDS) * bag.transform(text if isinstance(text, str) else "" for text in cells).toarray()
+    return (
+        np.sqrt(WORDS)
+        * bag.transform(text if isinstance(text, str) else "" for text in cells).toarray()
+    )

@@ -38,15 +38,27 @@ def checked_transform(text: object, input_shape: tuple[int, ...]) -> str:
     if parts == [NONE]:
         return NONE
     if parts == [SEEN]:
-        fits, shape = len(input_shape) == 3 and input_shape[0] in (1, 3), "x".join(map(str, input_shape))
-        demand(fits, f"lite0 reads images of 1 or 3 channels, but a sample is {shape} here; leave it out.")
+        fits, shape = (
+            len(input_shape) == 3 and input_shape[0] in (1, 3),
+            "x".join(map(str, input_shape)),
+        )
+        demand(
+            fits,
+            f"lite0 reads images of 1 or 3 channels, but a sample is {shape} here; leave it out.",
+        )
         return SEEN
-    known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts) and len(set(parts)) == len(parts)
+    known = all(part in (*SCALES, *AUGMENTATIONS) for part in parts) and len(set(parts)) == len(
+        parts
+    )
     allowed = (
-        "none, lite0, standardise or symmetric, crop, flip, or such parts joined by +, as in standardise+crop+flip"
+        "none, lite0, standardise or symmetric, crop, flip, "
+        "or such parts joined by +, as in standardise+crop+flip"
     )
     other = "that of Fed-ET's public images is fedet.transform"
-    demand(known and not set(SCALES) <= set(parts), f"transform is {text!r}, but it must be {allowed} ({other}).")
+    demand(
+        known and not set(SCALES) <= set(parts),
+        f"transform is {text!r}, but it must be {allowed} ({other}).",
+    )
     other = f"not {SAMPLES[len(input_shape)]}, which are standardised"
     demand(len(input_shape) == 3, f"transform={text} needs images, {other}; set none.")
     return "+".join(part for part in (*SCALES, *AUGMENTATIONS) if part in parts)
@@ -76,5 +88,7 @@ def constants(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | None:
         return half, half.clone()
     pixels = x_train.shape[0] * x_train.shape[2] * x_train.shape[3]
     mean = x_train.sum((0, 2, 3), dtype=torch.float64) / pixels
-    spread = torch.stack([(x_train[:, c].double() - m).square_().sum() / pixels for c, m in enumerate(mean)]).sqrt()
+    spread = torch.stack(
+        [(x_train[:, c].double() - m).square_().sum() / pixels for c, m in enumerate(mean)]
+    ).sqrt()
     return mean, torch.where(spread > 1e-6, spread, 1.0)

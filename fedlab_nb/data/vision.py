@@ -37,7 +37,9 @@ class Source:
     root: str = ""
 
 
-SOURCES = {name: Source(**about) for name, about in declared("data/datasets.toml")["sources"].items()}
+SOURCES = {
+    name: Source(**about) for name, about in declared("data/datasets.toml")["sources"].items()
+}
 NAMES = tuple(SOURCES)
 
 
@@ -64,7 +66,9 @@ def describe(name: str) -> Description:
     """The published sizes; the digest is None while the files are not here."""
     s = SOURCES[name]
     public = len(public_indices(s.n_train))
-    return Description(name, tuple(s.shape), s.classes, s.n_train - public, s.n_test, public, digest(name))
+    return Description(
+        name, tuple(s.shape), s.classes, s.n_train - public, s.n_test, public, digest(name)
+    )
 
 
 def data_folder() -> Path:
@@ -114,7 +118,9 @@ def opened(name: str, source: Source, part: str) -> Any:
             return make(root, download=True, **which)
     except Exception as error:
         why = f"could not be downloaded by torchvision ({one_line(error)})"
-        raise RunError(f"Dataset {name!r} is not complete in {str(root)!r} and {why}; {offline}.") from None
+        raise RunError(
+            f"Dataset {name!r} is not complete in {str(root)!r} and {why}; {offline}."
+        ) from None
 
 
 @contextlib.contextmanager
@@ -132,7 +138,9 @@ def quiet():
 def images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
     """uint8 [N, C, H, W] and int64 [N] of a torchvision dataset, whichever layout it keeps."""
     x = np.asarray(dataset.data)
-    y = np.asarray(dataset.labels if hasattr(dataset, "labels") else dataset.targets, dtype=np.int64)
+    y = np.asarray(
+        dataset.labels if hasattr(dataset, "labels") else dataset.targets, dtype=np.int64
+    )
     if x.ndim == 3:  # MNIST: [N, H, W]
         x = x[:, None]
     elif x.shape[1] != 3:  # CIFAR: [N, H, W, C]; SVHN is [N, C, H, W] already

@@ -16,7 +16,10 @@ from ..studies.outcome import Outcome
 
 SAME = 1e-6  # an image that is this near to one of the client's own is that image
 MOST, FEW = 10, 4  # pairs in one picture; so few leave room for their distances beside them
-BLOCK, ROOM = 2.4, 0.7  # height of a pair with its words, in tiles; what of the picture two rows fill, at least
+BLOCK, ROOM = (
+    2.4,
+    0.7,
+)  # height of a pair with its words, in tiles; what of the picture two rows fill, at least
 
 
 class Neighbours(NamedTuple):
@@ -48,12 +51,20 @@ class Neighbours(NamedTuple):
 
 
 def neighbours(
-    sent: np.ndarray, labels: np.ndarray, own: tuple[np.ndarray, np.ndarray], client: int, counts: np.ndarray
+    sent: np.ndarray,
+    labels: np.ndarray,
+    own: tuple[np.ndarray, np.ndarray],
+    client: int,
+    counts: np.ndarray,
 ) -> Neighbours:
     """The attack on one client: for each image that it sent the nearest of its `own` images `x [n, ...]`, `y [n]`."""
-    x, other = (torch.from_numpy(np.ascontiguousarray(part)).flatten(1).double() for part in (own[0], sent))
+    x, other = (
+        torch.from_numpy(np.ascontiguousarray(part)).flatten(1).double() for part in (own[0], sent)
+    )
     size = x.shape[1] ** 0.5
-    distance, at = (torch.cdist(other, x, compute_mode="donot_use_mm_for_euclid_dist") / size).min(1)
+    distance, at = (torch.cdist(other, x, compute_mode="donot_use_mm_for_euclid_dist") / size).min(
+        1
+    )
     typical = float("nan")
     if len(x) > 1:
         typical = float((torch.cdist(x, x) / size).fill_diagonal_(torch.inf).amin(1).median())
@@ -61,7 +72,11 @@ def neighbours(
     return Neighbours(client, sent, labels, counts, *nearest, distance.numpy(), typical)
 
 
-def attacks(outcome: Outcome, sent: Callable[[int], tuple[np.ndarray, ...]], clients: Sequence[int] | None = None):
+def attacks(
+    outcome: Outcome,
+    sent: Callable[[int], tuple[np.ndarray, ...]],
+    clients: Sequence[int] | None = None,
+):
     """The attack on `clients` of a run (None: on all), among the samples that each trained on: a list of `Neighbours`.
 
     sent(client): the images that it sent, their labels, and of how many own images each was made
@@ -71,26 +86,45 @@ def attacks(outcome: Outcome, sent: Callable[[int], tuple[np.ndarray, ...]], cli
     made, shards = [], federation.split(outcome.plan.holdout)
     for k in range(len(shards)) if clients is None else clients:
         (rows, _), (images, labels, counts) = shards[k], sent(k)
-        made.append(neighbours(images.reshape(-1, *x.shape[1:]), labels, (x[rows], y[rows]), k, counts))
+        made.append(
+            neighbours(images.reshape(-1, *x.shape[1:]), labels, (x[rows], y[rows]), k, counts)
+        )
     return made
 
 
 def pairs(
-    of: Neighbours, names: Sequence[str], title: str, sentence: str, *, setting: str, klass: int | None = None
+    of: Neighbours,
+    names: Sequence[str],
+    title: str,
+    sentence: str,
+    *,
+    setting: str,
+    klass: int | None = None,
 ) -> Picture:
     """Picture of at most MOST pairs: first the client's own images, then those made of the fewest; of class `klass`
     alone where some are sent."""
-    rows = np.flatnonzero(of.labels == klass) if (of.labels == klass).any() else np.arange(len(of.labels))
+    rows = (
+        np.flatnonzero(of.labels == klass)
+        if (of.labels == klass).any()
+        else np.arange(len(of.labels))
+    )
     shown = rows[np.lexsort((of.counts[rows], ~of.copies[rows]))][:MOST]
-    far = {(0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET) for i, s in enumerate(shown)}
+    far = {
+        (0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET)
+        for i, s in enumerate(shown)
+    }
     many = bool((of.counts > 1).any())  # else an image is an image
     called = [shorten([names[of.labels[s]]], 7)[0] + f": {of.counts[s]}" * many for s in shown]
     few, (width, height) = len(shown) <= FEW, current_size()
-    low = not few and not narrow() and BLOCK * width < ROOM * height * len(shown)  # two rows of tiles leave room below
+    low = (
+        not few and not narrow() and BLOCK * width < ROOM * height * len(shown)
+    )  # two rows of tiles leave room below
     shares = {"width_ratios": [len(shown), 2]} if few else {"height_ratios": [3, 2]} if low else {}
     with drawing(1 + low, 1 + few, squeeze=False, **shares) as (figure, axes):
         left, *beside = axes.flat
-        tiles(left, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far)
+        tiles(
+            left, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far
+        )
         heading(left, title + " (class: images)" * many, 12)
         for right in beside:
             dress(right, title="How near", x="distance a pixel (line: own to own)", grid="x")
@@ -98,7 +132,10 @@ def pairs(
             level_line(right, of.typical, axis="x")
             rows_axis(right, called, least=3)
     cells = zip(of.labels, of.counts, of.nearest_labels, of.distance, of.copies, strict=True)
-    each = ((names[a], int(n), names[b], round(float(d), 4), "yes" if same else "no") for a, n, b, d, same in cells)
+    each = (
+        (names[a], int(n), names[b], round(float(d), 4), "yes" if same else "no")
+        for a, n, b, d, same in cells
+    )
     table = tabled("class | images | class of the nearest | distance | its own", each)
     about = f"{title}, above the nearest of its own: {plural(len(shown), 'pair')} of images"
     return told(figure, about, setting, sentence, table)

@@ -58,10 +58,23 @@ class OneSample(NamedTuple):
         rows = []
         for i, (k, said) in enumerate(zip(self.members, self.said, strict=True)):
             beside = {title: f"{values[i]:.3g}" for title, values in self.beside.items()}
-            shares = {f"class {name}": f"{value:.2g}" for name, value in zip(self.names, said, strict=True)}
-            rows.append({"who": f"client {own_name(k, self.setting)}", "says": self.top(said), **beside, **shares})
+            shares = {
+                f"class {name}": f"{value:.2g}"
+                for name, value in zip(self.names, said, strict=True)
+            }
+            rows.append(
+                {
+                    "who": f"client {own_name(k, self.setting)}",
+                    "says": self.top(said),
+                    **beside,
+                    **shares,
+                }
+            )
         for who, answer in self.answers.items():
-            shares = {f"class {name}": percent(value) for name, value in zip(self.names, answer, strict=True)}
+            shares = {
+                f"class {name}": percent(value)
+                for name, value in zip(self.names, answer, strict=True)
+            }
             rows.append({"who": who, "says": self.top(answer), **shares})
         return rows
 
@@ -69,7 +82,10 @@ class OneSample(NamedTuple):
 def one_sample(of: OneSample, title: str, sentence: str) -> Picture:
     """A row a client, below them the answers; a dot on what each says first, the true class in a frame."""
     hues = [SECOND if against else ACCENT for against in of.against]
-    with drawing(fixed=True) as (figure, _):  # this picture follows a slider, and a layout would cost most
+    with drawing(fixed=True) as (
+        figure,
+        _,
+    ):  # this picture follows a slider, and a layout would cost most
         place, below, low, high = PLACES[narrow()]
         image = figure.add_axes(place)
         image.imshow(shown := as_tile(np.asarray(of.x, dtype=float)).squeeze(), cmap="gray_r")
@@ -90,9 +106,23 @@ def who_says_what(ax: Axes, of: OneSample, title: str, hues: Sequence[str]) -> N
     values = np.concatenate([of.said / of.limit, answers])
     written = np.concatenate([of.said * (100 if of.limit == 1 else 1), 100 * answers])
     few = m <= FEW and classes <= NARROW
-    heat_map(ax, values, signed=True, text=unless_zero("{:.0f}") if few else None, numbers=written, size=8)
+    heat_map(
+        ax,
+        values,
+        signed=True,
+        text=unless_zero("{:.0f}") if few else None,
+        numbers=written,
+        size=8,
+    )
     colours = [*hues, *[INK] * len(answers)]
-    ax.scatter(values.argmax(1) + 0.38, np.arange(len(values)) - 0.34, s=14, color=colours, edgecolors="white", lw=0.5)
+    ax.scatter(
+        values.argmax(1) + 0.38,
+        np.arange(len(values)) - 0.34,
+        s=14,
+        color=colours,
+        edgecolors="white",
+        lw=0.5,
+    )
     heading(ax, title, size=10.5)
     ax.set_xlabel("class (answers in %)", fontsize=10, color=QUIET)
     class_ticks(ax, of.names, length=6, few=26)
@@ -110,10 +140,14 @@ def what_is_known(ax: Axes, of: OneSample, hues: Sequence[str]) -> None:
     """The bars, hatched where a client is against, and the numbers next to them."""
     m, (first, *others) = len(of.members), of.beside
     hatches = ["////" if against else None for against in of.against]
-    bars = ax.barh(range(m), of.beside[first], color=hues, hatch=hatches, height=0.7, edgecolor="white", lw=0)
+    bars = ax.barh(
+        range(m), of.beside[first], color=hues, hatch=hatches, height=0.7, edgecolor="white", lw=0
+    )
     dress(ax, title=" | ".join((first, *others)), grid="x")
     ax.tick_params(axis="y", left=False, labelleft=False)
     few_ticks(ax, "x", 2)
     mark(ax, of.members.index(of.client) if of.client in of.members else None, m, "y")
-    known = [" | ".join(f"{of.beside[title][i]:.{3 - narrow()}g}" for title in others) for i in range(m)]
+    known = [
+        " | ".join(f"{of.beside[title][i]:.{3 - narrow()}g}" for title in others) for i in range(m)
+    ]
     ax.bar_label(bars, known if m <= FEW else [""] * m, fontsize=8.5, padding=3, color=INK)

@@ -39,23 +39,35 @@ def where(of: Any, *more: str) -> Setting:
 
 def clients_in(state: PanelState) -> list[tuple[str, int]]:
     """The clients of the run, for a menu: their names and places."""
-    return [(f"client {own_name(k, where(state))}", k) for k in range(len(state.outcome.label_counts))]
+    return [
+        (f"client {own_name(k, where(state))}", k) for k in range(len(state.outcome.label_counts))
+    ]
 
 
 def mostly(counts: np.ndarray, names: Sequence[str]) -> str:
     """'mostly 3 (60 %), 5 (30 %) and 1 (5 %)' of a client's counts `[C]`: at most three classes, the largest first."""
     order = [c for c in np.argsort(-counts, kind="stable")[:3] if counts[c] > 0]
-    return "mostly " + listed([f"{names[c]} ({percent(counts[c] / counts.sum())})" for c in order] or ["no class"])
+    return "mostly " + listed(
+        [f"{names[c]} ({percent(counts[c] / counts.sum())})" for c in order] or ["no class"]
+    )
 
 
 def taken(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of `settings` that a run of `method` alone takes: not those of a method beside it."""
-    own = {*RECIPE_FIELDS, *(f.name for f in fields(Settings)), *(knob.name for knob in METHODS[method].fields())}
+    own = {
+        *RECIPE_FIELDS,
+        *(f.name for f in fields(Settings)),
+        *(knob.name for knob in METHODS[method].fields()),
+    }
     own = own - {"overrides"} | {"seeds", "cache"}
-    return {name: value for name, value in settings.items() if name.removeprefix(f"{method}.") in own}
+    return {
+        name: value for name, value in settings.items() if name.removeprefix(f"{method}.") in own
+    }
 
 
-def one_run(method: str, settings: Mapping[str, Any], name: str = "", part: int = 0, parts: int = 1) -> Steps:
+def one_run(
+    method: str, settings: Mapping[str, Any], name: str = "", part: int = 0, parts: int = 1
+) -> Steps:
     """Run `method` with those of `settings` (as for `study.job`) that it takes, all their seeds: returns
     {seed: Outcome}; a failed run raises.
 
@@ -69,11 +81,17 @@ def one_run(method: str, settings: Mapping[str, Any], name: str = "", part: int 
             outcomes[event.seed] = event.outcome
         begun = 0.0 if event.outcome is not None else event.done / max(event.total, 1)
         share = min(1.0, (len(outcomes) + begun) / settings.get("seeds", 1))
-        yield 100 * part + int(100 * share), 100 * parts, ", ".join(filter(None, (name, event.phase)))
+        yield (
+            100 * part + int(100 * share),
+            100 * parts,
+            ", ".join(filter(None, (name, event.phase))),
+        )
     return outcomes
 
 
-def again(outcome: Any, method: str, changes: Mapping[str, Any] | None = None, name: str = "") -> Steps:
+def again(
+    outcome: Any, method: str, changes: Mapping[str, Any] | None = None, name: str = ""
+) -> Steps:
     """Run `method` as `outcome` was run, but for `changes`: returns its outcome."""
     outcomes = yield from one_run(method, {**outcome.settings.keywords(), **(changes or {})}, name)
     return outcomes[outcome.settings.seed]

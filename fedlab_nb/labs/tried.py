@@ -36,7 +36,10 @@ class Tried(LabView):
     def draw(self, state: PanelState) -> Picture:
         worked, _ = self.shown(state)
         if worked is None:
-            return blank(f"Press “{self.work_label}”. {str(self.work.__doc__).rstrip('.')}.", setting=state.setting)
+            return blank(
+                f"Press “{self.work_label}”. {str(self.work.__doc__).rstrip('.')}.",
+                setting=state.setting,
+            )
         return self.tried(replace(state, worked=worked))
 
     def caption(self, state: PanelState) -> str:

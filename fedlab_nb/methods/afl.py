@@ -111,9 +111,14 @@ class AflReport(Report):
     def sums(self, k: int) -> Sums:
         """Client k's sums; UsageError where the server has none of its own."""
         if self.moments is None or self.classes is None:
-            raise UsageError("The server has no client's sums, only their total; set secure=false or a smaller size.")
+            raise UsageError(
+                "The server has no client's sums, only their total; set secure=false or a smaller size."
+            )
         k = whole("client", k, 0, len(self.moments) - 1)
-        return Sums(from_upper_triangle(torch.from_numpy(self.moments[k])), torch.from_numpy(self.classes[k]))
+        return Sums(
+            from_upper_triangle(torch.from_numpy(self.moments[k])),
+            torch.from_numpy(self.classes[k]),
+        )
 
     def fitted(self, total: Sums, clients: int) -> np.ndarray:
         """The weights `[d, C]` that this run's server would take from the sum over so many clients."""
@@ -134,14 +139,22 @@ def without(report: AflReport, k: int) -> np.ndarray:
     makes the features.
     """
     if report.sigma:
-        raise UsageError("The total has noise in it, so that no client can be taken off exactly; set epsilon=0.")
+        raise UsageError(
+            "The total has noise in it, so that no client can be taken off exactly; set epsilon=0."
+        )
     if report.align:
-        raise UsageError("All features were moved towards moments that this client is part of; set align=0.")
+        raise UsageError(
+            "All features were moved towards moments that this client is part of; set align=0."
+        )
     gone, clients = report.sums(k), report.clients or 0
     if clients < 2:
-        raise UsageError("The only client cannot be forgotten: nothing would be left; take at least 2 clients.")
+        raise UsageError(
+            "The only client cannot be forgotten: nothing would be left; take at least 2 clients."
+        )
     if k == report.backbone:
-        raise UsageError(f"Client {k}'s network makes the features, so that its sums are not all that is left of it.")
+        raise UsageError(
+            f"Client {k}'s network makes the features, so that its sums are not all that is left of it."
+        )
     total = sum((report.sums(j) for j in range(1, clients)), report.sums(0))
     return report.fitted(total - gone, clients - 1)
 
@@ -160,7 +173,9 @@ class AflModel(HeadModel):
     def __init__(self, frozen: Frozen, weights: Tensor, report: AflReport = AflReport()) -> None:  # noqa: B008  (frozen)
         self.weights = weights
         report = replace(report, weights=weights.cpu().numpy())
-        super().__init__(frozen, lambda features: scores(features, weights), weights.numel(), report)
+        super().__init__(
+            frozen, lambda features: scores(features, weights), weights.numel(), report
+        )
 
     def measured(self, x: Tensor, y: Tensor) -> Report:
         """With the accuracy of the mean of the clients' own fits, where the server has their sums without noise."""
@@ -200,13 +215,25 @@ class AFL(FrozenMethod):
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
         noisy = not self.private or self.features != "client"
-        demand(noisy, "features=client sends a network without noise; set features to pixels, relu, conv or lite0.")
+        demand(
+            noisy,
+            "features=client sends a network without noise; set features to pixels, relu, conv or lite0.",
+        )
         hidden = not self.align or not (self.private or self.secure)
-        demand(hidden, "align sends each client's moments as they are; set secure=false and epsilon=0, or align=0.")
+        demand(
+            hidden,
+            "align sends each client's moments as they are; set secure=false and epsilon=0, or align=0.",
+        )
         plain = self.choose == "given" or not (self.private or self.secure)
-        demand(plain, "choose needs what each client says of a ridge; set secure=false and epsilon=0, or choose=given.")
+        demand(
+            plain,
+            "choose needs what each client says of a ridge; set secure=false and epsilon=0, or choose=given.",
+        )
         several = self.choose != "clients" or ctx.clients_count > 1
-        demand(several, "choose=clients needs two clients or more, but there is one; set choose=samples.")
+        demand(
+            several,
+            "choose=clients needs two clients or more, but there is one; set choose=samples.",
+        )
 
     @property
     def private(self) -> bool:
@@ -224,18 +251,24 @@ class AFL(FrozenMethod):
     def run(self, ctx: Context) -> Steps[HeadModel]:
         # The features, the same at all clients; the noise that the promise needs.
         own_features, features = yield from self.frozen(ctx)
-        sigma = sigma_for(self.epsilon, self.delta, sensitivity=SENSITIVITY) if self.private else 0.0
+        sigma = (
+            sigma_for(self.epsilon, self.delta, sensitivity=SENSITIVITY) if self.private else 0.0
+        )
         # Clients: one pass over the samples; two sums.
         own = []
         for k in range(ctx.clients_count):
             x, y = ctx.private.train(k)
-            own.append(Sums.of(own_features[k](x), y, ctx.classes, unit=sigma > 0).ridged(self.gamma))
+            own.append(
+                Sums.of(own_features[k](x), y, ctx.classes, unit=sigma > 0).ridged(self.gamma)
+            )
             yield Progress("sums", k + 1, ctx.clients_count)
         # Link: the upper triangle and the class sums go up, masked or plain.
         if self.secure:
             received = self._masked(ctx, own, sigma)
         else:
-            sent = [ctx.link.up(k, sums.message(ctx.dtype), phase="sums") for k, sums in enumerate(own)]
+            sent = [
+                ctx.link.up(k, sums.message(ctx.dtype), phase="sums") for k, sums in enumerate(own)
+            ]
             received = [Sums.received(each) for each in sent]
         rho, shown = self.rho, dict[str, Any]()
         if self.choose != "given":
@@ -248,10 +281,19 @@ class AFL(FrozenMethod):
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
             weights = head(total, ctx.clients_count, self.gamma, rho, sigma=sigma)
             backbone = ctx.largest if self.features == "client" else None
-            numbers = len(received) * (upper_triangle(received[0].moments).numel() + received[0].classes.numel())
-            shown |= {"gamma": self.gamma, "rho": rho, "backbone": backbone, "align": self.align or None}
+            numbers = len(received) * (
+                upper_triangle(received[0].moments).numel() + received[0].classes.numel()
+            )
+            shown |= {
+                "gamma": self.gamma,
+                "rho": rho,
+                "backbone": backbone,
+                "align": self.align or None,
+            }
             if not self.secure and numbers <= MOST_NUMBERS:
-                shown["moments"] = torch.stack([upper_triangle(own.moments) for own in received]).cpu().numpy()
+                shown["moments"] = (
+                    torch.stack([upper_triangle(own.moments) for own in received]).cpu().numpy()
+                )
                 shown["classes"] = torch.stack([own.classes for own in received]).cpu().numpy()
             report = AflReport(clients=ctx.clients_count, sigma=sigma, **shown)
             return AflModel(features, weights, report)
@@ -260,9 +302,13 @@ class AFL(FrozenMethod):
         """The total alone, in a list. With privacy each client adds its part of the noise first."""
         if sigma:
             share = sigma / len(own) ** 0.5
-            own = [sums.noisy(share, ctx.generator("afl", "noise", k)) for k, sums in enumerate(own)]
+            own = [
+                sums.noisy(share, ctx.generator("afl", "noise", k)) for k, sums in enumerate(own)
+            ]
         flat = [torch.cat([upper_triangle(sums.moments), sums.classes.flatten()]) for sums in own]
-        total: Tensor = secure_sum(ctx.link, flat, lambda k: ctx.generator("afl", "secret", k), "masked sums")
+        total: Tensor = secure_sum(
+            ctx.link, flat, lambda k: ctx.generator("afl", "secret", k), "masked sums"
+        )
         classes = own[0].classes
         moments, class_sums = total.split([len(total) - classes.numel(), classes.numel()])
         return [Sums(from_upper_triangle(moments), class_sums.view_as(classes))]

@@ -25,7 +25,16 @@ from ..models import MODELS
 from ..models.build import one_specified
 from ..training import Recipe
 from .context import Context
-from .results import ClientsAlone, EnsembleModel, GlobalModel, NetworkModel, Progress, Report, Steps, reported  # noqa: F401
+from .results import (  # noqa: F401
+    ClientsAlone,
+    EnsembleModel,
+    GlobalModel,
+    NetworkModel,
+    Progress,
+    Report,
+    Steps,
+    reported,
+)
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters as people meet them: with a label, a range and a help, and checked when they are set.
@@ -47,7 +56,9 @@ class Knob:
     high: float | None = None
     options: tuple[str, ...] = ()
     log: bool = False
-    model: bool = False  # an architecture, "name" or "name:width", or "auto"; `options` are then suggestions
+    model: bool = (
+        False  # an architecture, "name" or "name:width", or "auto"; `options` are then suggestions
+    )
     endless: bool = False  # "inf" is a value, too, and means the same as 0: off
 
     def check(self, method: str, value: Any) -> Any:
@@ -59,7 +70,11 @@ class Knob:
             return choose(name, value, self.options)
         if isinstance(self.default, bool):
             text = str(value).lower()
-            return text in ("true", "1", "yes", "on") if text in _BOOLS else choose(name, text, ("true", "false"))
+            return (
+                text in ("true", "1", "yes", "on")
+                if text in _BOOLS
+                else choose(name, text, ("true", "false"))
+            )
         if self.endless and parsed(value) == math.inf:
             return 0.0
         check = whole if isinstance(self.default, int) else number
@@ -69,13 +84,17 @@ class Knob:
 _BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
 
 
-def knob(default: Any, label: str, help: str = "", *, options: Iterable[str] = (), **more: Any) -> Any:
+def knob(
+    default: Any, label: str, help: str = "", *, options: Iterable[str] = (), **more: Any
+) -> Any:
     """A dataclass field that carries its own label, range and help. Where it has no `help`, `knobs.toml` has it.
 
     `more`: `symbol`, `low`, `high`, `log`, `model` and `endless`, as in `Knob`.
     """
     given = {"help": help} if help else {}
-    return field(default=default, metadata={"label": label, "options": tuple(options), **given, **more})
+    return field(
+        default=default, metadata={"label": label, "options": tuple(options), **given, **more}
+    )
 
 
 def server_model_knob() -> Any:
@@ -151,10 +170,16 @@ class Method:
 
     def validate(self, ctx: Context) -> None:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
-        ctx.server_architecture(getattr(self, "server_model", "auto"))  # refuses one that these samples do not fit
+        ctx.server_architecture(
+            getattr(self, "server_model", "auto")
+        )  # refuses one that these samples do not fit
         missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
         needs = " and ".join(NEEDS[need] for need in missing).format(kind=ctx.kind)
-        other = "set public=0.1 or another data set" if "public" in missing else "choose another method or data set"
+        other = (
+            "set public=0.1 or another data set"
+            if "public" in missing
+            else "choose another method or data set"
+        )
         lacks = "" if missing == ["images"] else ", which this setting does not have"
         demand(not missing, f"{self.info.title} needs {needs}{lacks}; {other}.")
         self.refuse(ctx)
@@ -173,12 +198,18 @@ class Method:
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
         useful, count = self.sends_models or not ctx.poison.of_models, ctx.poison.count
-        demand(useful, f"Clients of {self.info.title} send no model to poison; set poison to labels:{count}.")
+        demand(
+            useful,
+            f"Clients of {self.info.title} send no model to poison; set poison to labels:{count}.",
+        )
         asked = self.asks_clients or not ctx.poison.of_answers
         alone = f"{self.info.title} asks no client when it predicts, so none can lie"
         demand(asked, f"{alone}; set poison to labels:{count}.")
         honest = not ctx.poison.of_answers or count < ctx.clients_count
-        demand(honest, f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must be honest.")
+        demand(
+            honest,
+            f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must be honest.",
+        )
 
     @property
     def leaks(self) -> str:
@@ -190,7 +221,10 @@ class Method:
         """The hyper-parameters, in the order of the dataclass; helps that are not beside them are in `knobs.toml`."""
         tables = declared("methods/knobs.toml")
         helps = ChainMap(*(tables.get(base.__name__, {}) for base in cls.__mro__))
-        return [Knob(f.name, f.default, **{"help": helps.get(f.name, ""), **f.metadata}) for f in fields(cls)]
+        return [
+            Knob(f.name, f.default, **{"help": helps.get(f.name, ""), **f.metadata})
+            for f in fields(cls)
+        ]
 
     @classmethod
     def configure(cls, *, convolutions: bool = False, **given: Any) -> Method:
@@ -245,11 +279,19 @@ def register(name: str, **words: Any):
     own = __name__.partition(".")[0] + "."
 
     def put(cls: type[Method]) -> type[Method]:
-        if name in METHODS and METHODS[name].__module__.startswith(own) and not cls.__module__.startswith(own):
-            raise UsageError(f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one.")
+        if (
+            name in METHODS
+            and METHODS[name].__module__.startswith(own)
+            and not cls.__module__.startswith(own)
+        ):
+            raise UsageError(
+                f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one."
+            )
         info = {"help": (cls.__doc__ or "").strip().splitlines()[0], **words}
         info["help"] += "".join(f" {at}: {title}." for at, title in info.get("titles", {}).items())
-        group = info.get("group") or (ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS)
+        group = info.get("group") or (
+            ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS
+        )
         info |= {"needs": frozenset(info.get("needs", ())), "group": choose("group", group, GROUPS)}
         cls.info = Info(name, **info)
         assert cls.info.needs <= set(NEEDS), cls.info.needs
@@ -263,12 +305,19 @@ def grouped(methods: Iterable[str]) -> dict[str, list[str]]:
     """{group: those of `methods` in it}, in the order of GROUPS and of METHODS; empty groups are left out."""
     wanted = set(methods)
     there = [name for name in METHODS if name in wanted]
-    groups = {group: [name for name in there if METHODS[name].info.group == group] for group in GROUPS}
+    groups = {
+        group: [name for name in there if METHODS[name].info.group == group] for group in GROUPS
+    }
     return {group: names for group, names in groups.items() if names}
 
 
-def weighted_mean(states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]) -> dict[str, Tensor]:
+def weighted_mean(
+    states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]
+) -> dict[str, Tensor]:
     """Σ_k w_k θ_k over state dicts, weights normalised to sum to 1 (FedAvg's average)."""
     states, weights = list(states), torch.tensor(list(weights), dtype=torch.float64)
     shares = (weights / weights.sum()).tolist()
-    return {name: sum(share * state[name] for share, state in zip(shares, states, strict=True)) for name in states[0]}
+    return {
+        name: sum(share * state[name] for share, state in zip(shares, states, strict=True))
+        for name in states[0]
+    }

@@ -46,7 +46,9 @@ class PrivateData:
     ) -> None:
         self._x = federation.dataset.x_train.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
-        self._y = poison.flipped(labels, [federation.shards[k] for k in poisoned], federation.classes)
+        self._y = poison.flipped(
+            labels, [federation.shards[k] for k in poisoned], federation.classes
+        )
         parts = federation.split(holdout)
         self._train, self._held = [train for train, _ in parts], [held for _, held in parts]
         self.locked = False
@@ -97,17 +99,28 @@ class Context:
     ) -> None:
         self.device, self.dtype = torch.device(device), dtype
         self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
-        self.clients_count, self.ids = federation.clients, list(federation.ids)  # ids: which clients of the whole
+        self.clients_count, self.ids = (
+            federation.clients,
+            list(federation.ids),
+        )  # ids: which clients of the whole
         self.architectures = list(architectures[: self.clients_count])
-        self._absent = architectures[self.clients_count :]  # of clients that get the initial model, and no more
+        self._absent = architectures[
+            self.clients_count :
+        ]  # of clients that get the initial model, and no more
         self.classes = federation.classes
         self.input_shape = federation.dataset.input_shape
-        self.kind = SAMPLES[len(self.input_shape)]  # what a sample is: "images", "recordings" or "feature rows"
+        self.kind = SAMPLES[
+            len(self.input_shape)
+        ]  # what a sample is: "images", "recordings" or "feature rows"
         public = federation.dataset.x_public  # none: no samples
-        self.public = (federation.dataset.x_train[:0] if public is None else public).to(self.device, dtype)
+        self.public = (federation.dataset.x_train[:0] if public is None else public).to(
+            self.device, dtype
+        )
         self.poison = Poison.read(poison, self.clients_count)
         self.poisoned = self.poison.clients(self.clients_count, seed)
-        self.private = PrivateData(federation, holdout, self.device, dtype, self.poison, self.poisoned)
+        self.private = PrivateData(
+            federation, holdout, self.device, dtype, self.poison, self.poisoned
+        )
         self.link = Link(self.clients_count, len(self._absent))
         self._recall, self._remember, self._train = recall, remember, train or self.train
         self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
@@ -156,13 +169,23 @@ class Context:
         kind = architecture or self.architectures[k]
         own = (kind, *names) if self.init == "same" else (kind, *names, self.ids[k])
         if own not in self._initial:
-            self._initial[own] = self.build(kind, self.generator(*names, "init", kind[0], *own[1 + len(names) :]))
+            self._initial[own] = self.build(
+                kind, self.generator(*names, "init", kind[0], *own[1 + len(names) :])
+            )
         return copied(self._initial[own])
 
     def build(self, architecture: tuple, stream: torch.Generator) -> Network:
         """A network for images in [0, 1], which its first layer brings to the run's scale."""
         name, input_shape, classes, width = architecture
-        model = build(name, input_shape, classes, width=width, generator=stream, device=self.device, dtype=self.dtype)
+        model = build(
+            name,
+            input_shape,
+            classes,
+            width=width,
+            generator=stream,
+            device=self.device,
+            dtype=self.dtype,
+        )
         return normalise_inputs(model, *self._scale) if self._scale else model
 
     def server_architecture(self, model: str = "auto") -> tuple:
@@ -170,12 +193,24 @@ class Context:
 
         UsageError if there is no such network or it cannot take these samples.
         """
-        return self.architectures[0] if model == "auto" else architecture_of(model, self.input_shape, self.classes)
+        return (
+            self.architectures[0]
+            if model == "auto"
+            else architecture_of(model, self.input_shape, self.classes)
+        )
 
     def has_clients_architecture(self, model: str) -> bool:
         """Whether the server's own network is of the one architecture that all clients have."""
         kinds = {self.server_architecture(model), *self.architectures}
-        return len({(name, width or default_width(name, self.input_shape)) for name, _, _, width in kinds}) == 1
+        return (
+            len(
+                {
+                    (name, width or default_width(name, self.input_shape))
+                    for name, _, _, width in kinds
+                }
+            )
+            == 1
+        )
 
     def new_model(self, state: Mapping[str, Tensor]) -> Network:
         """A network of the (first) architecture with the weights `state`."""
@@ -183,7 +218,9 @@ class Context:
         load_state(model, state)
         return model
 
-    def send_initial_models(self, architectures: Sequence[tuple] = (), *names: str) -> list[Network]:
+    def send_initial_models(
+        self, architectures: Sequence[tuple] = (), *names: str
+    ) -> list[Network]:
         """Every client gets the initial model (phase "initial model"); returns the clients' models.
 
         With init="different" each client draws its own and nothing is sent. Absent clients get theirs, too.
@@ -195,7 +232,9 @@ class Context:
             for k, model in enumerate(models):
                 load_state(model, self.link.down(k, model_state(model), phase="initial model"))
             for k, kind in enumerate(self._absent, self.clients_count):
-                state = model_state(self.initial_model(0, kinds[0] if architectures else kind, *names))
+                state = model_state(
+                    self.initial_model(0, kinds[0] if architectures else kind, *names)
+                )
                 self.link.down(k, state, phase="initial model")
         return models
 
@@ -225,12 +264,21 @@ class Context:
         self._remember(clients)
         return self.as_sent(clients, starts)
 
-    def train(self, models: Sequence[Network], shards: Sequence[Shard], **more: Any) -> Iterator[Tick]:
+    def train(
+        self, models: Sequence[Network], shards: Sequence[Shard], **more: Any
+    ) -> Iterator[Tick]:
         """Every client trains alone, by the run's recipe; `models` are changed in place. `more`: what differs."""
-        usual: dict[str, Any] = {"recipe": self.recipe, "seed": self.seed, "ids": self.ids, "backend": self.backend}
+        usual: dict[str, Any] = {
+            "recipe": self.recipe,
+            "seed": self.seed,
+            "ids": self.ids,
+            "backend": self.backend,
+        }
         return train_clients(models, shards, **{**usual, **more})
 
-    def further_training(self, phase: str, models: Sequence[Network], **more: Any) -> Steps[ClientModels]:
+    def further_training(
+        self, phase: str, models: Sequence[Network], **more: Any
+    ) -> Steps[ClientModels]:
         """Every client trains its model of `models`, by `train`; all of them as they are sent."""
         starts = self.starts(models)
         shards = [self.private.train(k) for k in range(self.clients_count)]
@@ -243,12 +291,16 @@ class Context:
         """The states of those untrained models whose poisoned clients will change what they send (see `as_sent`)."""
         return {k: model_state(models[k]) for k in self.poisoned if self.poison.of_models}
 
-    def as_sent(self, clients: ClientModels, starts: Mapping[int, dict[str, Tensor]]) -> ClientModels:
+    def as_sent(
+        self, clients: ClientModels, starts: Mapping[int, dict[str, Tensor]]
+    ) -> ClientModels:
         """The clients' models as they are sent: trained from `starts`, a poisoned one is changed."""
         if not starts:
             return clients
         sent = {k: self.sent(k, start, clients.module(k)) for k, start in starts.items()}
-        return clients.with_states([sent[k] if k in sent else clients.state(k) for k in range(len(clients))])
+        return clients.with_states(
+            [sent[k] if k in sent else clients.state(k) for k in range(len(clients))]
+        )
 
     def sent(self, k: int, start: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
         """The state that client k sends of a `model` that it has trained from `start`: changed, if it is poisoned."""
@@ -257,7 +309,9 @@ class Context:
             return end
         return self.poison.sent(start, end, [name for name, _ in model.named_parameters()])
 
-    def collect(self, what: str, message: Callable[[int], Any], phase: str = "") -> Steps[list[Any]]:
+    def collect(
+        self, what: str, message: Callable[[int], Any], phase: str = ""
+    ) -> Steps[list[Any]]:
         """Each client sends `message(k)` (phase `phase`, or `what`, as progress calls it); what the server receives."""
         received = []
         for k in range(self.clients_count):
@@ -282,10 +336,14 @@ class Context:
         """Raise RunError if a client's weights are not finite (its training diverged)."""
         if not torch.stack([finite(module.parameters()) for module in clients.modules]).all():
             for k, module in enumerate(clients.modules):
-                check_finite(module.parameters(), f"Local training of client {k}", f"lr={self.recipe.lr:g}")
+                check_finite(
+                    module.parameters(), f"Local training of client {k}", f"lr={self.recipe.lr:g}"
+                )
 
 
 def check_finite(numbers: Iterable[Tensor], what: str, rate: str) -> None:
     """RunError, saying `what` diverged with which `rate`, if the `numbers` that it made are not finite."""
     if not finite(numbers):
-        raise RunError(f"{what} diverged with {rate}: its numbers are no longer finite; use a smaller rate.")
+        raise RunError(
+            f"{what} diverged with {rate}: its numbers are no longer finite; use a smaller rate."
+        )

@@ -79,7 +79,9 @@ class DeepModel(HeadModel):
     ) -> None:  # fmt: skip
         self.first, self.layers, self.weights = first, list(layers), weights
         parts = [*first, weights, *(part for (b, c), omega in layers for part in (b, c, omega))]
-        super().__init__(frozen, lambda x: x @ weights.to(x), sum(part.numel() for part in parts), report)
+        super().__init__(
+            frozen, lambda x: x @ weights.to(x), sum(part.numel() for part in parts), report
+        )
 
     def features(self, x: Tensor) -> Tensor:
         features = random_features(self.frozen(x), self.first)
@@ -111,7 +113,9 @@ class DeepAFL(FrozenMethod):
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         own_features, frozen = yield from self.frozen(ctx)
-        seed = int(ctx.link.broadcast(torch.tensor([self.features_seed]), phase="seed of the layers"))
+        seed = int(
+            ctx.link.broadcast(torch.tensor([self.features_seed]), phase="seed of the layers")
+        )
         like = torch.zeros(0, dtype=torch.float64, device=ctx.device)
         first = random_map(seed, 0, frozen.size, self.width, like)
         # Clients: Φ_0 of their samples; each keeps its own.

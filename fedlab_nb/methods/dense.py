@@ -48,7 +48,11 @@ def boundary_loss(teacher: Tensor, student: Tensor, temperature: float = 1.0) ->
 
 
 @register(
-    "dense", title="DENSE", group="Distil, data-free", paper="Zhang et al., NeurIPS 2022", leaks="each client's model"
+    "dense",
+    title="DENSE",
+    group="Distil, data-free",
+    paper="Zhang et al., NeurIPS 2022",
+    leaks="each client's model",
 )
 class Dense(GeneratorKnobs):
     """A generator makes images with the help of the averaged ensemble. One network is distilled on them."""
@@ -62,7 +66,12 @@ class Dense(GeneratorKnobs):
     weights: str = weights_knob()
 
     def loss(
-        self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor | None = None
+        self,
+        x: Tensor,
+        y: Tensor,
+        ensemble: FrozenEnsemble,
+        student: nn.Module,
+        w: Tensor | None = None,
     ) -> Tensor:
         """L_CE + λ₁ L_BN + λ₂ L_div of images `x [b, ...]` with intended labels `y [b]`."""
         seen = ensemble.look(x, statistics=self.bn_weight > 0)
@@ -75,7 +84,9 @@ class Dense(GeneratorKnobs):
         """What the loss sees of generated images."""
         if self.augment == "none" or x.dim() < 4:
             return x
-        return random_crop(x, stream, padding=max(1, x.shape[-1] // 8), flip=self.augment == "crop+flip")
+        return random_crop(
+            x, stream, padding=max(1, x.shape[-1] // 8), flip=self.augment == "crop+flip"
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -85,7 +96,9 @@ class Dense(GeneratorKnobs):
             server = GeneratorServer(self, ctx, uploaded)
             for t in range(self.epochs):
                 # (a) Images that the ensemble understands and the student does not.
-                x, y = yield from server.images(t, lambda x, *rest: self.loss(self.augmented(x, server.draws), *rest))
+                x, y = yield from server.images(
+                    t, lambda x, *rest: self.loss(self.augmented(x, server.draws), *rest)
+                )
                 # (b) They join the pool.
                 server.add(t, x, y)
                 # (c) Distil from the pool.

@@ -69,7 +69,9 @@ class DSFL(Method):
         everyone = range(ctx.clients_count)
         x = ctx.public
         at_clients = ctx.link.broadcast(x, phase="public images") if self.share_images else x
-        models = [ctx.build(ctx.architectures[k], ctx.generator("dsfl", "init", k)) for k in everyone]
+        models = [
+            ctx.build(ctx.architectures[k], ctx.generator("dsfl", "init", k)) for k in everyone
+        ]
         student = ctx.build(ctx.architectures[0], ctx.generator("dsfl", "init", "server"))
         shards = [ctx.private.train(k) for k in everyone]
         local = self.local_epochs or ctx.recipe.epochs
@@ -88,17 +90,27 @@ class DSFL(Method):
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
             if t + 1 < self.rounds:  # Clients: distil what comes down.
                 target = ctx.link.broadcast(target, phase=PHASE)
-                yield from self._train(ctx, t, "clients", models, [(at_clients, target)] * ctx.clients_count, distil)
+                yield from self._train(
+                    ctx, t, "clients", models, [(at_clients, target)] * ctx.clients_count, distil
+                )
         return now
 
     def _train(
-        self, ctx: Context, t: int, who: str, models: Sequence[Network], shards: Sequence[tuple], epochs: int
+        self,
+        ctx: Context,
+        t: int,
+        who: str,
+        models: Sequence[Network],
+        shards: Sequence[tuple],
+        epochs: int,
     ) -> Steps[None]:
         """`epochs` on (x, y), or on (x, soft labels): the same training."""
         recipe = replace(ctx.recipe, epochs=epochs)
         if who != "local":  # the soft labels are those of the images as they are
             recipe = replace(recipe, augmentation="none")
-        for _ in train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"dsfl {who} {t}"):
+        for _ in train_clients(
+            models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"dsfl {who} {t}"
+        ):
             yield Progress(PHASE, t, self.rounds)
 
 

@@ -64,7 +64,9 @@ def between(logits: Tensor, beta: float) -> Tensor:
     return (beta * logs.sum(0) + (1 - beta) * mixture).log_softmax(-1)
 
 
-def choose_beta(ctx: Context, uploaded: ClientModels, grid: tuple[float, ...] = GRID) -> tuple[float, list[float]]:
+def choose_beta(
+    ctx: Context, uploaded: ClientModels, grid: tuple[float, ...] = GRID
+) -> tuple[float, list[float]]:
     """The β of `grid` with the lowest NLL on the clients' held-out samples, and all these NLLs, nats a sample.
 
     One round more: the uploaded models go down to every client, the NLL sums go up, 4 bytes a β. Call it outside
@@ -79,7 +81,9 @@ def choose_beta(ctx: Context, uploaded: ClientModels, grid: tuple[float, ...] = 
         nll = x.new_zeros(len(grid))
         if len(x):
             logits = received.logits(x)
-            nll = torch.stack([F.nll_loss(between(logits, beta), y, reduction="sum") for beta in grid])
+            nll = torch.stack(
+                [F.nll_loss(between(logits, beta), y, reduction="sum") for beta in grid]
+            )
         sums.append(ctx.link.up(k, {"nll": nll, "samples": len(x)}, phase="likelihoods"))
     with ctx.server():
         samples = sum(one["samples"] for one in sums)
@@ -105,7 +109,9 @@ BY = ("validation", "size", "random", "diversity")
 PASSES = 50  # of k-means, at most
 
 
-def chosen_clients(ctx: Context, clients: ClientModels, keep: int, by: str, stream: str) -> list[int]:
+def chosen_clients(
+    ctx: Context, clients: ClientModels, keep: int, by: str, stream: str
+) -> list[int]:
     """The numbers of the `keep` clients (0: all; more than M: all) that may upload, ascending; `by` one of BY.
 
     `stream` names the random stream. Call it outside `ctx.server()`.
@@ -115,7 +121,9 @@ def chosen_clients(ctx: Context, clients: ClientModels, keep: int, by: str, stre
         return list(range(count))
     if by == "random":
         with ctx.server():
-            chosen = torch.randperm(count, generator=ctx.generator(stream, "selection"))[:keep].tolist()
+            chosen = torch.randperm(count, generator=ctx.generator(stream, "selection"))[
+                :keep
+            ].tolist()
     else:
         # Clients: how good and how many; the last layer, where it is looked at. Link, server: the choice.
         received = []
@@ -130,7 +138,9 @@ def chosen_clients(ctx: Context, clients: ClientModels, keep: int, by: str, stre
             ranked = sorted(range(count), key=lambda k: (-first[k], -sizes[k], k))
             chosen = ranked[:keep]
             if by == "diversity":
-                vectors = torch.stack([torch.cat([t.flatten() for t in one["last layer"]]) for one in received])
+                vectors = torch.stack(
+                    [torch.cat([t.flatten() for t in one["last layer"]]) for one in received]
+                )
                 chosen = best_of_clusters(clusters(vectors, keep, ranked[0]), ranked, keep)
     for k in range(count):
         ctx.link.down(k, k in chosen, phase="scores")
@@ -140,7 +150,11 @@ def chosen_clients(ctx: Context, clients: ClientModels, keep: int, by: str, stre
 def score(ctx: Context, clients: ClientModels, k: int) -> Tensor:
     """Client side: its model's accuracy on its own held-out samples, 0–1, and n_k; `[2]`, float32."""
     x, y = ctx.private.held_out(k)
-    right = (in_chunks(clients.module(k), x).argmax(1) == y).float().mean() if len(x) else x.new_zeros(())
+    right = (
+        (in_chunks(clients.module(k), x).argmax(1) == y).float().mean()
+        if len(x)
+        else x.new_zeros(())
+    )
     return torch.stack([right.float(), right.new_tensor(ctx.sizes[k]).float()])
 
 
@@ -197,7 +211,9 @@ class EnsembleReport(Report):
     certified: float | None = None
 
     def others(self) -> dict[str, float]:
-        return {TITLES[r]: share for r, share in (self.accuracy_by_rule or {}).items() if r != self.rule}
+        return {
+            TITLES[r]: share for r, share in (self.accuracy_by_rule or {}).items() if r != self.rule
+        }
 
 
 class RuledEnsemble(EnsembleModel):
@@ -210,7 +226,9 @@ class RuledEnsemble(EnsembleModel):
     report: EnsembleReport
     parts = ("clients", "rule", "weights", "beta", "cut", "liars")
     RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta", *ROBUST)
-    KINDS = {"votes": "votes"} | dict.fromkeys(("probabilities", "beta", *ROBUST), "log-probabilities")
+    KINDS = {"votes": "votes"} | dict.fromkeys(
+        ("probabilities", "beta", *ROBUST), "log-probabilities"
+    )
 
     def __init__(
         self, clients: ClientModels, rule: str, weights: Tensor | None = None, beta: float | None = None,
@@ -220,10 +238,14 @@ class RuledEnsemble(EnsembleModel):
         self.weights, self.beta, self.cut, self.liars = weights, beta, cut, list(liars)
         self.report = EnsembleReport(rule, beta=beta, **more)
         self.score_kind = self.KINDS.get(rule, "logits")
-        self.client_logits = Remembered(lambda x: with_lies(self.combined, clients.logits(x), liars))
+        self.client_logits = Remembered(
+            lambda x: with_lies(self.combined, clients.logits(x), liars)
+        )
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
-        shares = {rule: accuracy(plain_mean(self.client_logits(x), rule).argmax(1), y) for rule in PLAIN}
+        shares = {
+            rule: accuracy(plain_mean(self.client_logits(x), rule).argmax(1), y) for rule in PLAIN
+        }
         if not self.liars:
             return replace(self.report, accuracy_by_rule=shares)
         honest = self.clients.logits(x).softmax(-1)
@@ -276,12 +298,21 @@ class Ensemble(Method):
 
     def refuse(self, ctx: Context) -> None:
         fits = ctx.has("one architecture") or not (self.keep and self.by == "diversity")
-        demand(fits, "by=diversity needs one architecture at all clients; choose by=validation, size or random.")
+        demand(
+            fits,
+            "by=diversity needs one architecture at all clients; choose by=validation, size or random.",
+        )
         averages.check_average(self.rule, self.assumed, self.members(ctx), self.info.title)
         given = self.beta == CHOSEN or self.beta >= 0
-        demand(given, f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples.")
+        demand(
+            given,
+            f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples.",
+        )
         measurable = not self.holds_out or any(ctx.private.sizes("held_out"))
-        demand(measurable, "No client has held-out samples; hold out more, give beta a value, or use by=size.")
+        demand(
+            measurable,
+            "No client has held-out samples; hold out more, give beta a value, or use by=size.",
+        )
 
     def members(self, ctx: Context) -> int:
         """How many models there will be."""
@@ -303,7 +334,9 @@ class Ensemble(Method):
         uploaded = ctx.upload(clients, members)
         shares = class_count_weights(ctx, members) if self.rule == "class_counts" else None
         more: dict[str, Any] = {} if len(members) == ctx.clients_count else {"members": members}
-        more["liars"] = [i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned]
+        more["liars"] = [
+            i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned
+        ]
         more["cut"] = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
         if self.rule == "beta" and self.beta != CHOSEN:
             more["beta"] = self.beta

@@ -39,7 +39,9 @@ BETAS = (0.9, 0.999)  # Adam's, for pixels
 def total_variation(x: Tensor) -> Tensor:
     """R_TV of `x [b, C, H, W]`: Σ over the four directions of the L2 norm of all differences between neighbours."""
     diagonals = x[..., 1:, 1:] - x[..., :-1, :-1], x[..., 1:, :-1] - x[..., :-1, 1:]
-    return torch.stack([apart.norm() for apart in (x.diff(dim=-1), x.diff(dim=-2), *diagonals)]).sum()
+    return torch.stack(
+        [apart.norm() for apart in (x.diff(dim=-1), x.diff(dim=-2), *diagonals)]
+    ).sum()
 
 
 def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
@@ -69,7 +71,13 @@ class FAdi(ServerKnobs):
     weights: str = weights_knob()
 
     def loss(
-        self, u: Tensor, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor | None = None
+        self,
+        u: Tensor,
+        x: Tensor,
+        y: Tensor,
+        ensemble: FrozenEnsemble,
+        student: nn.Module,
+        w: Tensor | None = None,
     ) -> Tensor:
         """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`; x is what the networks see of them."""
         seen = ensemble.look(x, statistics=self.bn_weight > 0)
@@ -106,7 +114,14 @@ class FAdi(ServerKnobs):
             rolled = torch.roll((1 + u) / 2, (down, right), (2, 3))
             return self.loss(u, rolled, y, server.ensemble, server.student, server.weights)
 
-        adam: dict[str, Any] = {"steps": self.steps, "lr": self.image_lr, "betas": BETAS, "clip": None}
+        adam: dict[str, Any] = {
+            "steps": self.steps,
+            "lr": self.image_lr,
+            "betas": BETAS,
+            "clip": None,
+        }
         progress = Progress("synthesis", t, self.epochs)
-        best = yield from search(lambda: u, [u], loss, **adam, after=lambda: u.clamp_(-1, 1), progress=progress)
+        best = yield from search(
+            lambda: u, [u], loss, **adam, after=lambda: u.clamp_(-1, 1), progress=progress
+        )
         return (1 + best) / 2, y

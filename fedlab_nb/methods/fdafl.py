@@ -34,7 +34,9 @@ def one_hot_loss(teacher: Tensor) -> Tensor:
 
 def entropy_loss(teacher: Tensor) -> Tensor:
     """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, from -log C to 0."""
-    mean = teacher.log_softmax(1).logsumexp(0) - torch.log(teacher.new_full((), float(len(teacher))))
+    mean = teacher.log_softmax(1).logsumexp(0) - torch.log(
+        teacher.new_full((), float(len(teacher)))
+    )
     return (mean.exp() * mean).sum()
 
 
@@ -44,7 +46,11 @@ def activation_loss(features: Tensor | list[Tensor]) -> Tensor:
 
 
 @register(
-    "fdafl", title="F-DAFL", group="Distil, data-free", paper="Chen et al., ICCV 2019", leaks="each client's model"
+    "fdafl",
+    title="F-DAFL",
+    group="Distil, data-free",
+    paper="Chen et al., ICCV 2019",
+    leaks="each client's model",
 )
 class FDafl(GeneratorKnobs):
     """A generator learns to make images that the ensemble is sure of. One network is distilled, without data."""
@@ -76,7 +82,9 @@ class FDafl(GeneratorKnobs):
                 # (a) The generator.
                 for z in server.noises(self.generator_steps, self.images):
                     x = server.generator(z)
-                    gradients = torch.autograd.grad(self.loss(x, server.ensemble, server.weights), parameters)
+                    gradients = torch.autograd.grad(
+                        self.loss(x, server.ensemble, server.weights), parameters
+                    )
                     optimizer.step(clipped(gradients, CLIP))
                     yield Progress("synthesis", t, self.epochs)
                 # (b) The student, on images that are used once.

@@ -16,7 +16,16 @@ from torch import nn
 from ..errors import demand
 from ..models import model_state
 from ..rng import generator
-from .base import Context, GlobalModel, Method, NetworkModel, Steps, client_weights_knob, knob, register
+from .base import (
+    Context,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Steps,
+    client_weights_knob,
+    knob,
+    register,
+)
 from .parts.averages import assumed_knob, average_knob, averaged, check_average
 from .parts.lora import Adapters
 
@@ -40,10 +49,21 @@ class FedAvg(Method):
     def refuse(self, ctx: Context) -> None:
         check_average(self.average, self.assumed, ctx.clients_count, self.info.title)
         if self.rank:
-            demand(ctx.init == "same", "rank needs one first network that all clients change; set init=same.")
-            demand(ctx.recipe.optimizer == "sgd", "rank is kept by steps of SGD alone; set optimizer=sgd.")
-            norms = any(isinstance(layer, nn.BatchNorm2d) for layer in ctx.initial_model().modules())
-            demand(not norms, "rank sends no statistics of batch norm; set model to one without it, or rank=0.")
+            demand(
+                ctx.init == "same",
+                "rank needs one first network that all clients change; set init=same.",
+            )
+            demand(
+                ctx.recipe.optimizer == "sgd",
+                "rank is kept by steps of SGD alone; set optimizer=sgd.",
+            )
+            norms = any(
+                isinstance(layer, nn.BatchNorm2d) for layer in ctx.initial_model().modules()
+            )
+            demand(
+                not norms,
+                "rank sends no statistics of batch norm; set model to one without it, or rank=0.",
+            )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
@@ -51,14 +71,19 @@ class FedAvg(Method):
             return (yield from self.low_rank(ctx, sizes))
         uploaded = yield from ctx.one_upload()
         with ctx.server():
-            return NetworkModel(ctx.new_model(averaged(uploaded.states(), sizes, self.average, self.assumed)))
+            return NetworkModel(
+                ctx.new_model(averaged(uploaded.states(), sizes, self.average, self.assumed))
+            )
 
     def low_rank(self, ctx: Context, sizes: list[int]) -> Steps[GlobalModel]:
         """The same with B of each layer, and the last layer, in place of the network."""
         # Link: the first network and the seed of A down. Clients: steps on B and on the last layer; these go up.
         models = ctx.send_initial_models()
         seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))
-        start, adapters = model_state(models[0]), Adapters(models[0], self.rank, generator(seed, "lora"))
+        start, adapters = (
+            model_state(models[0]),
+            Adapters(models[0], self.rank, generator(seed, "lora")),
+        )
         recipe = replace(ctx.recipe, weight_decay=0)  # which would move what stays
         ways = {"recipe": recipe, "adjust": adapters.project}
         trained = yield from ctx.further_training("local training", models, **ways)

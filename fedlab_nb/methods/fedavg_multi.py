@@ -36,7 +36,10 @@ class FedAvgMulti(Iterative):
         super().refuse(ctx)
         everyone = not self.per_round or self.per_round >= ctx.clients_count
         fits = self.compression == "none" or everyone
-        demand(fits, f"Compression needs all clients, but per_round is {self.per_round}; set per_round=0.")
+        demand(
+            fits,
+            f"Compression needs all clients, but per_round is {self.per_round}; set per_round=0.",
+        )
         taking_part = ctx.clients_count if everyone else self.per_round
         check_average(self.average, self.assumed, taking_part, self.info.title)
 
@@ -48,15 +51,23 @@ class FedAvgMulti(Iterative):
         return rounds.result
 
     def _compressed(self, ctx: Context, rounds: Rounds) -> Steps[GlobalModel]:
-        ends = [Sparsifier(self.keep, ternary=self.compression == "ternary") for _ in range(ctx.clients_count + 1)]
+        ends = [
+            Sparsifier(self.keep, ternary=self.compression == "ternary")
+            for _ in range(ctx.clients_count + 1)
+        ]
         *clients, server = ends
-        state = held = ctx.link.broadcast(rounds.start, phase=PHASE)  # θ_0; `held` is what the clients have
+        state = held = ctx.link.broadcast(
+            rounds.start, phase=PHASE
+        )  # θ_0; `held` is what the clients have
         for t in range(self.rounds):
             # Clients: E epochs, then the change, compressed.
             rounds.load(held)
             yield from rounds.train(t)
             changes = [difference(end, held) for end in rounds.states()]
-            received = rounds.up(pack(change, rounds.names, end) for change, end in zip(changes, clients, strict=True))
+            received = rounds.up(
+                pack(change, rounds.names, end)
+                for change, end in zip(changes, clients, strict=True)
+            )
             # Server: the mean change, compressed again; it is what everyone, the server included, goes on from.
             with ctx.server():
                 changes = [unpack(message, state, rounds.names) for message in received]
@@ -64,7 +75,9 @@ class FedAvgMulti(Iterative):
                 answer = pack(mean, rounds.names, server)
                 state = moved(state, unpack(answer, state, rounds.names))
             if t + 1 < self.rounds:
-                held = moved(held, unpack(ctx.link.broadcast(answer, phase=PHASE), held, rounds.names))
+                held = moved(
+                    held, unpack(ctx.link.broadcast(answer, phase=PHASE), held, rounds.names)
+                )
             yield rounds.end(t, state)
         return rounds.result
 

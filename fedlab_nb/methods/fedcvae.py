@@ -32,7 +32,17 @@ from ..training import Recipe, train_clients
 from ..training.loop import Shard
 from ..training.optim import Adam
 from ..training.stack import Stack
-from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, reported
+from .base import (
+    Context,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Progress,
+    Steps,
+    knob,
+    register,
+    reported,
+)
 from .context import check_finite
 
 # ----------------------------------------------------------------------------------------------------------------- cvae
@@ -54,7 +64,12 @@ class Cvae(nn.Module):
     """One client's pair of networks for samples of `input_shape` (images in [0, 1], or feature rows) and C classes."""
 
     def __init__(
-        self, input_shape: tuple[int, ...], classes: int, latent: int, hidden: int, stream: torch.Generator
+        self,
+        input_shape: tuple[int, ...],
+        classes: int,
+        latent: int,
+        hidden: int,
+        stream: torch.Generator,
     ) -> None:
         super().__init__()
         self.input_shape, self.classes, self.latent = tuple(input_shape), classes, latent
@@ -65,7 +80,12 @@ class Cvae(nn.Module):
 
 @torch.no_grad()
 def sample(
-    decoder: nn.Module, labels: Tensor, latent: int, input_shape: tuple[int, ...], classes: int, stream: torch.Generator
+    decoder: nn.Module,
+    labels: Tensor,
+    latent: int,
+    input_shape: tuple[int, ...],
+    classes: int,
+    stream: torch.Generator,
 ) -> Tensor:
     """Samples `[n, *input_shape]` of the classes `labels [n]`: decoder means at z from a truncated standard normal."""
     z = torch.randn(len(labels), latent, generator=stream)
@@ -78,7 +98,13 @@ def sample(
 
 
 def train_cvaes(
-    cvaes: list[Cvae], shards: Sequence[Shard], streams: list[torch.Generator], *, steps: int, batch: int, lr: float
+    cvaes: list[Cvae],
+    shards: Sequence[Shard],
+    streams: list[torch.Generator],
+    *,
+    steps: int,
+    batch: int,
+    lr: float,
 ) -> Iterator[Tensor]:
     """`steps` steps of Adam for every client, in place; yields the mean loss `[M]` of each step's batches.
 
@@ -98,10 +124,19 @@ def train_cvaes(
         at = step % AHEAD
         if not at:
             ahead = min(AHEAD, steps - step)
-            drawn = [torch.randint(n, (ahead, batch), generator=s) for n, s in zip(sizes, streams, strict=True)]
-            rows = torch.stack([own + start for own, start in zip(drawn, starts, strict=False)], 1).to(x.device)
-            noise = torch.stack([torch.randn(ahead, batch, first.latent, generator=s) for s in streams], 1).to(x)
-        losses = elbo(encoders.forward, decoders.forward, x[rows[at]], hot[rows[at]], noise[at], images=images).mean(1)
+            drawn = [
+                torch.randint(n, (ahead, batch), generator=s)
+                for n, s in zip(sizes, streams, strict=True)
+            ]
+            rows = torch.stack(
+                [own + start for own, start in zip(drawn, starts, strict=False)], 1
+            ).to(x.device)
+            noise = torch.stack(
+                [torch.randn(ahead, batch, first.latent, generator=s) for s in streams], 1
+            ).to(x)
+        losses = elbo(
+            encoders.forward, decoders.forward, x[rows[at]], hot[rows[at]], noise[at], images=images
+        ).mean(1)
         optimizer.step(torch.autograd.grad(losses.sum(), leaves))
         yield losses.detach()
     encoders.write_back()
@@ -121,7 +156,10 @@ def elbo(encoder, decoder, x: Tensor, one_hot: Tensor, noise: Tensor, *, images:
 
 
 def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator) -> nn.Sequential:
-    first, last = (drawn_layer(nn.Linear, *sizes, generator=stream) for sizes in ((inputs, hidden), (hidden, outputs)))
+    first, last = (
+        drawn_layer(nn.Linear, *sizes, generator=stream)
+        for sizes in ((inputs, hidden), (hidden, outputs))
+    )
     return nn.Sequential(first, nn.ReLU(), last)
 
 
@@ -158,7 +196,9 @@ class FedCVAE(Method):
         shards = [ctx.private.train(k) for k in everyone]
         cvaes = [self._cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in everyone]
         streams = [ctx.generator("fedcvae", "training", k) for k in everyone]
-        steps = train_cvaes(cvaes, shards, streams, steps=self.steps, batch=self.batch, lr=self.vae_lr)
+        steps = train_cvaes(
+            cvaes, shards, streams, steps=self.steps, batch=self.batch, lr=self.vae_lr
+        )
         for done, _ in enumerate(steps, 1):
             yield Progress("VAE training", done, self.steps)
         # Link: decoders and class counts.

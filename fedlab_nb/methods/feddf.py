@@ -16,7 +16,17 @@ by n_k (DW-FedDF).
 from ..errors import UsageError
 from ..models import load_state
 from ..training.distill import distil, distillation_loss
-from .base import NEEDS, Method, NetworkModel, Steps, knob, register, reported, server_model_knob, weighted_mean
+from .base import (
+    NEEDS,
+    Method,
+    NetworkModel,
+    Steps,
+    knob,
+    register,
+    reported,
+    server_model_knob,
+    weighted_mean,
+)
 from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
 from .parts.images import CLIP, new_student, snapshot, student_recipe
@@ -49,7 +59,9 @@ class FedDF(Method):
         fits = ctx.has_clients_architecture(self.server_model)
         if self.start == "average" and not fits:
             needs = NEEDS["one architecture"]
-            raise UsageError(f"feddf.start is 'average', which needs {needs} and at the server; use start=fresh.")
+            raise UsageError(
+                f"feddf.start is 'average', which needs {needs} and at the server; use start=fresh."
+            )
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         # Clients: train alone, upload once.

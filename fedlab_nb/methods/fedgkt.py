@@ -75,14 +75,25 @@ class FedGKT(Iterative):
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
         deep = len(ctx.initial_model().body) > 1
-        demand(deep, "FedGKT cuts a network in two, and this one has a single block; set model=mlp.")
+        demand(
+            deep, "FedGKT cuts a network in two, and this one has a single block; set model=mlp."
+        )
 
     def run(self, ctx: Context) -> Steps[LocalModels]:
         rounds = Rounds(ctx, self)
         rounds.recipe = replace(rounds.recipe, augmentation="none")
-        at_server: dict[str, Any] = {"recipe": replace(rounds.recipe, epochs=self.server_epochs), "ids": None}
-        edges = rounds.models = [lower_half(model, ctx.generator("fedgkt", "classifier")) for model in rounds.models]
-        server, start, loss = upper_half(ctx.initial_model()), model_state(edges[0]), transfer(self.temperature)
+        at_server: dict[str, Any] = {
+            "recipe": replace(rounds.recipe, epochs=self.server_epochs),
+            "ids": None,
+        }
+        edges = rounds.models = [
+            lower_half(model, ctx.generator("fedgkt", "classifier")) for model in rounds.models
+        ]
+        server, start, loss = (
+            upper_half(ctx.initial_model()),
+            model_state(edges[0]),
+            transfer(self.temperature),
+        )
         labels: dict[int, Tensor] = {}
         got: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # client -> features, logits, labels
         for t in range(self.rounds):
@@ -97,23 +108,39 @@ class FedGKT(Iterative):
                     told = ctx.link.down(k, answers[k], phase=PHASE)
                 else:
                     load_state(edges[k], ctx.link.down(k, start, phase=PHASE))
-                    labels[k], told = ctx.link.up(k, y.int(), phase="labels"), x.new_zeros(len(y), ctx.classes)
+                    labels[k], told = (
+                        ctx.link.up(k, y.int(), phase="labels"),
+                        x.new_zeros(len(y), ctx.classes),
+                    )
                 shards.append(listening(x, y, told, self.weight if k in got else 0.0))
             yield from rounds.train(t, shards, loss=loss)
             features = rounds.features()
-            logits = [in_chunks(edge.classifier, h) for edge, h in zip(rounds.of_chosen(edges), features, strict=True)]
-            for k, (h, c) in zip(chosen, rounds.up(zip(features, logits, strict=True)), strict=True):
+            logits = [
+                in_chunks(edge.classifier, h)
+                for edge, h in zip(rounds.of_chosen(edges), features, strict=True)
+            ]
+            for k, (h, c) in zip(
+                chosen, rounds.up(zip(features, logits, strict=True)), strict=True
+            ):
                 got[k] = h, c, labels[k].long()
             # Server: train on their features, labels and logits.
             with ctx.server():
-                h, c, y = (torch.cat(column) for column in zip(*(got[k] for k in chosen), strict=True))
+                h, c, y = (
+                    torch.cat(column) for column in zip(*(got[k] for k in chosen), strict=True)
+                )
                 shard, stream = listening(h, y, c, self.weight), f"fedgkt server {t}"
                 for _ in ctx.train([server], [shard], loss=loss, stream=stream, **at_server):
                     yield Progress(PHASE, t, self.rounds)
             halves = [server, *rounds.of_chosen(edges)]
-            check_finite((p for half in halves for p in half.parameters()), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
+            check_finite(
+                (p for half in halves for p in half.parameters()),
+                f"Round {t + 1}",
+                f"lr={ctx.recipe.lr:g}",
+            )
             if shown(t + 1, self.rounds):
-                now = LocalModels(ClientModels([joined(edge, server) for edge in edges]), ctx.largest)
+                now = LocalModels(
+                    ClientModels([joined(edge, server) for edge in edges]), ctx.largest
+                )
                 yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
         return now
 
@@ -126,8 +153,12 @@ def listening(x: Tensor, y: Tensor, others: Tensor, weight: float) -> tuple[Tens
 def transfer(temperature: float) -> Loss:
     """CE + α τ² KL(softmax(others / τ) ‖ softmax(logits / τ)) of every sample, `[n]`; `others [n, C]`, `weight [n]`."""
 
-    def loss(features: Tensor, logits: Tensor, labels: Tensor, others: Tensor, weight: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels, reduction="none") + weight * kl_each(others, logits, temperature)
+    def loss(
+        features: Tensor, logits: Tensor, labels: Tensor, others: Tensor, weight: Tensor
+    ) -> Tensor:
+        return F.cross_entropy(logits, labels, reduction="none") + weight * kl_each(
+            others, logits, temperature
+        )
 
     return loss
 
@@ -150,4 +181,6 @@ def upper_half(network: Network) -> Network:
 def joined(lower: Network, upper: Network) -> Network:
     """A client's half and the server's as one network, copied."""
     above = copied(upper)
-    return headed([*copied(lower).body, *above.body], above.classifier, (*upper.architecture, "joined"))
+    return headed(
+        [*copied(lower).body, *above.body], above.classifier, (*upper.architecture, "joined")
+    )

@@ -25,7 +25,17 @@ from ..errors import demand
 from ..models import load_state, model_state
 from ..training import Recipe
 from ..training.distill import LOSSES, distil, distillation_loss
-from .base import NEEDS, Context, Method, NetworkModel, Steps, knob, register, reported, server_model_knob
+from .base import (
+    NEEDS,
+    Context,
+    Method,
+    NetworkModel,
+    Steps,
+    knob,
+    register,
+    reported,
+    server_model_knob,
+)
 from .fedavg_multi import FedAvgMulti
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.images import new_student, snapshot
@@ -59,7 +69,10 @@ class FedKD(Method):
     def refuse(self, ctx: Context) -> None:
         for name in ("rounds_before", "rounds_after"):
             fits = not getattr(self, name) or ctx.has_clients_architecture(self.server_model)
-            demand(fits, f"fedkd.{name} needs {NEEDS['one architecture']} and at the server; set it to 0.")
+            demand(
+                fits,
+                f"fedkd.{name} needs {NEEDS['one architecture']} and at the server; set it to 0.",
+            )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs + (self.rounds_before + self.rounds_after) * self.local_epochs)
@@ -86,7 +99,9 @@ class FedKD(Method):
                 load_state(student, start)
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)
             loss = distillation_loss(self.loss, self.temperature)
-            ticks = distil(student, ctx.public, teacher, recipe, loss, ctx.generator("fedkd", "batches"))
+            ticks = distil(
+                student, ctx.public, teacher, recipe, loss, ctx.generator("fedkd", "batches")
+            )
             yield from reported("distillation", ticks, lambda: snapshot(student))
         if not self.rounds_after:
             return snapshot(student)

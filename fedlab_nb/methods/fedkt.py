@@ -36,7 +36,17 @@ from ..models import Network, model_state
 from ..models.state import copied
 from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
 from ..training.loop import Shard
-from .base import Context, Method, NetworkModel, Report, Steps, knob, register, reported, server_model_knob
+from .base import (
+    Context,
+    Method,
+    NetworkModel,
+    Report,
+    Steps,
+    knob,
+    register,
+    reported,
+    server_model_knob,
+)
 
 # -------------------------------------------------------------------------------------------------------- votes privacy
 # Noisy votes and what they promise: Laplace noise on counts, and the ε that T noisy votes have spent (PATE).
@@ -58,7 +68,9 @@ from .base import Context, Method, NetworkModel, Report, Steps, knob, register, 
 # The neighbours here *replace* one client's samples (`server`) or one sample (`client`), as one more sample would cut a
 # client's data in other places. So this ε and that of afl (`parts/privacy.py`) cannot be compared.
 
-ORDERS = torch.cat([torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]).double()  # l that are tried
+ORDERS = torch.cat(
+    [torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]
+).double()  # l that are tried
 
 
 def laplace(shape: tuple[int, ...], gamma: float, stream: torch.Generator) -> Tensor:
@@ -96,11 +108,17 @@ def these_votes(q: Tensor, per_query: float, orders: Tensor = ORDERS) -> Tensor:
     """α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE, theorem 3)."""
     q = q[:, None]
     grown = math.exp(min(per_query, 700.0))
-    holds = q < (grown - 1) / (grown * grown - 1) if grown > 1 else torch.zeros_like(q, dtype=torch.bool)
+    holds = (
+        q < (grown - 1) / (grown * grown - 1)
+        if grown > 1
+        else torch.zeros_like(q, dtype=torch.bool)
+    )
     small = torch.where(holds, q, 0.0)
     stays = (1 - small).log() + orders * ((1 - small).log() - (1 - grown * small).log())
     alpha = torch.logaddexp(stays, small.log() + per_query * orders)
-    return torch.where(holds, torch.minimum(alpha, any_votes(per_query, orders)), any_votes(per_query, orders))
+    return torch.where(
+        holds, torch.minimum(alpha, any_votes(per_query, orders)), any_votes(per_query, orders)
+    )
 
 
 def _least_epsilon(moments: Tensor, delta: float, simple: float) -> float:
@@ -157,7 +175,10 @@ class FedKT(Method):
 
     def refuse(self, ctx: Context) -> None:
         most = 10_000 // ctx.clients_count
-        demand(self.students <= most, f"fedkt.students is {self.students}, but 10,000 in all allow {most} here.")
+        demand(
+            self.students <= most,
+            f"fedkt.students is {self.students}, but 10,000 in all allow {most} here.",
+        )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs * self.students)
@@ -166,14 +187,22 @@ class FedKT(Method):
     def leaks(self) -> str:
         if self.privacy == "none":
             return self.info.leaks
-        who = "each client, to who sees the final network" if self.privacy == "server" else "each sample"
+        who = (
+            "each client, to who sees the final network"
+            if self.privacy == "server"
+            else "each sample"
+        )
         return f"{self.info.leaks}; ε for {who}"
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         x = self._asked(ctx)
         # Clients: teachers on parts of their samples, their votes, and the students that learn these.
         cuttings = [own for k in range(ctx.clients_count) for own in self._parts(ctx, k)]
-        teachers = [self._drawn(ctx, "teacher", i, k, j) for k, i, parts in cuttings for j in range(len(parts))]
+        teachers = [
+            self._drawn(ctx, "teacher", i, k, j)
+            for k, i, parts in cuttings
+            for j in range(len(parts))
+        ]
         starts = [copied(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
         shards = [part for *_, parts in cuttings for part in parts]
         yield from reported("teachers", self._ticks(ctx, "teachers", teachers, shards))
@@ -186,17 +215,25 @@ class FedKT(Method):
             students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
             starts = [copied(student) for student in students] if ctx.poison.of_models else students
             shards = [(x, y) for y in labels]
-            yield from reported("students", self._ticks(ctx, "students", students, shards, self.epochs))
+            yield from reported(
+                "students", self._ticks(ctx, "students", students, shards, self.epochs)
+            )
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
         received = []
         for (k, _, _), start, student in zip(cuttings, starts, students, strict=True):
-            received.append(ctx.link.up(k, ctx.sent(k, model_state(start), student), phase="students"))
+            received.append(
+                ctx.link.up(k, ctx.sent(k, model_state(start), student), phase="students")
+            )
         with ctx.server():
             # Server: count, label, learn.
             uploaded = ClientModels(students).with_states(received)
-            y, report = self.aggregate(ctx, uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students)))
-            final = ctx.build(ctx.server_architecture(self.server_model), ctx.generator("fedkt", "server"))
+            y, report = self.aggregate(
+                ctx, uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students))
+            )
+            final = ctx.build(
+                ctx.server_architecture(self.server_model), ctx.generator("fedkt", "server")
+            )
             ticks = self._ticks(ctx, "final", [final], [(x, y)], self.epochs)
             return (yield from reported("distillation", ticks, lambda: NetworkModel(final, report)))
 
@@ -205,7 +242,9 @@ class FedKT(Method):
         """The public samples that are labelled, `[T, ...]`: the same at clients and server, drawn once."""
         if not 0 < self.queries < len(ctx.public):
             return ctx.public
-        rows = torch.randperm(len(ctx.public), generator=ctx.generator("fedkt", "queries"))[: self.queries]
+        rows = torch.randperm(len(ctx.public), generator=ctx.generator("fedkt", "queries"))[
+            : self.queries
+        ]
         return ctx.public[rows.to(ctx.device)]
 
     def _parts(self, ctx: Context, k: int) -> list[tuple[int, int, list[Shard]]]:
@@ -213,10 +252,14 @@ class FedKT(Method):
         x, y = ctx.private.train(k)
         cut = []
         for i in range(self.students):
-            order = torch.randperm(len(x), generator=ctx.generator("fedkt", "parts", k, i)).to(x.device)
+            order = torch.randperm(len(x), generator=ctx.generator("fedkt", "parts", k, i)).to(
+                x.device
+            )
             if self.teachers == 1:
                 order = order.sort().values
-            parts: list[Shard] = [(x[rows], y[rows]) for rows in order.tensor_split(min(self.teachers, len(x)))]
+            parts: list[Shard] = [
+                (x[rows], y[rows]) for rows in order.tensor_split(min(self.teachers, len(x)))
+            ]
             cut.append((k, i, parts))
         return cut
 
@@ -237,8 +280,12 @@ class FedKT(Method):
         """All of them at once, as a stack where that is faster; `epochs`: on public samples, 0: as the recipe says."""
         recipe = ctx.recipe
         if epochs:
-            recipe = replace(recipe, epochs=epochs, augmentation="none")  # the votes are on the samples as they are
-        return train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {what}")
+            recipe = replace(
+                recipe, epochs=epochs, augmentation="none"
+            )  # the votes are on the samples as they are
+        return train_clients(
+            models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {what}"
+        )
 
     # ------------------------------------------------------------------ server part
     def aggregate(self, ctx: Context, logits: Tensor) -> tuple[Tensor, FedKTReport]:
@@ -256,8 +303,12 @@ class FedKT(Method):
             noise = laplace(tuple(votes.shape), self.gamma, ctx.generator("fedkt", "server noise"))
             labels, cost = (votes + noise.to(votes.device)).argmax(1), cost * students
             own = measured_epsilon(votes, self.gamma, cost, self.delta)
-            report = replace(report, epsilon_measured=own, changed=float((labels != plain).double().mean()))
+            report = replace(
+                report, epsilon_measured=own, changed=float((labels != plain).double().mean())
+            )
         else:
             queries *= students
         epsilon = moments_epsilon(cost, queries, self.delta)
-        return labels, replace(report, epsilon=epsilon, epsilon_simple=cost * queries, delta=self.delta)
+        return labels, replace(
+            report, epsilon=epsilon, epsilon_simple=cost * queries, delta=self.delta
+        )

@@ -39,7 +39,9 @@ class FedNova(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        momentum = {name: torch.zeros_like(value) for name, value in rounds.parameters(rounds.start).items()}
+        momentum = {
+            name: torch.zeros_like(value) for name, value in rounds.parameters(rounds.start).items()
+        }
 
         def normalised(state: State, ends: list[State]) -> State:
             shares = rounds.shares  # w_k
@@ -47,7 +49,10 @@ class FedNova(Iterative):
             effective = sum(p * steps for p, steps in zip(shares, a, strict=True))  # J_eff
             moved = rounds.average(state, ends)
             for name in momentum:
-                mean = sum(p / n * (state[name] - end[name]) for p, n, end in zip(shares, a, ends, strict=True))
+                mean = sum(
+                    p / n * (state[name] - end[name])
+                    for p, n, end in zip(shares, a, ends, strict=True)
+                )
                 momentum[name] = self.server_momentum * momentum[name] + effective * mean
                 moved[name] = state[name] - momentum[name]
             return moved

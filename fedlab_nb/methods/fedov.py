@@ -54,7 +54,9 @@ def destroyed(x: Tensor, stream: torch.Generator) -> Tensor:
     return torch.stack([WAYS[way[i]](x, i, stream) for i in range(len(x))]) if len(x) else x
 
 
-def harder(model: nn.Module, x: Tensor, unknown: int, steps: int, step: float = STEP, chunk: int = 1024) -> Tensor:
+def harder(
+    model: nn.Module, x: Tensor, unknown: int, steps: int, step: float = STEP, chunk: int = 1024
+) -> Tensor:
     """Outliers `x [n, ...]` moved `steps` times by `step` along the sign of the gradient of the cross-entropy to class
     `unknown`: each number by steps * step at most. The model runs in eval mode and is left as it was."""
     was = model.training
@@ -77,7 +79,9 @@ def cut_paste(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
     """A patch of the image moved to another place of it."""
     out, (top, left, height, width) = x[i].clone(), _patch(x, stream)
     to_top, to_left = _place(x, height, width, stream)
-    out[:, to_top : to_top + height, to_left : to_left + width] = x[i, :, top : top + height, left : left + width]
+    out[:, to_top : to_top + height, to_left : to_left + width] = x[
+        i, :, top : top + height, left : left + width
+    ]
     return out
 
 
@@ -118,7 +122,9 @@ WAYS = (cut_paste, erase, shuffle_quarters, join_halves)
 def _patch(x: Tensor, stream: torch.Generator) -> tuple[int, int, int, int]:
     """Top, left, height and width of a random patch."""
     shares = SMALLEST + (LARGEST - SMALLEST) * torch.rand(2, generator=stream)
-    height, width = (max(1, round(float(s) * side)) for s, side in zip(shares, x.shape[2:], strict=True))
+    height, width = (
+        max(1, round(float(s) * side)) for s, side in zip(shares, x.shape[2:], strict=True)
+    )
     return *_place(x, height, width, stream), height, width
 
 
@@ -175,7 +181,9 @@ class FedOV(Method):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
-        wider = [(name, shape, classes + 1, width) for name, shape, classes, width in ctx.architectures]
+        wider = [
+            (name, shape, classes + 1, width) for name, shape, classes, width in ctx.architectures
+        ]
         models = ctx.send_initial_models(wider, "fedov")
         starts = ctx.starts(models)
         yield from self._training(ctx, models)
@@ -196,13 +204,21 @@ class FedOV(Method):
                 x, y = ctx.private.train(k)
                 outliers = torch.cat([destroyed(x, streams[k]) for _ in range(self.ratio)])
                 if self.adversarial:
-                    outliers = torch.cat([outliers, harder(model, outliers, ctx.classes, self.adversarial)])
+                    outliers = torch.cat(
+                        [outliers, harder(model, outliers, ctx.classes, self.adversarial)]
+                    )
                 unknown = y.new_full((len(outliers),), ctx.classes)
                 shards.append((torch.cat([x, outliers]), torch.cat([y, unknown])))
-                yield Progress("outliers", epoch * len(models) + k + 1, (epochs if renewed else 1) * len(models))
+                yield Progress(
+                    "outliers",
+                    epoch * len(models) + k + 1,
+                    (epochs if renewed else 1) * len(models),
+                )
             recipe, stream = ctx.recipe, "fedov"
             if renewed:
-                recipe = replace(recipe, epochs=1, lr=recipe.lr_at(epoch), schedule="constant", lr_min=0)
+                recipe = replace(
+                    recipe, epochs=1, lr=recipe.lr_at(epoch), schedule="constant", lr_min=0
+                )
                 stream = f"fedov, epoch {epoch}"
             for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
                 shows = tick.fresh and (not renewed or epoch + 1 in curve_epochs(epochs))

@@ -62,7 +62,11 @@ class Mixture:
         if self.kind == "full":
             each = MultivariateNormal(self.means, self.spread)
         else:
-            spread = self.spread[:, None].expand_as(self.means) if self.kind == "spherical" else self.spread
+            spread = (
+                self.spread[:, None].expand_as(self.means)
+                if self.kind == "spherical"
+                else self.spread
+            )
             each = Independent(Normal(self.means, spread.sqrt()), 1)
         return self.weights.log() + each.log_prob(rows[:, None])
 
@@ -70,12 +74,16 @@ class Mixture:
         """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the noise."""
         chosen = torch.multinomial(self.weights.cpu(), count, replacement=True, generator=stream)
         rows = chosen.to(self.means.device)
-        noise = torch.randn(count, self.means.shape[1], generator=stream, dtype=torch.float64).to(self.means)
+        noise = torch.randn(count, self.means.shape[1], generator=stream, dtype=torch.float64).to(
+            self.means
+        )
         if self.kind == "none":
             return self.means[rows]
         if self.kind == "full":
             values, axes = torch.linalg.eigh(self.spread)
-            roots = axes * values.clamp(min=0).sqrt()[:, None]  # [K, d, d]: each times its transpose is Σ
+            roots = (
+                axes * values.clamp(min=0).sqrt()[:, None]
+            )  # [K, d, d]: each times its transpose is Σ
             return self.means[rows] + torch.einsum("nij,nj->ni", roots[rows], noise)
         roots = self.spread.sqrt()[rows]
         return self.means[rows] + noise * (roots[:, None] if self.kind == "spherical" else roots)
@@ -96,7 +104,9 @@ class Mixture:
         return cls(kind, wide["weights"] / wide["weights"].sum(), wide["means"], spread)
 
 
-def fitted(rows: Tensor, components: int, kind: str, stream: torch.Generator, steps: int = STEPS) -> Mixture:
+def fitted(
+    rows: Tensor, components: int, kind: str, stream: torch.Generator, steps: int = STEPS
+) -> Mixture:
     """A mixture of at most `components` Gaussians for `rows [n, d]` (float64), by `steps` of EM.
 
     EM starts with as many of the rows as means, drawn without replacement, every row belonging to the nearest. There
@@ -109,7 +119,11 @@ def fitted(rows: Tensor, components: int, kind: str, stream: torch.Generator, st
     mixture = maximised(rows, torch.nn.functional.one_hot(nearest, k).to(rows), shape)
     for _ in range(steps if k > 1 else 0):
         mixture = maximised(rows, mixture.log_densities(rows).softmax(1), shape)
-    return mixture if kind == shape else Mixture(kind, mixture.weights, mixture.means, rows.new_zeros(0))
+    return (
+        mixture
+        if kind == shape
+        else Mixture(kind, mixture.weights, mixture.means, rows.new_zeros(0))
+    )
 
 
 def maximised(rows: Tensor, belongs: Tensor, kind: str) -> Mixture:
@@ -152,7 +166,9 @@ class FedPFT(FrozenMethod):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         own_features, frozen = yield from self.frozen(ctx)
         # Clients: a mixture of each class; up.
-        arrived = yield from ctx.collect("mixtures", lambda k: self.mixtures(ctx, k, own_features[k]))
+        arrived = yield from ctx.collect(
+            "mixtures", lambda k: self.mixtures(ctx, k, own_features[k])
+        )
         # Server: as many features as the clients have, drawn; a head trained on them.
         with ctx.server():
             drawn, labels = self.draw(ctx, arrived)
@@ -161,7 +177,14 @@ class FedPFT(FrozenMethod):
             for part in head.to(ctx.device).parameters():
                 nn.init.zeros_(part)
             recipe = Recipe(self.epochs, 64, "adam", self.lr, weight_decay=0)
-            ticks = distil(head, drawn, labels, recipe, distillation_loss("ce"), ctx.generator("fedpft", "head"))
+            ticks = distil(
+                head,
+                drawn,
+                labels,
+                recipe,
+                distillation_loss("ce"),
+                ctx.generator("fedpft", "head"),
+            )
             model = HeadModel(frozen, head, parameter_count(head))
             return (yield from reported("head training", ticks, lambda: model))
 
@@ -169,7 +192,11 @@ class FedPFT(FrozenMethod):
         """What client k sends: the counts `[C]` of its classes (int32; 0 of one that is too small), and their
         mixtures."""
         x, y = ctx.private.train(k)
-        groups = {c: rows for c, rows in by_class(frozen(x).double(), y).items() if len(rows) >= self.smallest}
+        groups = {
+            c: rows
+            for c, rows in by_class(frozen(x).double(), y).items()
+            if len(rows) >= self.smallest
+        }
         counts = [len(groups.get(c, ())) for c in range(ctx.classes)]
         made = {}
         for c, rows in groups.items():
@@ -183,7 +210,11 @@ class FedPFT(FrozenMethod):
         for k, sent in enumerate(arrived):
             for c, parts in sent["mixtures"].items():
                 count, stream = int(sent["counts"][c]), ctx.generator("fedpft", "features", k, c)
-                features.append(Mixture.received(parts, self.covariance).draw(count, stream).to(ctx.dtype))
+                features.append(
+                    Mixture.received(parts, self.covariance).draw(count, stream).to(ctx.dtype)
+                )
                 labels.append(torch.full((count,), c))
-        demand(features, f"No client has a class of {self.smallest} samples; use a smaller smallest.")
+        demand(
+            features, f"No client has a class of {self.smallest} samples; use a smaller smallest."
+        )
         return torch.cat(features), torch.cat(labels).to(ctx.device)

@@ -26,15 +26,21 @@ class FedProx(Iterative):
         rounds = Rounds(ctx, self)
         # Clients: E epochs from θ_t, held at θ_t. Server: the weighted average.
         start, mu = rounds.start, self.mu
-        yield from rounds.averaging(start, lambda anchor: {"adjust": proximal(mu, rounds.parameters(anchor))})
+        yield from rounds.averaging(
+            start, lambda anchor: {"adjust": proximal(mu, rounds.parameters(anchor))}
+        )
         return rounds.result
 
 
 def proximal(mu: float, anchor: State) -> Adjust:
     """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
 
-    def adjust(clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]) -> None:
+    def adjust(
+        clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]
+    ) -> None:
         there = [anchor[name].expand_as(parameter) for name, parameter in parameters.items()]
-        torch._foreach_add_(gradients, torch._foreach_sub(list(parameters.values()), there), alpha=mu)
+        torch._foreach_add_(
+            gradients, torch._foreach_sub(list(parameters.values()), there), alpha=mu
+        )
 
     return adjust

@@ -30,7 +30,14 @@ from ..errors import choose
 from ..models.state import copied
 from ..training.evaluate import in_chunks
 from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
-from .parts.kronecker import factor_layers, input_rows, inputs_and_gradients, join, output_rows, with_layers
+from .parts.kronecker import (
+    factor_layers,
+    input_rows,
+    inputs_and_gradients,
+    join,
+    output_rows,
+    with_layers,
+)
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LABELS = ("model", "true")
@@ -61,7 +68,9 @@ class FisherMerge(Method):
 
         def both(k: int) -> dict[str, Any]:
             stream = ctx.generator("fisher_merge", "labels", k)
-            fisher = diagonal_fisher(clients.module(k), *ctx.private.train(k), labels=self.labels, stream=stream)
+            fisher = diagonal_fisher(
+                clients.module(k), *ctx.private.train(k), labels=self.labels, stream=stream
+            )
             return {"state": clients.state(k), "fisher": fisher}
 
         received = yield from ctx.collect("Fisher pass", both, phase="models and Fisher diagonals")
@@ -80,7 +89,10 @@ def merge(
     """θ̄ from the clients' states and Fisher diagonals (by parameter); entries without one are averaged."""
     merged = weighted_mean(states, weights)
     for name in fishers[0]:
-        trust = [w / sum(weights) * (fisher[name] + damping) for w, fisher in zip(weights, fishers, strict=True)]
+        trust = [
+            w / sum(weights) * (fisher[name] + damping)
+            for w, fisher in zip(weights, fishers, strict=True)
+        ]
         weighted = (t * state[name] for t, state in zip(trust, states, strict=True))
         merged[name] = sum(weighted, torch.zeros_like(merged[name])) / sum(trust)
     return merged
@@ -103,8 +115,13 @@ def diagonal_fisher(
     factor_layers(module)  # refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
     # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
-    total = {name: torch.zeros_like(join(layer.weight, layer.bias).detach()) for name, layer in layers.items()}
-    for target, chance in [(y, None)] if labels == "true" else _predicted(module, x, stream, batch_size):
+    total = {
+        name: torch.zeros_like(join(layer.weight, layer.bias).detach())
+        for name, layer in layers.items()
+    }
+    for target, chance in (
+        [(y, None)] if labels == "true" else _predicted(module, x, stream, batch_size)
+    ):
         roots = None if chance is None else chance.sqrt().split(batch_size)
         for at, batch in enumerate(inputs_and_gradients(module, layers, x, target, batch_size)):
             for name, (inputs, gradient) in batch.items():
@@ -149,5 +166,7 @@ def _normalised(layer: nn.Module, x: Tensor) -> Tensor:
     """What the scale of a normalisation multiplies, in eval mode."""
     if isinstance(layer, nn.GroupNorm):
         return F.group_norm(x, layer.num_groups, eps=layer.eps)
-    mean, variance = (layer.get_buffer(f"running_{name}")[:, None, None] for name in ("mean", "var"))
+    mean, variance = (
+        layer.get_buffer(f"running_{name}")[:, None, None] for name in ("mean", "var")
+    )
     return (x - mean) / (variance + float(layer.eps)).sqrt()  # type: ignore[arg-type]

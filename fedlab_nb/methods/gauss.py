@@ -86,7 +86,10 @@ class ClassSums:
 
     def covariances(self) -> Tensor:
         """Σ_c `[C, d, d]` of kind "full": S_c/N_c - μ_c μ_cᵀ."""
-        return self.second / self._at_least_one[..., None] - self.means[:, :, None] * self.means[:, None, :]
+        return (
+            self.second / self._at_least_one[..., None]
+            - self.means[:, :, None] * self.means[:, None, :]
+        )
 
     def within(self) -> Tensor:
         """Σ_W `[d, d]` of kind "pooled": (B - Σ_c N_c μ_c μ_cᵀ) / (N - C), where C counts the classes that exist."""
@@ -135,7 +138,11 @@ def message(own: ClassSums, dtype: torch.dtype) -> dict[str, Tensor]:
     held = own.counts.nonzero()[:, 0]
     second = own.second[held] if own.kind in BY_CLASS else own.second
     second = upper_triangle(second) if own.kind in MATRICES else second
-    return {"counts": own.counts.int(), "sums": own.sums[held].to(dtype), "second": second.to(dtype)}
+    return {
+        "counts": own.counts.int(),
+        "sums": own.sums[held].to(dtype),
+        "second": second.to(dtype),
+    }
 
 
 def received(sent: Mapping[str, Tensor], kind: str) -> ClassSums:
@@ -147,7 +154,9 @@ def received(sent: Mapping[str, Tensor], kind: str) -> ClassSums:
 
     second = sent["second"].double()
     second = from_upper_triangle(second) if kind in MATRICES else second
-    return ClassSums(kind, counts, placed(sent["sums"].double()), placed(second) if kind in BY_CLASS else second)
+    return ClassSums(
+        kind, counts, placed(sent["sums"].double()), placed(second) if kind in BY_CLASS else second
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------- heads
@@ -213,7 +222,9 @@ def scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
         variances = shrunk(sums.variances(), shares, shrinkage)
         return Scores(priors - variances.log().sum(1) / 2, means=means, whitening=variances.rsqrt())
     values, axes = spectra(sums, shrinkage)
-    return Scores(priors - values.log().sum(1) / 2, means=means, whitening=axes * values.rsqrt()[:, None])
+    return Scores(
+        priors - values.log().sum(1) / 2, means=means, whitening=axes * values.rsqrt()[:, None]
+    )
 
 
 def spectra(sums: ClassSums, shrinkage: float) -> tuple[Tensor, Tensor]:
@@ -296,24 +307,40 @@ class Gauss(FrozenMethod):
             report = report_of(each, whole, self.head)
             if self.head in TRAINED:
                 values, axes = spectra(whole, self.shrinkage)
-                spread, training = axes * values[:, None] @ axes.mT, {"draws": self.draws, "epochs": self.epochs}
-                steps = trained_head(ctx, self.head, whole.means, spread, whole.counts, lr=self.lr, **training)
+                spread, training = (
+                    axes * values[:, None] @ axes.mT,
+                    {"draws": self.draws, "epochs": self.epochs},
+                )
+                steps = trained_head(
+                    ctx, self.head, whole.means, spread, whole.counts, lr=self.lr, **training
+                )
                 head = yield from steps
-                return HeadModel(frozen, head, sum(part.numel() for part in head.state_dict().values()), report)
+                return HeadModel(
+                    frozen, head, sum(part.numel() for part in head.state_dict().values()), report
+                )
             made = scores(whole, self.head, self.shrinkage)
             return HeadModel(frozen, made, made.parameters, report)
 
 
 def report_of(each: Sequence[ClassSums], whole: ClassSums, head: str) -> GaussReport:
     """What the server knows, for pictures."""
-    counts, means = torch.stack([own.counts for own in each]).int(), torch.stack([own.means for own in each])
+    counts, means = (
+        torch.stack([own.counts for own in each]).int(),
+        torch.stack([own.means for own in each]),
+    )
     made = {"counts": counts, "client_means": means, "means": whole.means}
     if head == "nb":
         made["deviations"] = whole.variances().sqrt()
     elif head != "means":
-        group = whole.covariances() if head == "qda" else (whole.within() if head == "lda" else whole.total())[None]
+        group = (
+            whole.covariances()
+            if head == "qda"
+            else (whole.within() if head == "lda" else whole.total())[None]
+        )
         made["covariances"] = group
         made["deviations"] = group.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
     small = {name: part for name, part in made.items() if part.numel() <= SHOWN}
-    narrow = {name: part.float() if part.is_floating_point() else part for name, part in small.items()}
+    narrow = {
+        name: part.float() if part.is_floating_point() else part for name, part in small.items()
+    }
     return GaussReport(**{name: part.cpu().numpy() for name, part in narrow.items()})

@@ -47,7 +47,9 @@ class LocalModels(NetworkModel):
     def tested(self, x: Tensor, y: Tensor) -> Tested:
         """The scores of the best one; accuracy and calibration over the answers of all of them."""
         logits = self.client_logits(x)
-        return Tested(logits[self.best], self.accuracy(x, y), calibration(logits, y, self.score_kind))
+        return Tested(
+            logits[self.best], self.accuracy(x, y), calibration(logits, y, self.score_kind)
+        )
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         each = self.each(x, y)
@@ -105,7 +107,10 @@ class Centralized(Method):
     sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        pooled = [ctx.link.up(k, ctx.private.everything(k), phase="raw samples") for k in range(ctx.clients_count)]
+        pooled = [
+            ctx.link.up(k, ctx.private.everything(k), phase="raw samples")
+            for k in range(ctx.clients_count)
+        ]
         x, y = (torch.cat(column) for column in zip(*pooled, strict=True))
         model = ctx.initial_model(0)
         ticks = ctx.train([model], [(x, y)], ids=None, stream="centralized")

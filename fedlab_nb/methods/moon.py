@@ -44,8 +44,13 @@ class Moon(Iterative):
             rounds.load(rounds.down(state))
             if known:
                 of_global = rounds.features()
-                old = [z if k in known else zg for k, z, zg in zip(chosen, previous, of_global, strict=True)]
-                pairs = [torch.stack(pair, 1) for pair in zip(of_global, old, strict=True)]  # [n_k, 2, D]
+                old = [
+                    z if k in known else zg
+                    for k, z, zg in zip(chosen, previous, of_global, strict=True)
+                ]
+                pairs = [
+                    torch.stack(pair, 1) for pair in zip(of_global, old, strict=True)
+                ]  # [n_k, 2, D]
                 shards = [(*rounds.shards[k], pair) for k, pair in zip(chosen, pairs, strict=True)]
                 yield from rounds.train(t, shards, loss=contrastive(self.mu, self.temperature))
             else:

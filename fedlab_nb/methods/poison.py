@@ -47,14 +47,29 @@ class Poison:
         if str(text).strip() == "none":
             return cls()
         kind, *rest = (part.strip() for part in str(text).split(":"))
-        choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS)
+        choose(
+            "poison",
+            kind,
+            ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS,
+        )
         known = len(rest) == 1 or (len(rest) == 2 and kind == "scaled")
         demand(
-            known, f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT or scaled:COUNT:FACTOR."
+            known,
+            f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT or scaled:COUNT:FACTOR.",
         )
-        count = whole("poison's count", parsed(rest[0]), 0, clients, hint="it is how many of the clients are poisoned")
+        count = whole(
+            "poison's count",
+            parsed(rest[0]),
+            0,
+            clients,
+            hint="it is how many of the clients are poisoned",
+        )
         given = number("poison's factor", parsed(rest[1]), -1e6, 1e6) if len(rest) == 2 else FACTOR
-        return cls() if count == 0 else cls(kind, count, {"labels": 1.0, "lie": 1.0, "sign": -1.0}.get(kind, given))
+        return (
+            cls()
+            if count == 0
+            else cls(kind, count, {"labels": 1.0, "lie": 1.0, "sign": -1.0}.get(kind, given))
+        )
 
     def __str__(self) -> str:
         """The setting in its one form: "none", "labels:2", "scaled:1:10"."""
@@ -86,7 +101,9 @@ class Poison:
             changed[rows] = classes - 1 - labels[rows]
         return changed
 
-    def sent(self, start: Mapping[str, Tensor], end: dict[str, Tensor], parameters: Iterable[str]) -> dict[str, Tensor]:
+    def sent(
+        self, start: Mapping[str, Tensor], end: dict[str, Tensor], parameters: Iterable[str]
+    ) -> dict[str, Tensor]:
         """What a poisoned client sends in place of `end`, which it trained from `start`; `parameters`: what changes."""
         moved = {name: start[name] + self.factor * (end[name] - start[name]) for name in parameters}
         return end | moved

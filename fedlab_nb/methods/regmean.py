@@ -27,7 +27,17 @@ import torch
 from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
-from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, weighted_mean
+from .base import (
+    Context,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Progress,
+    Steps,
+    knob,
+    register,
+    weighted_mean,
+)
 from .parts.kronecker import inverse, kronecker_factors, layer_matrix, plus_identity, with_layers
 
 
@@ -65,7 +75,10 @@ class RegMean(Method):
             matrices = {}
             for done, name in enumerate(received[0]["moments"], 1):
                 layers = [layer_matrix(r["state"], name) for r in received]
-                inputs = [shrunk(from_upper_triangle(r["moments"][name]), self.off_diagonal) for r in received]
+                inputs = [
+                    shrunk(from_upper_triangle(r["moments"][name]), self.off_diagonal)
+                    for r in received
+                ]
                 matrices[name] = merge(layers, inputs, shares, self.ridge)
                 yield Progress("merge", done, len(received[0]["moments"]))
             return NetworkModel(ctx.new_model(with_layers(average, matrices)))
@@ -76,7 +89,9 @@ def shrunk(moments: Tensor, share: float) -> Tensor:
     return moments if share == 1 else share * moments + (1 - share) * torch.diag(moments.diag())
 
 
-def merge(layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float) -> Tensor:
+def merge(
+    layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[float], ridge: float
+) -> Tensor:
     """Θ̄ `[o, i]` from layers Θ_k `[o, i]` and input moments A_k `[i, i]`; `shares` are w_k.
 
     Solved as Θ̄ = average + correction, in float64. Directions without any input (with λ_damp = 0) keep the average.
@@ -84,5 +99,7 @@ def merge(layers: Sequence[Tensor], moments: Sequence[Tensor], shares: Sequence[
     wide = [layer.double() for layer in layers]
     average = sum((w * m for w, m in zip(shares, wide, strict=True)), torch.zeros_like(wide[0]))
     damped = [w * plus_identity(a.double(), ridge) for w, a in zip(shares, moments, strict=True)]
-    pull = sum(((m - average) @ a for m, a in zip(wide, damped, strict=True)), torch.zeros_like(average))
+    pull = sum(
+        ((m - average) @ a for m, a in zip(wide, damped, strict=True)), torch.zeros_like(average)
+    )
     return (average + inverse(sum(damped, torch.zeros_like(damped[0])))(pull.T).T).to(layers[0])

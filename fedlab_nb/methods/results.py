@@ -42,11 +42,17 @@ class Report:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields that hold an array."""
-        return {name: value for name, value in self.filled().items() if isinstance(value, np.ndarray)}
+        return {
+            name: value for name, value in self.filled().items() if isinstance(value, np.ndarray)
+        }
 
     def numbers(self) -> dict[str, Any]:
         """The fields that hold plain values: what `run --json` prints."""
-        return {name: value for name, value in self.filled().items() if not isinstance(value, np.ndarray)}
+        return {
+            name: value
+            for name, value in self.filled().items()
+            if not isinstance(value, np.ndarray)
+        }
 
     def filled(self) -> dict[str, Any]:
         """The fields that hold something."""
@@ -60,7 +66,9 @@ def typed(report: Report, declared: type[Report]) -> Report:
     if type(report) is Report:
         return declared()
     if type(report) is not declared:
-        raise TypeError(f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}.")
+        raise TypeError(
+            f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}."
+        )
     return replace(report, **{name: array.copy() for name, array in report.arrays().items()})
 
 
@@ -81,7 +89,9 @@ T = TypeVar("T")
 Steps = Generator[Progress, None, T]
 
 
-def reported(phase: str, ticks: Iterable[Tick], model: Callable[[], Any] = lambda: None) -> Steps[Any]:
+def reported(
+    phase: str, ticks: Iterable[Tick], model: Callable[[], Any] = lambda: None
+) -> Steps[Any]:
     """The `ticks` of a training as progress; `model` makes the state of things where the live curve has a point, and
     what is returned."""
     for tick in ticks:
@@ -141,7 +151,9 @@ class GlobalModel:
     def tested(self, x: Tensor, y: Tensor) -> Tested:
         """Scores, accuracy and calibration on samples `x [N, ...], y [N]`, the model run once."""
         scores = self.logits(x)
-        return Tested(scores, accuracy(scores.argmax(1), y), calibration(scores, y, self.score_kind))
+        return Tested(
+            scores, accuracy(scores.argmax(1), y), calibration(scores, y, self.score_kind)
+        )
 
 
 class NetworkModel(GlobalModel):
@@ -201,8 +213,16 @@ class ClientsAlone(GlobalModel):
     """
 
     def __init__(self, clients: ClientModels, report: Report | None = None) -> None:
-        self.clients, self.parameters, self.report = clients, sum(clients.parameters), report or Report()
+        self.clients, self.parameters, self.report = (
+            clients,
+            sum(clients.parameters),
+            report or Report(),
+        )
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         large = x[0].numel() > SMALL_INPUT
-        return float(((self.clients.in_turn(x) if large else self.clients.logits(x).argmax(-1)) == y).double().mean())
+        return float(
+            ((self.clients.in_turn(x) if large else self.clients.logits(x).argmax(-1)) == y)
+            .double()
+            .mean()
+        )

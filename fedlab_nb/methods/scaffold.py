@@ -52,7 +52,9 @@ class Scaffold(Iterative):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         weights = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
-        reach = [effective_steps(n, rounds.recipe) * rounds.recipe.lr for n in ctx.sizes]  # ‖a_k‖₁ η_l
+        reach = [
+            effective_steps(n, rounds.recipe) * rounds.recipe.lr for n in ctx.sizes
+        ]  # ‖a_k‖₁ η_l
         state = rounds.start
         c = {name: torch.zeros_like(value) for name, value in rounds.parameters(state).items()}
         own = [c] * ctx.clients_count  # c_k
@@ -61,7 +63,9 @@ class Scaffold(Iterative):
             chosen = rounds.choose(t)
             start, common = rounds.down((state, c))
             rounds.load(start)
-            yield from rounds.train(t, adjust=corrected([difference(common, own[k]) for k in chosen]))
+            yield from rounds.train(
+                t, adjust=corrected([difference(common, own[k]) for k in chosen])
+            )
             ends, changes = rounds.states(), []
             for k, end in zip(chosen, ends, strict=True):
                 moved = {name: (start[name] - end[name]) / reach[k] for name in common}
@@ -77,7 +81,9 @@ class Scaffold(Iterative):
                 share = sum(present) / sum(weights)
                 c = {name: c[name] + share * change[name] for name in c}
                 if self.eta_s != 1:
-                    mean |= {name: state[name] + self.eta_s * (mean[name] - state[name]) for name in c}
+                    mean |= {
+                        name: state[name] + self.eta_s * (mean[name] - state[name]) for name in c
+                    }
                 state = mean
             yield rounds.end(t, state)
         return rounds.result
@@ -87,9 +93,13 @@ def corrected(corrections: Sequence[State]) -> Adjust:
     """g ← g + (c - c_k), where `corrections[k]` is c - c_k."""
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 
-    def adjust(clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]) -> None:
+    def adjust(
+        clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]
+    ) -> None:
         if clients not in rows:  # a few sets only: the stack's shrinks as clients finish
-            rows[clients] = [torch.stack([corrections[k][name] for k in clients]) for name in parameters]
+            rows[clients] = [
+                torch.stack([corrections[k][name] for k in clients]) for name in parameters
+            ]
         torch._foreach_add_(gradients, rows[clients])
 
     return adjust

@@ -94,16 +94,29 @@ class Ties(Method):
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
             shares = (torch.tensor(sizes).double() / sum(sizes)).to(origin)
             if self.upload == "trimmed":
-                whole, changes = None, torch.stack([restore(got.pop("change"), origin.dtype) for got in received])
+                whole, changes = (
+                    None,
+                    torch.stack([restore(got.pop("change"), origin.dtype) for got in received]),
+                )
             else:
                 whole = torch.stack([vector(got, names) for got in received]) - origin
-                changes = torch.stack([self._dropped(change, ctx, k) for k, change in enumerate(whole)])
+                changes = torch.stack(
+                    [self._dropped(change, ctx, k) for k, change in enumerate(whole)]
+                )
                 changes = trimmed(changes, self.keep) if self.rule == "ties" else changes
-            merged = elected_mean(changes, shares) if self.rule == "ties" else plain_mean(changes, shares)
-            rest = {name: t for name, t in weighted_mean(received, sizes).items() if name not in names}
+            merged = (
+                elected_mean(changes, shares)
+                if self.rule == "ties"
+                else plain_mean(changes, shares)
+            )
+            rest = {
+                name: t for name, t in weighted_mean(received, sizes).items() if name not in names
+            }
             plain = None
             if whole is not None:
-                plain = ctx.new_model(rest | named(origin + plain_mean(whole, shares), start, names))
+                plain = ctx.new_model(
+                    rest | named(origin + plain_mean(whole, shares), start, names)
+                )
             final = ctx.new_model(rest | named(origin + self.scale * merged, start, names))
             kept = float((changes != 0).double().mean())
             before = None if whole is None else conflicts(whole)
@@ -114,7 +127,10 @@ class Ties(Method):
         """DARE on client k's `change [d]`."""
         if self.drop == 0:
             return change
-        stays = torch.rand(len(change), generator=ctx.generator("ties", "drop", k), dtype=torch.float64) >= self.drop
+        stays = (
+            torch.rand(len(change), generator=ctx.generator("ties", "drop", k), dtype=torch.float64)
+            >= self.drop
+        )
         return change * stays.to(change) / (1 - self.drop)
 
 
@@ -137,7 +153,11 @@ def elected_mean(changes: Tensor, shares: Tensor) -> Tensor:
     agree = (changes.sign() == elected) & (changes != 0)
     weight = (shares[:, None] * agree).sum(0)
     total = (shares[:, None] * agree * changes).sum(0)
-    return torch.where(weight > 0, total / weight.clamp_min(torch.finfo(weight.dtype).tiny), torch.zeros_like(total))
+    return torch.where(
+        weight > 0,
+        total / weight.clamp_min(torch.finfo(weight.dtype).tiny),
+        torch.zeros_like(total),
+    )
 
 
 def conflicts(changes: Tensor) -> float:

@@ -9,6 +9,15 @@
 left out.
 """
 
-from .build import MENU, MODELS, add_model, architecture_of, build, build_specified, default_model, specified
+from .build import (
+    MENU,
+    MODELS,
+    add_model,
+    architecture_of,
+    build,
+    build_specified,
+    default_model,
+    specified,
+)
 from .network import Network, Normalise, normalise_inputs
 from .state import load_state, model_state, parameter_count

@@ -17,7 +17,9 @@ from torch.nn import functional as F
 
 # [place, tap]: a small pixel reaches four places of a row of the larger map, one before its own two and one after them.
 REACH = (0, 0, 1), (0, 1, 1), (1, 1, 0), (1, 0, 0)
-PIECE = 2**21  # numbers of a product's answer; more are made in pieces, so that they stay in the cache
+PIECE = (
+    2**21
+)  # numbers of a product's answer; more are made in pieces, so that they stay in the cache
 
 
 class UpConv2d(nn.Conv2d):
@@ -63,7 +65,9 @@ def up_convolution(x: Tensor, weight: Tensor) -> Tensor:
     pieces = -(-16 * len(weight) * x.numel() // (x.shape[1] * PIECE))
     if pieces == 1:
         return UpConvolution.apply(x, weight)
-    return torch.cat([UpConvolution.apply(x, own) for own in weight.split(-(-len(weight) // pieces))], 1)
+    return torch.cat(
+        [UpConvolution.apply(x, own) for own in weight.split(-(-len(weight) // pieces))], 1
+    )
 
 
 class UpConvolution(torch.autograd.Function):
@@ -103,7 +107,9 @@ class Convolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         _, channels, high, wide, n = x.shape
-        kernel = weight.flip(2, 3).permute(2, 3, 0, 1).reshape(-1, channels)  # [where a pixel goes, O], C
+        kernel = (
+            weight.flip(2, 3).permute(2, 3, 0, 1).reshape(-1, channels)
+        )  # [where a pixel goes, O], C
         places = (kernel @ x.view(channels, -1)).view(3, 3, -1, high, wide, n)
         rows = places[1]
         rows[..., 1:, :, :].add_(places[2, ..., :-1, :, :])

@@ -62,7 +62,12 @@ class Models(dict[str, ModelInfo]):
 
 
 LAYOUTS = vars(resnet) | vars(plain)
-MODELS = Models({name: ModelInfo(layout=LAYOUTS[name], **of) for name, of in declared("models/models.toml").items()})
+MODELS = Models(
+    {
+        name: ModelInfo(layout=LAYOUTS[name], **of)
+        for name, of in declared("models/models.toml").items()
+    }
+)
 
 # What menus suggest; every other name of MODELS can be typed.
 MENU = ("mlp", "cnn", "cnn1d", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
@@ -87,8 +92,12 @@ def add_model(
     >>> build("one_layer", (1, 8, 8), 10).features(torch.zeros(5, 1, 8, 8)).shape
     torch.Size([5, 32])
     """
-    if name in MODELS and MODELS[name].layout.__module__.startswith(__name__.partition(".")[0] + "."):
-        raise UsageError(f"The model name {name!r} is taken by {MODELS[name].title}; choose another one.")
+    if name in MODELS and MODELS[name].layout.__module__.startswith(
+        __name__.partition(".")[0] + "."
+    ):
+        raise UsageError(
+            f"The model name {name!r} is taken by {MODELS[name].title}; choose another one."
+        )
     MODELS[name] = ModelInfo(title or name, help, layout, width, widths, images_only)
 
 
@@ -125,7 +134,10 @@ def one_specified(text: str) -> str:
     text = str(text).strip()
     if text != "auto":
         models = specified(text, ())
-        demand(len(models) == 1, f"server_model must be one model, such as 'cnn' or 'cnn:12', not {text!r}.")
+        demand(
+            len(models) == 1,
+            f"server_model must be one model, such as 'cnn' or 'cnn:12', not {text!r}.",
+        )
         width = models[0][1]
         if width is not None:
             whole(f"width of {models[0][0]}", width, *MODELS[models[0][0]].widths)
@@ -173,8 +185,15 @@ def build(
     info = MODELS[MODELS.known(name)]
     input_shape = checked_shape(name, input_shape)
     classes = whole("classes", classes, 2)
-    width = whole(f"width of {name}", default_width(name, input_shape) if width is None else width, *info.widths)
-    demand(dtype.is_floating_point, f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.")
+    width = whole(
+        f"width of {name}",
+        default_width(name, input_shape) if width is None else width,
+        *info.widths,
+    )
+    demand(
+        dtype.is_floating_point,
+        f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.",
+    )
     with torch.device("meta"):  # no memory yet, and no draw from the global random state
         model = Network(*info.layout(input_shape, width), (name, input_shape, classes, width))
     materialise(model, dtype)
@@ -194,12 +213,16 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
             bound = 1 / math.sqrt(layer.weight[0].numel())
             for parameter in (layer.weight, layer.bias):
                 if parameter is not None:
-                    parameter.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+                    parameter.copy_(
+                        torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator)
+                    )
         elif isinstance(layer, (nn.BatchNorm2d, nn.GroupNorm)):
             layer.reset_parameters()  # scale 1, shift 0, running mean 0, running variance 1
 
 
-def drawn_layer(kind: type[nn.Module], *sizes: int, generator: Any, like: torch.Tensor | None = None) -> nn.Module:
+def drawn_layer(
+    kind: type[nn.Module], *sizes: int, generator: Any, like: torch.Tensor | None = None
+) -> nn.Module:
     """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
     with torch.device("meta"):  # no draw from the global random state
         layer = kind(*sizes)
@@ -215,12 +238,20 @@ def checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     demand(len(shape) in SAMPLES, f"input_shape is {shape}, but must be {shapes}.")
     needs, sides = MODELS[name].needs, "x".join(map(str, shape))
     fits = needs in ("", SAMPLES[len(shape)])
-    demand(fits, f"Model {name!r} needs {needs}, not {SAMPLES[len(shape)]} of {sides}; use {default_model(shape)!r}.")
+    demand(
+        fits,
+        f"Model {name!r} needs {needs}, not {SAMPLES[len(shape)]} of {sides}; use {default_model(shape)!r}.",
+    )
     if not MODELS[name].images_only:
         short = f"Model {name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[-1]}; use 'mlp'."
         demand(needs == "" or shape[1] >= SMALLEST_SIDE, short)
         return shape
-    demand(shape[0] in CHANNELS, f"Model {name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'.")
+    demand(
+        shape[0] in CHANNELS,
+        f"Model {name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'.",
+    )
     if not (min(shape[1:]) >= SMALLEST_SIDE):
-        raise UsageError(f"Model {name!r} needs images of at least 8x8, not {shape[1]}x{shape[2]}; use 'mlp'.")
+        raise UsageError(
+            f"Model {name!r} needs images of at least 8x8, not {shape[1]}x{shape[2]}; use 'mlp'."
+        )
     return shape

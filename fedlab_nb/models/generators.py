@@ -32,7 +32,11 @@ class Generator(nn.Module):
         self.latent, self.net, self.batch_last = latent, nn.Sequential(*layers), batch_last
 
     def forward(self, z: Tensor) -> Tensor:
-        return batch_last.forward(self.net, z) if self.batch_last and z.device.type == "cpu" else self.net(z)
+        return (
+            batch_last.forward(self.net, z)
+            if self.batch_last and z.device.type == "cpu"
+            else self.net(z)
+        )
 
 
 def batch_norm(channels: int, kind: type = nn.BatchNorm2d, **options: bool) -> nn.Module:
@@ -108,7 +112,12 @@ def build_generator(
     materialise(made)
     initialise_generator(made, generator)
     made = made.to(device, dtype)
-    if images and not made.batch_last and prod(input_shape[1:]) > LARGE and torch.device(device).type == "cpu":
+    if (
+        images
+        and not made.batch_last
+        and prod(input_shape[1:]) > LARGE
+        and torch.device(device).type == "cpu"
+    ):
         made = made.to(memory_format=torch.channels_last)
     return made
 
@@ -120,9 +129,14 @@ def initialise_generator(module: nn.Module, generator: torch.Generator) -> None:
     Drawn in float32 on the CPU, in the order of `module.modules()`, so that device and dtype change nothing.
     """
     for layer in module.modules():
-        if not isinstance(layer, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d) or layer.weight is None:
+        if (
+            not isinstance(layer, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d)
+            or layer.weight is None
+        ):
             continue
         centre = float(isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d))
-        layer.weight.copy_(torch.empty(layer.weight.shape).normal_(centre, SPREAD, generator=generator))
+        layer.weight.copy_(
+            torch.empty(layer.weight.shape).normal_(centre, SPREAD, generator=generator)
+        )
         if layer.bias is not None:
             layer.bias.zero_()

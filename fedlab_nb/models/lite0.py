@@ -20,13 +20,21 @@ from torch import Tensor, nn
 SIDE, FEATURES = 64, 112
 CHANNELS = (1, 3)  # that an image may have
 # Blocks, side of the filters, stride of the first block, widening, channels that come out.
-STAGES = ((1, 3, 1, 1, 16), (2, 3, 2, 6, 24), (2, 5, 2, 6, 40), (3, 3, 2, 6, 80), (3, 5, 1, 6, FEATURES))
+STAGES = (
+    (1, 3, 1, 1, 16),
+    (2, 3, 2, 6, 24),
+    (2, 5, 2, 6, 40),
+    (3, 3, 2, 6, 80),
+    (3, 5, 1, 6, FEATURES),
+)
 CHUNK = 16  # images at once, fastest on a CPU: the widest map, 96 channels of 32x32, has 6 MB then
 MOST = 2**17  # images whose features are remembered; they take 60 MB
 _known: dict[tuple, Tensor] = {}  # by the image; the first one in is the first one out
 
 
-def convolution(inputs: int, outputs: int, side: int = 1, stride: int = 1, groups: int = 1) -> list[nn.Module]:
+def convolution(
+    inputs: int, outputs: int, side: int = 1, stride: int = 1, groups: int = 1
+) -> list[nn.Module]:
     """With TensorFlow's padding, by which the weights were trained: of maps with even sides, stride 2 pads one pixel
     more at the right and below."""
     around = side // 2 if stride == 1 else 0
@@ -62,14 +70,19 @@ class Lite0(nn.Module):
             for at in range(count):
                 blocks.append(Block(channels, outputs, side, stride if at == 0 else 1, widening))
                 channels = outputs
-        self.body = nn.Sequential(*convolution(3, 32, 3, 2), nn.ReLU6(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.body = nn.Sequential(
+            *convolution(3, 32, 3, 2), nn.ReLU6(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten()
+        )
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
         narrow = x.float()
         if torch.compiler.is_exporting():  # a graph for other programs remembers nothing
             return self.body(self.scaled(narrow)).to(x)
-        keys = [(row.shape, blake2b(row.tobytes(), digest_size=16).digest()) for row in narrow.cpu().numpy()]
+        keys = [
+            (row.shape, blake2b(row.tobytes(), digest_size=16).digest())
+            for row in narrow.cpu().numpy()
+        ]
         found = {key: _known[key] for key in keys if key in _known}
         new = {key: i for i, key in enumerate(keys) if key not in found}
         rows = list(new.values())
@@ -85,7 +98,11 @@ class Lite0(nn.Module):
     def scaled(x: Tensor) -> Tensor:
         """As in its training, but for the side: 64x64 pixels, three channels, from -127/128 to 1."""
         large = nn.functional.interpolate(x, (SIDE, SIDE), mode="bilinear", antialias=True)
-        return ((large * 255 - 127) / 128).expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
+        return (
+            ((large * 255 - 127) / 128)
+            .expand(-1, 3, -1, -1)
+            .contiguous(memory_format=torch.channels_last)
+        )
 
 
 @cache
@@ -93,5 +110,7 @@ def lite0(device: torch.device | str = "cpu") -> Lite0:
     """The body with its weights; float32, nothing to train."""
     model = Lite0().eval().requires_grad_(False)
     with np.load(Path(__file__).with_suffix(".npz"), allow_pickle=False) as weights:
-        model.load_state_dict({name: torch.from_numpy(weights[name]).float() for name in weights.files})
+        model.load_state_dict(
+            {name: torch.from_numpy(weights[name]).float() for name in weights.files}
+        )
     return model.to(device).to(memory_format=torch.channels_last)

@@ -18,7 +18,9 @@ from typing import Any
 import torch
 from torch import nn
 
-Layout = tuple[Sequence[nn.Module], int]  # blocks, and D, the length of the feature vector that they end in
+Layout = tuple[
+    Sequence[nn.Module], int
+]  # blocks, and D, the length of the feature vector that they end in
 
 
 class Network(nn.Module):
@@ -83,7 +85,9 @@ def groups(channels: int) -> int:
     return max(g for g in range(1, most + 1) if channels % g == 0)
 
 
-def without_batch_norm(layout: Callable[[Any, int], Layout], kind: str) -> Callable[[Any, int], Layout]:
+def without_batch_norm(
+    layout: Callable[[Any, int], Layout], kind: str
+) -> Callable[[Any, int], Layout]:
     """`layout` with every batch norm changed as `kind` of KINDS says.
 
     Without any normalisation each convolution gets a bias, which batch norm made superfluous.
@@ -96,7 +100,11 @@ def without_batch_norm(layout: Callable[[Any, int], Layout], kind: str) -> Calla
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.BatchNorm2d):
                     count = child.num_features
-                    setattr(module, name, nn.Identity() if kind == "nobn" else nn.GroupNorm(groups(count), count))
+                    setattr(
+                        module,
+                        name,
+                        nn.Identity() if kind == "nobn" else nn.GroupNorm(groups(count), count),
+                    )
                 elif kind == "nobn" and isinstance(child, nn.Conv2d) and child.bias is None:
                     child.bias = nn.Parameter(torch.empty(child.out_channels))
         return list(whole), features

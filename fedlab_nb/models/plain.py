@@ -47,7 +47,10 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, height, breadth = input_shape
     padding = 2 if min(height, breadth) < 16 else 0
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
-    sides = [map_size(map_size(side, 5, padding=padding) // 2, 5, padding=padding) // 2 for side in (height, breadth)]
+    sides = [
+        map_size(map_size(side, 5, padding=padding) // 2, 5, padding=padding) // 2
+        for side in (height, breadth)
+    ]
     blocks = [
         nn.Sequential(nn.Conv2d(channels, first, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
         nn.Sequential(nn.Conv2d(first, second, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
@@ -110,7 +113,12 @@ def cnn2(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, height, breadth = input_shape
     blocks = []
     for outputs in (width, 2 * width):
-        layers = [nn.Conv2d(channels, outputs, 5, padding=2), nn.BatchNorm2d(outputs), nn.MaxPool2d(2), nn.ReLU()]
+        layers = [
+            nn.Conv2d(channels, outputs, 5, padding=2),
+            nn.BatchNorm2d(outputs),
+            nn.MaxPool2d(2),
+            nn.ReLU(),
+        ]
         blocks.append(nn.Sequential(*layers))
         channels = outputs
     blocks[-1].append(nn.Flatten(1))
@@ -162,7 +170,10 @@ def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, *sides = input_shape
     blocks: list[nn.Sequential] = []
     for multiple, pool in [(1, 1), (2, 1), (4, 0), (4, 1), (8, 0), (8, 1), (8, 0), (8, 1)]:
-        layers = [nn.Conv2d(channels, multiple * width, 3, padding=1), nn.BatchNorm2d(multiple * width)]
+        layers = [
+            nn.Conv2d(channels, multiple * width, 3, padding=1),
+            nn.BatchNorm2d(multiple * width),
+        ]
         if pool and (len(blocks) == 7 or min(sides) >= 4):
             layers.append(nn.MaxPool2d(2))
             sides = [side // 2 for side in sides]

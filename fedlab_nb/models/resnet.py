@@ -31,7 +31,9 @@ class Residual(nn.Module):
         first, second = _conv_norm(inputs, outputs, 3, stride), _conv_norm(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first, nn.ReLU(), *second)
         same = inputs == outputs and stride == 1
-        self.shortcut = nn.Identity() if same else nn.Sequential(*_conv_norm(inputs, outputs, 1, stride))
+        self.shortcut = (
+            nn.Identity() if same else nn.Sequential(*_conv_norm(inputs, outputs, 1, stride))
+        )
         self.relu = nn.ReLU()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -47,7 +49,9 @@ def resnet8(input_shape: tuple[int, int, int], width: int) -> Layout:
     the side is odd.
     """
     stem = nn.Sequential(*_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
-    blocks, sides, channels = _stages(Residual, stem, width, input_shape[1:], [width, 2 * width, 4 * width], 1)
+    blocks, sides, channels = _stages(
+        Residual, stem, width, input_shape[1:], [width, 2 * width, 4 * width], 1
+    )
     high, wide = sides
     pool = nn.AvgPool2d(((high + 1) // 2, (wide + 1) // 2), (high // 2, wide // 2))
     return [*blocks, nn.Sequential(pool, nn.Flatten(1))], 4 * channels
@@ -115,13 +119,20 @@ def wide(input_shape: tuple[int, int, int], width: int, depth: int) -> Layout:
     """WRN-`depth`-k, `width` = 16 k: (depth - 4) / 6 blocks in each of three groups."""
     stem = _conv(input_shape[0], 16, 3, 1)
     widths = [width, 2 * width, 4 * width]
-    blocks, _, channels = _stages(PreActivated, stem, 16, input_shape[1:], widths, repeats=(depth - 4) // 6)
+    blocks, _, channels = _stages(
+        PreActivated, stem, 16, input_shape[1:], widths, repeats=(depth - 4) // 6
+    )
     end = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(1))
     return [*blocks, end], channels
 
 
 def _stages(
-    block: type, stem: nn.Module, channels: int, sides: Sequence[int], widths: Sequence[int], repeats: int
+    block: type,
+    stem: nn.Module,
+    channels: int,
+    sides: Sequence[int],
+    widths: Sequence[int],
+    repeats: int,
 ) -> tuple[list[nn.Module], list[int], int]:
     """The stem, which ends in `channels`, and stages of `repeats` blocks, each stage but the first of stride 2: the
     blocks, the last map's sides and channels."""
@@ -165,7 +176,10 @@ def mobilenet(input_shape: tuple[int, int, int], width: int) -> Layout:
         if isinstance(layer, nn.BatchNorm2d):
             layer.momentum = 0.1
     hidden, activation = net.classifier[0], net.classifier[1]
-    return [*net.features, nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1), hidden, activation)], last
+    return [
+        *net.features,
+        nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1), hidden, activation),
+    ], last
 
 
 def shufflenet(input_shape: tuple[int, int, int], width: int) -> Layout:
@@ -178,7 +192,9 @@ def shufflenet(input_shape: tuple[int, int, int], width: int) -> Layout:
 
     net = ShuffleNetV2([4, 8, 4], [24, 2 * width, 4 * width, 8 * width, 1024], num_classes=2)
     stages = [net.stage2, net.stage3, net.stage4]
-    halving = [[layer for layer in stage[0].modules() if _shrinks(layer)] for stage in stages]  # two branches each
+    halving = [
+        [layer for layer in stage[0].modules() if _shrinks(layer)] for stage in stages
+    ]  # two branches each
     _fit(net.conv1, input_shape, [[net.conv1[0]], [net.maxpool], *halving])
     units = [unit for stage in stages for unit in stage]
     end = nn.Sequential(net.conv5, nn.AdaptiveAvgPool2d(1), nn.Flatten(1))
@@ -189,7 +205,9 @@ def _shrinks(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Conv2d) and layer.stride == (2, 2)
 
 
-def _fit(stem: nn.Sequential, input_shape: tuple[int, int, int], shrinking: Sequence[Sequence[nn.Module]]) -> None:
+def _fit(
+    stem: nn.Sequential, input_shape: tuple[int, int, int], shrinking: Sequence[Sequence[nn.Module]]
+) -> None:
     """Give the stem's convolution the images' channels; the first strides become 1 where the map would go below 2x2.
 
     `shrinking`: the layers of each step by 2, in their order. After s steps a side n is ceil(n / 2^s), at least 2 if

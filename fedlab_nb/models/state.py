@@ -34,7 +34,9 @@ def load_state(model: nn.Module, state: Mapping[str, torch.Tensor]) -> None:
     for name, tensor in own.items():
         sent, wanted = tuple(state[name].shape), tuple(tensor.shape)
         if sent != wanted:
-            raise UsageError(f"The state does not fit the model: {name!r} is {sent}, but the model's is {wanted}.")
+            raise UsageError(
+                f"The state does not fit the model: {name!r} is {sent}, but the model's is {wanted}."
+            )
     for name, tensor in own.items():
         tensor.copy_(state[name])
 
@@ -45,7 +47,10 @@ def materialise(model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
     What `to_empty` does, without the half second of imports that it costs.
     """
     tensors = model.state_dict().items()
-    room = {name: torch.empty(t.shape, dtype=dtype if t.is_floating_point() else t.dtype) for name, t in tensors}
+    room = {
+        name: torch.empty(t.shape, dtype=dtype if t.is_floating_point() else t.dtype)
+        for name, t in tensors
+    }
     model.load_state_dict(room, assign=True)
 
 
@@ -59,10 +64,15 @@ def copied(model: Model) -> Model:
     if not type(model).__module__.startswith(("torch.nn.", __name__.partition(".")[0] + ".")):
         return copy.deepcopy(model)
     twin = model.__class__.__new__(model.__class__)
-    twin.__dict__ = {key: value.copy() if isinstance(value, dict) else value for key, value in vars(model).items()}
+    twin.__dict__ = {
+        key: value.copy() if isinstance(value, dict) else value
+        for key, value in vars(model).items()
+    }
     for name, parameter in model._parameters.items():
         if parameter is not None:
-            twin._parameters[name] = nn.Parameter(parameter.detach().clone(), parameter.requires_grad)
+            twin._parameters[name] = nn.Parameter(
+                parameter.detach().clone(), parameter.requires_grad
+            )
     for name, buffer in model._buffers.items():
         if buffer is not None:
             twin._buffers[name] = buffer.clone()
@@ -74,4 +84,8 @@ def copied(model: Model) -> Model:
 
 def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     """Detached views into the model, so that copying into them changes it."""
-    return {name: tensor.detach() for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
+    return {
+        name: tensor.detach()
+        for name, tensor in model.state_dict().items()
+        if tensor.is_floating_point()
+    }

@@ -41,11 +41,15 @@ def write(path: str | Path) -> Path:
     def part(place: re.Match) -> str:
         return data if place[1] == "data" else joined(HERE / place[1])
 
-    page = re.sub(r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8"))
+    page = re.sub(
+        r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8")
+    )
     try:
         Path(path).write_text(page, encoding="utf-8")
     except OSError as error:
-        raise RunError(f"The page cannot be written to {path}: {error.strerror}; choose another --out.") from None
+        raise RunError(
+            f"The page cannot be written to {path}: {error.strerror}; choose another --out."
+        ) from None
     return Path(path)
 
 
@@ -79,7 +83,8 @@ def of_set(table: Stored) -> dict[str, Any]:
         "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
         "words": words(table),
         "results": {
-            i.name: [[result(table, i.name, a, m) for a in table.alphas] for m in table.clients] for i in infos
+            i.name: [[result(table, i.name, a, m) for a in table.alphas] for m in table.clients]
+            for i in infos
         },
         "labels": figures(dataset.y_train),
         "live": live(dataset, table) if table.dataset == LIVE else None,
@@ -89,7 +94,9 @@ def of_set(table: Stored) -> dict[str, Any]:
 def live(dataset: Dataset, table: Stored) -> dict[str, Any]:
     """What a run in the browser needs: training and test images as `packed`, the test images' classes, and the `rows`
     of what it measures, by name and look."""
-    titles = {name: table.title(name) for name in table.methods} | {"logits": label_of("ensemble", {"rule": "logits"})}
+    titles = {name: table.title(name) for name in table.methods} | {
+        "logits": label_of("ensemble", {"rule": "logits"})
+    }
     return {
         "train": packed(dataset.x_train),
         "test": packed(dataset.x_test),
@@ -139,5 +146,14 @@ def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, 
     """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
     accuracies = table.accuracies(method, alpha, clients)
     of = band(accuracies)
-    up, down = (fmean(table.values(f"bytes_{way}", method, alpha, clients).values()) for way in ("up", "down"))
-    return {"mean": of.mean, "half": of.half_width, "accuracies": [*accuracies.values()], "up": up, "down": down}
+    up, down = (
+        fmean(table.values(f"bytes_{way}", method, alpha, clients).values())
+        for way in ("up", "down")
+    )
+    return {
+        "mean": of.mean,
+        "half": of.half_width,
+        "accuracies": [*accuracies.values()],
+        "up": up,
+        "down": down,
+    }

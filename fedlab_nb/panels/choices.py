@@ -37,21 +37,33 @@ class KnobBox:
     def __init__(self, method: str, shown: Iterable[str] = ()) -> None:
         self.method = method
         self.knobs = {knob.name: knob for knob in METHODS[method].fields()} if method else {}
-        self.controls = {name: control(knob, METHODS[method].info.title) for name, knob in self.knobs.items()}
-        first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(self.knobs)[:6]
+        self.controls = {
+            name: control(knob, METHODS[method].info.title) for name, knob in self.knobs.items()
+        }
+        first = [choose(f"setting of {method}", name, self.knobs) for name in shown] or list(
+            self.knobs
+        )[:6]
         others = [self.controls[name] for name in self.knobs if name not in first]
-        self.widget = made(widgets.VBox, "fl-knobs", children=[self.controls[name] for name in first])
+        self.widget = made(
+            widgets.VBox, "fl-knobs", children=[self.controls[name] for name in first]
+        )
         self.rest = made(widgets.VBox, "fl-knobs", children=others)
 
     @property
     def value(self) -> dict[str, Any]:
         values = {name: control.value for name, control in self.controls.items()}
-        return {name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in values.items()}
+        return {
+            name: float(f"{v:.3g}") if isinstance(v, float) else v for name, v in values.items()
+        }
 
     @property
     def changed(self) -> dict[str, Any]:
         """Qualified settings (`fens.rounds`) that differ from the classroom preset."""
-        return {f"{self.method}.{name}": v for name, v in self.value.items() if v != self.knobs[name].default}
+        return {
+            f"{self.method}.{name}": v
+            for name, v in self.value.items()
+            if v != self.knobs[name].default
+        }
 
     def put(self, name: str, value: Any) -> None:
         """Set a knob by its name, plain or qualified."""
@@ -86,7 +98,11 @@ def control(knob: Knob, owner: str = "") -> widgets.Widget:
             clients = [(f"client {letter(k)}", k) for k in range(MOST_CLIENTS)]
             return widgets.Dropdown(options=[("nobody", NOBODY), *clients], **same)
         short = high - low <= SLIDER_STEPS
-        kind, more = (widgets.IntSlider, {"continuous_update": False}) if short else (widgets.BoundedIntText, {})
+        kind, more = (
+            (widgets.IntSlider, {"continuous_update": False})
+            if short
+            else (widgets.BoundedIntText, {})
+        )
         return kind(min=int(low), max=int(high), **more, **same)
     if high - low <= 2 and not knob.log and on_grid(knob.default, low):
         return widgets.FloatSlider(min=low, max=high, step=STEP, readout_format=".3g", **same)
@@ -114,17 +130,29 @@ class MethodBox:
         self.boxes, self._chips = {}, {}
         for name, info in ((name, cls.info) for name, cls in METHODS.items() if name != without):
             tip = f"{info.help} ({info.paper}; {info.rounds})"
-            self.boxes[name] = widgets.Checkbox(False, description=info.title, indent=False, tooltip=tip)
-            self._chips[name] = made(widgets.Button, "fl-chip", label=info.title, help=f"Take {info.title} out")
+            self.boxes[name] = widgets.Checkbox(
+                False, description=info.title, indent=False, tooltip=tip
+            )
+            self._chips[name] = made(
+                widgets.Button, "fl-chip", label=info.title, help=f"Take {info.title} out"
+            )
             self._chips[name].on_click(lambda _, name=name: self._take_out(name))
             self.boxes[name].observe(lambda _: self._chosen(), "value")
         self.groups = grouped(self.boxes)
-        self.headings = {title: made(widgets.HTML, "fl-group", value=title) for title in self.groups}
+        self.headings = {
+            title: made(widgets.HTML, "fl-group", value=title) for title in self.groups
+        }
         self.filter = made(
             widgets.Text, "fl-filter", placeholder="filter: a name, a group or a year",
             help="Show the methods whose name, group or paper has these letters",
         )  # fmt: skip
-        self.add = made(widgets.ToggleButton, "fl-add", label="+ method", help="The list of all methods", width="auto")
+        self.add = made(
+            widgets.ToggleButton,
+            "fl-add",
+            label="+ method",
+            help="The list of all methods",
+            width="auto",
+        )
         children: list[widgets.Widget] = []
         for title, names in self.groups.items():
             children += [self.headings[title], *(self.boxes[name] for name in names)]
@@ -141,7 +169,10 @@ class MethodBox:
 
     @value.setter
     def value(self, names: Iterable[str]) -> None:
-        names = [choose("method", name, self.boxes) for name in ([names] if isinstance(names, str) else names)]
+        names = [
+            choose("method", name, self.boxes)
+            for name in ([names] if isinstance(names, str) else names)
+        ]
         for name, box in self.boxes.items():
             box.value = name in names
 
@@ -180,7 +211,9 @@ class PoisonRow:
         )  # fmt: skip
         self.row = made(widgets.HBox, "fl-poison", children=[self.kind, self.count])
         self.factor = ""
-        self.kind.observe(lambda change: setattr(self.count, "disabled", change["new"] == NO_POISON), "value")
+        self.kind.observe(
+            lambda change: setattr(self.count, "disabled", change["new"] == NO_POISON), "value"
+        )
 
     def fit(self, clients: int) -> None:
         """There are so many clients."""

@@ -20,23 +20,57 @@ from .theme import made, offer, paragraph, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
-PREVIEWED = (0.01, 0.1, 1.0, 10.0, 100.0)  # five places of the α slider, as far from each other as they are there
+PREVIEWED = (
+    0.01,
+    0.1,
+    1.0,
+    10.0,
+    100.0,
+)  # five places of the α slider, as far from each other as they are there
 THUMB = 10  # clients in a small picture, at most
 LONG = 60.0  # seconds of a run before which it asks, at least
-WIDE, SHORT = {"label_width": 58}, {"label_width": 52}  # labels of the column, and of the grid in it
+WIDE, SHORT = (
+    {"label_width": 58},
+    {"label_width": 52},
+)  # labels of the column, and of the grid in it
 
 
 def alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
-    form = {"base": 10, "min": -2, "max": 2, "step": 0.05, "readout_format": ".2r"}  # what a run uses: two digits
+    form = {
+        "base": 10,
+        "min": -2,
+        "max": 2,
+        "step": 0.05,
+        "readout_format": ".2r",
+    }  # what a run uses: two digits
     help = "How unevenly the samples are divided. A smaller α is more skewed"
-    return made(widgets.FloatLogSlider, "fl-alpha", label="α (skew)", value=0.1, help=help, **form, **WIDE, **traits)
+    return made(
+        widgets.FloatLogSlider,
+        "fl-alpha",
+        label="α (skew)",
+        value=0.1,
+        help=help,
+        **form,
+        **WIDE,
+        **traits,
+    )
 
 
-def whole_field(label: str, value: int, low: int, high: int, help: str, **traits: Any) -> widgets.BoundedIntText:
+def whole_field(
+    label: str, value: int, low: int, high: int, help: str, **traits: Any
+) -> widgets.BoundedIntText:
     """A field of the grid for a whole number from `low` to `high`."""
     style = f"fl-{label.lower()}"
     return made(
-        widgets.BoundedIntText, style, label=label, value=value, min=low, max=high, help=help, **SHORT, **traits
+        widgets.BoundedIntText,
+        style,
+        label=label,
+        value=value,
+        min=low,
+        max=high,
+        help=help,
+        **SHORT,
+        **traits,
     )
 
 
@@ -59,11 +93,19 @@ class Controls:
         self.knobs = KnobBox(spec.method, spec.knobs)
         self.extras = {}
         for extra in spec.extras:
-            own = {"label": extra.label, "help": extra.help, "options": extra.options, "value": extra.options[0][1]}
+            own = {
+                "label": extra.label,
+                "help": extra.help,
+                "options": extra.options,
+                "value": extra.options[0][1],
+            }
             self.extras[extra.name] = made(widgets.Dropdown, label_width=112, **own)
         self.beside: dict[str, Any] = {}  # settings that no control has, and that every run gets
         self.poison = PoisonRow()
-        names = [(f"{info.title}{'' if info.offline else ' (download)'}", name) for name, info in DATASETS.items()]
+        names = [
+            (f"{info.title}{'' if info.offline else ' (download)'}", name)
+            for name, info in DATASETS.items()
+        ]
         self.dataset = made(
             widgets.Dropdown, "fl-dataset", label="Data set", **WIDE,
             options=[*names, ("Your own file (.csv, .npz) …", OWN_FILE)], value="digits",
@@ -78,28 +120,61 @@ class Controls:
             widgets.Dropdown, "fl-dealing", label="Divided", options=["dirichlet"], **WIDE,
             help="Use the clients that the data set names, or divide the samples again with the sliders",
         )  # fmt: skip
-        self.alpha, self.ends, self.seed = alpha_slider(), made(widgets.HTML, "fl-ends"), seed_field()
+        self.alpha, self.ends, self.seed = (
+            alpha_slider(),
+            made(widgets.HTML, "fl-ends"),
+            seed_field(),
+        )
         many = "How many share the data (M in formulas)"
         self.clients = made(
-            widgets.IntSlider, "fl-clients", label="Clients", value=10, min=1, max=50, help=many, **WIDE
+            widgets.IntSlider,
+            "fl-clients",
+            label="Clients",
+            value=10,
+            min=1,
+            max=50,
+            help=many,
+            **WIDE,
         )
-        self.epochs = whole_field("Epochs", 40, 1, 500, "How many times each client goes through its own samples")
+        self.epochs = whole_field(
+            "Epochs", 40, 1, 500, "How many times each client goes through its own samples"
+        )
         auto = "Where to compute. auto uses a CUDA GPU if there is one"
         self.device = made(
-            widgets.Dropdown, "fl-device", label="Device", options=["auto", "cpu", "cuda"], help=auto, **SHORT
+            widgets.Dropdown,
+            "fl-device",
+            label="Device",
+            options=["auto", "cpu", "cuda"],
+            help=auto,
+            **SHORT,
         )
-        self.seeds = whole_field("Seeds", 3, 1, 50, "Each makes another federation. Bands show how much they differ")
-        self.run = made(widgets.Button, "fl-run", label="Run", help="Train the clients and run the chosen methods")
-        self.stop = made(widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept")
+        self.seeds = whole_field(
+            "Seeds", 3, 1, 50, "Each makes another federation. Bands show how much they differ"
+        )
+        self.run = made(
+            widgets.Button,
+            "fl-run",
+            label="Run",
+            help="Train the clients and run the chosen methods",
+        )
+        self.stop = made(
+            widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept"
+        )
         self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
         self.methods, self.most_clients = MethodBox(spec.method), self.clients.max
         lines = ("phase", "error", "facts", "cost")
-        self.phase, self.error, self.facts, self.cost = (made(widgets.HTML, f"fl-{name}") for name in lines)
+        self.phase, self.error, self.facts, self.cost = (
+            made(widgets.HTML, f"fl-{name}") for name in lines
+        )
         self.preset_epochs, self.named_clients = self.epochs.value, 0
         self.named = {name: getattr(self, name) for name in SETTINGS} | self.extras
         self.named |= {"methods": self.methods.widget, "poison": self.poison.row}
         self.more = made(
-            widgets.ToggleButton, "fl-more", label="More", help="What most runs leave as it is", width="auto"
+            widgets.ToggleButton,
+            "fl-more",
+            label="More",
+            help="What most runs leave as it is",
+            width="auto",
         )
         self._fixed: set[str] = set()
         self._asked, self._agreed = ((), {}, 0), False
@@ -112,15 +187,25 @@ class Controls:
     def layout(self) -> widgets.VBox:
         own: list[widgets.Widget] = []
         if self.spec.method:
-            own = [heading(METHODS[self.spec.method].info.title), *self.extras.values(), self.knobs.widget]
-        grid = made(widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds])
+            own = [
+                heading(METHODS[self.spec.method].info.title),
+                *self.extras.values(),
+                self.knobs.widget,
+            ]
+        grid = made(
+            widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds]
+        )
         rest = [*([] if own else self.extras.values()), grid, self.poison.row]
         rest += [self.knobs.rest] if self.knobs.rest.children else []
         folded = made(widgets.VBox, "fl-folded", children=rest)
         self.more.observe(lambda change: show_if(change["new"], folded), "value")
         show_if(False, folded)
         buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
-        start = made(widgets.VBox, "fl-start", children=[buttons, self.cost, self.progress, self.phase, self.error])
+        start = made(
+            widgets.VBox,
+            "fl-start",
+            children=[buttons, self.cost, self.progress, self.phase, self.error],
+        )
         beside = heading("Beside it" if self.spec.method else "Methods")
         column = [
             self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
@@ -135,7 +220,9 @@ class Controls:
             self._previewed = about
             self.ends.value = "" if self.own_clients else thumbs(about)
 
-    def begin(self, methods: Iterable[str] | None, settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> None:
+    def begin(
+        self, methods: Iterable[str] | None, settings: Mapping[str, Any], fixed: Mapping[str, Any]
+    ) -> None:
         """Put the controls where a panel begins; `fixed` ones stay there. UsageError for a value that cannot be had."""
         ticked = self.spec.companions if methods is None else several("methods", methods)
         self.methods.value = [name for name in ticked if name != self.spec.method]
@@ -149,7 +236,11 @@ class Controls:
     @property
     def choices(self) -> list[Any]:
         """All that has a value and can be changed at any time: what `observe` it is a change of the panel's state."""
-        plain = [widget for name, widget in self.named.items() if name not in ("dataset", "methods", "poison")]
+        plain = [
+            widget
+            for name, widget in self.named.items()
+            if name not in ("dataset", "methods", "poison")
+        ]
         rows = [self.dealing, self.poison.kind, self.poison.count, *self.methods.boxes.values()]
         return [*plain, *rows, *self.knobs.controls.values()]
 
@@ -171,7 +262,9 @@ class Controls:
     def data(self, name: Any) -> None:
         name = str(name)
         if is_name(name):
-            if all(name != known for _, known in self.dataset._options_full):  # no menu's, or added since
+            if all(
+                name != known for _, known in self.dataset._options_full
+            ):  # no menu's, or added since
                 self.dataset.options = [*self.dataset.options, (title_of(name), name)]
             self.dataset.value = name
             return
@@ -186,11 +279,17 @@ class Controls:
         chosen |= {name: getattr(self, name).value for name in ("clients", "seed", "seeds")}
         usual = {"epochs": self.preset_epochs, "device": "auto"}
         usual |= {name: menu.options[0][1] for name, menu in self.extras.items()}
-        chosen |= {name: self.named[name].value for name in usual if self.named[name].value != usual[name]}
+        chosen |= {
+            name: self.named[name].value for name in usual if self.named[name].value != usual[name]
+        }
         if self.poison.value != NO_POISON:
             chosen["poison"] = self.poison.value
         if self.named_clients:
-            chosen = {"partition": self.dealing.value, **chosen, "clients": self.own_clients or self.clients.value}
+            chosen = {
+                "partition": self.dealing.value,
+                **chosen,
+                "clients": self.own_clients or self.clients.value,
+            }
         elif self.dealing.layout.display is None and self.dealing.value != "dirichlet":
             chosen["partition"] = self.dealing.value
         return {**chosen, **self.knobs.changed}
@@ -200,7 +299,11 @@ class Controls:
         It takes 10 ms and more to reckon."""
         if asked != self._asked:
             self._asked, self._agreed, self.run.description = asked, False, "Run"
-            self.later.ask("cost", self.reckon, lambda cost: setattr(self.cost, "value", paragraph(costs(cost))))
+            self.later.ask(
+                "cost",
+                self.reckon,
+                lambda cost: setattr(self.cost, "value", paragraph(costs(cost))),
+            )
 
     def reckon(self) -> Cost | None:
         """What Run will cost."""
@@ -213,7 +316,9 @@ class Controls:
         if cost is None or cost.seconds < LONG:
             return False
         self._agreed, self.run.description = True, "Run all the same"
-        self.phase.value = paragraph(f"This takes {duration(cost.seconds)}. Press once more to start.", "status")
+        self.phase.value = paragraph(
+            f"This takes {duration(cost.seconds)}. Press once more to start.", "status"
+        )
         return True
 
     @property
@@ -227,9 +332,16 @@ class Controls:
         """
         methods = self.chosen
         # A setting of a method that does not run is none.
-        beside = {name: v for name, v in self.beside.items() if "." not in name or name.split(".")[0] in methods}
+        beside = {
+            name: v
+            for name, v in self.beside.items()
+            if "." not in name or name.split(".")[0] in methods
+        }
         settings = {**self.settings(), **beside}
-        now, then = ([s.get(n) for n in ("dataset", "clients", "partition")] for s in (settings, old.settings))
+        now, then = (
+            [s.get(n) for n in ("dataset", "clients", "partition")]
+            for s in (settings, old.settings)
+        )
         if old.settings and now != then:  # what was moved by hand belonged to other clients
             for each in (settings, self.beside):
                 each.pop("moves", None)
@@ -257,15 +369,22 @@ class Controls:
         show_if(ways[0][1] == "natural" or ways[-1][1] == "fonts", self.dealing)
         self._deal()
         self.clients.max = max(1, min(self.most_clients, len(data.y_train)))
-        before, self.preset_epochs = self.preset_epochs, classroom_epochs(self.data, len(data.y_train))
+        before, self.preset_epochs = (
+            self.preset_epochs,
+            classroom_epochs(self.data, len(data.y_train)),
+        )
         if self.epochs.value == before:
             self.epochs.value = self.preset_epochs
 
     @property
     def own_clients(self) -> int:
         """How many clients the data name, if these are used; else 0."""
-        menu = self.extras.get("partition")  # a lab's own: what is chosen there counts, but not what it begins with
-        dealt = self.dealing.value != "natural" or (menu is not None and menu.value != menu.options[0][1])
+        menu = self.extras.get(
+            "partition"
+        )  # a lab's own: what is chosen there counts, but not what it begins with
+        dealt = self.dealing.value != "natural" or (
+            menu is not None and menu.value != menu.options[0][1]
+        )
         return 0 if dealt else self.named_clients
 
     def _deal(self) -> None:
@@ -330,9 +449,14 @@ def put(widget: widgets.Widget, name: str, value: Any, hint: str = "") -> None:
     """Give a widget a value; UsageError, with the widget's `name`, for one that it has not."""
     if hasattr(widget, "options"):
         allowed = [option for _, option in widget._options_full]
-        demand(value in allowed, f"{name} is {value!r}, but it must be one of: {', '.join(map(str, allowed))}.")
+        demand(
+            value in allowed,
+            f"{name} is {value!r}, but it must be one of: {', '.join(map(str, allowed))}.",
+        )
     elif hasattr(widget, "min"):
-        ends = [widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)]
+        ends = [
+            widget.base**end if hasattr(widget, "base") else end for end in (widget.min, widget.max)
+        ]
         value = (whole if isinstance(widget.value, int) else number)(name, value, *ends, hint=hint)
     widget.value = value
 

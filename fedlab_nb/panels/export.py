@@ -24,9 +24,15 @@ def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code:
     try:
         place = free(Path(folder).expanduser())
         place.mkdir(parents=True, exist_ok=True)
-        rows = [{"run": row.run, **outcome.to_json()} for row in runs.rows for outcome in row.outcomes.values()]
+        rows = [
+            {"run": row.run, **outcome.to_json()}
+            for row in runs.rows
+            for outcome in row.outcomes.values()
+        ]
         DataFrame(rows, columns=COLUMNS).to_csv(place / "runs.csv", index=False)
-        (place / "runs.json").write_text(json.dumps(details(runs), indent=1, default=plain), encoding="utf-8")
+        (place / "runs.json").write_text(
+            json.dumps(details(runs), indent=1, default=plain), encoding="utf-8"
+        )
         again = script(runs) if runs.outcomes else code
         (place / "reproduce.py").write_text(again + "\n", encoding="utf-8")
         for name, picture in pictures.items():
@@ -99,7 +105,9 @@ def remarks(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def python(methods: Sequence[str], settings: Mapping[str, Any], **more: str) -> str:
     """The Python line that does what Run does; `more`: further arguments, as code."""
-    given = [f"{key}={value!r}" for key, value in settings.items() if "." not in key and key not in more]
+    given = [
+        f"{key}={value!r}" for key, value in settings.items() if "." not in key and key not in more
+    ]
     given += [f"{key}={value}" for key, value in more.items()]
     dotted = {key: value for key, value in settings.items() if "." in key}
     given += [f"**{dotted!r}"] if dotted else []

@@ -24,13 +24,17 @@ class AtRest:
     guard: held while something is said;   fail(error): told of errors;   now(): whether nobody's hand is waited for
     """
 
-    def __init__(self, guard: RLock, fail: Callable[[Exception], None], now: Callable[[], bool]) -> None:
+    def __init__(
+        self, guard: RLock, fail: Callable[[Exception], None], now: Callable[[], bool]
+    ) -> None:
         self._guard, self._fail, self._now = guard, fail, now
         self._lock, self._waiting = Lock(), False  # the lock: of what follows
         self._last: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
         self._due: dict[str, float] = {}
 
-    def ask(self, kind: str, make: Callable[[], Any], say: Callable[[Any], None], now: bool = False) -> None:
+    def ask(
+        self, kind: str, make: Callable[[], Any], say: Callable[[Any], None], now: bool = False
+    ) -> None:
         """`make()` something without the guard, then `say` it, if nothing else of this kind is asked for by then."""
         at_once, asked = now or self._now(), (make, say)
         with self._lock:
@@ -104,4 +108,6 @@ def facts(state: PanelState) -> str:
 @lru_cache(maxsize=64)
 def model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
     """Bytes of the state of a `name` or `name:width` in float32."""
-    return state_bytes(sum(t.numel() for t in model_state(build_specified(model, input_shape, classes)).values()))
+    return state_bytes(
+        sum(t.numel() for t in model_state(build_specified(model, input_shape, classes)).values())
+    )

@@ -29,9 +29,15 @@ from .theme import made, offer, player, show_if
 
 MOST_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
-QUICK, SLOW, STEP = 180, 600, 3  # a race that plays: milliseconds from one place to the next, so many steps on
+QUICK, SLOW, STEP = (
+    180,
+    600,
+    3,
+)  # a race that plays: milliseconds from one place to the next, so many steps on
 STRIDE = 6  # steps of the button "Step"
-WHAT_TO_DO = "Set α and the number of clients, then press Run. The chosen methods are then compared."
+WHAT_TO_DO = (
+    "Set α and the number of clients, then press Run. The chosen methods are then compared."
+)
 
 
 class WhoHoldsWhat(LabView):
@@ -54,7 +60,9 @@ class WhoHoldsWhat(LabView):
         if state.federation is None:
             return ""
         skewed = " Smaller α is more skewed." if "α" in where(state) else ""
-        return f"{where(state)}.{skewed}" + (f" At the right {state.stored.table.label}." if state.stored else "")
+        return f"{where(state)}.{skewed}" + (
+            f" At the right {state.stored.table.label}." if state.stored else ""
+        )
 
 
 class ResultView(LabView):
@@ -75,7 +83,9 @@ class Accuracy(ResultView):
         super().__init__()
         self._stored = Stored()
         about = "Bars in the order of the list of methods, in place of the best first"
-        self.listed = made(widgets.Checkbox, label="In the order of the list", help=about, indent=False)
+        self.listed = made(
+            widgets.Checkbox, label="In the order of the list", help=about, indent=False
+        )
 
     def adapt(self, state: PanelState) -> None:
         show_if(state.stored is None, self.listed)
@@ -101,7 +111,9 @@ class Communication(ResultView):
     name, title, needs = "communication", "Communication", ("runs", "client", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        return plots.communication(state.runs.series(), client_bytes=bytes_of(state.runs, state.client))
+        return plots.communication(
+            state.runs.series(), client_bytes=bytes_of(state.runs, state.client)
+        )
 
 
 class Features(ResultView):
@@ -117,7 +129,9 @@ class Features(ResultView):
             help="Which methods' maps are shown; the table has all of them",
         )  # fmt: skip
         self.controls = (self.maps,)
-        self._maps: dict[int, dict[str, Any]] = {}  # by the identity of the feature array, which is kept with it
+        self._maps: dict[
+            int, dict[str, Any]
+        ] = {}  # by the identity of the feature array, which is kept with it
 
     def draw(self, state: PanelState) -> plots.Picture:
         names, client, klass, held, who = state.class_names, state.client, state.klass, None, ""
@@ -129,26 +143,41 @@ class Features(ResultView):
         ):
             counts = np.asarray(first.label_counts)
             if client < len(counts):
-                held, who = list(counts[client] > 0), f"classes that client {own_name(client, setting)} holds"
+                held, who = (
+                    list(counts[client] > 0),
+                    f"classes that client {own_name(client, setting)} holds",
+                )
         maps = []
         for s in with_features(state.runs):
             known = self._map(s)
             how, at = ("t-SNE", known["tsne"]) if "tsne" in known else ("PCA", known["pca"])
             maps.append(plots.Map(s.lines, at, s.labels[:POINTS], known["score"], how))
-        return plots.features(maps, names, setting=setting, held=held, who=who, first=self.maps.value)
+        return plots.features(
+            maps, names, setting=setting, held=held, who=who, first=self.maps.value
+        )
 
     def adapt(self, state: PanelState) -> None:
         """With more methods than one picture has room for: which of them are seen."""
         count = len(with_features(state.runs))
         starts = range(0, max(count, 1), plots.MAPS)
-        offer(self.maps, [(f"{start + 1} to {min(start + plots.MAPS, count)} of {count}", start) for start in starts])
+        offer(
+            self.maps,
+            [
+                (f"{start + 1} to {min(start + plots.MAPS, count)} of {count}", start)
+                for start in starts
+            ],
+        )
         show_if(len(starts) > 1, self.maps)
 
     def _map(self, s: plots.Series) -> dict[str, Any]:
         key = id(s.features)
         if key not in self._maps:
             score = plots.neighbour_accuracy(s.features, s.labels)
-            self._maps[key] = {"features": s.features, "pca": plots.pca(s.features[:POINTS]), "score": score}
+            self._maps[key] = {
+                "features": s.features,
+                "pca": plots.pca(s.features[:POINTS]),
+                "score": score,
+            }
             while len(self._maps) > MOST_MAPS:
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[key]
@@ -163,7 +192,9 @@ class Features(ResultView):
         """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, in another process."""
         for s in self._missing(state):
             features = s.features[:POINTS]
-            self._map(s)["tsne"] = (yield from tsne_apart(features)) if state.frame[0] else plots.tsne(features)
+            self._map(s)["tsne"] = (
+                (yield from tsne_apart(features)) if state.frame[0] else plots.tsne(features)
+            )
             yield
 
 
@@ -207,7 +238,14 @@ class Needs(LabView):
             plan = plans.get(info.name)
             own = {"local work": passes(plan)} if plan else {}
             leaks = plan.method.leaks if plan else info.leaks
-            rows.append(row | {"extra data": info.extra, **own, "what leaks": leaks or "nothing beyond its answers"})
+            rows.append(
+                row
+                | {
+                    "extra data": info.extra,
+                    **own,
+                    "what leaks": leaks or "nothing beyond its answers",
+                }
+            )
         free = [row["method"] for row in rows if row["extra data"] == "nothing"]
         text = f"{len(free)} of {plural(len(rows), 'method')} need nothing but the uploads: {listed(free) or 'none'}."
         seen = journey(*state.methods)
@@ -217,7 +255,9 @@ class Needs(LabView):
 
 def plans_of(state: PanelState) -> dict[str, Plan]:
     """What each method would do at the present settings; {} while they are wrong."""
-    asked = {name: value for name, value in state.settings.items() if name not in ("seeds", "cache")}
+    asked = {
+        name: value for name, value in state.settings.items() if name not in ("seeds", "cache")
+    }
     try:
         return {p.name: p for p in plans_for(Settings.make(**asked), list(state.methods))}
     except FedlabError:
@@ -246,8 +286,12 @@ class Track(LabView):
         self.step = made(widgets.Button, label="Step", help="Spend a little more", width=64)
         self.slow = made(widgets.Checkbox, label="slow", value=False, indent=False, width=66)
         self.label = widgets.HTML()
-        self.slow.observe(lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value")
-        self.step.on_click(lambda _: setattr(self.spent, "value", (self.spent.value + STRIDE) % (STEPS + STRIDE)))
+        self.slow.observe(
+            lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value"
+        )
+        self.step.on_click(
+            lambda _: setattr(self.spent, "value", (self.spent.value + STRIDE) % (STEPS + STRIDE))
+        )
         # In a box of its own what the label says is no move of a control, which would draw once more.
         self.controls = [self.play, self.step, self.slow, self.spent, widgets.HBox([self.label])]
         self._of: tuple = ()
@@ -275,7 +319,9 @@ def where(state: PanelState) -> str:
 
 
 def with_features(runs: Runs) -> list[plots.Series]:
-    return [s for s in runs.series(same_classes=True) if s.features is not None and len(s.features) > 1]
+    return [
+        s for s in runs.series(same_classes=True) if s.features is not None and len(s.features) > 1
+    ]
 
 
 def summary(state: PanelState) -> plots.Picture:
@@ -288,7 +334,9 @@ def summary(state: PanelState) -> plots.Picture:
     values = ", ".join(f"{s.name} {percent(s.mean)}" for s in series)
     skew = state.federation.skew
     about = f"skew {skew.jensen_shannon:.2f}, {skew.effective_classes:.1f} of {len(state.class_names)} classes a client"
-    ran = f"Accuracy, {series[0].seeds}: {values}. {plots.verdict(series)}" if series else WHAT_TO_DO
+    ran = (
+        f"Accuracy, {series[0].seeds}: {values}. {plots.verdict(series)}" if series else WHAT_TO_DO
+    )
     return replace(picture, sentence=f"{where(state)} ({about}). {ran}", table=table(series))
 
 
@@ -296,9 +344,18 @@ def bytes_of(runs: Runs, client: int | None) -> str:
     """What one client of the first seed sends and receives, method by method, in a sentence."""
     if client is None:
         return ""
-    firsts = [(row.title, next(iter(row.outcomes.values()))) for row in runs.current if row.outcomes]
-    parts = [f"{title} {data_size(sum(one.ledger.by_client().get(client, (0, 0))))}" for title, one in firsts]
-    return f"Client {own_name(client, runs.current[0].setting)}, up and down: {'; '.join(parts)}." if parts else ""
+    firsts = [
+        (row.title, next(iter(row.outcomes.values()))) for row in runs.current if row.outcomes
+    ]
+    parts = [
+        f"{title} {data_size(sum(one.ledger.by_client().get(client, (0, 0))))}"
+        for title, one in firsts
+    ]
+    return (
+        f"Client {own_name(client, runs.current[0].setting)}, up and down: {'; '.join(parts)}."
+        if parts
+        else ""
+    )
 
 
 PLAYGROUND = LabSpec(

@@ -33,22 +33,42 @@ class Hand:
     changed(): `moves` are others, and the data are to be dealt out anew;   say(text): tell a person why nothing happens
     """
 
-    def __init__(self, controls: Controls, views: Views, fitting: Fitting, changed: Callable, say: Callable) -> None:
-        self._controls, self._views, self._fitting, self._changed, self._say = controls, views, fitting, changed, say
-        self._shown: tuple[Any, ...] = (None, None)  # the client and the class whose samples are seen, and the data
+    def __init__(
+        self, controls: Controls, views: Views, fitting: Fitting, changed: Callable, say: Callable
+    ) -> None:
+        self._controls, self._views, self._fitting, self._changed, self._say = (
+            controls,
+            views,
+            fitting,
+            changed,
+            say,
+        )
+        self._shown: tuple[Any, ...] = (
+            None,
+            None,
+        )  # the client and the class whose samples are seen, and the data
 
         def button(label: str, help: str, does: Callable[[], None]) -> widgets.Button:
             one = made(widgets.Button, label=label, help=help, width="auto")
             one.on_click(lambda _: does())
             return one
 
-        who, which = "What this client is called in pictures", "The samples that are marked go to another client"
+        who, which = (
+            "What this client is called in pictures",
+            "The samples that are marked go to another client",
+        )
         self.give = button("Give", which, lambda: self.move(*self._here, self.to.value))
         self.to = made(widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90)
-        self.empty = button("Empty", "All but one go to nobody", lambda: self.move(self._here[0], None, None))
-        self.double = button("Double", "One more client with the same samples", lambda: self._add(double=True))
+        self.empty = button(
+            "Empty", "All but one go to nobody", lambda: self.move(self._here[0], None, None)
+        )
+        self.double = button(
+            "Double", "One more client with the same samples", lambda: self._add(double=True)
+        )
         self.name = made(widgets.Text, label="Name", help=who, width=130, continuous_update=False)
-        self.undo = button("Undo", "Take the last change by hand back", lambda: self._put(self.moves.all[:-1]))
+        self.undo = button(
+            "Undo", "Take the last change by hand back", lambda: self._put(self.moves.all[:-1])
+        )
         self.back = button("Back to α", "Take all changes by hand back", lambda: self._put(()))
         self._acts = (self.give, self.to, self.empty, self.double, self.name)
         self.row = made(widgets.HBox, "fl-hand", children=[*self._acts, self.undo, self.back])
@@ -56,7 +76,10 @@ class Hand:
         view = views["partition"]
         view.box.children = (*view.box.children, self.row, self.samples)
         view.frame.movable = True
-        view.frame.observe(lambda change: self.move(*(change["new"][n] for n in ("client", "klass", "to"))), "dropped")
+        view.frame.observe(
+            lambda change: self.move(*(change["new"][n] for n in ("client", "klass", "to"))),
+            "dropped",
+        )
         self.name.observe(lambda change: self._rename(change["new"]), "value")
         self.show(PanelState())
 
@@ -74,7 +97,9 @@ class Hand:
         """A client's samples of a class (None: all) go to another client (None: to nobody)."""
         if not self._free(client, klass):
             who = letter(self.state.federation.ids[client])
-            return self._say(f"Client {who} keeps its last sample: every client of a run needs one.")
+            return self._say(
+                f"Client {who} keeps its last sample: every client of a run needs one."
+            )
         goal = None if to is None else self.state.federation.ids[to]
         if goal is not None and klass is not None and (client, klass) == self._here:
             with self._fitting:  # who looks at a dot goes on looking at it
@@ -95,7 +120,9 @@ class Hand:
 
     def _add(self, client: int | None = None, **change: Any) -> None:
         """One more change of a client's, by default of the one that is looked at."""
-        number = self.state.federation.ids[self._here[0] if client is None else client]  # as if nobody were absent
+        number = self.state.federation.ids[
+            self._here[0] if client is None else client
+        ]  # as if nobody were absent
         self._put((*self.moves.all, Move(number, **change)))
 
     def _put(self, moves: tuple[Move, ...]) -> None:
@@ -119,16 +146,28 @@ class Hand:
         show_if(dot, self.samples)
         if here:
             what = "all" if klass is None else f"class {state.class_names[klass]}"
-            self.give.description, self.give.disabled = f"Give {what} to", not self._free(client, klass)
+            self.give.description, self.give.disabled = (
+                f"Give {what} to",
+                not self._free(client, klass),
+            )
             who = letter(federation.ids[client])
             self.empty.description, self.double.description = f"Empty {who}", f"Double {who}"
             self.empty.disabled = not self._free(client, None)
-            offer(self.to, [option for option in self._views.client.options if option[1] not in (NOBODY, client)])
+            offer(
+                self.to,
+                [
+                    option
+                    for option in self._views.client.options
+                    if option[1] not in (NOBODY, client)
+                ],
+            )
             self.name.value = self.moves.names.get(federation.ids[client], "")
         if dot and self._shown != (*self._here, federation):
             same, self._shown = self._shown[:2] == self._here, (*self._here, federation)
             say = partial(setattr, self.samples, "value")  # while α moves, once it rests
-            self._controls.later.ask("samples", lambda: samples(federation, client, klass), say, now=not same)
+            self._controls.later.ask(
+                "samples", lambda: samples(federation, client, klass), say, now=not same
+            )
 
 
 def samples(federation: Federation, client: int, klass: int) -> str:
@@ -138,7 +177,9 @@ def samples(federation: Federation, client: int, klass: int) -> str:
     who = letter(federation.ids[client])
     about = f"{plural(len(rows), 'sample')} of class {data.class_names[klass]} at client {who}"
     if len(data.input_shape) == 1:
-        return paragraph(f"{about}. A sample is a row of {plural(data.input_shape[0], 'number')}, without a picture.")
+        return paragraph(
+            f"{about}. A sample is a row of {plural(data.input_shape[0], 'number')}, without a picture."
+        )
     about += f", the first {FIRST} of them" * (len(rows) > FIRST)
     tiles = "".join(tile(image) for image in data.x_train[rows[:FIRST]].numpy())
     return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{paragraph(about)}'
@@ -151,7 +192,9 @@ def tile(sample: np.ndarray) -> str:
     page = np.rint(255 * (1 - dots if grey else dots)).astype(np.uint8).squeeze()
     Image.fromarray(page).save(out, "png")
     ink = ' class="fl-ink"' * (grey or sample.ndim == 2)
-    return f'<img alt=""{ink} src="data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}">'
+    return (
+        f'<img alt=""{ink} src="data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}">'
+    )
 
 
 def called(federation: Federation, partition: Mapping[str, Any], moves: str) -> list[str]:

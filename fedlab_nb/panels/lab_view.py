@@ -27,7 +27,9 @@ from .record import Row, Runs
 from .stored import Nearby, nearby
 
 READY = ("always", "data", "live", "run")
-Asked = Mapping[Any, tuple[str, Mapping[str, Any]]]  # runs: {name: (method, arguments of `study.job`)}
+Asked = Mapping[
+    Any, tuple[str, Mapping[str, Any]]
+]  # runs: {name: (method, arguments of `study.job`)}
 # Parts that hold arrays, or many things: new objects where they differ. All others are compared by value.
 BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared", "worked")
 
@@ -107,7 +109,11 @@ class PanelState:
     def changes(self, old: PanelState) -> set[str]:
         """Names of the parts in which this state differs from `old`."""
         pairs = ((f.name, getattr(self, f.name), getattr(old, f.name)) for f in fields(self))
-        return {name for name, now, before in pairs if now is not before and (name in BY_IDENTITY or now != before)}
+        return {
+            name
+            for name, now, before in pairs
+            if now is not before and (name in BY_IDENTITY or now != before)
+        }
 
 
 def next_state(state: PanelState, **changes: Any) -> PanelState:
@@ -118,7 +124,9 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
     outcomes = {} if mine is None else mine.outcomes
     outcome = next(iter(outcomes.values()), None)
     report = new.report if outcome is None else outcome.report
-    if outcome is None and state.outcome is not None and "report" not in changes:  # it was cleared away
+    if (
+        outcome is None and state.outcome is not None and "report" not in changes
+    ):  # it was cleared away
         report = None
     names = () if new.federation is None else tuple(new.federation.dataset.class_names)
     speaks = new.shows_stored and not new.runs.number and new.federation is not None
@@ -196,7 +204,9 @@ class LabView:
     def controls(self) -> Sequence[widgets.Widget]:
         """In the order in which they were made; a `Play` stands in a box, as only the slider that it moves redraws."""
         own = [widget for widget in vars(self).values() if isinstance(widget, widgets.Widget)]
-        return [widgets.HBox([widget]) if isinstance(widget, widgets.Play) else widget for widget in own]
+        return [
+            widgets.HBox([widget]) if isinstance(widget, widgets.Play) else widget for widget in own
+        ]
 
     def adapt(self, state: PanelState) -> None:
         """Fit the view's own controls to `state` before it is drawn."""
@@ -228,7 +238,9 @@ class LabView:
 
     def lacks(self, state: PanelState) -> bool:
         """Whether the view's slow work is still to be done; what is live is drawn without it."""
-        if type(self).prepare is LabView.prepare or (self.ready == "live" and state.outcome is None):
+        if type(self).prepare is LabView.prepare or (
+            self.ready == "live" and state.outcome is None
+        ):
             return False
         return self.name not in state.own or state.own[self.name].anchor is not state.anchor
 

@@ -22,15 +22,23 @@ def read(link: str) -> dict[str, Any]:
     {'alpha': 0.1, 'clients': 7, 'methods': ['fedavg', 'fens']}
     """
     words = dict(parse_qsl(str(link).partition("#")[2]))
-    found = {NAMES[name]: text if name == "data" else parsed(text) for name, text in words.items() if name in NAMES}
+    found = {
+        NAMES[name]: text if name == "data" else parsed(text)
+        for name, text in words.items()
+        if name in NAMES
+    }
     if "methods" in words:
         found["methods"] = words["methods"].split(",")
     if not found:
-        raise UsageError(f"{link!r} is no link of the page; copy one from its button, or write one such as {EXAMPLE}.")
+        raise UsageError(
+            f"{link!r} is no link of the page; copy one from its button, or write one such as {EXAMPLE}."
+        )
     return found
 
 
-def write(settings: Mapping[str, Any], methods: Iterable[str], page: str = "playground.html") -> str:
+def write(
+    settings: Mapping[str, Any], methods: Iterable[str], page: str = "playground.html"
+) -> str:
     """The link that shows these settings on the `page`, a file or an address.
 
     >>> write({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 4, "seeds": 3}, ["fedavg", "fens"])

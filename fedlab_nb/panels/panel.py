@@ -50,16 +50,29 @@ class Panel(saved.Saved):
     ) -> None:
         self._guard, self._fitting, self._job = RLock(), theme.Fitting(), job or study.job
         inline = "google.colab" in sys.modules if inline is None else inline
-        self._worker = Worker(self._guard, inline=inline, on_warning=lambda text: self._status.warn(text))
+        self._worker = Worker(
+            self._guard, inline=inline, on_warning=lambda text: self._status.warn(text)
+        )
         self.spec, self._opened = spec, False
         self._state = PanelState(method=spec.method)
-        later = AtRest(self._guard, lambda error: self._status.fail(error), lambda: inline or not self._state.frame[0])
+        later = AtRest(
+            self._guard,
+            lambda error: self._status.fail(error),
+            lambda: inline or not self._state.frame[0],
+        )
         self.controls = Controls(spec, later)
         own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
-            raise ValueError(f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}.")
-        self.views = Views([*common, *own] if spec.last else [*own, *common], self._guard, self._fitting, self._prepare)
+            raise ValueError(
+                f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}."
+            )
+        self.views = Views(
+            [*common, *own] if spec.last else [*own, *common],
+            self._guard,
+            self._fitting,
+            self._prepare,
+        )
         self.views.stored = "stored" not in hide
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
@@ -146,7 +159,11 @@ class Panel(saved.Saved):
         """
         self.show(view)
         parts = vars(self.views[view].kind)
-        names = [name for name, part in parts.items() if isinstance(part, widgets.Widget) and hasattr(part, "value")]
+        names = [
+            name
+            for name, part in parts.items()
+            if isinstance(part, widgets.Widget) and hasattr(part, "value")
+        ]
         for name, value in controls.items():
             put(parts[choose(f"control of {view}", name, names)], name, value)
         return self.show(view)
@@ -190,17 +207,28 @@ class Panel(saved.Saved):
     def export(self, folder: str | Path | None = None) -> Path:
         """Write runs.csv, runs.json, reproduce.py, pictures (PNG, SVG); returns the folder, a new one if need be."""
         with self._guard:
-            demand(self._state.federation is not None, "There is no data to draw; choose a data set first.")
+            demand(
+                self._state.federation is not None,
+                "There is no data to draw; choose a data set first.",
+            )
             pictures = {**self.views.pictures(), "handout": self.still()}
-            return export.write(folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code())
+            return export.write(
+                folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code()
+            )
 
     def __repr__(self) -> str:
-        return self.still().sentence if self._state.federation is not None else "a panel without data"
+        return (
+            self.still().sentence if self._state.federation is not None else "a panel without data"
+        )
 
     def still(self) -> Picture:
         """One picture of the data and of all results, without controls."""
         with self._guard:
-            return summary(self._state) if self._state.federation else blank("No data to show.", setting="")
+            return (
+                summary(self._state)
+                if self._state.federation
+                else blank("No data to show.", setting="")
+            )
 
     def _go(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
@@ -211,9 +239,13 @@ class Panel(saved.Saved):
         self._draw()  # first, as a hand on a slider waits for it
         self.hand.show(state)
         self.runs_panel.show(state.runs)
-        self.controls.later.ask("words", lambda: (facts(state), self.code()), self._say)  # a hand does not wait for it
+        self.controls.later.ask(
+            "words", lambda: (facts(state), self.code()), self._say
+        )  # a hand does not wait for it
         if not self._worker.busy:
-            self.controls.tell((state.methods if state.federation else (), state.settings, state.number))
+            self.controls.tell(
+                (state.methods if state.federation else (), state.settings, state.number)
+            )
 
     def _say(self, words: tuple[str, str]) -> None:
         self.controls.facts.value = theme.paragraph(words[0])
@@ -232,7 +264,9 @@ class Panel(saved.Saved):
         old = self._state.federation, self._state.settings.get("moves", "")
         if federation is not None and (federation is not old[0] or moves != old[1]):
             with self._fitting:
-                self.views.offer(called(federation, changes["partition"], moves), federation.dataset.class_names)
+                self.views.offer(
+                    called(federation, changes["partition"], moves), federation.dataset.class_names
+                )
         return {**changes, **self.views.look}
 
     @guarded
@@ -276,7 +310,9 @@ class Panel(saved.Saved):
             name = c.data
         except UsageError as error:
             return self._without_data(error)
-        self._go(draw=False, federation=None, partition=None)  # until they are there, sliders have nothing to deal out
+        self._go(
+            draw=False, federation=None, partition=None
+        )  # until they are there, sliders have nothing to deal out
         self._status.start(f"Loading {name} …")
         self._work(lambda: load(name), lambda _: None, self._loaded)
 
@@ -287,7 +323,9 @@ class Panel(saved.Saved):
         if how == "done":
             self._use(fresh=True)
         else:
-            self._without_data(error or UsageError("Loading was stopped; choose the data set again."))
+            self._without_data(
+                error or UsageError("Loading was stopped; choose the data set again.")
+            )
 
     def _use(self, fresh: bool) -> None:
         """Go over to what the controls say; `fresh`: to a data set that has just been loaded."""
@@ -320,7 +358,9 @@ class Panel(saved.Saved):
     def _start(self, by_hand: bool = False) -> None:
         self._status.clear()
         demand(self.methods, "No method is chosen; open “+ method” and tick at least one.")
-        self._use(fresh=self._state.federation is None)  # tells again what is wrong with the data, or finds them there
+        self._use(
+            fresh=self._state.federation is None
+        )  # tells again what is wrong with the data, or finds them there
         state = self._state
         if by_hand and self.controls.doubts():
             return
@@ -328,10 +368,16 @@ class Panel(saved.Saved):
         self._status.run_started(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
-        self.runs_panel.tabs.value = "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
-        self._work(lambda: steps, self._heard, lambda *end: self._ended(by_hand, *end), self.views.follow)
+        self.runs_panel.tabs.value = (
+            "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
+        )
+        self._work(
+            lambda: steps, self._heard, lambda *end: self._ended(by_hand, *end), self.views.follow
+        )
         if self.views.visible == "partition":
-            self.views.choose(next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy"))
+            self.views.choose(
+                next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy")
+            )
         else:
             self._go()
 
@@ -376,7 +422,9 @@ class Panel(saved.Saved):
 
         self._work(lambda: view.work(state), stepped, ended)
 
-    def _work(self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None) -> None:
+    def _work(
+        self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None
+    ) -> None:
         """Give the worker a job; pictures that are being prepared are given up."""
         theme.wears(self, "fl-mapping", False)
         self._worker.start(job, on_event, on_end, between)
@@ -391,7 +439,9 @@ class Panel(saved.Saved):
             if error is not None:
                 self.views.dirty.discard(view.name)
                 if not view.preview:
-                    self.views[view.name].say("This picture could not be made.", view.caption(state))
+                    self.views[view.name].say(
+                        "This picture could not be made.", view.caption(state)
+                    )
                 self._status.fail(error)
             elif how == "done":
                 self._go(own=self._state.with_own(view.name, anchor=state.anchor, prepared=made))

@@ -46,7 +46,17 @@ class Row:
     @property
     def setting(self) -> str:
         """The setting in words, without method and seed."""
-        in_words = ("dataset", "alpha", "clients", "seed", "seeds", "epochs", "device", "partition", "moves")
+        in_words = (
+            "dataset",
+            "alpha",
+            "clients",
+            "seed",
+            "seeds",
+            "epochs",
+            "device",
+            "partition",
+            "moves",
+        )
         more = (f"{k} = {v}" for k, v in self.settings.items() if k not in in_words)
         return setting_of(self.settings, f"{self.epochs} local epochs", *more)
 
@@ -59,7 +69,10 @@ class Row:
         asks for them.
         """
         shown = next(iter(self.outcomes), None)
-        return replace(self, outcomes={seed: o.without_model(seed == shown) for seed, o in self.outcomes.items()})
+        return replace(
+            self,
+            outcomes={seed: o.without_model(seed == shown) for seed, o in self.outcomes.items()},
+        )
 
     def heard(self, event: Any) -> Row:
         """The row after an event of the running job."""
@@ -68,7 +81,9 @@ class Row:
             live[event.seed] = (*live.get(event.seed, ()), event.curve)
         if event.outcome is not None or event.error is not None:
             live.pop(event.seed, None)
-        outcomes = self.outcomes if event.outcome is None else {**self.outcomes, event.seed: event.outcome}
+        outcomes = (
+            self.outcomes if event.outcome is None else {**self.outcomes, event.seed: event.outcome}
+        )
         error = self.error if event.error is None else message(event.error)
         return replace(self, live=live, outcomes=dict(sorted(outcomes.items())), error=error)
 
@@ -94,7 +109,9 @@ class Runs:
         return replace(self, rows=tuple(new if each is row else each for each in self.rows))
 
     def pinned(self, key: tuple[int, str], pin: bool) -> Runs:
-        return replace(self, rows=tuple(replace(r, pinned=pin) if r.key == key else r for r in self.rows))
+        return replace(
+            self, rows=tuple(replace(r, pinned=pin) if r.key == key else r for r in self.rows)
+        )
 
     def ended(self) -> Runs:
         """The present run is over: without the rows that came to nothing. If all of them did, the run before it is the
@@ -106,7 +123,10 @@ class Runs:
 
     def cleared(self, keep_current: bool) -> Runs:
         """Without the rows that are not pinned; with `keep_current`, without those of earlier runs only."""
-        return replace(self, rows=tuple(r for r in self.rows if r.pinned or (keep_current and r.run == self.number)))
+        return replace(
+            self,
+            rows=tuple(r for r in self.rows if r.pinned or (keep_current and r.run == self.number)),
+        )
 
     @property
     def _with_results(self) -> tuple[Row, ...]:
@@ -158,7 +178,10 @@ def message(error: Exception) -> str:
 def difference(row: Row, current: Sequence[Row]) -> str:
     """In what an earlier row's settings differ from the present ones: ', α = 1, clients = 20'."""
     now = current[0] if current else row
-    old, new = ({**r.settings, "epochs": r.epochs, "dataset": name_of(r.settings["dataset"])} for r in (row, now))
+    old, new = (
+        {**r.settings, "epochs": r.epochs, "dataset": name_of(r.settings["dataset"])}
+        for r in (row, now)
+    )
     return "".join(
         f", {'α' if key == 'alpha' else key} = {old[key]}"
         for key in ("dataset", "alpha", "clients", "seed", "epochs")

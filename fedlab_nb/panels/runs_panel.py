@@ -24,7 +24,9 @@ class RunsPanel:
     on_pin(row's key, pinned): a row was pinned or let go
     """
 
-    def __init__(self, on_pin: Callable[[tuple[int, str], bool], None], name: str = "playground") -> None:
+    def __init__(
+        self, on_pin: Callable[[tuple[int, str], bool], None], name: str = "playground"
+    ) -> None:
         self._on_pin = on_pin
         self._rows: dict[tuple[int, str], tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]] = {}
         self._shown, self._all = Runs(), False
@@ -32,7 +34,10 @@ class RunsPanel:
         head = [made(widgets.HTML, "fl-pad"), widgets.HTML(HEAD)]
         self._head = made(widgets.HBox, "fl-row", "fl-head", children=head)
         self.runs = made(widgets.VBox, "fl-runs")
-        self.methods, self.code = made(widgets.HTML, "fl-table", value=methods_table()), made(widgets.HTML, "fl-code")
+        self.methods, self.code = (
+            made(widgets.HTML, "fl-table", value=methods_table()),
+            made(widgets.HTML, "fl-code"),
+        )
         self.folder = made(
             widgets.Text, label="Folder", value=f"results/{name}", width=320, label_width=50,
             help="Where to write the files. Files that exist are never overwritten",
@@ -40,7 +45,9 @@ class RunsPanel:
         self.clear = made(widgets.Button, label="Clear what is not pinned", width="auto")
         self.more = made(widgets.Button, width="auto")
         self.more.on_click(lambda _: self._turned())
-        self.export = made(widgets.Button, "fl-export", label="Export CSV, JSON, PNG, SVG", width="auto")
+        self.export = made(
+            widgets.Button, "fl-export", label="Export CSV, JSON, PNG, SVG", width="auto"
+        )
         self.written = made(widgets.HTML, "fl-written")
         self.pages = {
             "runs": widgets.VBox([self.runs, widgets.HBox([self.clear, self.more])]), "methods": self.methods,
@@ -66,13 +73,22 @@ class RunsPanel:
         runs = self._shown
         every = sorted(runs.rows, key=lambda row: -row.run)
         few = range(len(every) if self._all else ROWS)
-        order = [row for at, row in enumerate(every) if at in few or row.pinned or row.run == runs.number]
-        old, self._rows = self._rows, {row.key: self._rows.get(row.key) or self._new(row) for row in order}
+        order = [
+            row for at, row in enumerate(every) if at in few or row.pinned or row.run == runs.number
+        ]
+        old, self._rows = (
+            self._rows,
+            {row.key: self._rows.get(row.key) or self._new(row) for row in order},
+        )
         for row in order:
             _, pin, text = self._rows[row.key]
             text.value, pin.value = cells(row), row.pinned
         if not order:
-            self.runs.children = [widgets.HTML(paragraph("No runs yet. Every run adds a row for each of its methods."))]
+            self.runs.children = [
+                widgets.HTML(
+                    paragraph("No runs yet. Every run adds a row for each of its methods.")
+                )
+            ]
         elif self.runs.children[1:] != (boxes := tuple(box for box, _, _ in self._rows.values())):
             self.runs.children = [self._head, *boxes]
         for key in old.keys() - self._rows.keys():
@@ -84,7 +100,10 @@ class RunsPanel:
 
     def _new(self, row: Row) -> tuple[widgets.HBox, widgets.Checkbox, widgets.HTML]:
         tooltip = f"Keep {row.title} of run {row.run} in the pictures beside later runs"
-        pin, text = widgets.Checkbox(row.pinned, indent=False, tooltip=tooltip, description="pin"), widgets.HTML()
+        pin, text = (
+            widgets.Checkbox(row.pinned, indent=False, tooltip=tooltip, description="pin"),
+            widgets.HTML(),
+        )
         key = row.key  # not the row: it would keep the models of its run
         pin.observe(lambda change: self._on_pin(key, change["new"]), "value")
         return made(widgets.HBox, "fl-row", children=[pin, text]), pin, text
@@ -111,4 +130,9 @@ def methods_table() -> str:
     """What the methods are, from the registry."""
     columns = {"method": "title", "rounds": "rounds", "bytes of one client, down + up": "traffic"}
     columns |= {"extra data": "extra", "what leaks": "leaks", "paper": "paper"}
-    return table([{text: getattr(cls.info, name) for text, name in columns.items()} for cls in METHODS.values()])
+    return table(
+        [
+            {text: getattr(cls.info, name) for text, name in columns.items()}
+            for cls in METHODS.values()
+        ]
+    )

@@ -41,7 +41,10 @@ class Saved(widgets.VBox):
         """Data and metadata of one output with everything: widget, picture, sentence."""
         picture, widget = self.still(), super()._repr_mimebundle_(**kwargs) or {}
         data = {k: v for k, v in widget.items() if k == WIDGET}
-        data |= {"image/png": base64.b64encode(png(picture)).decode(), "text/plain": picture.sentence}
+        data |= {
+            "image/png": base64.b64encode(png(picture)).decode(),
+            "text/plain": picture.sentence,
+        }
         return data, {"image/png": {"alt": picture.alt}}
 
     def _ipython_display_(self) -> None:
@@ -55,7 +58,9 @@ class Saved(widgets.VBox):
         still = {"image/png": image, "text/plain": data["text/plain"]}
         self._stills = [*self._stills, display(still, metadata=metadata, raw=True, display_id=True)]
         if WIDGET in data:
-            display({"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True)
+            display(
+                {"text/html": SAVED_STYLE, "text/plain": "(style of the saved panel)"}, raw=True
+            )
 
 
 _panels: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -65,7 +70,11 @@ def stop_earlier(panel: Any) -> None:
     """Stop the work of panels that an earlier execution of this very cell has made."""
     panel.made_in = cell()
     for old in list(_panels) if panel.made_in else ():
-        if old.made_in and old.made_in[0] == panel.made_in[0] and old.made_in[1] != panel.made_in[1]:
+        if (
+            old.made_in
+            and old.made_in[0] == panel.made_in[0]
+            and old.made_in[1] != panel.made_in[1]
+        ):
             old.stop()
     _panels.add(panel)
 

@@ -64,10 +64,16 @@ class Nearby:
         for method in self.methods:
             made = self.table.made(method)
             for kind in (f"{method}.", "recipe."):  # a plain name that both have means the recipe
-                known |= {name.removeprefix(kind): value for name, value in made.items() if name.startswith(kind)}
+                known |= {
+                    name.removeprefix(kind): value
+                    for name, value in made.items()
+                    if name.startswith(kind)
+                }
             known |= made
         known |= about_what(self.table.dataset)
-        other = [k for k, v in self.settings.items() if k not in FREE and not same(known.get(k, v), v)]
+        other = [
+            k for k, v in self.settings.items() if k not in FREE and not same(known.get(k, v), v)
+        ]
         return f"Their {listed(other)} differ from yours." if other else ""
 
 
@@ -93,13 +99,20 @@ def results_of(table: Table, methods: tuple[str, ...], clients: int) -> dict[str
 @lru_cache(maxsize=64)
 def rows_of(table: Table, methods: tuple[str, ...], clients: int, alpha: float) -> list[Series]:
     """One Series a method at one stored setting."""
-    return [Series(title, accuracies=at[alpha]) for title, at in results_of(table, methods, clients).items()]
+    return [
+        Series(title, accuracies=at[alpha])
+        for title, at in results_of(table, methods, clients).items()
+    ]
 
 
 @lru_cache(maxsize=8)
 def about_what(dataset: str) -> Mapping[str, Any]:
     """SAME, for the table of one data set."""
-    return {**SAME, "dataset": dataset, "transform": Settings.make(dataset=dataset, device="cpu").transform}
+    return {
+        **SAME,
+        "dataset": dataset,
+        "transform": Settings.make(dataset=dataset, device="cpu").transform,
+    }
 
 
 def same(a: Any, b: Any) -> bool:

@@ -51,7 +51,10 @@ def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None)
     """
     options = tuple(options)
     if menu.options != options:
-        before, values = menu.value, [option[1] if isinstance(option, tuple) else option for option in options]
+        before, values = (
+            menu.value,
+            [option[1] if isinstance(option, tuple) else option for option in options],
+        )
         menu.options = options
         menu.value = before if before in values else values[0] if otherwise is None else otherwise
 
@@ -75,7 +78,10 @@ def made(
     if help:
         traits["tooltip"] = explained(help, " ".join(GREEK.findall(label)))
     if width:
-        traits["layout"] = {"width": f"{width}px" if isinstance(width, int) else width, **traits.get("layout", {})}
+        traits["layout"] = {
+            "width": f"{width}px" if isinstance(width, int) else width,
+            **traits.get("layout", {}),
+        }
     if (label or label_width) and kind is not widgets.Button:  # whose label is all of it
         label_width = label_width or "initial"
         wide = f"{label_width}px" if isinstance(label_width, int) else label_width
@@ -100,7 +106,9 @@ class Fitting:
 
 def tabs(options: Mapping[str, str], value: str | None, *classes: str) -> widgets.ToggleButtons:
     """A quiet row of tabs: {title: what its `value` then is}."""
-    return made(widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value)
+    return made(
+        widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value
+    )
 
 
 def wears(widget: widgets.DOMWidget, name: str, on: bool) -> None:

@@ -21,7 +21,18 @@ from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState, cost_of_work, in_words
-from .theme import PICTURE_HEIGHT, Fitting, made, offer, paragraph, show_if, show_only, table, tabs, wears
+from .theme import (
+    PICTURE_HEIGHT,
+    Fitting,
+    made,
+    offer,
+    paragraph,
+    show_if,
+    show_only,
+    table,
+    tabs,
+    wears,
+)
 from .worker import Worker, on_thread
 
 HERE = Path(__file__).parent
@@ -32,7 +43,9 @@ LEAST, MOST = 72, 125
 # A picture in words; it scrolls, so a keyboard must reach it.
 WORDS = '<div class="fl-table fl-words" tabindex="0" role="region" aria-label="table">{}</div>'
 SOON = 2.0  # seconds of work that begins by itself, at most
-PROJECTOR = "For a projector, key P: larger letters, few controls, and no result before it is guessed"
+PROJECTOR = (
+    "For a projector, key P: larger letters, few controls, and no result before it is guessed"
+)
 NOBODY = -1
 NONE = ("none", NOBODY)
 EARLIER = "Run {run} has no result yet. This is the picture from before it."
@@ -82,7 +95,9 @@ class Ink(anywidget.AnyWidget):
     value: the same when the pen was last lifted
     """
 
-    _esm = "\n".join(place.read_text(encoding="utf-8") for place in (ROOT / "page" / "ink.js", HERE / "ink.js"))
+    _esm = "\n".join(
+        place.read_text(encoding="utf-8") for place in (ROOT / "page" / "ink.js", HERE / "ink.js")
+    )
     seen: Any = traitlets.List().tag(sync=True)
     value: Any = traitlets.List().tag(sync=True)
 
@@ -95,8 +110,13 @@ class View:
 
     def __init__(self, kind: LabView) -> None:
         self.kind = kind
-        self.caption, self.sentence = made(widgets.HTML, "fl-caption"), made(widgets.HTML, "fl-sentence")
-        self.frame = made(Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT}, hands=kind.hands)
+        self.caption, self.sentence = (
+            made(widgets.HTML, "fl-caption"),
+            made(widgets.HTML, "fl-sentence"),
+        )
+        self.frame = made(
+            Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT}, hands=kind.hands
+        )
         tools, self.button = list(kind.controls), None
         if kind.work_label:
             label, help = kind.work_label, kind.work.__doc__ or kind.work_label
@@ -107,7 +127,9 @@ class View:
         self.box = made(widgets.VBox, "fl-view", f"fl-view-{kind.name}", "fl-old", children=parts)
         self.picture: Picture | None = None
         self._drawn: Any = None  # figure, size and key of what the frame shows
-        self._parts: dict[str, tuple[Any, str]] = {}  # what each part shows that moves, with its SVG since then
+        self._parts: dict[
+            str, tuple[Any, str]
+        ] = {}  # what each part shows that moves, with its SVG since then
 
     def show(self, picture: Picture, caption: str, value: str = "") -> None:
         """Show a picture: in a browser only what has moved, if that is all that is new. value: its SVG."""
@@ -125,11 +147,18 @@ class View:
             for name, part in self._parts.items():
                 if part[1]:
                     parts[part is before.get(name)][name] = part[1]
-            marks = {name: about for name, about in marks.items() if about != self.frame.marks.get(name)}
+            marks = {
+                name: about for name, about in marks.items() if about != self.frame.marks.get(name)
+            }
             with self.frame.hold_sync():
                 self.frame.alt = picture.alt
-                if parts[False] or marks != self.frame.moves.get("marks"):  # else what glides would end at once
-                    self.frame.rested, self.frame.moves = parts[True], {"parts": parts[False], "marks": marks}
+                if parts[False] or marks != self.frame.moves.get(
+                    "marks"
+                ):  # else what glides would end at once
+                    self.frame.rested, self.frame.moves = (
+                        parts[True],
+                        {"parts": parts[False], "marks": marks},
+                    )
             return self.tell(caption)  # a hand waits for the picture
         self.box.remove_class("fl-waits")
         self.tell(caption)
@@ -139,7 +168,12 @@ class View:
             seen = value and f'<div role="img" aria-label="{escape(picture.alt)}">{value}</div>'
             value = WORDS.format(seen + table(picture.table))
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
-            self.frame.alt, self.frame.marks, self.frame.moves, self.frame.rested = picture.alt, marks, {}, {}
+            self.frame.alt, self.frame.marks, self.frame.moves, self.frame.rested = (
+                picture.alt,
+                marks,
+                {},
+                {},
+            )
             self.frame.value = value
         self._drawn = key
         self._parts = {name: (shows, "") for name, (shows, _) in of[1].items()} if of else {}
@@ -170,25 +204,43 @@ class Views:
     prepare(kind, state): begins a view's slow work
     """
 
-    def __init__(self, kinds: Sequence[LabView], lock: threading.RLock, fitting: Fitting, prepare: Callable) -> None:
+    def __init__(
+        self, kinds: Sequence[LabView], lock: threading.RLock, fitting: Fitting, prepare: Callable
+    ) -> None:
         self._lock, self._fitting, self._prepare = lock, fitting, prepare
         self.views = {kind.name: View(kind) for kind in kinds}
         self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
         about = {"label": "Numbers as a table", "help": "The numbers of this picture"}
         self.tables = made(widgets.ToggleButton, "fl-tables", **about)
         self.larger = made(widgets.ToggleButton, "fl-larger", label="Larger", help=PROJECTOR)
-        self.reveal = made(widgets.ToggleButton, "fl-reveal", label="Show the result", help="Once it is guessed: key G")
+        self.reveal = made(
+            widgets.ToggleButton,
+            "fl-reveal",
+            label="Show the result",
+            help="Once it is guessed: key G",
+        )
         self.stored = True  # whether stored results are to be seen
         mark = {"help": "It is marked in every view", "options": [NONE]}
-        self.client = made(widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **mark)
-        self.klass = made(widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **mark)
-        foot = made(widgets.HBox, "fl-foot", children=[self.tables, self.client, self.klass, self.reveal, self.larger])
+        self.client = made(
+            widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **mark
+        )
+        self.klass = made(
+            widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **mark
+        )
+        foot = made(
+            widgets.HBox,
+            "fl-foot",
+            children=[self.tables, self.client, self.klass, self.reveal, self.larger],
+        )
         self.table = made(widgets.HTML, "fl-table", "fl-numbers")
         boxes = [view.box for view in self.views.values()]
         self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
         self.frame, self.held, self.state = (0, 0), "", PanelState()
         self.dirty, self._failed = set(self.views), set()  # _failed: that could not be drawn ahead
-        self.due, self._rests = False, 0.0  # whether a run has more to show in the visible view, and when it may
+        self.due, self._rests = (
+            False,
+            0.0,
+        )  # whether a run has more to show in the visible view, and when it may
         self._hide_others()
         self.tables.observe(lambda _: self.show_table(), "value")
         self.show_table()
@@ -235,7 +287,9 @@ class Views:
     def look(self) -> dict[str, Any]:
         """What is looked at, as parts of the state: the view, the client and the class (None: none of them); stored
         results are not where a class still guesses."""
-        client, klass = (None if menu.value == NOBODY else menu.value for menu in (self.client, self.klass))
+        client, klass = (
+            None if menu.value == NOBODY else menu.value for menu in (self.client, self.klass)
+        )
         stored = self.stored and (self.reveal.value or not self.larger.value)
         seen = {"view": self.visible, "frame": self.frame, "shows_stored": stored}
         return {**seen, "client": client, "klass": klass}
@@ -349,12 +403,23 @@ class Views:
         False if there is none. The lock is free meanwhile: a hand does not wait, and what it changes is drawn anew.
         """
         with self._lock:
-            unseen = self.dirty - self._failed - {self.visible} if self.frame[0] else set()  # if somebody looks on
+            unseen = (
+                self.dirty - self._failed - {self.visible} if self.frame[0] else set()
+            )  # if somebody looks on
             asked = [self[name].kind for name in (self.dirty & {self.visible} if seen else unseen)]
-            there = [kind.name for kind in asked if seen and kind.preview or not kind.lacks(self.state)]
-            if not (due := [name for name in there if self[name].kind.is_ready(self.state.of(name))]):
+            there = [
+                kind.name for kind in asked if seen and kind.preview or not kind.lacks(self.state)
+            ]
+            if not (
+                due := [name for name in there if self[name].kind.is_ready(self.state.of(name))]
+            ):
                 return False
-            view, state, inches, before = self[due[0]], self.state.of(due[0]), self.inches, self[due[0]].picture
+            view, state, inches, before = (
+                self[due[0]],
+                self.state.of(due[0]),
+                self.inches,
+                self[due[0]].picture,
+            )
             self.dirty.discard(due[0])
             with self._fitting:
                 view.kind.adapt(state)

@@ -46,7 +46,9 @@ class Worker:
     each event, without the lock: what takes long belongs there, as Stop waits for the lock.
     """
 
-    def __init__(self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]) -> None:
+    def __init__(
+        self, lock: threading.RLock, *, inline: bool, on_warning: Callable[[str], None]
+    ) -> None:
         self.lock, self.inline, self.on_warning = lock, inline, on_warning
         self._stopped: threading.Event | None = None  # of the present job, which it stands for
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH))
@@ -56,7 +58,9 @@ class Worker:
     def busy(self) -> bool:
         return self._stopped is not None
 
-    def start(self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None) -> None:
+    def start(
+        self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None
+    ) -> None:
         """Begin a new job; an older one is told to stop and no longer heard."""
         call = (threading.Event(), job, on_event, on_end, between or (lambda: None))
         with self.lock:
@@ -89,18 +93,33 @@ class Worker:
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             with self.lock:
-                jobs = [job for job in self._jobs if not job.done() and job is not getattr(_local, "job", None)]
+                jobs = [
+                    job
+                    for job in self._jobs
+                    if not job.done() and job is not getattr(_local, "job", None)
+                ]
             if not jobs or time.monotonic() >= end:
                 return not jobs
-            wait(jobs, None if timeout is None else max(0.0, end - time.monotonic()), FIRST_COMPLETED)
+            wait(
+                jobs, None if timeout is None else max(0.0, end - time.monotonic()), FIRST_COMPLETED
+            )
 
     def _run(
-        self, stopped: threading.Event, job: Callable, on_event: Callable, on_end: Callable, between: Callable
+        self,
+        stopped: threading.Event,
+        job: Callable,
+        on_event: Callable,
+        on_end: Callable,
+        between: Callable,
     ) -> None:
         _catch_warnings()
         warned: list[str] = []
         _local.sink = warned.append
-        how, error, result = "stopped", None, None  # what an interrupted cell ends with, where the work is inline
+        how, error, result = (
+            "stopped",
+            None,
+            None,
+        )  # what an interrupted cell ends with, where the work is inline
 
         def events() -> Generator:
             nonlocal result
@@ -145,7 +164,9 @@ def on_thread(work: Callable[[], Any]) -> Future:
             calls = _idle.pop()
         else:
             calls = SimpleQueue()
-            threading.Thread(target=_serve, args=(calls,), name="fedlab_nb panel", daemon=True).start()
+            threading.Thread(
+                target=_serve, args=(calls,), name="fedlab_nb panel", daemon=True
+            ).start()
     calls.put((future, work))
     return future
 
@@ -177,7 +198,9 @@ def _catch_warnings() -> None:
         warnings.showwarning = _show
 
 
-def _show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
+def _show(
+    message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
     sink = getattr(_local, "sink", None)
     if sink is None:
         _previous(message, category, filename, lineno, file, line)
@@ -272,17 +295,25 @@ class Status:
         now = time.monotonic()
         if ended or now - self._said > QUICK:
             self._said = now
-            share = (self._finished + (0 if ended else event.done / max(event.total, 1))) / self._results
+            share = (
+                self._finished + (0 if ended else event.done / max(event.total, 1))
+            ) / self._results
             self.progress(share)
             steps = "" if event.total <= 1 else f" {event.done}/{event.total}"
-            told = f"{self._finished} of {self._results} results{time_left(now - self._began, share)}"
+            told = (
+                f"{self._finished} of {self._results} results{time_left(now - self._began, share)}"
+            )
             self.phase(f"{title}, {event.phase}{steps}, seed {event.seed} ({told})")
         return ended
 
     def run_ended(self, how: str, error: Exception | None, runs: Runs) -> None:
         results = sum(len(row.outcomes) for row in runs.current)
         failed = any(row.error for row in runs.current) and not results
-        self.end("error" if failed else how, error, f"{ENDS[how]}: {plural(results, 'result')} in run {runs.number}.")
+        self.end(
+            "error" if failed else how,
+            error,
+            f"{ENDS[how]}: {plural(results, 'result')} in run {runs.number}.",
+        )
 
 
 def time_left(seconds: float, share: float) -> str:

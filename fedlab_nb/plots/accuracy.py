@@ -12,7 +12,18 @@ from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
 from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
 from .vector import mark
-from .words import band_words, capital, listed, number, percent, plural, seed_words, seeds_of, significance, tabled
+from .words import (
+    band_words,
+    capital,
+    listed,
+    number,
+    percent,
+    plural,
+    seed_words,
+    seeds_of,
+    significance,
+    tabled,
+)
 
 LOCAL = "local training"  # the phase that all methods share: clients train alone
 
@@ -31,7 +42,9 @@ def bars(series: Sequence[Series], *, chance: float | None = None) -> Picture:
     """The bars alone, of series that are finished."""
     with drawing() as (figure, ax):
         Bars(ax, series, chance).update(series)
-    return told(figure, "Bars of test accuracy", settings_of(series), verdict(series), table(series))
+    return told(
+        figure, "Bars of test accuracy", settings_of(series), verdict(series), table(series)
+    )
 
 
 def one_seed(series: Sequence[Series], seed: int) -> Picture:
@@ -69,9 +82,19 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
             if len(points) > alone:
                 fused[seed] = points[max(alone - 1, 0) :]
         if fused:
-            bold = {"alpha": 0.5 if s.pinned else 1, "ls": dashes, "lw": 1.9, "ms": 6, "markevery": [-1]}
+            bold = {
+                "alpha": 0.5 if s.pinned else 1,
+                "ls": dashes,
+                "lw": 1.9,
+                "ms": 6,
+                "markevery": [-1],
+            }
             _, y = seed_lines(ax, fused, s.look.colour, s.look.marker, clip_on=False, **bold)
-            mean = f"mean of {plural(len(fused), 'seed')}; thin: each of them" if len(fused) > 1 else "one seed"
+            mean = (
+                f"mean of {plural(len(fused), 'seed')}; thin: each of them"
+                if len(fused) > 1
+                else "one seed"
+            )
             mark(ax.lines[-1], f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
             ends.append((y[-1], f"  {short(s.label)}", s.look.colour))  # beside its marker
     if chance:
@@ -90,19 +113,35 @@ def verdict(series: Sequence[Series]) -> str:
     """Who is best, by how much, and whether that is more than noise."""
     if not series:
         return "No result yet."
-    best, *others = ranked = sorted([s for s in series if not s.bound] or series, key=lambda s: -s.mean)
+    best, *others = ranked = sorted(
+        [s for s in series if not s.bound] or series, key=lambda s: -s.mean
+    )
     text = f"{capital(best.name)} {'is best with' if others else 'reaches'} {percent(best.mean)}"
-    same = all(s.accuracies == best.accuracies for s in others)  # of a single client every server makes the same
+    same = all(
+        s.accuracies == best.accuracies for s in others
+    )  # of a single client every server makes the same
     if others and same:
         text = f"{'All' if len(others) > 1 else 'Both'} reach the same {percent(best.mean)}"
-        text += "; with one seed nobody can tell whether that is chance" * (len(best.accuracies) == 1)
+        text += "; with one seed nobody can tell whether that is chance" * (
+            len(best.accuracies) == 1
+        )
     elif others:
         second = others[0]
-        ahead = difference(best.accuracies, second.accuracies, paired=best.setting == second.setting)
-        shown = round(100 * best.mean) - round(100 * second.mean)  # what a reader finds by subtracting
-        exact = shown != round(100 * ahead.mean) and best.accuracies.keys() == second.accuracies.keys()
+        ahead = difference(
+            best.accuracies, second.accuracies, paired=best.setting == second.setting
+        )
+        shown = round(100 * best.mean) - round(
+            100 * second.mean
+        )  # what a reader finds by subtracting
+        exact = (
+            shown != round(100 * ahead.mean) and best.accuracies.keys() == second.accuracies.keys()
+        )
         points = number(ahead, 1 if exact else None)
-        behind = "is level with it" if points == "0" else f"follows {points} point{'s' * (points != '1')} behind"
+        behind = (
+            "is level with it"
+            if points == "0"
+            else f"follows {points} point{'s' * (points != '1')} behind"
+        )
         text += significance(
             ahead,
             noise=f"; {second.name} is {points} points behind, which is within the noise",
@@ -116,5 +155,8 @@ def verdict(series: Sequence[Series]) -> str:
 
 
 def table(series: Sequence[Series]) -> list[dict]:
-    rows = ((s.name, s.setting, percent(s.mean), band_words(s.band), seed_words(s.accuracies)) for s in series)
+    rows = (
+        (s.name, s.setting, percent(s.mean), band_words(s.band), seed_words(s.accuracies))
+        for s in series
+    )
     return tabled("method | setting | accuracy | ± 95 % band | seeds", rows)

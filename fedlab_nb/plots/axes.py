@@ -36,7 +36,12 @@ def SIZES(count: float) -> str:
 
 # ---------------------------------------------------------------------------------------------------- scales and ticks
 def percent_axis(
-    ax: Axes, axis: str = "y", top: float | None = 1.0, *, low: float = 0.0, ticks: Sequence[float] = ()
+    ax: Axes,
+    axis: str = "y",
+    top: float | None = 1.0,
+    *,
+    low: float = 0.0,
+    ticks: Sequence[float] = (),
 ) -> None:
     """Shares from `low` to `top`, written as percents, at `ticks` (FIFTHS, HALVES) where given. top None: limits stay
     free."""
@@ -47,7 +52,9 @@ def percent_axis(
     getattr(ax, f"{axis}axis").set_major_formatter(PERCENT)
 
 
-def few_ticks(ax: Axes, axis: str, most: int, *, whole: bool = False, form: Form | None = None) -> None:
+def few_ticks(
+    ax: Axes, axis: str, most: int, *, whole: bool = False, form: Form | None = None
+) -> None:
     """At most about `most` ticks. whole: at whole numbers only;   form: how a value is written, such as `SIZES`."""
     here = getattr(ax, f"{axis}axis")
     here.set_major_locator(MaxNLocator(most, integer=whole))
@@ -56,7 +63,12 @@ def few_ticks(ax: Axes, axis: str, most: int, *, whole: bool = False, form: Form
 
 
 def log_axis(
-    ax: Axes, axis: str = "x", *, ticks: Sequence[float] = (), most: int = 6, form: Form = "{:g}".format
+    ax: Axes,
+    axis: str = "x",
+    *,
+    ticks: Sequence[float] = (),
+    most: int = 6,
+    form: Form = "{:g}".format,
 ) -> None:
     """A logarithmic axis without small ticks: at `ticks`, else at `most` powers of ten. form: how one is written."""
     ax.set(**{f"{axis}scale": "log"})
@@ -110,7 +122,14 @@ def client_tick(value: float, clients: int) -> str:
 
 
 def class_ticks(
-    ax: Axes, names: Sequence[str], axis: str = "x", *, length: int = 8, few: int = 20, most: int = 10, **text: Any
+    ax: Axes,
+    names: Sequence[str],
+    axis: str = "x",
+    *,
+    length: int = 8,
+    few: int = 20,
+    most: int = 10,
+    **text: Any,
 ) -> None:
     """The classes' names, cut to `length` letters: all of a `few`, else about `most` of them. text: as for
     `set_xticks`, such as fontsize."""
@@ -125,7 +144,14 @@ def class_ticks(
 
 # --------------------------------------------------------------------------------------------------------------- marks
 def mark(
-    ax: Axes, at: int | None, count: int, axis: str = "x", *, frame: bool = False, colour: str = ACCENT, lw: float = 2.2
+    ax: Axes,
+    at: int | None,
+    count: int,
+    axis: str = "x",
+    *,
+    frame: bool = False,
+    colour: str = ACCENT,
+    lw: float = 2.2,
 ) -> None:
     """Mark column `at` of `count` (a row with axis "y"): a faint band behind, or a frame. Nothing where `at` is None or
     beyond."""
@@ -133,7 +159,11 @@ def mark(
         return
     style = {"fill": False, "edgecolor": colour, "lw": lw, "zorder": 5, "clip_on": False}
     span = ax.axvspan if axis == "x" else ax.axhspan
-    span(at - 0.5, at + 0.5, **(style if frame else {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 0}))
+    span(
+        at - 0.5,
+        at + 0.5,
+        **(style if frame else {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 0}),
+    )
 
 
 def level_line(
@@ -144,7 +174,12 @@ def level_line(
     (`left`: its left one; `under` it)."""
     (ax.axhline if axis == "y" else ax.axvline)(level, color=colour, lw=lw, ls=ls)
     if text:
-        side = {"ha": "left" if left else "right", "fontsize": 9, "color": colour, "textcoords": "offset points"}
+        side = {
+            "ha": "left" if left else "right",
+            "fontsize": 9,
+            "color": colour,
+            "textcoords": "offset points",
+        }
         at, away = (0.01 if left else 0.99, level), (0, -9.5 if under else 2.5)
         ax.annotate(text, at, away, xycoords=ax.get_yaxis_transform(), **side)
 
@@ -161,7 +196,13 @@ def mean_line(runs: Mapping[int, Points]) -> tuple[list[float], list[float]]:
 
 
 def seed_lines(
-    ax: Axes, runs: Mapping[int, Points], colour: str, marker: str = "", *, label: str = "", **style: Any
+    ax: Axes,
+    runs: Mapping[int, Points],
+    colour: str,
+    marker: str = "",
+    *,
+    label: str = "",
+    **style: Any,
 ) -> tuple[list[float], list[float]]:
     """Lines of `{seed: [(x, y), …]}`: each seed of several faintly, their mean in full. Returns the mean's x and y.
 
@@ -170,11 +211,24 @@ def seed_lines(
     for points in runs.values() if len(runs) > 1 else ():
         ax.plot(*zip(*points, strict=True), color=colour, lw=0.9, alpha=0.35)
     x, y = mean_line(runs)
-    ax.plot(x, y, **{"color": colour, "marker": marker or None, "lw": 2.2, "ms": 4.5, "label": label or None, **style})
+    ax.plot(
+        x,
+        y,
+        **{
+            "color": colour,
+            "marker": marker or None,
+            "lw": 2.2,
+            "ms": 4.5,
+            "label": label or None,
+            **style,
+        },
+    )
     return x, y
 
 
-def spread(values: Sequence[float], gap: float, top: float = math.inf, low: float = -math.inf) -> list[float]:
+def spread(
+    values: Sequence[float], gap: float, top: float = math.inf, low: float = -math.inf
+) -> list[float]:
     """`values` moved so that neighbours are `gap` apart, in their order, between `low` and (while they fit) `top`."""
     order = sorted(range(len(values)), key=lambda i: -values[i])
     places, before = list(values), top + gap
@@ -187,7 +241,12 @@ def spread(values: Sequence[float], gap: float, top: float = math.inf, low: floa
 
 
 def end_labels(
-    ax: Axes, labels: Sequence[tuple[float, str, str]], *, size: float = 9.5, gap: float = 0.052, **style: Any
+    ax: Axes,
+    labels: Sequence[tuple[float, str, str]],
+    *,
+    size: float = 9.5,
+    gap: float = 0.052,
+    **style: Any,
 ) -> None:
     """Each line's name at its right end, beside the axes, none on another. Call it when the limits are set.
 
@@ -195,10 +254,18 @@ def end_labels(
     """
     low, high = ax.get_ylim()
     if narrow():
-        labels = [(y, text if "\n" in text else textwrap.fill(text, 14), colour) for y, text, colour in labels]
+        labels = [
+            (y, text if "\n" in text else textwrap.fill(text, 14), colour)
+            for y, text, colour in labels
+        ]
         gap = max(gap, 0.034 * max((1 + text.count("\n") for _, text, _ in labels), default=1))
     places = spread([y for y, _, _ in labels], gap * (high - low), high, low)
-    beside = {"transform": ax.get_yaxis_transform(), "va": "center", "clip_on": False, "gid": "outside"}
+    beside = {
+        "transform": ax.get_yaxis_transform(),
+        "va": "center",
+        "clip_on": False,
+        "gid": "outside",
+    }
     for place, (_, text, colour) in zip(places, labels, strict=True):
         ax.text(1.02, place, text, color=colour, fontsize=size, **{**beside, **style})
 

@@ -27,7 +27,11 @@ def calibration(series: Sequence[Series]) -> Picture:
         for s in done[:MOST_LINES]:
             x, y, counts = bins(s)
             shown = counts >= LEAST
-            style = {"color": s.look.colour, "marker": s.look.marker, "ls": (0, (4, 2)) if s.pinned else s.look.line}
+            style = {
+                "color": s.look.colour,
+                "marker": s.look.marker,
+                "ls": (0, (4, 2)) if s.pinned else s.look.line,
+            }
             label = f"{s.lines} ({percent(averages(s)[1])})"
             faint = {"alpha": 0.55 if s.pinned else 1, "clip_on": False}
             line = ax.plot(x[shown], y[shown], lw=1.6, ms=5, label=label, **faint, **style)[0]
@@ -51,25 +55,34 @@ def known(s: Series) -> bool:
 def bins(s: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean confidence, share right and number of answers of each bin, all seeds together; nan where a bin is empty."""
     every = list(s.calibration.values())
-    counts, right, sure = (np.sum([getattr(c, n) for c in every], 0) for n in ("counts", "right", "confidence"))
+    counts, right, sure = (
+        np.sum([getattr(c, n) for c in every], 0) for n in ("counts", "right", "confidence")
+    )
     some = np.where(counts > 0, counts, np.nan)
     return sure / some, right / some, counts
 
 
 def averages(s: Series) -> tuple[float, float, float]:
     """Mean confidence, ECE and NLL (nats): the means over the seeds."""
-    sure, ece, nll = (mean(getattr(c, n) for c in s.calibration.values()) for n in ("mean_confidence", "ece", "nll"))
+    sure, ece, nll = (
+        mean(getattr(c, n) for c in s.calibration.values())
+        for n in ("mean_confidence", "ece", "nll")
+    )
     return sure, ece, nll
 
 
 def sentence(done: Sequence[Series], without: Sequence[Series]) -> str:
     text = "No result with probabilities yet."
     if done:
-        *_, worst = ranked = sorted([s for s in done if not s.bound] or done, key=lambda s: averages(s)[1])
+        *_, worst = ranked = sorted(
+            [s for s in done if not s.bound] or done, key=lambda s: averages(s)[1]
+        )
         text = f"{ranked[0].name} is calibrated best: {against_truth(ranked[0])}"
         ends = "too sure" if averages(worst)[0] > worst.mean else "not sure enough"
         text += f"; {worst.name} is {ends}: {against_truth(worst)}." if ranked[1:] else "."
-    return text + (f" {listed([s.name for s in without])}: no probabilities are known." if without else "")
+    return text + (
+        f" {listed([s.name for s in without])}: no probabilities are known." if without else ""
+    )
 
 
 def against_truth(s: Series) -> str:

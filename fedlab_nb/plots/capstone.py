@@ -21,7 +21,9 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
             mark(bar, f"client {letter(k)}\n{plural(sizes[k], 'sample')}", client=k)
         upper.tick_params(labelbottom=False)
         top = max(1.0, float(noisy.max()))
-        clients_and_classes(lower, noisy, [str(c) for c in range(classes)], "Class counts, with noise", top)
+        clients_and_classes(
+            lower, noisy, [str(c) for c in range(classes)], "Class counts, with noise", top
+        )
     large, small = int(np.argmax(sizes)), int(np.argmin(sizes))
     text = (
         f"The largest of {clients} clients, {letter(large)}, has {sizes[large]} samples, the smallest, "
@@ -29,7 +31,13 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
     )
     rows = ((letter(k), sizes[k], " ".join(map(str, noisy[k].tolist()))) for k in range(clients))
     table = tabled("client | samples | noisy class counts", rows)
-    return told(figure, f"Bars of the sizes of {clients} clients, and their class counts with noise", code, text, table)
+    return told(
+        figure,
+        f"Bars of the sizes of {clients} clients, and their class counts with noise",
+        code,
+        text,
+        table,
+    )
 
 
 def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
@@ -39,7 +47,12 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
     """
     done = finished(series)
     with drawing() as (figure, ax):
-        dress(ax, title=f"{code}: tries on validation images", x="bytes of a client, up and down", grid="both")
+        dress(
+            ax,
+            title=f"{code}: tries on validation images",
+            x="bytes of a client, up and down",
+            grid="both",
+        )
         ax.axvline(budget, color=SECOND, lw=1.6, ls=(0, (4, 2)))
         ax.text(budget, 0.02, " budget", color=SECOND, fontsize=9.5)
         points(ax, [replace(s, pinned=s.total > budget) for s in done], besides=[budget])
@@ -52,4 +65,10 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
         text += f" Over it: {listed(over)}." if over else ""
     rows = ((s.name, s.number, round(s.total), "yes" if s.total <= budget else "no") for s in done)
     table = tabled("try | validation accuracy, % | bytes | within the budget", rows)
-    return told(figure, "Validation accuracy against the bytes of a client, with the budget", code, text, table)
+    return told(
+        figure,
+        "Validation accuracy against the bytes of a client, with the budget",
+        code,
+        text,
+        table,
+    )

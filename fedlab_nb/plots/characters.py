@@ -42,7 +42,9 @@ def stored() -> dict[int, str]:
 def characters(setting: str) -> dict[int, str]:
     """The characters if `setting` is the course's federation; none of another, or of words alone."""
     of = {"partition": "dirichlet", **getattr(setting, "of", {})}
-    ours = all(of.get(name) == value for name, value in FEDERATION.items()) and not dealt_otherwise(of)
+    ours = all(of.get(name) == value for name, value in FEDERATION.items()) and not dealt_otherwise(
+        of
+    )
     return stored() if ours and not of.get("moves") else {}
 
 
@@ -54,9 +56,13 @@ def own_names(setting: str) -> dict[int, str]:
     own = names_of_clients(name_of(of["dataset"]), of["clients"]) if natural else ()
     again = {of["clients"] + i: f"double of {letter(k)}" for i, k in enumerate(hand.doubles)}
     names = {**dict(enumerate(own)), **again, **hand.names}
-    numbers = [number(place, setting) for place in range(of["clients"] + len(again))] if names else []
+    numbers = (
+        [number(place, setting) for place in range(of["clients"] + len(again))] if names else []
+    )
     places = [place for place, k in enumerate(numbers) if k in names]
-    return dict(zip(places, shorten([names[numbers[place]] for place in places], LONGEST), strict=True))
+    return dict(
+        zip(places, shorten([names[numbers[place]] for place in places], LONGEST), strict=True)
+    )
 
 
 def number(place: int, setting: str) -> int:
@@ -64,7 +70,11 @@ def number(place: int, setting: str) -> int:
     of = getattr(setting, "of", {})
     if not (of.get("absent") or of.get("unseen")):
         return place
-    names = names_of_clients(name_of(of["dataset"]), of["clients"]) if of.get("partition") == "natural" else ()
+    names = (
+        names_of_clients(name_of(of["dataset"]), of["clients"])
+        if of.get("partition") == "natural"
+        else ()
+    )
     count = of["clients"] + len(Moves.read(of.get("moves") or "").doubles)
     gone = [client_list(what, of.get(what) or "", count, names) for what in ("absent", "unseen")]
     return (*members(count, *gone), *gone[0], *gone[1])[place]
@@ -142,7 +152,11 @@ def client_axis(ax: Axes, clients: int, setting: str, *, few: int = 16) -> None:
     client_ticks(ax, clients, few=few)
 
     def tick(value: float, _: object) -> str:
-        return own_letter(round(value), setting) + SYMBOL * (value in known) if client_tick(value, clients) else ""
+        return (
+            own_letter(round(value), setting) + SYMBOL * (value in known)
+            if client_tick(value, clients)
+            else ""
+        )
 
     ax.xaxis.set_major_formatter(FuncFormatter(tick))
     ax.set_xlabel(words, fontsize=10 if words == "client" else 9, color=QUIET)

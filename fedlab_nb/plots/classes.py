@@ -14,33 +14,63 @@ from .style import QUIET, SECOND, Picture, current_size, drawing, heading, narro
 from .words import capital, percent
 
 STACKED = 9  # more rows than this, and the two heat-maps stand side by side
-BESIDE, DIGITS = 2.4, 0.21  # inches that names and the colour bar take; and those of "100" in a cell
+BESIDE, DIGITS = (
+    2.4,
+    0.21,
+)  # inches that names and the colour bar take; and those of "100" in a cell
 
 
 def classes(
-    series: Sequence[Series], class_names: Sequence[str], *, client: int | None = None, klass: int | None = None
+    series: Sequence[Series],
+    class_names: Sequence[str],
+    *,
+    client: int | None = None,
+    klass: int | None = None,
 ) -> Picture:
     """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` and `klass` are marked."""
     done = finished(series)
     per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
-    place = setting_of_rows((s.setting for s in done), (seed for s in done for seed in s.per_client))
+    place = setting_of_rows(
+        (s.setting for s in done), (seed for s in done for seed in s.per_client)
+    )
     many = len(done) > STACKED
     short = many or narrow()
-    with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (figure, (first, second)):
+    with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (
+        figure,
+        (first, second),
+    ):
         title = "By class" if short else "Accuracy for each class"
-        heat(first, per_class, done, title, klass, lambda c: ({"klass": c}, f"class {class_names[c]}"))
+        heat(
+            first,
+            per_class,
+            done,
+            title,
+            klass,
+            lambda c: ({"klass": c}, f"class {class_names[c]}"),
+        )
         class_ticks(first, class_names, length=10, most=15)
         first.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
         title = "By client" if short else "Accuracy for each client's own mix of classes"
         own = "{}'s own mix".format
-        image = heat(second, per_client, done, title, client, lambda k: ({"client": k}, own(client_name(k, place))))
+        image = heat(
+            second,
+            per_client,
+            done,
+            title,
+            client,
+            lambda k: ({"client": k}, own(client_name(k, place))),
+        )
         client_axis(second, image.get_array().shape[1], place, few=20)
         colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
     text = sentence(done, per_class, per_client, class_names, client, klass, place)
     rows = []
     for s, *values in zip(done, per_class, per_client, strict=True):
         by_class, by_client = (["" if np.isnan(v) else percent(v) for v in row] for row in values)
-        row = {"method": s.name, **beside(s), **{f"class {n}": v for n, v in zip(class_names, by_class, strict=False)}}
+        row = {
+            "method": s.name,
+            **beside(s),
+            **{f"class {n}": v for n, v in zip(class_names, by_class, strict=False)},
+        }
         rows.append(row | {f"client {own_name(k, place)}": v for k, v in enumerate(by_client)})
     title = "Heat-maps of accuracy for each class and each client"
     return told(figure, title, place or settings_of(series), text, rows)
@@ -62,7 +92,9 @@ def averages(series: Sequence[Series], name: str) -> np.ndarray:
     """Means over seeds, `[rows, columns]`, nan where there is nothing; rows of fewer clients are filled with nan."""
     from pandas import DataFrame
 
-    return DataFrame([DataFrame(getattr(s, name).values(), dtype=float).mean() for s in series]).to_numpy()
+    return DataFrame(
+        [DataFrame(getattr(s, name).values(), dtype=float).mean() for s in series]
+    ).to_numpy()
 
 
 def heat(
@@ -102,18 +134,24 @@ def sentence(
     if klass is not None and klass < per_class.shape[1]:
         parts.append(f"Class {names[klass]}: {each(series, per_class[:, klass])}.")
     if client is not None and client < per_client.shape[1]:
-        parts.append(f"Client {own_name(client, place)} on its own mix: {each(series, per_client[:, client])}.")
+        parts.append(
+            f"Client {own_name(client, place)} on its own mix: {each(series, per_client[:, client])}."
+        )
     if not parts:
         rivals = [i for i, s in enumerate(series) if not s.bound] or range(len(series))
         best = max(rivals, key=lambda i: series[i].mean)
-        parts.append(f"{capital(series[best].name)}, the best on average, has {ends(per_class[best])} on the classes;")
+        parts.append(
+            f"{capital(series[best].name)}, the best on average, has {ends(per_class[best])} on the classes;"
+        )
         parts.append(f"its clients see {ends(per_client[best])} on their own mix.")
     return " ".join(parts)
 
 
 def each(series: Sequence[Series], values: np.ndarray) -> str:
     """'FedAvg 31 %, FENS 84 %', those that are known."""
-    return ", ".join(f"{s.name} {percent(a)}" for s, a in zip(series, values, strict=True) if not np.isnan(a))
+    return ", ".join(
+        f"{s.name} {percent(a)}" for s, a in zip(series, values, strict=True) if not np.isnan(a)
+    )
 
 
 def ends(values: np.ndarray) -> str:

@@ -35,7 +35,9 @@ def tsne(features: np.ndarray) -> np.ndarray:
     x = pca(x, min(PRINCIPAL, x.shape[1], len(x)))
     perplexity = min(30, (len(x) - 1) / 3)
     with threadpool_limits(1):
-        return TSNE(2, perplexity=perplexity, init="pca", random_state=0, max_iter=500, n_jobs=1).fit_transform(x)
+        return TSNE(
+            2, perplexity=perplexity, init="pca", random_state=0, max_iter=500, n_jobs=1
+        ).fit_transform(x)
 
 
 def tsne_apart(features: np.ndarray) -> Generator[None, None, np.ndarray]:
@@ -45,10 +47,14 @@ def tsne_apart(features: np.ndarray) -> Generator[None, None, np.ndarray]:
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.backend.reduction import cloudpickle
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so the process needs numpy and scikit-learn alone
+    cloudpickle.register_pickle_by_value(
+        sys.modules[__name__]
+    )  # so the process needs numpy and scikit-learn alone
     nice = getattr(os, "nice", None)  # the page and the pictures that somebody looks at come first
     try:
-        made = get_reusable_executor(1, timeout=60, initializer=nice, initargs=(10,)).submit(tsne, features)
+        made = get_reusable_executor(1, timeout=60, initializer=nice, initargs=(10,)).submit(
+            tsne, features
+        )
         while not made.done():
             yield
             time.sleep(0.02)

@@ -10,7 +10,19 @@ from matplotlib.lines import Line2D
 
 from .identity import short
 from .kit import told
-from .style import MARKERS, QUIET, RULE, Picture, class_colours, current_size, drawing, heading, legend, narrow, shorten
+from .style import (
+    MARKERS,
+    QUIET,
+    RULE,
+    Picture,
+    class_colours,
+    current_size,
+    drawing,
+    heading,
+    legend,
+    narrow,
+    shorten,
+)
 from .words import capital, percent, plural, tabled
 
 MAPS = 8
@@ -55,29 +67,47 @@ def features(
     return told(figure, title, setting, sentence(shown, len(maps) - len(shown), who), table)
 
 
-def paint(figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None) -> None:
+def paint(
+    figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None
+) -> None:
     columns = axes[0].get_gridspec().ncols if len(axes) else 1
     colours, size = class_colours(len(names)), 17 if len(maps) <= 3 else 12
     for ax in axes[len(maps) :]:
         ax.set_axis_off()
     for ax, m in zip(axes, maps, strict=False):
         for c in np.unique(m.labels):
-            bright = {"alpha": 0.9, "zorder": 2} if held is None or held[c] else {"alpha": 0.15, "zorder": 1}
-            look = {"color": colours[c], "marker": MARKERS[c % len(MARKERS)], "linewidths": 0, **bright}
+            bright = (
+                {"alpha": 0.9, "zorder": 2}
+                if held is None or held[c]
+                else {"alpha": 0.15, "zorder": 1}
+            )
+            look = {
+                "color": colours[c],
+                "marker": MARKERS[c % len(MARKERS)],
+                "linewidths": 0,
+                **bright,
+            }
             ax.scatter(*m.points[m.labels == c].T, s=size, **look)
         room = int(current_size()[0] / columns * 9.5)  # letters over one map
         titles = [line if len(line) <= room else short(line) for line in m.label.split("\n")]
         heading(ax, "\n".join(shorten(titles, room)), 4, 10.5 if columns < 4 else 9.5)
         whole = f"{m.how} · neighbours {percent(m.score)}"
-        words = whole if columns < 4 and len(whole) <= 1.2 * room else f"{m.how} · {percent(m.score)}"
+        words = (
+            whole if columns < 4 and len(whole) <= 1.2 * room else f"{m.how} · {percent(m.score)}"
+        )
         ax.set_xlabel(words, fontsize=9 if columns < 4 else 8.5, color=QUIET)
         ax.set(xticks=[], yticks=[])
         ax.margins(0.06)
         ax.spines[:].set_color(RULE)
     if len(names) <= 20:
         styles = zip(names, colours, cycle(MARKERS), strict=False)
-        handles = [Line2D([], [], ls="", marker=m, color=hue, ms=6, label=name[:12]) for name, hue, m in styles]
-        legend(figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1)
+        handles = [
+            Line2D([], [], ls="", marker=m, color=hue, ms=6, label=name[:12])
+            for name, hue, m in styles
+        ]
+        legend(
+            figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1
+        )
 
 
 def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
@@ -91,4 +121,6 @@ def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
     )
     text += f" Bright: {who}." if who else ""
     text += f" {plural(left_out, 'more method')} in the table." if left_out > 0 else ""
-    return text + (" PCA preview, t-SNE is on its way." if any(m.how == "PCA" for m in maps) else "")
+    return text + (
+        " PCA preview, t-SNE is on its way." if any(m.how == "PCA" for m in maps) else ""
+    )

@@ -40,7 +40,9 @@ def guesses(made: Sequence[Guess]) -> Picture:
             ax.plot([0, 1], [row, row], color=FAINT, lw=5, solid_capstyle="round", zorder=0)
             ax.plot(np.linspace(0, 1, of.steps), [row] * of.steps, "|", color=QUIET, ms=8, zorder=1)
             ax.plot(ends, [row, row], color=INK, lw=1.2, zorder=2)
-            ax.plot(ends[:1], [row], "o", ms=11, mfc="white", mec=SECOND, mew=2, zorder=3, label="guess")
+            ax.plot(
+                ends[:1], [row], "o", ms=11, mfc="white", mec=SECOND, mew=2, zorder=3, label="guess"
+            )
             ax.plot(ends[1:], [row], "D", ms=6, color=ACCENT, zorder=4, label="measured")
             question = textwrap.fill(of.question, LETTERS, max_lines=2, placeholder=" …")
             ax.text(0, row - 0.2, question, fontsize=9, color=INK, va="bottom")
@@ -49,5 +51,13 @@ def guesses(made: Sequence[Guess]) -> Picture:
         ax.set(xlim=(-0.03, 1.03), ylim=(len(made) - 0.3, -0.8))
         ax.set_axis_off()
         legend(ax, handles=ax.lines[3:5], loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-    table = tabled("question | guess | measured | gap", [(of.question, *of.written, of.gap) for of in made])
-    return told(figure, "Guesses against what was measured", "", f"By guess: {listed([of.gap for of in made])}.", table)
+    table = tabled(
+        "question | guess | measured | gap", [(of.question, *of.written, of.gap) for of in made]
+    )
+    return told(
+        figure,
+        "Guesses against what was measured",
+        "",
+        f"By guess: {listed([of.gap for of in made])}.",
+        table,
+    )

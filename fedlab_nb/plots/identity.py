@@ -34,12 +34,24 @@ def look(name: str) -> Look:
     """
     titles = {words: m for m in reversed(METHODS) for title in (label_of(m), METHODS[m].info.title)
               for words in (title, short(title), m)}  # fmt: skip
-    taken = {method: Look(*words.split()) for method, words in declared("methods/looks.toml").items()}
-    name = titles.get(name) or titles.get(short(name)) or (short(name) if short(name) in taken else name)
+    taken = {
+        method: Look(*words.split()) for method, words in declared("methods/looks.toml").items()
+    }
+    name = (
+        titles.get(name)
+        or titles.get(short(name))
+        or (short(name) if short(name) in taken else name)
+    )
     for own in (*METHODS, name):
         if own not in taken:
-            start, used = crc32(own.encode()) % len(POOL), {p for one in taken.values() for p in (one, one.colour)}
-            taken[own] = min(POOL[start:] + POOL[:start], key=lambda one, used=used: (one in used, one.colour in used))
+            start, used = (
+                crc32(own.encode()) % len(POOL),
+                {p for one in taken.values() for p in (one, one.colour)},
+            )
+            taken[own] = min(
+                POOL[start:] + POOL[:start],
+                key=lambda one, used=used: (one in used, one.colour in used),
+            )
     return taken[name]
 
 
@@ -48,5 +60,7 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     chosen: dict[str, Look] = {}
     for name in sorted(names, key=lambda name: short(name) != name):
         others = [one._replace(colour=look(name).colour) for one in POOL]
-        chosen[name] = next((one for one in (look(name), *others) if one not in chosen.values()), look(name))
+        chosen[name] = next(
+            (one for one in (look(name), *others) if one not in chosen.values()), look(name)
+        )
     return chosen

@@ -20,7 +20,14 @@ WIDE, TALL, SMALL = 2.6, 1.2, 2.5  # one drawing; and its least width with its e
 NEAR, FAR = 0.52, 1.7  # where an arrow begins at the clients, and where it ends at the server
 DATA = "▦"
 # How things look whose name has this word; all else is a network.
-LOOKS = {"image": DATA, "sample": DATA, "generator": DATA, "sums": "Σ", "Gaussian": "Σ", "prediction": "p"}
+LOOKS = {
+    "image": DATA,
+    "sample": DATA,
+    "generator": DATA,
+    "sums": "Σ",
+    "Gaussian": "Σ",
+    "prediction": "p",
+}
 RETURNS = {
     "Keep an ensemble": "an ensemble",
     "fusefl": "all blocks in one",
@@ -42,21 +49,38 @@ def journey(*methods: str) -> Picture:
     width, one = current_size()[0], len(methods) == 1
     columns = max(1, min(len(tiles), int(width / SMALL)))
     scale = min((width / columns - 0.25) / WIDE, 2.6 if one else 1.4)
-    line, names = 1.4 * letters(scale) / 72, [filled(row_of(tile)[0], WIDE, scale) for tile in tiles.values()]
+    line, names = (
+        1.4 * letters(scale) / 72,
+        [filled(row_of(tile)[0], WIDE, scale) for tile in tiles.values()],
+    )
     rows = [names[i : i + columns] for i in range(0, len(tiles), columns)]
     tall = [TALL * scale + (3.4 + max(text.count("\n") for text in row)) * line for row in rows]
     high = sum(tall) or 1
     with drawing(size=(width, high), fixed=True) as (figure, _):
         for i, (text, tile) in enumerate(zip(names, tiles.values(), strict=True)):
-            x, y = 0.12 + i % columns * width / columns, sum(tall[i // columns :]) - 1.9 * line - TALL * scale
+            x, y = (
+                0.12 + i % columns * width / columns,
+                sum(tall[i // columns :]) - 1.9 * line - TALL * scale,
+            )
             place = (x / width, y / high, WIDE * scale / width, TALL * scale / high)
             ax = figure.add_axes(place, xlim=(0, WIDE), ylim=(0, TALL))
             ax.set_axis_off()
             group = tile[0].group
             heading(ax, f"{text}: {group.lower()}" if one else group, 3, letters(scale) + 1.5)
             draw(ax, scale, tile, tile[0].extra if one else "")
-            ax.text(0, 0, "" if one else text, size=letters(scale), color=ACCENT, va="top", linespacing=1.3)
-    text, table = "Not drawn: the start, or the seed, that all clients get first.", map(row_of, tiles.values())
+            ax.text(
+                0,
+                0,
+                "" if one else text,
+                size=letters(scale),
+                color=ACCENT,
+                va="top",
+                linespacing=1.3,
+            )
+    text, table = (
+        "Not drawn: the start, or the seed, that all clients get first.",
+        map(row_of, tiles.values()),
+    )
     return told(figure, "What travels between clients and server", "", text, tabled(COLUMNS, table))
 
 
@@ -66,32 +90,81 @@ def draw(ax: Axes, scale: float, tile: list[Info], extra: str) -> None:
 
     def box(left: float, low: float, wide: float, high: float) -> None:
         style = "round,pad=0,rounding_size=0.04"
-        ax.add_patch(FancyBboxPatch((left, low), wide, high, style, fc=FAINT, ec=QUIET, lw=1, clip_on=False))
+        ax.add_patch(
+            FancyBboxPatch((left, low), wide, high, style, fc=FAINT, ec=QUIET, lw=1, clip_on=False)
+        )
 
     def say(left: float, low: float, text: str, wide: float = 0.8, **style: str) -> None:
-        ax.text(left, low, filled(text, wide, scale), size=letters(scale), linespacing=1.3, **{"color": INK} | style)
+        ax.text(
+            left,
+            low,
+            filled(text, wide, scale),
+            size=letters(scale),
+            linespacing=1.3,
+            **{"color": INK} | style,
+        )
 
     def arrow(start: float, end: float, high: float, colour: str) -> None:
-        ax.annotate("", (end, high), (start, high), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.5})
+        ax.annotate(
+            "",
+            (end, high),
+            (start, high),
+            arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.5},
+        )
 
     middle = {"ha": "center", "va": "center"}
     for k, low in enumerate((0.9, 0.6, 0.3)):
         box(0, low, 0.44, 0.24)
         ax.text(0.14, low + 0.12, DATA, size=10 * scale, color=QUIET, **middle)
         say(0.32, low + 0.11, letter(k), **middle)
-    own = f"; {extra}" if "client" in extra or not info.needs & {"public"} and extra not in ("", "nothing") else ""
-    say(0, 0.24, ("data leave" if info.leaks == "everything" else "data stay") + own, 1.65, color=QUIET, va="top")
+    own = (
+        f"; {extra}"
+        if "client" in extra or not info.needs & {"public"} and extra not in ("", "nothing")
+        else ""
+    )
+    say(
+        0,
+        0.24,
+        ("data leave" if info.leaks == "everything" else "data stay") + own,
+        1.65,
+        color=QUIET,
+        va="top",
+    )
     box(1.74, 0.2, 0.86, 0.94)
     say(1.8, 1.08, "Server", weight="bold", va="top")
     say(1.8, 0.9, f"needs {needs}" if sent else "gets nothing", va="top")
     if sent:
         say(1.8, 0.26, f"returns {returns}", va="bottom")
         arrow(NEAR, FAR, 0.74, ACCENT)
-        say(1.1, 0.86, ", ".join(filter(None, (sent, when.replace(" ", "\xa0")))), 1.15, ha="center", color=ACCENT)
+        say(
+            1.1,
+            0.86,
+            ", ".join(filter(None, (sent, when.replace(" ", "\xa0")))),
+            1.15,
+            ha="center",
+            color=ACCENT,
+        )
         frame = {"fc": "white", "ec": ACCENT, "boxstyle": "round,pad=0.25"}
-        ax.text(1.08, 0.74, look_of(info) or "   ", bbox=frame, size=9 * scale, color=ACCENT, weight="bold", **middle)
+        ax.text(
+            1.08,
+            0.74,
+            look_of(info) or "   ",
+            bbox=frame,
+            size=9 * scale,
+            color=ACCENT,
+            weight="bold",
+            **middle,
+        )
     if sent and not look_of(info):  # a small network
-        ax.plot([1.02, 1.14, 1.02], [0.7, 0.74, 0.78], "o-", color=ACCENT, ms=2.5 * scale, lw=scale, zorder=5)
+        ax.plot(
+            [1.02, 1.14, 1.02],
+            [0.7, 0.74, 0.78],
+            "o-",
+            color=ACCENT,
+            ms=2.5 * scale,
+            lw=scale,
+            zorder=5,
+        )
     if back:
         arrow(FAR, NEAR, 0.5, SECOND)
         say(1.1, 0.44, back, 1.15, ha="center", va="top", color=SECOND)
@@ -104,16 +177,25 @@ def look_of(info: Info) -> str:
 def row_of(tile: list[Info]) -> tuple[str, ...]:
     """A drawing in words, in the order of COLUMNS: that of its first method, and how the others differ."""
     head = tile[0]
-    when = "once" if head.rounds.startswith("one-shot") else head.rounds.partition(",")[0].removeprefix("none")
+    when = (
+        "once"
+        if head.rounds.startswith("one-shot")
+        else head.rounds.partition(",")[0].removeprefix("none")
+    )
     needs = "public images" if "public" in head.needs else "nothing else"
     names = "; ".join(named(info, head) for info in tile)
-    returns = RETURNS.get(head.name if len(tile) == 1 else "", RETURNS.get(head.group, "one network"))
+    returns = RETURNS.get(
+        head.name if len(tile) == 1 else "", RETURNS.get(head.group, "one network")
+    )
     return names, head.sends, when, head.back, needs, returns if head.sends else "nothing"
 
 
 def named(info: Info, head: Info) -> str:
     """A method's short name, and what differs from the first of its drawing: 'FedKD (+ class counts)'."""
-    own = [info.sends.removeprefix(head.sends).strip(), info.back and info.back != head.back and f"back: {info.back}"]
+    own = [
+        info.sends.removeprefix(head.sends).strip(),
+        info.back and info.back != head.back and f"back: {info.back}",
+    ]
     return short(info.title) + (f" ({', '.join(filter(None, own))})" if any(own) else "")
 
 

@@ -28,12 +28,34 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, band
-from .axes import HALVES, bytes_axis, class_ticks, colour_bar, level_line, percent_axis, rows_axis, rows_size
+from .axes import (
+    HALVES,
+    bytes_axis,
+    class_ticks,
+    colour_bar,
+    level_line,
+    percent_axis,
+    rows_axis,
+    rows_size,
+)
 from .axes import mark as look_at
 from .characters import client_axis, known_words
 from .identity import Look, looks, short
 from .series import Series
-from .style import ACCENT, FAINT, INK, LOCK, QUIET, SECOND, Picture, class_colours, dress, heading, narrow, new_figure
+from .style import (
+    ACCENT,
+    FAINT,
+    INK,
+    LOCK,
+    QUIET,
+    SECOND,
+    Picture,
+    class_colours,
+    dress,
+    heading,
+    narrow,
+    new_figure,
+)
 from .vector import mark
 from .words import percent
 
@@ -41,13 +63,20 @@ BARS = "dots: seeds; line: 95 % band of the mean"
 WRITTEN = 12  # more clients or classes than this, and no numbers are written into the cells of their table
 CELLS = 60  # a table with more of them is not read out in an alt text
 TILE, GAP = 24, 2  # dots across a small image, at least, and between two of them
-WORD, EMPTY = 0.3, (0.5, 0.5, 0.5, 0.14)  # height of a word under a tile, in tiles; colour of a place without one
+WORD, EMPTY = (
+    0.3,
+    (0.5, 0.5, 0.5, 0.14),
+)  # height of a word under a tile, in tiles; colour of a place without one
 FEW = 3  # tiles for which a row has room at least, so that few do not become large
 
 
 # ---------------------------------------------------------------------------------------------------------- in words
 def told(
-    figure: Figure | None, title: str, setting: str, sentence: str, table: Sequence[Mapping[str, Any]] = ()
+    figure: Figure | None,
+    title: str,
+    setting: str,
+    sentence: str,
+    table: Sequence[Mapping[str, Any]] = (),
 ) -> Picture:
     """The picture of a figure. Its alt text: the title (what is drawn), the setting and whom it knows by name, the
     sentence, and the table row by row, where that is short enough to be listened to.
@@ -62,7 +91,9 @@ def in_words(table: Sequence[Mapping[str, Any]]) -> str:
     """[{"method": "FENS", "accuracy": "87 %"}] -> 'method FENS, accuracy 87 %.'; of a long table its size."""
     if sum(map(len, table)) > CELLS:
         return f"The table has {len(table)} rows."
-    rows = (", ".join(f"{key} {value}" for key, value in row.items() if value != "") for row in table)
+    rows = (
+        ", ".join(f"{key} {value}" for key, value in row.items() if value != "") for row in table
+    )
     return "; ".join(rows) + "." * bool(table)
 
 
@@ -70,7 +101,13 @@ def blank(text: str, *, setting: str) -> Picture:
     """`text` in the middle of an empty figure; the same is its sentence."""
     with LOCK:
         figure = new_figure()
-        middle = {"ha": "center", "va": "center", "fontsize": 13, "color": QUIET, "linespacing": 1.6}
+        middle = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": 13,
+            "color": QUIET,
+            "linespacing": 1.6,
+        }
         figure.text(0.5, 0.5, textwrap.fill(text, 46), **middle)
     return replace(told(figure, "No picture yet", setting, text), waits=True)
 
@@ -88,7 +125,12 @@ class Bars:
     """
 
     def __init__(
-        self, ax: Axes, rows: Sequence[Series], chance: float | None = None, *, seed: int | None = None
+        self,
+        ax: Axes,
+        rows: Sequence[Series],
+        chance: float | None = None,
+        *,
+        seed: int | None = None,
     ) -> None:
         x = BARS if seed is None else f"bar: seed {seed}; {BARS}"
         self.ax, self.seed = dress(ax, x=x, grid="x", size=9), seed
@@ -99,8 +141,19 @@ class Bars:
             how = faint if s.pinned else {"alpha": 0.8}
             bar = ax.barh(i - STRIP / 2, 0, height=0.5, color=s.look.colour, **how)[0]
             span = ax.plot([], [], "|-", color=INK, lw=2, ms=9, mew=1.6, solid_capstyle="butt")[0]
-            dots = ax.plot([], [], "o", ms=3.6, color=INK, mew=0, alpha=0.55, ls="", zorder=3, clip_on=False)[0]
-            text = ax.text(1.02, i, "88.8 ± 0.8", va="center", fontsize=size, color=INK, clip_on=False, gid="outside")
+            dots = ax.plot(
+                [], [], "o", ms=3.6, color=INK, mew=0, alpha=0.55, ls="", zorder=3, clip_on=False
+            )[0]
+            text = ax.text(
+                1.02,
+                i,
+                "88.8 ± 0.8",
+                va="center",
+                fontsize=size,
+                color=INK,
+                clip_on=False,
+                gid="outside",
+            )
             self.parts.append((bar, span, dots, text))
         if chance:
             level_line(ax, chance, axis="x")
@@ -120,7 +173,10 @@ class Bars:
 
 
 def stacked(
-    ax: Axes, rows: Mapping[str, Mapping[str, float]], colours: Mapping[str, str], thick: float = 0.6
+    ax: Axes,
+    rows: Mapping[str, Mapping[str, float]],
+    colours: Mapping[str, str],
+    thick: float = 0.6,
 ) -> list[float]:
     """A bar for each of `rows` {part: size}, named at the left, the first on top; its parts lie one after the other in
     the order of `colours`. Returns the ends."""
@@ -149,15 +205,26 @@ def lines(
     ends = []
     for label, (colour, marker, dashes) in {**looks(of), **(own or {})}.items():
         bands = {x: v if isinstance(v, Band) else band(v) for x, v in sorted(of[label].items())}
-        y, wide = (np.array([getattr(v, name) for v in bands.values()]) for name in ("mean", "half_width"))
+        y, wide = (
+            np.array([getattr(v, name) for v in bands.values()]) for name in ("mean", "half_width")
+        )
         wide = np.nan_to_num(wide)
-        ax.fill_between(list(bands), (y - wide).clip(0), (y + wide).clip(None, top), color=colour, alpha=0.17, lw=0)
+        ax.fill_between(
+            list(bands),
+            (y - wide).clip(0),
+            (y + wide).clip(None, top),
+            color=colour,
+            alpha=0.17,
+            lw=0,
+        )
         ax.plot(list(bands), y, color=colour, marker=marker, ls=dashes, lw=1.9, ms=5.5, label=label)
         ends.append((float(y[-1]), label, colour))
     return ends
 
 
-def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence[float] = ()) -> None:
+def points(
+    ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence[float] = ()
+) -> None:
     """Accuracy against `Series.total` bytes on a log axis: a point a row with its band over seeds and its name, pinned
     ones hollow. What costs nothing stands at the left edge. low: where the accuracies begin;   besides: further bytes
     that the axis has to reach
@@ -175,21 +242,43 @@ def points(ax: Axes, rows: Sequence[Series], low: float = 0.0, besides: Sequence
     # Each name in its colour, at the side of its point with more room, unless it would lie on something there.
     (left, right), box = ax.get_xlim(), 72 * ax.get_position().size * ax.figure.get_size_inches()
     letter, line = size * np.array([0.62, 1.15]) / box  # as shares of the axes
-    at = [(math.log(max(s.total, left) / left) / math.log(right / left), (s.mean - low) / (1.03 - low)) for s in shown]
+    at = [
+        (
+            math.log(max(s.total, left) / left) / math.log(right / left),
+            (s.mean - low) / (1.03 - low),
+        )
+        for s in shown
+    ]
     taken = [(x - letter, x + letter, y - line / 2, y + line / 2) for x, y in at]
     bands = [[(end - low) / (1.03 - low) for end in s.ends] for s in shown]
-    taken += [(x - letter / 4, x + letter / 4, min(of), max(of)) for (x, _), of in zip(at, bands, strict=True) if of]
+    taken += [
+        (x - letter / 4, x + letter / 4, min(of), max(of))
+        for (x, _), of in zip(at, bands, strict=True)
+        if of
+    ]
     for s, (x, y) in zip(shown, at, strict=True):
         text = fitting(s.name, int(max(x, 1 - x) / letter) - 3)
         wide, tall = letter * (1 + max(map(len, text.split("\n")))), line * (1 + text.count("\n"))
         side, middle = beside(taken, x, y, wide, tall, 1.4 * letter)
-        style = {"fontsize": size, "color": own[s.held_as].colour, "va": "center", "linespacing": 0.95}
+        style = {
+            "fontsize": size,
+            "color": own[s.held_as].colour,
+            "va": "center",
+            "linespacing": 0.95,
+        }
         halo = [withStroke(linewidth=2.5, foreground="white")]  # over the bands of others
-        place = {"ha": ("right", "left")[side > 0], "transform": ax.transAxes, "path_effects": halo, "zorder": 2}
+        place = {
+            "ha": ("right", "left")[side > 0],
+            "transform": ax.transAxes,
+            "path_effects": halo,
+            "zorder": 2,
+        }
         ax.text(x + 1.6 * side * letter, middle, text, **place, **style)
 
 
-def beside(taken: list, x: float, y: float, wide: float, tall: float, away: float) -> tuple[int, float]:
+def beside(
+    taken: list, x: float, y: float, wide: float, tall: float, away: float
+) -> tuple[int, float]:
     """Side (1: right) and height of a name beside the mark at (x, y), so that it lies on none of the boxes `taken`
     (left, right, low, high); its own is added. All are shares of the axes."""
     first = 1 if x <= 0.5 else -1
@@ -220,8 +309,15 @@ def heat_map(
     signed: from -top on, orange below zero;   text: how a value is written into its cell, where there is room for it
     numbers: what is written in place of the values
     """
-    colours = LinearSegmentedColormap.from_list("table", [SECOND, "white", ACCENT] if signed else ["white", ACCENT])
-    place = {"vmin": -top if signed else 0, "vmax": top, "aspect": "auto", "interpolation": "nearest"}
+    colours = LinearSegmentedColormap.from_list(
+        "table", [SECOND, "white", ACCENT] if signed else ["white", ACCENT]
+    )
+    place = {
+        "vmin": -top if signed else 0,
+        "vmax": top,
+        "aspect": "auto",
+        "interpolation": "nearest",
+    }
     image = ax.imshow(values, cmap=colours.with_extremes(bad=FAINT), **place)
     for i, j in np.argwhere(np.isfinite(values)) if text is not None else ():
         dark = "white" if abs(values[i, j]) > 0.7 * top else INK
@@ -264,7 +360,9 @@ def clients_and_classes(
     """
     clients, classes = values.shape
     few = max(values.shape) <= WRITTEN
-    image = heat_map(ax, values.T, top=top, signed=signed, text=unless_zero(text) if few else None, size=8)
+    image = heat_map(
+        ax, values.T, top=top, signed=signed, text=unless_zero(text) if few else None, size=8
+    )
     heading(ax, title, 6)
     if first and not few:
         colour_bar(image, ax)
@@ -294,7 +392,9 @@ def tiles(
 
     columns: a name under each;   under: {(row, column): (word, colour)} below a tile;   marked: the column in a frame
     """
-    shape = next((as_tile(i).shape for _, images in rows for i in images if i is not None), (TILE, TILE, 1))
+    shape = next(
+        (as_tile(i).shape for _, images in rows for i in images if i is not None), (TILE, TILE, 1)
+    )
     across, gap = max(1, *(len(images) for _, images in rows)), round(GAP * shape[1] / TILE)
     wide = shape[1] + gap  # dots from one tile to the next
     tall, half = shape[0] / wide, 0.5 * shape[1] / wide
@@ -303,7 +403,9 @@ def tiles(
     block = low + WORD * max((name.count("\n") + 1.5 for name in columns), default=0.5)
     width, height = ax.figure.get_size_inches() * ax.get_position().size
     few = FEW - narrow()
-    larger = {n: 0.85**n * min(width / max(few, -(-across // n)), height / (n * block)) for n in (1, 2, 3)}
+    larger = {
+        n: 0.85**n * min(width / max(few, -(-across // n)), height / (n * block)) for n in (1, 2, 3)
+    }
     fold = -(-across // max(larger, key=larger.__getitem__))
     firsts = range(0, across, fold)
 
@@ -324,19 +426,35 @@ def tiles(
         photos(ax)
     for (r, c), (word, colour) in (under or {}).items():
         left, top = place(r, c)
-        ax.text(left + half, top + tall + WORD / 2, word, ha="center", va="center", fontsize=9, color=colour)
+        ax.text(
+            left + half,
+            top + tall + WORD / 2,
+            word,
+            ha="center",
+            va="center",
+            fontsize=9,
+            color=colour,
+        )
     for c, name in enumerate(columns):
         left, top = place(0, c)
         ax.text(left + half, top + low + 0.04, name, ha="center", va="top", fontsize=10, color=INK)
     middles = [place(r, first)[1] + tall / 2 for first in firsts for r in range(len(rows))]
     ax.set_yticks(middles, [label for label, _ in rows] * len(firsts))
-    ax.set(xticks=[], xlim=(-0.08, max(fold, few)), ylim=(len(firsts) * block, -0.08), aspect="equal", anchor="W")
+    ax.set(
+        xticks=[],
+        xlim=(-0.08, max(fold, few)),
+        ylim=(len(firsts) * block, -0.08),
+        aspect="equal",
+        anchor="W",
+    )
     ax.tick_params(length=0, labelsize=10, labelcolor=INK)
     ax.spines[:].set_visible(False)
     if marked is not None and marked < across:
         left, top = place(0, marked)
         corner = left - 0.04, top - 0.04
-        ax.add_patch(Rectangle(corner, 2 * half + 0.08, low + 0.08, fill=False, ec=ACCENT, lw=2.5, zorder=3))
+        ax.add_patch(
+            Rectangle(corner, 2 * half + 0.08, low + 0.08, fill=False, ec=ACCENT, lw=2.5, zorder=3)
+        )
 
 
 def photos(ax: Axes) -> None:
@@ -362,8 +480,12 @@ def lined(recording: np.ndarray, height: int = 4 * TILE) -> np.ndarray:
     dots = np.ones((height, recording.shape[1], 3))
     low, span = float(recording.min()), float(np.ptp(recording)) or 1.0
     rows = np.rint((1 - (recording - low) / span) * (height - 1)).astype(int)  # [C, T]
-    before = np.concatenate([rows[:, :1], rows[:, :-1]], axis=1)  # a line goes on where it was a step ago
+    before = np.concatenate(
+        [rows[:, :1], rows[:, :-1]], axis=1
+    )  # a line goes on where it was a step ago
     at = np.arange(height)[:, None]
     for c, colour in enumerate(class_colours(len(recording))):
-        dots[(np.minimum(rows[c], before[c]) <= at) & (at <= np.maximum(rows[c], before[c]))] = to_rgb(colour)
+        dots[(np.minimum(rows[c], before[c]) <= at) & (at <= np.maximum(rows[c], before[c]))] = (
+            to_rgb(colour)
+        )
     return dots

@@ -17,7 +17,17 @@ from .axes import class_ticks, client_ticks, colour_bar, few_ticks
 from .characters import client_axis, client_name, own_name
 from .kit import Bars, heat_map, told
 from .series import Series, finished
-from .style import ACCENT, FAINT, LOCK, Picture, class_colours, current_size, dress, heading, new_figure
+from .style import (
+    ACCENT,
+    FAINT,
+    LOCK,
+    Picture,
+    class_colours,
+    current_size,
+    dress,
+    heading,
+    new_figure,
+)
 from .vector import mark, moves
 from .words import capital, listed, percent, plural, tabled
 
@@ -54,8 +64,13 @@ class Partition:
             if rows:
                 if rows is not self._rows:
                     self._bars.update(rows, title)
-                    above = heading(self._bars.ax, title, size=9.5)  # the longest setting fits over these narrow bars
-                    self._stored = (title, [above, *(one for part in self._bars.parts for one in part)])
+                    above = heading(
+                        self._bars.ax, title, size=9.5
+                    )  # the longest setting fits over these narrow bars
+                    self._stored = (
+                        title,
+                        [above, *(one for part in self._bars.parts for one in part)],
+                    )
                     means = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
                     self._rows, self._beside = rows, f"; beside it, {title}: {means}"
                 parts["stored"] = self._stored
@@ -66,7 +81,12 @@ class Partition:
         return told(self.figure, what, setting, about, table(federation, setting))
 
     def _build(
-        self, clients: int, classes: int, names: Sequence[str], rows: Sequence[Series], gone: Sequence[str]
+        self,
+        clients: int,
+        classes: int,
+        names: Sequence[str],
+        rows: Sequence[Series],
+        gone: Sequence[str],
     ) -> None:
         """The axes: the partition's two, and one for bars where there are rows for it."""
         self.figure = new_figure()
@@ -94,7 +114,9 @@ class Artists:
         self.upper, self.lower, self.shape, self.names = upper, lower, (clients, classes), names
         self.gone, self.who = ("",) * (clients - len(gone)) + tuple(gone), list[str]()
         colours = class_colours(classes)
-        self.marks = [ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)]
+        self.marks = [
+            ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)
+        ]
         self.row = lower.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
         self.bars = upper.bar(range(clients), np.ones(clients), width=0.7, color="#9aa4ae")
         for bar in self.bars[clients - len(gone) :]:
@@ -104,10 +126,21 @@ class Artists:
         few_ticks(upper, "y", 2, whole=True)
         # An unseen number at the top: the layout is the same whether or not a tick stands there.
         letters = upper.yaxis.get_ticklabels()[0].get_fontsize()
-        upper.text(0, 1, "0", transform=upper.transAxes, va="center_baseline", alpha=0, fontsize=letters, gid="outside")
+        upper.text(
+            0,
+            1,
+            "0",
+            transform=upper.transAxes,
+            va="center_baseline",
+            alpha=0,
+            fontsize=letters,
+            gid="outside",
+        )
         dress(lower, x="client", y="class")
         if classes <= LIMIT:
-            self.shades = np.array([[to_rgba(c, PALE if away else 1) for away in self.gone] for c in colours])
+            self.shades = np.array(
+                [[to_rgba(c, PALE if away else 1) for away in self.gone] for c in colours]
+            )
             self.dots = lower.scatter([0], [0], linewidths=0)
             lower.set_axisbelow(True)
             lower.grid(True, axis="y", color=FAINT, linewidth=1)
@@ -131,11 +164,19 @@ class Artists:
         }
 
     def update(
-        self, counts: np.ndarray, client: int | None = None, klass: int | None = None, *, setting: str = ""
+        self,
+        counts: np.ndarray,
+        client: int | None = None,
+        klass: int | None = None,
+        *,
+        setting: str = "",
     ) -> None:
         (clients, classes), self.counts = self.shape, counts
         show_at(self.row, "y", klass, classes)
-        most, who = max(int(counts.max()), 1), [capital(client_name(k, setting)) for k in range(clients)]
+        most, who = (
+            max(int(counts.max()), 1),
+            [capital(client_name(k, setting)) for k in range(clients)],
+        )
         if who != self.who:
             client_axis(self.lower, clients, setting)
             self.who = who
@@ -147,7 +188,12 @@ class Artists:
             cells = list(zip(y.tolist(), x.tolist(), strict=True))
             mine, all_ = counts.sum(1).tolist(), counts.sum(0).tolist()
             says = [cell(counts[k, c], mine[k], all_[c], self.names[c], who[k]) for c, k in cells]
-            mark(self.dots, says, client=[NOBODY if self.gone[k] else k for _, k in cells], klass=[c for c, _ in cells])
+            mark(
+                self.dots,
+                says,
+                client=[NOBODY if self.gone[k] else k for _, k in cells],
+                klass=[c for c, _ in cells],
+            )
         else:
             self.dots.set_data(counts.T)
             self.dots.set_clim(0, most)
@@ -166,7 +212,11 @@ class Artists:
 def beyond(most: float) -> float:
     """A round end of an axis above `most`, which stays while that changes a little."""
     unit = 10 ** math.floor(math.log10(most))
-    return next(step * unit for step in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5) if step * unit >= 1.06 * most)
+    return next(
+        step * unit
+        for step in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5)
+        if step * unit >= 1.06 * most
+    )
 
 
 def cell(count: int, mine: int, all_: int, name: str, who: str) -> str:
@@ -180,9 +230,15 @@ def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
     span.set(visible=at is not None and at < count, **{} if at is None else {axis: at - 0.5})
 
 
-def sentence(federation: Federation, client: int | None, klass: int | None, setting: str = "") -> str:
+def sentence(
+    federation: Federation, client: int | None, klass: int | None, setting: str = ""
+) -> str:
     """Of the class that is looked at, else of the client, else of all."""
-    counts, names, skew = np.asarray(federation.label_counts), called(federation.dataset), federation.skew
+    counts, names, skew = (
+        np.asarray(federation.label_counts),
+        called(federation.dataset),
+        federation.skew,
+    )
     if klass is not None and klass < len(names):
         column = counts[:, klass]
         most = int(column.argmax())
@@ -192,11 +248,19 @@ def sentence(federation: Federation, client: int | None, klass: int | None, sett
         row = counts[client]
         order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]
         words = [f"{row[c]} of class {names[c]}" for c in order[:4]]
-        words += [f"{row[order[4:]].sum()} of {plural(len(order) - 4, 'more class')}"] if len(order) > 4 else []
+        words += (
+            [f"{row[order[4:]].sum()} of {plural(len(order) - 4, 'more class')}"]
+            if len(order) > 4
+            else []
+        )
         lacking = len(names) - len(order)
         never = f"; it has never seen the other {plural(lacking, 'class')}" if lacking else ""
-        return f"Client {own_name(client, setting)} holds {row.sum()} samples: {listed(words)}{never}."
-    sizes = " to ".join(dict.fromkeys(str(size) for size in (counts.sum(1).min(), counts.sum(1).max())))
+        return (
+            f"Client {own_name(client, setting)} holds {row.sum()} samples: {listed(words)}{never}."
+        )
+    sizes = " to ".join(
+        dict.fromkeys(str(size) for size in (counts.sum(1).min(), counts.sum(1).max()))
+    )
     return (
         f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes. Knowing who holds a sample "
         f"gives {percent(skew.jensen_shannon)} of the information about its label (skew "
@@ -206,7 +270,9 @@ def sentence(federation: Federation, client: int | None, klass: int | None, sett
 
 def called(dataset: Dataset) -> tuple[str, ...]:
     """The names of the classes; letters, which name clients, too, stand in quotation marks."""
-    return tuple(f"“{name}”" if name.isupper() and len(name) < 3 else name for name in dataset.class_names)
+    return tuple(
+        f"“{name}”" if name.isupper() and len(name) < 3 else name for name in dataset.class_names
+    )
 
 
 def everybody(federation: Federation) -> tuple[np.ndarray, list[str]]:
@@ -223,7 +289,9 @@ def table(federation: Federation, setting: str) -> list[dict[str, Any]]:
     counts, gone = everybody(federation)
     words = [""] * (len(counts) - len(gone)) + [f", {word}" for word in gone]
     rows = enumerate(zip(counts.tolist(), words, strict=True))
-    return tabled(columns, ((own_name(k, setting) + word, sum(row), *row) for k, (row, word) in rows))
+    return tabled(
+        columns, ((own_name(k, setting) + word, sum(row), *row) for k, (row, word) in rows)
+    )
 
 
 def partition(federation: Federation, *, setting: str) -> Picture:

@@ -75,21 +75,30 @@ def regions(scores: np.ndarray, edge: float) -> list[Path]:
     paths = [Path.unit_rectangle().transformed(Affine2D().scale(FINE))]
     for c in range(1, scores.shape[2]):
         margin = scores[..., c:].max(2) - scores[..., :c].max(2)
-        vertices, codes = contourpy.contour_generator(at, at, margin, fill_type="OuterCode").filled(0, np.inf)
+        vertices, codes = contourpy.contour_generator(at, at, margin, fill_type="OuterCode").filled(
+            0, np.inf
+        )
         whole = Path.make_compound_path(*(Path(v, k) for v, k in zip(vertices, codes, strict=True)))
-        paths.append(whole.cleaned(simplify=True))  # straight lines without the points that lie on them
+        paths.append(
+            whole.cleaned(simplify=True)
+        )  # straight lines without the points that lie on them
     return [Path(path.vertices * (2 * edge / FINE) - edge, path.codes) for path in paths]
 
 
 def places(count: int, width: float, height: float) -> tuple[float, list[tuple[float, float]]]:
     """The side of `count` squares in a frame of that many inches, as large as they can be, and their lower left
     corners."""
-    sides = {n: min(across(n, width), (height - LEGEND) / -(-count // n) - TITLE - FOOT) for n in range(1, count + 1)}
+    sides = {
+        n: min(across(n, width), (height - LEGEND) / -(-count // n) - TITLE - FOOT)
+        for n in range(1, count + 1)
+    }
     columns = max(sides, key=lambda n: sides[n])
     size = max(sides[columns], 0.2)
     spots = (divmod(i, columns) for i in range(count))
     left, top = MARGIN, height - TITLE - size
-    return size, [(left + column * (size + GAP), top - row * (size + TITLE + FOOT)) for row, column in spots]
+    return size, [
+        (left + column * (size + GAP), top - row * (size + TITLE + FOOT)) for row, column in spots
+    ]
 
 
 def across(columns: int, width: float) -> float:
@@ -104,7 +113,12 @@ def tallness(count: int, width: float) -> float:
 
 
 def plane(
-    squares: Sequence[Square], about: Plane, *, setting: str, sentence: str, table: Sequence[Mapping[str, object]]
+    squares: Sequence[Square],
+    about: Plane,
+    *,
+    setting: str,
+    sentence: str,
+    table: Sequence[Mapping[str, object]],
 ) -> Picture:
     """The row of squares, with what is said of them."""
     with drawing(fixed=True) as (figure, _):
@@ -118,7 +132,16 @@ def plane(
         for square, (x, y) in zip(squares, corners, strict=True):
             ax.text(x, y + size + 0.06, square.title, fontsize=font, fontweight="bold", color=INK)
             ax.text(x, y - 0.16, square.foot, fontsize=min(font, 9), color=QUIET)
-        covers = add(ax, [Path.unit_rectangle()] * len(squares), corners, size, (1, 1, 1, 0), RULE, 0.8, zorder=6)
+        covers = add(
+            ax,
+            [Path.unit_rectangle()] * len(squares),
+            corners,
+            size,
+            (1, 1, 1, 0),
+            RULE,
+            0.8,
+            zorder=6,
+        )
         mark(covers, [s.says for s in squares], client=[s.client for s in squares])
         legend(ax, about.names, min(y for _, y in corners) - FOOT - 0.16, width)
     return told(figure, "Decision regions in the plane", setting, sentence, table)
@@ -130,19 +153,27 @@ def add(
 ) -> PathCollection:  # fmt: skip
     """Many shapes at once, each made larger by `scale` and moved: patches one by one take ten times as long."""
     moved = [Path(p.vertices * scale + at, p.codes) for p, at in zip(paths, corners, strict=True)]
-    shapes = PathCollection(moved, facecolors=face, edgecolors=edge, linewidths=lw, clip_on=False, **style)
+    shapes = PathCollection(
+        moved, facecolors=face, edgecolors=edge, linewidths=lw, clip_on=False, **style
+    )
     ax.add_collection(shapes, autolim=False)
     return shapes
 
 
-def paint(ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[Any], size: float) -> None:
+def paint(
+    ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[Any], size: float
+) -> None:
     """The inside of all squares: regions, circles and dots."""
     colour, scale = class_colours(len(about.names)), size / (2 * about.edge)
     shown = [(s, np.add(at, size / 2)) for s, at in zip(squares, corners, strict=True)]
     areas = [path for s, _ in shown for path in regions(s.scores, about.edge)]
     pale = [tint(hue) for hue in colour] * len(shown)
     add(ax, areas, [at for _, at in shown for _ in colour], scale, pale, "white", 1)
-    rings = [(Path.circle((x, y), radius), at, colour[c]) for _, at in shown for x, y, radius, c in about.circles]
+    rings = [
+        (Path.circle((x, y), radius), at, colour[c])
+        for _, at in shown
+        for x, y, radius, c in about.circles
+    ]
     paths, at, hues = zip(*rings, strict=True)
     add(ax, paths, at, scale, "none", hues, 1.1, linestyles=[(0, (2.5, 1.8))])
     at = np.concatenate([s.points * scale + at for s, at in shown])
@@ -151,14 +182,18 @@ def paint(ax: Axes, squares: Sequence[Square], about: Plane, corners: Sequence[A
     dot = float(np.clip(2.4 * size, 3, 5))
     for c, hue in enumerate(colour):
         x, y = at[(labels == c) & inside].T
-        ax.add_artist(Line2D(x, y, ls="", marker=MARKERS[c], ms=dot, zorder=3, clip_on=False, mfc=hue, mew=0))
+        ax.add_artist(
+            Line2D(x, y, ls="", marker=MARKERS[c], ms=dot, zorder=3, clip_on=False, mfc=hue, mew=0)
+        )
 
 
 def legend(ax: Axes, names: Sequence[str], y: float, width: float) -> None:
     """A dot for each class, and where there is room, what background and circles are."""
     x = MARGIN
     for c, (name, hue) in enumerate(zip(names, class_colours(len(names)), strict=True)):
-        ax.add_artist(Line2D([x + 0.06], [y + 0.045], ls="", marker=MARKERS[c], ms=5.5, mfc=hue, mew=0))
+        ax.add_artist(
+            Line2D([x + 0.06], [y + 0.045], ls="", marker=MARKERS[c], ms=5.5, mfc=hue, mew=0)
+        )
         ax.text(x + 0.14, y, f"class {name}", fontsize=9, color=QUIET)
         x += 0.66 + LETTER * len(name)
     if x + LETTER * len(AROUND) < width:

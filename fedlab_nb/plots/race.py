@@ -30,14 +30,20 @@ class Race:
             self._axes(left, right)
             self._tracks = [self._track(left, right, row, s) for row, s in enumerate(self.done)]
             tracks = zip(self.done, self._tracks, strict=True)
-            end_labels(left, [(xy[-1][1], short(s.name), s.look.colour) for s, (xy, *_) in tracks if xy], size=8.5)
+            end_labels(
+                left,
+                [(xy[-1][1], short(s.name), s.look.colour) for s, (xy, *_) in tracks if xy],
+                size=8.5,
+            )
 
     def show(self, budget: float) -> Picture:
         with LOCK:
             self._place(budget)
         done = self.done
         title = f"Accuracy against bytes spent, up to {data_size(budget)}, and the stages of each method"
-        return told(self.figure, title, settings_of(done), sentence(done, budget), table(done, budget))
+        return told(
+            self.figure, title, settings_of(done), sentence(done, budget), table(done, budget)
+        )
 
     def budget(self, step: float) -> float:
         """The bytes that are spent at a step, between the least and the most at which something happens."""
@@ -55,17 +61,35 @@ class Race:
         right.set_axis_off()
         right.set(xlim=(0, 4.1), ylim=(max(len(self.done), 4) - 0.3, -0.9))
         for column, name in enumerate(STAGES):
-            right.text(column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET)
+            right.text(
+                column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET
+            )
 
     def _track(self, left: Axes, right: Axes, row: int, s: Series) -> tuple:
         """One method: its points; the line behind and the mark at its end; its row of boxes that fill up, and the
         accuracy so far."""
-        xy, small = [(max(p["bytes"], 1), p["accuracy"]) for p in points(s)], 10 if len(self.done) <= 8 else 8.5
+        xy, small = (
+            [(max(p["bytes"], 1), p["accuracy"]) for p in points(s)],
+            10 if len(self.done) <= 8 else 8.5,
+        )
         left.plot(*np.array(xy).reshape(-1, 2).T, color=RULE, lw=1.3, zorder=1)
         line = left.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)[0]
         end = left.plot([], [], s.look.marker, color=s.look.colour, ms=9, clip_on=False)[0]
-        right.text(0, row - 0.28, shorten([s.name], 30)[0], va="center", fontsize=small, color=INK, fontweight="bold")
-        places = {"y": [row + 0.12] * len(STAGES), "left": range(len(STAGES)), "width": 0.9, "height": 0.3}
+        right.text(
+            0,
+            row - 0.28,
+            shorten([s.name], 30)[0],
+            va="center",
+            fontsize=small,
+            color=INK,
+            fontweight="bold",
+        )
+        places = {
+            "y": [row + 0.12] * len(STAGES),
+            "left": range(len(STAGES)),
+            "width": 0.9,
+            "height": 0.3,
+        }
         right.barh(**places, color=FAINT)
         boxes = right.barh(**places, color=s.look.colour)
         text = right.text(4.1, row + 0.12, "–", ha="right", va="center", fontsize=small, color=INK)
@@ -75,11 +99,17 @@ class Race:
         """Put everything where it is when so much is spent."""
         self._now.set_xdata([budget, budget])
         tracks, texts = {}, [text for *_, text in self._tracks]
-        for i, (s, (xy, line, end, boxes, text)) in enumerate(zip(self.done, self._tracks, strict=True)):
+        for i, (s, (xy, line, end, boxes, text)) in enumerate(
+            zip(self.done, self._tracks, strict=True)
+        ):
             count, stages = paid_for(s, budget), share(s, budget)
             line.set_data(*np.array(xy[:count]).reshape(-1, 2).T)
             end.set_data(*np.array(xy[:count][-1:]).reshape(-1, 2).T)
-            says = f"{percent(xy[count - 1][1])} for {data_size(xy[count - 1][0])}" if count else "no global model yet"
+            says = (
+                f"{percent(xy[count - 1][1])} for {data_size(xy[count - 1][0])}"
+                if count
+                else "no global model yet"
+            )
             mark(end, f"{s.name}\n{says}", method=s.held_as)
             for box, part in zip(boxes, stages, strict=True):
                 box.set_width(0.9 * part)
@@ -102,7 +132,11 @@ def points(s: Series) -> list[Mapping[str, Any]]:
 
 def is_round_based(s: Series) -> bool:
     """Whether the method spends its bytes over many rounds."""
-    return bool(s.curves) and all(p["phase"] != LOCAL for p in s.curves[0]) and len({p["bytes"] for p in points(s)}) > 2
+    return (
+        bool(s.curves)
+        and all(p["phase"] != LOCAL for p in s.curves[0])
+        and len({p["bytes"] for p in points(s)}) > 2
+    )
 
 
 def at(s: Series, budget: float) -> Mapping[str, Any] | None:
@@ -127,7 +161,9 @@ def share(s: Series, budget: float) -> tuple[float, float, float]:
     ends = [p["bytes"] for p in points(s)] or [first]
     if is_round_based(s):
         return (min(1.0, budget / ends[-1]),) * 3
-    upload, fuse = (float(np.interp(budget, way, [0, 1])) for way in ([first, ends[0]], [ends[0], ends[-1]]))
+    upload, fuse = (
+        float(np.interp(budget, way, [0, 1])) for way in ([first, ends[0]], [ends[0], ends[-1]])
+    )
     return float(budget >= first), upload, fuse
 
 
@@ -142,5 +178,8 @@ def sentence(series: Sequence[Series], budget: float) -> str:
 
 def table(series: Sequence[Series], budget: float) -> list[dict]:
     ends = [(s, at(s, math.inf)) for s in series]
-    rows = ((s.name, reached(at(s, budget)), reached(p), 0 if p is None else round(p["bytes"])) for s, p in ends)
+    rows = (
+        (s.name, reached(at(s, budget)), reached(p), 0 if p is None else round(p["bytes"]))
+        for s, p in ends
+    )
     return tabled("method | accuracy so far | at the end | bytes at the end", rows)

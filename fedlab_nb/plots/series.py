@@ -66,7 +66,9 @@ class Series:
     @property
     def ends(self) -> tuple[float, ...]:
         """Both ends of the band, within 0 and 1; none for one seed or none."""
-        return () if len(self.accuracies) < 2 else (max(0.0, self.band.low), min(1.0, self.band.high))
+        return (
+            () if len(self.accuracies) < 2 else (max(0.0, self.band.low), min(1.0, self.band.high))
+        )
 
     @property
     def number(self) -> str:
@@ -87,11 +89,17 @@ class Series:
         """What a mark of it answers: its name, accuracy with its band, each seed's, and bytes."""
         if not self.accuracies:
             return f"{self.name}\nno result yet"
-        wide = "" if len(self.accuracies) < 2 else f" ± {100 * self.band.half_width:.1f} points (95 % band)"
+        wide = (
+            ""
+            if len(self.accuracies) < 2
+            else f" ± {100 * self.band.half_width:.1f} points (95 % band)"
+        )
         seeds = ", ".join(f"{seed}: {100 * value:.1f} %" for seed, value in self.accuracies.items())
         lines = [self.name, f"{100 * self.mean:.1f} %{wide}", f"seeds {seeds}"]
         if self.total:
-            lines.append(f"{data_size(self.total)}: {data_size(self.up)} up, {data_size(self.down)} down")
+            lines.append(
+                f"{data_size(self.total)}: {data_size(self.up)} up, {data_size(self.down)} down"
+            )
         return "\n".join(lines)
 
     @property

@@ -47,7 +47,10 @@ class Stored:
         here = f"α = {at:g}, {plural(clients, 'client')}"
         where = f"{dataset}, {here}"
         found = {title: points.get(at, {}) for title, points in results.items()}
-        rows = [Series(title, setting=where, accuracies=of, bound=title in bounds) for title, of in found.items()]
+        rows = [
+            Series(title, setting=where, accuracies=of, bound=title in bounds)
+            for title, of in found.items()
+        ]
         with LOCK:
             self._bars.update(rows, f"Stored: {here}")
             self._now.set_xdata([min(max(alpha, self.alphas[0]), self.alphas[-1])] * 2)
@@ -57,16 +60,25 @@ class Stored:
                 mark(ring, f"{title}, α = {at:g}\n{100 * y:.1f} %", method=title)
         near = nearness(alpha, at, clients, wanted)
         sentence = f"{capital(source)}, at {here}{near}: {verdict(finished(rows))} {note}".strip()
-        return told(self.figure, "Bars of test accuracy, and lines of it against α", where, sentence, self._table)
+        return told(
+            self.figure,
+            "Bars of test accuracy, and lines of it against α",
+            where,
+            sentence,
+            self._table,
+        )
 
     def _build(self, results: Results, chance: float | None) -> None:
         """The axes: bars at the left; at the right a line and a band a method, which the bars name."""
-        bands = {title: {a: band(v) for a, v in sorted(of.items()) if v} for title, of in results.items()}
+        bands = {
+            title: {a: band(v) for a, v in sorted(of.items()) if v} for title, of in results.items()
+        }
         self.alphas = tuple(sorted({a for of in bands.values() for a in of}))
         if not self.alphas:
             raise ValueError("there are no stored results to draw")
         cells = (
-            (title, *(f"{number(of[a])} %" if a in of else "– %" for a in self.alphas)) for title, of in bands.items()
+            (title, *(f"{number(of[a])} %" if a in of else "– %" for a in self.alphas))
+            for title, of in bands.items()
         )
         self._table = tabled(["method", *(f"α = {a:g}" for a in self.alphas)], cells)
         self._bands = dict([(title, of) for title, of in bands.items() if of][:MOST_LINES])
@@ -80,7 +92,10 @@ class Stored:
             self._rings, ends = {}, []
             for title, of in self._bands.items():
                 own = look(title)
-                ends += [(y, short(title), colour) for y, _, colour in lines(ax, {title: of}, {title: own})]
+                ends += [
+                    (y, short(title), colour)
+                    for y, _, colour in lines(ax, {title: of}, {title: own})
+                ]
                 each = [f"α = {a:g}: {number(b, 1)} %" for a, b in of.items()]
                 mark(ax.lines[-1], "\n".join([title, *each]), method=title)
                 style = {"color": own.colour, "ms": 9, "mec": INK, "mew": 1.1, "zorder": 3}

@@ -20,7 +20,20 @@ from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .kit import heat_map, lines, points, told
 from .series import Series
-from .style import ACCENT, INK, QUIET, SECOND, Look, Picture, drawing, dress, legend, look, looks, narrow
+from .style import (
+    ACCENT,
+    INK,
+    QUIET,
+    SECOND,
+    Look,
+    Picture,
+    drawing,
+    dress,
+    legend,
+    look,
+    looks,
+    narrow,
+)
 from .words import data_size, number, percent, tabled
 
 if TYPE_CHECKING:
@@ -31,8 +44,14 @@ FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, "white"), strict=Tru
 SIGNS = dict(zip(OUTCOMES, "sDox.", strict=True))  # so that no colour is needed to tell them apart
 NUMBERED = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # the number of a table
 WIDE = 11.5  # places across that the claims of a paper have, names included
-LABELS = {"alpha": "α (smaller: more skewed)", "α": "α (smaller: more skewed)", "clients": "clients M"}
-Bands = Mapping[Any, Mapping[int, float] | Band]  # {value of the axis: {seed: accuracy}, or their band}
+LABELS = {
+    "alpha": "α (smaller: more skewed)",
+    "α": "α (smaller: more skewed)",
+    "clients": "clients M",
+}
+Bands = Mapping[
+    Any, Mapping[int, float] | Band
+]  # {value of the axis: {seed: accuracy}, or their band}
 
 
 def plot_study(results: Results, against: str = "alpha", **options: Any) -> Picture:
@@ -47,7 +66,9 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
         return named[against](results, **options)
     if " x " in against:
         return heat(results, *against.split(" x ", 1), **options)
-    return against_axis(results, choose("axis to draw against", against, [*results.shared_axes, *named]), **options)
+    return against_axis(
+        results, choose("axis to draw against", against, [*results.shared_axes, *named]), **options
+    )
 
 
 def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
@@ -75,11 +96,18 @@ def against(
     sentence: what the picture shows, where that is more than the lines' ends
     """
     known = {line: sorted(of.items()) for line, of in accuracies.items()}
-    bands = {line: {x: v if isinstance(v, Band) else band(v) for x, v in of} for line, of in known.items()}
+    bands = {
+        line: {x: v if isinstance(v, Band) else band(v) for x, v in of}
+        for line, of in known.items()
+    }
     values = sorted({x for of in bands.values() for x in of})
     with drawing() as (figure, ax):
         dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
-        names = lines(ax, bands, {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()})
+        names = lines(
+            ax,
+            bands,
+            {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()},
+        )
         if values[0] > 0 and values[-1] >= 10 * values[0]:
             log_axis(ax, ticks=values[:: 1 + narrow()])
         else:
@@ -89,10 +117,18 @@ def against(
             level_line(ax, chance)
             names.append((chance, "guessing", QUIET))
         end_labels(ax, names)
-    table = [{"method": line} | {f"{axis} = {x:g}": wide(of) for x, of in at.items()} for line, at in bands.items()]
-    ends = "; ".join(f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}" for line, at in bands.items())
+    table = [
+        {"method": line} | {f"{axis} = {x:g}": wide(of) for x, of in at.items()}
+        for line, at in bands.items()
+    ]
+    ends = "; ".join(
+        f"{line} {percent(at[min(at)].mean)} to {percent(at[max(at)].mean)}"
+        for line, at in bands.items()
+    )
     sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
-    return told(figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table)
+    return told(
+        figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table
+    )
 
 
 def against_bytes(results: Results, *, setting: str = "") -> Picture:
@@ -104,9 +140,18 @@ def against_bytes(results: Results, *, setting: str = "") -> Picture:
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
         points(ax, rows)
         at = {s.name: (max(s.total, 1.0), s.mean) for s in rows}
-        ax.plot(*zip(*(at[name] for name in front), strict=True), color=QUIET, lw=1.2, ls=(0, (4, 2)), zorder=0)
+        ax.plot(
+            *zip(*(at[name] for name in front), strict=True),
+            color=QUIET,
+            lw=1.2,
+            ls=(0, (4, 2)),
+            zorder=0,
+        )
     ranked = sorted(rows, key=lambda s: -s.mean)
-    cells = ((s.name, wide(s.band), data_size(s.total), "yes" if s.name in front else "no") for s in ranked)
+    cells = (
+        (s.name, wide(s.band), data_size(s.total), "yes" if s.name in front else "no")
+        for s in ranked
+    )
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
     table = tabled("method | accuracy | bytes | Pareto", cells)
     return told(figure, "Accuracy against bytes", setting, sentence, table)
@@ -125,7 +170,9 @@ def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
     return front
 
 
-def heat(results: Results, across: str, down: str, *, method: str = "", setting: str = "") -> Picture:
+def heat(
+    results: Results, across: str, down: str, *, method: str = "", setting: str = ""
+) -> Picture:
     """Mean accuracy of one method (the first, unless named) over two axes."""
     for axis in (across, down):
         choose("axis of this study", axis, results.shared_axes)
@@ -140,7 +187,9 @@ def heat(results: Results, across: str, down: str, *, method: str = "", setting:
         ax.set_yticks(range(means.shape[0]), map(written, means.index))
         dress(ax, title=name, x=LABELS.get(across, across), y=LABELS.get(down, down))
         colour_bar(image, ax, "test accuracy", format=PERCENT)
-    table = means.map(percent, na_action="ignore").fillna("").add_prefix(f"{across} = ").reset_index()
+    table = (
+        means.map(percent, na_action="ignore").fillna("").add_prefix(f"{across} = ").reset_index()
+    )
     row, column = means.stack().idxmax()
     sentence = f"{name} is best at {across} = {column}, {down} = {written(row)} ({percent(means.loc[row, column])})."
     title = f"Heat-map of {name}'s accuracy over {across} and {down}"
@@ -152,9 +201,14 @@ def differences(results: Results, *, reference: str = "", setting: str = "") -> 
     their band; a row whose band leaves out zero is clear."""
     means = by_seed(results)
     name = choose("method of this study", shown_as(results, reference or next(iter(means))), means)
-    others = {other: of for other, of in means.items() if other != name and set(of) & set(means[name])}
+    others = {
+        other: of for other, of in means.items() if other != name and set(of) & set(means[name])
+    }
     gaps = {other: difference(of, means[name]) for other, of in others.items()}
-    demand(gaps, f"The study has no method other than {name}, so there is no difference to draw; add a method.")
+    demand(
+        gaps,
+        f"The study has no method other than {name}, so there is no difference to draw; add a method.",
+    )
     own, gaps = looks(gaps), dict(sorted(gaps.items(), key=lambda item: -item[1].mean))
     with drawing(size=(7.2, max(2.2, 0.9 + 0.34 * len(gaps)))) as (figure, ax):
         dress(ax, x=f"test accuracy minus {name}'s, points", grid="x")
@@ -177,7 +231,9 @@ def tidy(results: Results) -> DataFrame:
     """The finished rows, one a cell; `method` with its own fields."""
     from pandas import DataFrame
 
-    return DataFrame([{**row, "method": results.label(row)} for row in results.rows if not row.get("error")])
+    return DataFrame(
+        [{**row, "method": results.label(row)} for row in results.rows if not row.get("error")]
+    )
 
 
 def shown_as(results: Results, name: str) -> str:
@@ -215,17 +271,38 @@ def plot_orderings(result: Any) -> Picture:
         for verdict in reversed(TRIED):
             own = [o for o in tried if o.verdict == verdict]
             x, y = [o.gap for o in own], [scale * o.ours.mean for o in own]
-            ax.plot(x, y, "o", color=HUES[verdict], ms=4.5, alpha=0.65, mew=0, label=f"{verdict} ({len(own)})")
+            ax.plot(
+                x,
+                y,
+                "o",
+                color=HUES[verdict],
+                ms=4.5,
+                alpha=0.65,
+                mew=0,
+                label=f"{verdict} ({len(own)})",
+            )
         level_line(ax, 0)
         legend(ax, loc="best")
     order = "data set | setting | published order | ahead there | ahead here | verdict"
     rows = (
-        (o.column.dataset, o.column.setting, f"{o.better} over {o.worse}", f"{o.gap:g}", f"{scale * o.ours.mean:.1f}")
+        (
+            o.column.dataset,
+            o.column.setting,
+            f"{o.better} over {o.worse}",
+            f"{o.gap:g}",
+            f"{scale * o.ours.mean:.1f}",
+        )
         for o in tried
     )
     table = tabled(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
-    return told(figure, title, f"{result.table.paper}, {result.table.item}", f"Orderings: {tally(tried)}.", table)
+    return told(
+        figure,
+        title,
+        f"{result.table.paper}, {result.table.item}",
+        f"Orderings: {tally(tried)}.",
+        table,
+    )
 
 
 def plot_claims(tables: Any) -> Picture:
@@ -241,26 +318,59 @@ def plot_claims(tables: Any) -> Picture:
     most = max(map(len, rows.values()))
     with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
         for x, (paper, of) in enumerate(rows.items()):
-            ax.text(x * WIDE, -1.3, PAPERS[paper], fontsize=10, fontweight="bold", color=INK, va="center")
+            ax.text(
+                x * WIDE,
+                -1.3,
+                PAPERS[paper],
+                fontsize=10,
+                fontweight="bold",
+                color=INK,
+                va="center",
+            )
             for y, r in enumerate(of):
                 ax.text(x * WIDE + 0.9, y, r.table.name.split(":")[1], **NUMBERED)
                 ordered = sorted(r.claims, key=lambda claim: OUTCOMES.index(claim.outcome))
                 for place, claim in enumerate(ordered, 2):
                     size = 5.4 if claim.outcome == OUTCOMES[-1] or claim in tables.first else 2.8
-                    ax.plot(x * WIDE + place, y, SIGNS[claim.outcome], ms=size, **signed(claim.outcome))
+                    ax.plot(
+                        x * WIDE + place, y, SIGNS[claim.outcome], ms=size, **signed(claim.outcome)
+                    )
         for outcome, count in tables.counts.items():
-            ax.plot([], [], SIGNS[outcome], ms=5.4, label=f"{outcome} ({count})", ls="", **signed(outcome))
-        ax.plot([], [], "s", ms=2.8, label="small: runs of a claim above", ls="", **signed(OUTCOMES[0]))
+            ax.plot(
+                [],
+                [],
+                SIGNS[outcome],
+                ms=5.4,
+                label=f"{outcome} ({count})",
+                ls="",
+                **signed(outcome),
+            )
+        ax.plot(
+            [], [], "s", ms=2.8, label="small: runs of a claim above", ls="", **signed(OUTCOMES[0])
+        )
         ax.set(xlim=(-0.5, len(rows) * WIDE - 1), ylim=(most - 0.4, -2))
         ax.set_axis_off()
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
     every = [(r.table, claim) for of in rows.values() for r in of for claim in r.claims]
-    named = ((f"{PAPERS[t.name.split(':')[0]]}, {t.item}", f"{c.better} over {c.worse}", c.outcome) for t, c in every)
+    named = (
+        (f"{PAPERS[t.name.split(':')[0]]}, {t.item}", f"{c.better} over {c.worse}", c.outcome)
+        for t, c in every
+    )
     table = tabled("table | claim | here", named)
-    return told(figure, "A sign for each claim of the five papers, a row a table", "", tables.sentence, table)
+    return told(
+        figure,
+        "A sign for each claim of the five papers, a row a table",
+        "",
+        tables.sentence,
+        table,
+    )
 
 
 def signed(outcome: str) -> dict[str, Any]:
     """Colour and edge of a claim's sign."""
     edge = {"mixed": ACCENT, "not tried": QUIET}.get(outcome, FILLS[outcome])
-    return {"color": FILLS[outcome], "mec": edge, "mew": {"reversed": 1.6, "mixed": 1.2}.get(outcome, 0.6)}
+    return {
+        "color": FILLS[outcome],
+        "mec": edge,
+        "mew": {"reversed": 1.6, "mixed": 1.2}.get(outcome, 0.6),
+    }

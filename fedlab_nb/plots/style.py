@@ -32,7 +32,9 @@ from PIL import Image
 from ..studies.results import html_table
 from .identity import Look, look, looks  # noqa: F401
 
-LOCK = threading.RLock()  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
+LOCK = (
+    threading.RLock()
+)  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
 SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
 NARROW, UPRIGHT = 5.4, 7.5  # inches
 DPI = 190
@@ -79,9 +81,15 @@ class Picture:
         if self.figure is None or self.tabled:
             image = b64encode(png(self)).decode() if self.figure else ""
             seen = image and f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">'
-            page = {"text/html": f"{seen}{table_html(self.table)}<p>{escape(self.sentence)}</p>"} if self.table else {}
+            page = (
+                {"text/html": f"{seen}{table_html(self.table)}<p>{escape(self.sentence)}</p>"}
+                if self.table
+                else {}
+            )
             return {"text/plain": self.sentence} | page, {}
-        return {"image/png": png(self), "text/plain": self.sentence}, {"image/png": {"alt": self.alt}}
+        return {"image/png": png(self), "text/plain": self.sentence}, {
+            "image/png": {"alt": self.alt}
+        }
 
 
 def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -101,7 +109,9 @@ def png(picture: Picture | Figure) -> bytes:
         canvas = figure.canvas
         settle(figure)
         canvas.draw()
-        image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+        image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert(
+            "RGB"
+        )
         out = io.BytesIO()
         image.save(out, "png", compress_level=6)
         return out.getvalue()
@@ -121,7 +131,9 @@ def written(figure: Figure, facecolor: str, **metadata: Any) -> str:
         figure.set_facecolor(facecolor)
         FigureCanvasSVG(figure).print_svg(out, metadata=metadata or None)
     finally:
-        FigureCanvasAgg(figure)  # new: the layout's has a bitmap, which would stay until the next garbage collection
+        FigureCanvasAgg(
+            figure
+        )  # new: the layout's has a bitmap, which would stay until the next garbage collection
         figure.set_dpi(dpi)
         figure.set_facecolor(colour)
     return out.getvalue()
@@ -154,7 +166,9 @@ def settle(figure: Figure) -> None:
     if isinstance(engine, ConstrainedLayoutEngine):
         lighten(figure)
         if figure.axes:
-            engine.execute(figure)  # what a drawing begins with; the rest of one would be thrown away
+            engine.execute(
+                figure
+            )  # what a drawing begins with; the rest of one would be thrown away
         figure.set_layout_engine("none")
     fit_words(figure)
 
@@ -164,13 +178,22 @@ def fit_words(figure: Figure) -> None:
     name of an x axis that would reach over the edge: layouts do not look at the width of these. A title that is still
     too long begins further left.
     """
-    usual, edge, gap = figure.__dict__.setdefault("fedlab_words", {}), figure.bbox.x1, figure.dpi / 12
+    usual, edge, gap = (
+        figure.__dict__.setdefault("fedlab_words", {}),
+        figure.bbox.x1,
+        figure.dpi / 12,
+    )
     titles = [usual[ax] for ax in figure.axes if ax in usual]
-    names = [usual.setdefault(ax.xaxis, (ax.xaxis.label, ax.xaxis.label.get_fontsize())) for ax in figure.axes]
+    names = [
+        usual.setdefault(ax.xaxis, (ax.xaxis.label, ax.xaxis.label.get_fontsize()))
+        for ax in figure.axes
+    ]
     for text, size in (*titles, *names):
         text.set_fontsize(size)
     pen: Any = figure.canvas
-    renderer = pen.get_renderer()  # not the one that has drawn a text last, which was an SVG's with other pixels
+    renderer = (
+        pen.get_renderer()
+    )  # not the one that has drawn a text last, which was an SVG's with other pixels
     for title, _ in titles:
         title.set_x(0)
     beside: list[tuple[float, float, float]] = []  # where a title begins, and between which heights
@@ -191,7 +214,9 @@ def fit_words(figure: Figure) -> None:
 def shrink(text: Text, width: float, room: float) -> None:
     """Let a text of this width fit into `room`, with letters that can still be read."""
     if width > room > 0:
-        text.set_fontsize(max(LEAST, 0.98 * text.get_fontsize() * room / width))  # widths come in whole pixels
+        text.set_fontsize(
+            max(LEAST, 0.98 * text.get_fontsize() * room / width)
+        )  # widths come in whole pixels
 
 
 def lighten(figure: Figure) -> None:
@@ -230,14 +255,22 @@ def fit(figure: Figure) -> None:
 
 @contextmanager
 def drawing(
-    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, fixed: bool = False, **grid: Any
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    size: tuple[float, float] | None = None,
+    fixed: bool = False,
+    **grid: Any,
 ):
     """While nobody else draws: a new figure and its axes as `Figure.subplots` makes them. fixed: it has none yet, and
     they stay where `figure.add_axes` puts them. Axes side by side stand below each other in a narrow frame.
     """
     if rows == 1 and 1 < columns < 4 and size is None and narrow():
         rows, columns = columns, rows
-        grid = {("height_ratios" if name == "width_ratios" else name): value for name, value in grid.items()}
+        grid = {
+            ("height_ratios" if name == "width_ratios" else name): value
+            for name, value in grid.items()
+        }
     with LOCK:
         figure = new_figure(size, fixed=fixed)
         yield figure, None if fixed else figure.subplots(rows, columns, **grid)
@@ -245,13 +278,17 @@ def drawing(
 
 def heading(ax: Axes, text: str, pad: float = 7, size: float = TITLE) -> Text:
     """The bold title over the left end of the axes."""
-    title = ax.set_title(text, loc="left", y=1, fontsize=size, fontweight="bold", color=INK, pad=pad)
+    title = ax.set_title(
+        text, loc="left", y=1, fontsize=size, fontweight="bold", color=INK, pad=pad
+    )
     figure: Any = ax.get_figure(root=True)
     figure.__dict__.setdefault("fedlab_words", {})[ax] = title, size
     return title
 
 
-def dress(ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "", size: float = 10) -> Axes:
+def dress(
+    ax: Axes, *, title: str = "", x: str = "", y: str = "", grid: str = "", size: float = 10
+) -> Axes:
     """The quiet look: two thin spines, left-aligned title, grid lines along `grid` ("x", "y" or "both") behind the
     data; `size`: of the letters of `x` and `y`.
     """

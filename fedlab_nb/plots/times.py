@@ -15,11 +15,16 @@ def times(rows: Sequence[tuple[str, float, float]], *, setting: str) -> Picture:
     ordered = sorted(rows, key=lambda row: -row[1] - row[2])
     with drawing() as (figure, ax):
         dress(ax, title="Wall time on this machine", x="seconds, mean over seeds", grid="x")
-        ends = stacked(ax, {name: dict(zip(COLOURS, parts, strict=True)) for name, *parts in ordered}, COLOURS)
+        ends = stacked(
+            ax, {name: dict(zip(COLOURS, parts, strict=True)) for name, *parts in ordered}, COLOURS
+        )
         for i, end in enumerate(ends):
             ax.text(end, i, f" {end:.2g}", va="center", fontsize=9, color=INK, gid="outside")
         legend(figure, loc="outside lower center", ncols=2)
     title, *parts = ordered[0]
-    table = tabled("method | local training, s | the rest, s", ((n, round(a, 2), round(b, 2)) for n, a, b in ordered))
+    table = tabled(
+        "method | local training, s | the rest, s",
+        ((n, round(a, 2), round(b, 2)) for n, a, b in ordered),
+    )
     sentence = f"{title} takes longest, {sum(parts):.1f} s. {SHARED}"
     return told(figure, "Bars of wall time, local training and the rest", setting, sentence, table)

@@ -31,7 +31,10 @@ from matplotlib.transforms import Affine2D
 from .style import LOCK, OUTSIDE, fit, settle, written
 
 PAPER = "#111519"  # of a dark page, where its theme does not say
-LIGHT = (0.5, 0.42)  # lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two
+LIGHT = (
+    0.5,
+    0.42,
+)  # lightness (OKLCH) on a dark page: so much, and a share of that on a light one, so that two
 # colours of one hue stay apart
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
@@ -86,7 +89,9 @@ def moves(figure: Figure, key: Any, **parts: tuple[Any, Sequence[Artist]]) -> No
     figure.__dict__["fedlab_parts"] = key, parts
 
 
-def moves_of(figure: Figure | None) -> tuple[Any, Mapping[str, tuple[Any, Sequence[Artist]]]] | None:
+def moves_of(
+    figure: Figure | None,
+) -> tuple[Any, Mapping[str, tuple[Any, Sequence[Artist]]]] | None:
     """The key and the parts of a figure, see `moves`; None: it is always drawn as a whole."""
     return getattr(figure, "fedlab_parts", None)
 
@@ -118,7 +123,9 @@ def drawn_alone(figure: Figure, artists: Sequence[Artist]) -> str:
     out, dpi = io.StringIO(), figure.dpi
     with matplotlib.rc_context(OPTIONS):
         figure.dpi = INCH  # the figure's own pixels are the units of its SVG
-        renderer = RendererSVG(*(INCH * figure.get_size_inches()), out, image_dpi=INCH, metadata={"Date": None})
+        renderer = RendererSVG(
+            *(INCH * figure.get_size_inches()), out, image_dpi=INCH, metadata={"Date": None}
+        )
         for artist, group in zip(artists, groups, strict=True):
             if group is None:
                 artist.draw(renderer)
@@ -137,16 +144,27 @@ def plain(artist: Any, figure: Figure) -> str | None:
         return None
     unit = INCH / figure.dpi
     height = unit * figure.bbox.height
-    if isinstance(artist, PathCollection) and [path.codes is DISC for path in artist.get_paths()] == [True]:
+    if isinstance(artist, PathCollection) and [
+        path.codes is DISC for path in artist.get_paths()
+    ] == [True]:
         middles = (unit * artist.get_offset_transform().transform(artist.get_offsets())).tolist()
         radii = np.resize(np.sqrt(artist.get_sizes()) / 2, len(middles)).tolist()
         shapes = [
             f"M{x - r:.1f} {height - y:.1f}a{r:.2f} {r:.2f} 0 1 0 {2 * r:.2f} 0a{r:.2f} {r:.2f} 0 1 0 {-2 * r:.2f} 0z"
             for (x, y), r in zip(middles, radii, strict=True)
         ]
-        looks = (artist.get_facecolor(), artist.get_edgecolor(), np.reshape(artist.get_linewidth(), (-1, 1)))
-        faces, edges, widths = (np.resize(rows, (len(shapes), np.shape(rows)[-1])).tolist() for rows in looks)
-        inks = [ink(tuple(face), tuple(edge), *width) for face, edge, width in zip(faces, edges, widths, strict=True)]
+        looks = (
+            artist.get_facecolor(),
+            artist.get_edgecolor(),
+            np.reshape(artist.get_linewidth(), (-1, 1)),
+        )
+        faces, edges, widths = (
+            np.resize(rows, (len(shapes), np.shape(rows)[-1])).tolist() for rows in looks
+        )
+        inks = [
+            ink(tuple(face), tuple(edge), *width)
+            for face, edge, width in zip(faces, edges, widths, strict=True)
+        ]
     elif isinstance(artist, Rectangle) and not artist.get_angle() and not artist.get_hatch():
         (x, y), (wide, tall) = artist.get_xy(), (artist.get_width(), artist.get_height())
         corners = artist.get_data_transform().transform([(x, y), (x + wide, y + tall)])
@@ -164,14 +182,28 @@ def plain(artist: Any, figure: Figure) -> str | None:
 def ink(face: tuple, edge: tuple, width: float) -> str:
     """The style of a path: its colours (each RGBA, 0-1) on both pages, the width of its edge."""
     fill = f"fill: {both(to_hex(face))}" + (f"; fill-opacity: {face[3]:.3g}" if face[3] < 1 else "")
-    return fill if not width or not edge[3] else f"{fill}; stroke: {both(to_hex(edge))}; stroke-width: {width:.3g}"
+    return (
+        fill
+        if not width or not edge[3]
+        else f"{fill}; stroke: {both(to_hex(edge))}; stroke-width: {width:.3g}"
+    )
 
 
 def outline(marker: str, size: float) -> str:
     """The outline of a marker, as matplotlib names it, as the `d` of an SVG path: `size` units from its middle."""
     style = MarkerStyle(marker)
-    path = style.get_path().transformed(style.get_transform()).transformed(Affine2D().scale(2 * size, -2 * size))
-    letters = {path.MOVETO: "M", path.LINETO: "L", path.CURVE3: "Q", path.CURVE4: "C", path.CLOSEPOLY: "Z"}
+    path = (
+        style.get_path()
+        .transformed(style.get_transform())
+        .transformed(Affine2D().scale(2 * size, -2 * size))
+    )
+    letters = {
+        path.MOVETO: "M",
+        path.LINETO: "L",
+        path.CURVE3: "Q",
+        path.CURVE4: "C",
+        path.CLOSEPOLY: "Z",
+    }
     return "".join(
         letters[code] + ("" if code == path.CLOSEPOLY else " ".join(f"{v:.2f}" for v in points))
         for points, code in path.iter_segments()
@@ -198,7 +230,9 @@ def both(colour: str) -> str:
 def dark(colour: str) -> str:
     """A colour `#rrggbb` of a light page as it is on a dark one."""
     lightness, chroma, hue = oklch(colour)
-    if chroma < GREY and not 0.4 < lightness < 0.8:  # letters and rules; greys between them stand for data
+    if (
+        chroma < GREY and not 0.4 < lightness < 0.8
+    ):  # letters and rules; greys between them stand for data
         return rgb(1.08 - 0.86 * lightness, chroma, hue)
     if lightness > PALE:
         return rgb(0.34, chroma, hue)

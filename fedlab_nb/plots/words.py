@@ -46,7 +46,11 @@ def worded(text: str, kind: str) -> str:
     ('A recording of 20 recordings', 'test samples')
     """
     word = {"recordings": "recording", "feature rows": "sample"}.get(kind)
-    return re.sub(r"\b([Aa])n(?= image)|\bimage(?=s?\b)", lambda at: at[1] or word, text) if word else text
+    return (
+        re.sub(r"\b([Aa])n(?= image)|\bimage(?=s?\b)", lambda at: at[1] or word, text)
+        if word
+        else text
+    )
 
 
 def duration(seconds: float) -> str:
@@ -88,7 +92,11 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
         skew += f", α = {s['alpha']:g}"
     hand = Moves.read(s.get("moves") or "")
     clients = plural(s["clients"] + len(hand.doubles), "client")
-    whose = f"{skew}, {clients}{dealt_otherwise(s)}" if partition != "natural" else f"its own {clients}{away(s)}"
+    whose = (
+        f"{skew}, {clients}{dealt_otherwise(s)}"
+        if partition != "natural"
+        else f"its own {clients}{away(s)}"
+    )
     whose += f", {plural(len(hand.moving), 'move')} by hand" * bool(hand.moving)
     made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
     made.of = dict(s)
@@ -112,7 +120,11 @@ def away(s: Mapping[str, Any]) -> str:
     for what in ("absent", "unseen"):
         given = s.get(what) or 0
         if isinstance(given, str):
-            given = int(given) if given.isdecimal() else [part for part in given.split(",") if part.strip()]
+            given = (
+                int(given)
+                if given.isdecimal()
+                else [part for part in given.split(",") if part.strip()]
+            )
         count = given if isinstance(given, int) else len(given)
         words += f", {count} {what}" if count else ""
     return words
@@ -129,7 +141,9 @@ def number(of: Band, decimals: int | None = None, sign: str = "") -> str:
     sign "+": with a plus, for a difference
     """
     if decimals is None:
-        decimals = int(of.half_width < 0.01 and (of.half_width >= 0.0005 or 0.0005 <= abs(of.mean) < 0.01))
+        decimals = int(
+            of.half_width < 0.01 and (of.half_width >= 0.0005 or 0.0005 <= abs(of.mean) < 0.01)
+        )
     mean = round(100 * of.mean, decimals) + 0.0  # no "-0"
     text = f"{mean:{sign if mean else ''}.{decimals}f}"
     return text if math.isnan(of.half_width) else f"{text} ± {100 * of.half_width:.{decimals}f}"
@@ -140,7 +154,9 @@ def points(of: Band, sign: str = "+") -> str:
     return f"{number(of, sign=sign)} points"
 
 
-def significance(of: Band, *, noise: str = "within the noise", clear: str = "clear", one_seed: str = "") -> str:
+def significance(
+    of: Band, *, noise: str = "within the noise", clear: str = "clear", one_seed: str = ""
+) -> str:
     """Which words the verdict on a difference gets: `noise`, `clear`, or `one_seed` where there is no band (then:
     `clear`, if `one_seed` is empty). One sentence for every picture's way of saying it.
 
@@ -164,7 +180,9 @@ def gap(guess: float, measured: float, unit: str = "%", near: float = 1) -> str:
     off = guess - measured
     if abs(off) < near:
         return "very near"
-    return f"{abs(off):.3g} {'points' if unit == '%' else unit} too {'high' if off > 0 else 'low'}".replace("  ", " ")
+    return f"{abs(off):.3g} {'points' if unit == '%' else unit} too {'high' if off > 0 else 'low'}".replace(
+        "  ", " "
+    )
 
 
 def apart(a: Mapping[int, float], b: Mapping[int, float], **words: str) -> str:

@@ -26,7 +26,12 @@ Trained = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, sec
 
 
 def distributed(
-    cells: Sequence[Cell], *, workers: int, cache: bool, scheduler: str | None = None, client: Any = None
+    cells: Sequence[Cell],
+    *,
+    workers: int,
+    cache: bool,
+    scheduler: str | None = None,
+    client: Any = None,
 ) -> Iterator[Done]:
     """All cells, in the order in which they are finished. UsageError before anything is computed without Dask, without
     a scheduler at that address, or with workers of another version."""
@@ -47,19 +52,32 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         import dask
         from dask.distributed import Client, LocalCluster
     except ImportError:
-        raise UsageError("A study on several workers needs Dask: pip install 'fedlab-nb[cluster]'.") from None
+        raise UsageError(
+            "A study on several workers needs Dask: pip install 'fedlab-nb[cluster]'."
+        ) from None
     if scheduler is not None:
         try:
             return stack.enter_context(Client(scheduler, timeout=WAIT, name="fedlab_nb"))
         except (OSError, ValueError) as error:
             why = f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__})"
-            raise UsageError(f"{why}; start one with: dask scheduler, and give its address.") from None
+            raise UsageError(
+                f"{why}; start one with: dask scheduler, and give its address."
+            ) from None
     threads = str(max(1, cores // workers))
     # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
-    stack.enter_context(dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}))
-    options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "resources": {"GPU": 1}, "silence_logs": 40}
+    stack.enter_context(
+        dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None})
+    )
+    options = {
+        "host": "127.0.0.1",
+        "dashboard_address": "127.0.0.1:0",
+        "resources": {"GPU": 1},
+        "silence_logs": 40,
+    }
     env = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
-    cluster = LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, env=env, **options)
+    cluster = LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=True, env=env, **options
+    )
     return stack.enter_context(Client(stack.enter_context(cluster)))
 
 
@@ -68,18 +86,30 @@ def check(client: Any, resources: Mapping[str, int] | None) -> None:
     try:
         client.wait_for_workers(1, timeout=WAIT)
     except TimeoutError:
-        raise UsageError("The Dask scheduler has no worker; start some with: dask worker ADDRESS.") from None
+        raise UsageError(
+            "The Dask scheduler has no worker; start some with: dask worker ADDRESS."
+        ) from None
     here = version_of_worker()
     try:
-        others = {address: version for address, version in client.run(version_of_worker).items() if version != here}
+        others = {
+            address: version
+            for address, version in client.run(version_of_worker).items()
+            if version != here
+        }
     except Exception as error:  # most likely the package is not there
-        raise UsageError(f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there.") from None
+        raise UsageError(
+            f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there."
+        ) from None
     if others:
         address, version = next(iter(others.items()))
         other = f"The worker {address} has another version ({version}) than this one ({here})"
         raise UsageError(f"{other}; install the same fedlab_nb and torch on all machines.")
-    if resources and not any("GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()):
-        raise UsageError("No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1.")
+    if resources and not any(
+        "GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()
+    ):
+        raise UsageError(
+            "No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1."
+        )
 
 
 def send_data(client: Any, cells: Sequence[Cell]) -> None:
@@ -98,7 +128,9 @@ def send_data(client: Any, cells: Sequence[Cell]) -> None:
         client.register_plugin(Data(), name="fedlab_nb data")
 
 
-def _submitted(client: Any, cells: Sequence[Cell], resources: Mapping[str, int] | None, cache: bool) -> Iterator[Done]:
+def _submitted(
+    client: Any, cells: Sequence[Cell], resources: Mapping[str, int] | None, cache: bool
+) -> Iterator[Done]:
     from dask.distributed import as_completed
 
     store = Store("runs") if cache else None
@@ -119,7 +151,9 @@ def _submitted(client: Any, cells: Sequence[Cell], resources: Mapping[str, int] 
             cell = waiting.pop(future)
             try:
                 entry, error = future.result()
-            except Exception as failure:  # the worker was killed again and again, or could not be reached
+            except (
+                Exception
+            ) as failure:  # the worker was killed again and again, or could not be reached
                 entry, error = None, reason(failure)
             if entry and store and not store.has(cell.plan.run_key()):
                 store.put(cell.plan.run_key(), *entry)
@@ -139,7 +173,10 @@ def train(plan: Plan, cache: bool) -> dict[str, Any]:
     clients, store, key = TrainedClients(), Store("clients") if cache else None, plan.clients_key()
     if clients.get(key, store) is None:
         run = Run(plan, clients, cache)
-        with suppress(FedlabError), suited(plan.settings.device, run.federation.dataset.input_shape):
+        with (
+            suppress(FedlabError),
+            suited(plan.settings.device, run.federation.dataset.input_shape),
+        ):
             run.begin()
             for _ in run.watch(run.ctx.local_training()):
                 pass
@@ -153,7 +190,15 @@ def one_cell(plan: Plan, trained: Trained | None, cache: bool) -> tuple[Entry | 
         clients, key = TrainedClients(), plan.clients_key()
         if trained and key in trained:
             clients.put(key, dict(trained[key]), None)
-        outcomes = [event.outcome for event in plan_events(plan, clients, cache) if event.outcome is not None]
+        outcomes = [
+            event.outcome
+            for event in plan_events(plan, clients, cache)
+            if event.outcome is not None
+        ]
         return outcomes[-1].to_entry(), ""
     except Exception as error:
-        return None, reason(error if not isinstance(error, MemoryError) else RunError("The worker has no memory left."))
+        return None, reason(
+            error
+            if not isinstance(error, MemoryError)
+            else RunError("The worker has no memory left.")
+        )

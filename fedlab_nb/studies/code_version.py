@@ -16,7 +16,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = __name__.partition(".")[0] + "."
 HERE = Path(__file__).parent.name
-CORE = ("data", "models", "models/models.toml", "training", "comm", "rng.py", "errors.py", f"{HERE}/store.py")
+CORE = (
+    "data",
+    "models",
+    "models/models.toml",
+    "training",
+    "comm",
+    "rng.py",
+    "errors.py",
+    f"{HERE}/store.py",
+)
 EVALUATION = (f"{HERE}/experiment.py", f"{HERE}/outcome.py")
 NEIGHBOUR = re.compile(r"^\s*from \.+(\w+)", re.MULTILINE)
 
@@ -37,7 +46,11 @@ def core_code(root: Path = ROOT) -> str:
 def run_code(method: Any, root: Path = ROOT) -> str:
     """Digest of what a run of `method` depends on beside its clients. A class from outside the package may call
     anything in `methods`, so it depends on all of that."""
-    own = [base.__module__ for base in method.__mro__ if base.__module__.startswith(PACKAGE + "methods.")]
+    own = [
+        base.__module__
+        for base in method.__mro__
+        if base.__module__.startswith(PACKAGE + "methods.")
+    ]
     first = [name.split(".")[2] for name in own] if method.__module__.startswith(PACKAGE) else None
     return digest(root, [*methods_from(first, root), *EVALUATION])
 
@@ -52,7 +65,11 @@ def methods_from(names: Sequence[str] | None, root: Path) -> list[str]:
         name = waiting.pop()
         if name in places and name not in taken:
             taken[name] = places[name].relative_to(root).as_posix()
-            waiting += [n for path in files(root, taken[name]) for n in NEIGHBOUR.findall(path.read_text("utf-8"))]
+            waiting += [
+                n
+                for path in files(root, taken[name])
+                for n in NEIGHBOUR.findall(path.read_text("utf-8"))
+            ]
     return list(taken.values())
 
 
@@ -76,7 +93,11 @@ def foreign_code(functions: Mapping[str, Any]) -> dict[str, str]:
 
     What such functions call in turn is not looked at.
     """
-    foreign = {n: f for n, f in functions.items() if hasattr(f, "__code__") and not f.__module__.startswith(PACKAGE)}
+    foreign = {
+        n: f
+        for n, f in functions.items()
+        if hasattr(f, "__code__") and not f.__module__.startswith(PACKAGE)
+    }
     if not foreign:
         return {}
     made = hashlib.sha256()
@@ -91,5 +112,13 @@ def code_bytes(code: Any) -> bytes:
     if isinstance(code, bytes):
         code = compile(code, "", "exec", optimize=2, dont_inherit=True)  # 2: without docstrings
     inner = [c for c in code.co_consts if hasattr(c, "co_code")]
-    plain = [repr(sorted(map(repr, c)) if isinstance(c, frozenset) else c) for c in code.co_consts if c not in inner]
-    return code.co_code + repr((code.co_names, code.co_varnames, plain)).encode() + b"".join(map(code_bytes, inner))
+    plain = [
+        repr(sorted(map(repr, c)) if isinstance(c, frozenset) else c)
+        for c in code.co_consts
+        if c not in inner
+    ]
+    return (
+        code.co_code
+        + repr((code.co_names, code.co_varnames, plain)).encode()
+        + b"".join(map(code_bytes, inner))
+    )

@@ -34,14 +34,25 @@ from ..methods.fens import Fens
 from ..models import Network, build, model_state, parameter_count
 from ..models.state import copied
 from ..training import Recipe
-from ..training.backend import SMALL_INPUT, SMALLEST_STACK, auto_backend, cores, is_convolutional, suited
+from ..training.backend import (
+    SMALL_INPUT,
+    SMALLEST_STACK,
+    auto_backend,
+    cores,
+    is_convolutional,
+    suited,
+)
 from ..training.optim import optimizer_for
 from ..training.stack import Stack
 from ..training.stacked import cross_entropy_slope
 from .experiment import remembered
 from .settings import Plan, Settings, plans_for
 
-BATCH, STEPS, PATIENCE = 32, 30, 0.2  # samples of a step, steps that are measured at most, seconds for them
+BATCH, STEPS, PATIENCE = (
+    32,
+    30,
+    0.2,
+)  # samples of a step, steps that are measured at most, seconds for them
 UNIT = ("mlp", (1, 8, 8), 10, 64)  # the network of `u`
 FORMULAS = "methods/costs.toml"
 STACK = 10  # clients of the stack that is measured
@@ -74,7 +85,9 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
     sent, exact, plans = 0.0, True, list[tuple[Plan, int]]()
     try:
         for methods, settings in asked:
-            own = {name: given for name, given in settings.items() if name not in ("seeds", "cache")}
+            own = {
+                name: given for name, given in settings.items() if name not in ("seeds", "cache")
+            }
             found = plans_for(Settings.make(**own), several("methods", methods))
             plans += [(plan, int(settings.get("seeds", 1))) for plan in found]
     except FedlabError:
@@ -82,11 +95,17 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
     for plan, seeds in plans:
         formulas, known = declared(FORMULAS).get(plan.name, {}), names_of(plan)
         ledger = value(formulas.get("bytes", "None"), known)
-        usual = plan.settings.poison == "none" and not plan.settings.absent and len(set(plan.architectures)) == 1
+        usual = (
+            plan.settings.poison == "none"
+            and not plan.settings.absent
+            and len(set(plan.architectures)) == 1
+        )
         exact = exact and usual and ledger is not None
         sent += seeds * (value(formulas.get("about", "D + U"), known) if ledger is None else ledger)
     runs = ((plan, plan.settings.seed + i) for plan, seeds in plans for i in range(seeds))
-    seconds = seconds_of(replace(plan, settings=replace(plan.settings, seed=seed)) for plan, seed in runs)
+    seconds = seconds_of(
+        replace(plan, settings=replace(plan.settings, seed=seed)) for plan, seed in runs
+    )
     return Cost(seconds, sent, exact)
 
 
@@ -126,16 +145,26 @@ def names_of(plan: Plan) -> dict[str, Any]:
     known = dict(vars(plan.method))
     size = {"pixels": numbers}.get(known.get("features", ""), known.get("size", numbers))
     batches = samples * (1 - plan.holdout) / plan.recipe.batch_size + members / 2
-    local = batches / min(cores(), members) if numbers > SMALL_INPUT else batches  # each client on a core of its own
-    if members > 1 and all(step.stacked for step in steps):  # as many steps as the largest client has, of each stack
+    local = (
+        batches / min(cores(), members) if numbers > SMALL_INPUT else batches
+    )  # each client on a core of its own
+    if members > 1 and all(
+        step.stacked for step in steps
+    ):  # as many steps as the largest client has, of each stack
         peak = 1 + (0.8 / (1 + s.alpha) if s.partition == "dirichlet" else 0)
         parts = max(1, members // steps[0].least)
         more = mean((step.stacked - step.seconds) / step.seconds for step in steps)
         each = max(0, more / (STACK - 1))  # of a step's time, a client more; none on a card
-        local = (peak * batches / members + 0.5) * (1 + parts) / 2 * max(0, 1 - each) + batches * each
+        local = (peak * batches / members + 0.5) * (1 + parts) / 2 * max(
+            0, 1 - each
+        ) + batches * each
         local /= min(cores(), parts)
     whole = sum(step.sizes["S"] for step in steps)
-    terms = plan.method.terms(members, about.classes, about.input_shape) if isinstance(plan.method, Fens) else {}
+    terms = (
+        plan.method.terms(members, about.classes, about.input_shape)
+        if isinstance(plan.method, Fens)
+        else {}
+    )
     unit, card = step_of(UNIT, s.device).seconds, s.device != "cpu"
     return known | steps[0].sizes | {
         "M": members, "n": samples, "N": about.n_public, "A": about.n_test / BATCH, "C": about.classes, "p": numbers,
@@ -151,7 +180,10 @@ def step_of(architecture: tuple, device: str) -> Step:
     """A training step of a network, and of a stack of such, measured."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
-    x, y = torch.zeros(STACK, BATCH, *shape, device=device), torch.zeros(STACK * BATCH, dtype=torch.long, device=device)
+    x, y = (
+        torch.zeros(STACK, BATCH, *shape, device=device),
+        torch.zeros(STACK * BATCH, dtype=torch.long, device=device),
+    )
     own = optimizer_for(model.parameters(), Recipe())
 
     def alone() -> None:
@@ -159,7 +191,9 @@ def step_of(architecture: tuple, device: str) -> Step:
 
     def together() -> None:
         logits = stack.forward(x).flatten(0, 1)
-        slope = cross_entropy_slope(logits, y, torch.full((STACK * BATCH,), 1 / BATCH, device=device))
+        slope = cross_entropy_slope(
+            logits, y, torch.full((STACK * BATCH,), 1 / BATCH, device=device)
+        )
         all_of_them.step(torch.autograd.grad((logits * slope).sum(), parameters))
 
     with suited(device, shape):
@@ -167,9 +201,16 @@ def step_of(architecture: tuple, device: str) -> Step:
         if auto_backend(device, model, shape, 2) == "stacked":
             stack = Stack([copied(model) for _ in range(STACK)])
             parameters = list(stack.use(STACK).values())
-            all_of_them = optimizer_for(stack.parameters.values(), Recipe(), rows=STACK).first(STACK)
+            all_of_them = optimizer_for(stack.parameters.values(), Recipe(), rows=STACK).first(
+                STACK
+            )
             several = fastest(together, device)
-    return Step(one, several, SMALLEST_STACK[is_convolutional(model)] if device == "cpu" else STACK**9, sizes_of(model))
+    return Step(
+        one,
+        several,
+        SMALLEST_STACK[is_convolutional(model)] if device == "cpu" else STACK**9,
+        sizes_of(model),
+    )
 
 
 def fastest(step: Callable[[], None], device: str) -> float:
@@ -177,7 +218,9 @@ def fastest(step: Callable[[], None], device: str) -> float:
     may set up a card for seconds."""
     taken: list[float] = []
     card = device != "cpu"
-    clock = time.perf_counter if card else time.thread_time  # its own time, whatever else the machine does
+    clock = (
+        time.perf_counter if card else time.thread_time
+    )  # its own time, whatever else the machine does
     while len(taken) < STEPS and (len(taken) < 3 or sum(taken[1:]) < PATIENCE):
         start = clock()
         step()

@@ -23,7 +23,15 @@ from .grid import Cell, Done, Study
 from .outcome import QUALITY, Outcome
 from .results import COLUMNS, OTHER, Results
 
-MEASURED = ("accuracy", "bytes_up", "bytes_down", "seconds_total", "accuracy_validation", "validation_on", "parameters")
+MEASURED = (
+    "accuracy",
+    "bytes_up",
+    "bytes_down",
+    "seconds_total",
+    "accuracy_validation",
+    "validation_on",
+    "parameters",
+)
 SAVE = 5.0  # seconds between two writings of the results' files, at least
 
 
@@ -58,7 +66,11 @@ def study(
     cells = plan.cells()
     if out is not None:
         writable(Path(out))
-    ways = {"workers": whole("workers", parsed(workers), 1, 1024), "scheduler": scheduler, "client": client}
+    ways = {
+        "workers": whole("workers", parsed(workers), 1, 1024),
+        "scheduler": scheduler,
+        "client": client,
+    }
     rows: dict[int, dict[str, Any]] = {}  # by cell
 
     def results() -> Results:
@@ -80,7 +92,10 @@ def study(
 
 
 def sweep(
-    methods: Sequence[str], alphas: Sequence[float] | None = None, clients: Sequence[int] | None = None, **settings: Any
+    methods: Sequence[str],
+    alphas: Sequence[float] | None = None,
+    clients: Sequence[int] | None = None,
+    **settings: Any,
 ) -> Results:
     """Run every method at every (alpha, clients, seed). This is the short form of a study, with its other arguments.
 
@@ -97,7 +112,10 @@ def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, An
     if isinstance(methods, Study):
         return methods
     if isinstance(methods, Path) or (isinstance(methods, str) and methods.endswith(".toml")):
-        demand(not settings, f"A study from a file takes no settings beside it, but {', '.join(settings)} was given.")
+        demand(
+            not settings,
+            f"A study from a file takes no settings beside it, but {', '.join(settings)} was given.",
+        )
         return Study.load(methods)
     return Study.declare(methods, seeds=seeds, **settings)
 
@@ -125,7 +143,9 @@ def carried_out(
     yield from tqdm(done, total=len(cells), unit="cell", disable=hidden, leave=False)
 
 
-def here(cells: Sequence[Cell], cache: bool, watch: Callable[[Event], None], together: bool) -> Iterator[Done]:
+def here(
+    cells: Sequence[Cell], cache: bool, watch: Callable[[Event], None], together: bool
+) -> Iterator[Done]:
     """All cells in this process."""
     waiting = iter(cells)
     for event in events([cell.plan for cell in cells], cache, together):
@@ -158,4 +178,6 @@ def writable(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise UsageError(f"The folder {folder} cannot be written to: {error.strerror}; choose another one.") from None
+        raise UsageError(
+            f"The folder {folder} cannot be written to: {error.strerror}; choose another one."
+        ) from None

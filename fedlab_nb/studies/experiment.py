@@ -21,7 +21,15 @@ from ..methods.results import ClientsAlone, Report, typed
 from ..models import Network, parameter_count
 from ..models.state import finite
 from ..rng import numpy_rng
-from ..training import ClientModels, Tick, class_accuracy, client_accuracy, group_accuracy, one_pass, train_clients
+from ..training import (
+    ClientModels,
+    Tick,
+    class_accuracy,
+    client_accuracy,
+    group_accuracy,
+    one_pass,
+    train_clients,
+)
 from ..training.backend import choose_backend, suited
 from ..training.clients import by_architecture
 from ..training.loop import Shard
@@ -32,8 +40,15 @@ from .settings import Plan, Settings, plans_for
 from .store import Store, TrainedClients, bound
 
 TEST_POINTS = 500
-TOGETHER, NUMBERS = 8, 2**24  # federations that are trained as one stack, and numbers in all their models, at most
-LOCAL, CURVE, EVALUATION = "local training", "live curve", "evaluation"  # phases in the ledger of seconds
+TOGETHER, NUMBERS = (
+    8,
+    2**24,
+)  # federations that are trained as one stack, and numbers in all their models, at most
+LOCAL, CURVE, EVALUATION = (
+    "local training",
+    "live curve",
+    "evaluation",
+)  # phases in the ledger of seconds
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,9 @@ def test_points(samples: int) -> np.ndarray:
 class Run:
     """One method on one federation."""
 
-    def __init__(self, work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()) -> None:
+    def __init__(
+        self, work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()
+    ) -> None:
         self.plan, self.settings, self.coming = work, work.settings, coming
         self.clients, self.cache = clients, cache
         self.store = Store("clients") if cache else None
@@ -83,14 +100,23 @@ class Run:
         self.clients_cached = False
         self.starts_locally = False
         self.share = 1.0  # of the time of local training; the rest is that of others, trained together with these
-        self._waiting: list[dict[str, torch.Tensor]] | None = None  # trained clients that are still to be kept
+        self._waiting: list[dict[str, torch.Tensor]] | None = (
+            None  # trained clients that are still to be kept
+        )
 
     def begin(self) -> None:
         """Make the context, and the test images ready for curves."""
         asked = ("seed", "device", "backend", "init", "poison")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
-        options |= {name: getattr(self.plan, name) for name in ("architectures", "recipe", "holdout", "scale")}
-        own: dict[str, Any] = {"recall": self._recall, "remember": self._remember, "train": self._train}
+        options |= {
+            name: getattr(self.plan, name)
+            for name in ("architectures", "recipe", "holdout", "scale")
+        }
+        own: dict[str, Any] = {
+            "recall": self._recall,
+            "remember": self._remember,
+            "train": self._train,
+        }
         self.ctx = Context(self.federation, **own, **options)
         dataset = self.federation.dataset
         self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
@@ -115,7 +141,9 @@ class Run:
         seeds = [run.settings.seed for run in (self, *(run for run, _ in others)) for _ in models]
         ids = [k for run in (self, *(run for run, _ in others)) for k in run.ctx.ids]
         self.share = 1 / (1 + len(others))
-        for tick in train_clients(everybody, shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend):
+        for tick in train_clients(
+            everybody, shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend
+        ):
             for run, own in others if tick.fresh else ():
                 step = Progress(LOCAL, tick.done, tick.total)
                 run.history.append(run._point(step, ClientsAlone(ClientModels(own))))
@@ -130,37 +158,57 @@ class Run:
         """Those of the next runs of this method whose clients, not yet trained, can join the stack of these."""
 
         def kind(plan: Plan) -> tuple:
-            return plan.name, plan.architectures, plan.recipe, plan.settings.backend, plan.settings.device
+            return (
+                plan.name,
+                plan.architectures,
+                plan.recipe,
+                plan.settings.backend,
+                plan.settings.device,
+            )
 
         found, shape = {self.plan.clients_key(): self}, self.ctx.input_shape
         way = choose_backend(self.ctx.backend, self.ctx.device.type, models[0], shape, len(models))
-        room = min(TOGETHER, NUMBERS // sum(map(parameter_count, models))) if way == "stacked" else 0
+        room = (
+            min(TOGETHER, NUMBERS // sum(map(parameter_count, models))) if way == "stacked" else 0
+        )
         for plan in self.coming if len(by_architecture(models)) == 1 else ():
             if len(found) >= room:
                 break
             if kind(plan) != kind(self.plan) or (key := plan.clients_key()) in found:
                 continue
-            if self.clients.get(key, self.store) is None and not (self.cache and Store("runs").has(plan.run_key())):
+            if self.clients.get(key, self.store) is None and not (
+                self.cache and Store("runs").has(plan.run_key())
+            ):
                 found[key] = Run(plan, self.clients, self.cache)
                 found[key].begin()
         return list(found.values())[1:]
 
     def _remember(self, trained: ClientModels) -> None:
-        states = [{name: t.cpu() for name, t in trained.state(k).items()} for k in range(len(trained))]
+        states = [
+            {name: t.cpu() for name, t in trained.state(k).items()} for k in range(len(trained))
+        ]
         self._waiting = states  # kept once the phase's time is complete
 
     def _keep(self) -> None:
         """Put the trained clients away."""
         if self._waiting is not None:
             history = [dict(point) for point in self.history if point["phase"] == LOCAL]
-            entry = {"states": self._waiting, "history": history, "seconds": self.seconds.get(LOCAL, 0.0)}
+            entry = {
+                "states": self._waiting,
+                "history": history,
+                "seconds": self.seconds.get(LOCAL, 0.0),
+            }
             self.clients.put(self.plan.clients_key(), entry, self.store)
             self._waiting = None
 
     def _point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
         """A point of the curve. Local training fills the first half of a run that starts with it."""
         share = step.done / max(step.total, 1)
-        progress = share / 2 if step.phase == LOCAL else (0.5 + share / 2 if self.starts_locally else share)
+        progress = (
+            share / 2
+            if step.phase == LOCAL
+            else (0.5 + share / 2 if self.starts_locally else share)
+        )
         accuracy, sent = model.accuracy(self.x_test, self.y_test), self.ctx.link.ledger.total
         return {"phase": step.phase, "progress": progress, "accuracy": accuracy, "bytes": sent}
 
@@ -199,7 +247,9 @@ class Run:
                 self.history.append(point)
                 self.seconds[CURVE] = self.seconds.get(CURVE, 0.0) + time.perf_counter() - now
             yield Event(name, seed, phase, step.done, step.total, step.metrics, point, report)
-            clock = time.perf_counter()  # what the caller takes is nobody's time, what the live curve takes is its own
+            clock = (
+                time.perf_counter()
+            )  # what the caller takes is nobody's time, what the live curve takes is its own
         self.seconds["server"] = self.seconds.get("server", 0.0) + spent
         self._keep()
         return model
@@ -235,7 +285,9 @@ class Run:
         points = test_points(len(y))
         report = typed(model.measured(x, y), self.plan.method.report)
         held = validation_samples(self.ctx, federation, self.plan.method.holds_out)
-        validation, validation_on = (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
+        validation, validation_on = (
+            (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
+        )
         unseen = {who: model.accuracy(*own) for who, own in self.unseen().items()}
         ledger = self.ctx.link.ledger
         last = {"phase": "end", "progress": 1.0, "accuracy": tested.accuracy, "bytes": ledger.total}
@@ -276,7 +328,9 @@ def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | 
     return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
 
 
-def plan_events(work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()) -> Iterator[Event]:
+def plan_events(
+    work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()
+) -> Iterator[Event]:
     """Events of one plan, the last one with its outcome. `coming`: the plans after it."""
     stored = recall(work) if cache else None
     if stored is not None:
@@ -335,10 +389,19 @@ def job(
     names = list(METHODS) if names == ["all"] else names
     base = Settings.make(**settings)
     count = whole("seeds", parsed(seeds), 1, 1000)
-    return events([plan for i in range(count) for plan in plans_for(replace(base, seed=base.seed + i), names)], cache)
+    return events(
+        [
+            plan
+            for i in range(count)
+            for plan in plans_for(replace(base, seed=base.seed + i), names)
+        ],
+        cache,
+    )
 
 
-def events(plans: Sequence[Plan], cache: bool, together: bool = False) -> Generator[Event, None, None]:
+def events(
+    plans: Sequence[Plan], cache: bool, together: bool = False
+) -> Generator[Event, None, None]:
     """Events of all plans, one plan after the other. `together`: clients of several of them may be trained as one
     stack, which takes less time, and gives what they give alone to rounding."""
     clients = _remembered if cache else TrainedClients()
@@ -349,7 +412,9 @@ def events(plans: Sequence[Plan], cache: bool, together: bool = False) -> Genera
             yield Event(work.name, work.settings.seed, "failed", error=error)
 
 
-def compare(methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any) -> Outcomes:
+def compare(
+    methods: str | Sequence[str], *, seeds: int = 1, cache: bool = True, **settings: Any
+) -> Outcomes:
     """Run several methods on the same federation(s). The clients are trained once for all of them. If a method fails,
     its error is raised after the other methods have ended."""
     outcomes, failed = Outcomes(), None
@@ -371,5 +436,7 @@ def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
     (`federate`), whose shards are then the clients
     """
     if not isinstance(method, str):
-        raise UsageError(f"run takes one method's name, but got {method!r}; for several use fl.compare.")
+        raise UsageError(
+            f"run takes one method's name, but got {method!r}; for several use fl.compare."
+        )
     return compare(method, cache=cache, **settings)[0]

@@ -63,7 +63,9 @@ class Study:
     own: Mapping[str, Mapping[str, tuple[Any, ...]]]
 
     @classmethod
-    def declare(cls, methods: str | Sequence[str], *, seeds: int | Sequence[int] = 1, **settings: Any) -> Study:
+    def declare(
+        cls, methods: str | Sequence[str], *, seeds: int | Sequence[int] = 1, **settings: Any
+    ) -> Study:
         """`seeds`: how many, counted from `seed`, or a list of them. UsageError for a name that nothing knows, for an
         empty axis, and for a grid of more than a million cells."""
         names = several("methods", methods)
@@ -73,7 +75,9 @@ class Study:
         for name in names:
             choose("method", name, METHODS)
         first = whole("seed", parsed(settings.pop("seed", 0)), 0)
-        fields = {name: {FEATURES, *(knob.name for knob in METHODS[name].fields())} for name in names}
+        fields = {
+            name: {FEATURES, *(knob.name for knob in METHODS[name].fields())} for name in names
+        }
         shared: dict[str, tuple[Any, ...]] = {}
         own: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
         for name, value in settings.items():
@@ -87,11 +91,16 @@ class Study:
                 for method in owners:
                     own[method][name] = values
             else:
-                known = [f"{method}.{field}" for method in names for field in sorted(fields[method])]
+                known = [
+                    f"{method}.{field}" for method in names for field in sorted(fields[method])
+                ]
                 choose("setting of a study", name, sorted([*SHARED, "seed", "seeds", *known]))
         study = cls(tuple(names), seeds_of(seeds, int(first)), shared, own)
         cells = len(study)
-        demand(cells <= MOST, f"The study has {cells:,} cells, and at most {MOST:,} are allowed; shorten an axis.")
+        demand(
+            cells <= MOST,
+            f"The study has {cells:,} cells, and at most {MOST:,} are allowed; shorten an axis.",
+        )
         return study
 
     @classmethod
@@ -101,7 +110,9 @@ class Study:
             content = parse(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not text in UTF-8"
-            raise UsageError(f"The study {path} cannot be read: {why}; give the path of a TOML file.") from None
+            raise UsageError(
+                f"The study {path} cannot be read: {why}; give the path of a TOML file."
+            ) from None
         except ValueError as error:
             raise UsageError(f"The study {path} is not valid TOML: {error}.") from None
         advice = 'add a line such as methods = ["fedavg", "fens"]'
@@ -109,7 +120,10 @@ class Study:
         settings: dict[str, Any] = {}
         for name, value in content.items():
             if isinstance(value, Mapping):
-                settings |= {field if name == "settings" else f"{name}.{field}": v for field, v in value.items()}
+                settings |= {
+                    field if name == "settings" else f"{name}.{field}": v
+                    for field, v in value.items()
+                }
             else:
                 settings[name] = value
         return cls.declare(settings.pop("methods"), **settings)
@@ -125,7 +139,12 @@ class Study:
     @property
     def axes(self) -> tuple[str, ...]:
         """Names of what takes more than one value, the method and the seed left out."""
-        own = [f"{method}.{name}" for method, of in self.own.items() for name, values in of.items() if len(values) > 1]
+        own = [
+            f"{method}.{name}"
+            for method, of in self.own.items()
+            for name, values in of.items()
+            if len(values) > 1
+        ]
         return (*(name for name, values in self.shared.items() if len(values) > 1), *own)
 
     def __len__(self) -> int:
@@ -138,7 +157,9 @@ class Study:
         for values in itertools.product(*self.shared.values()):
             point = dict(zip(self.shared, values, strict=True))
             base = Settings.make(**point)
-            own = [(method, variant) for method in self.methods for variant in self.variants(method)]
+            own = [
+                (method, variant) for method in self.methods for variant in self.variants(method)
+            ]
             for seed, (method, variant) in itertools.product(self.seeds, own):
                 overrides = tuple(sorted({**dict(base.overrides), **variant}.items()))
                 settings = dataclasses.replace(base, seed=seed, overrides=overrides)
@@ -150,9 +171,15 @@ def axis(name: str, value: Any) -> tuple[Any, ...]:
     """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
     given = value if isinstance(value, list | tuple | range) else (value,)
     values = tuple(parsed(v) if isinstance(v, str) else v for v in given)
-    demand(values, f"The axis {name} of the study is empty; give it at least one value, or leave it out.")
+    demand(
+        values,
+        f"The axis {name} of the study is empty; give it at least one value, or leave it out.",
+    )
     alike = len({json.dumps(v, default=str) for v in values}) < len(values)
-    demand(not alike, f"The axis {name} of the study has a value twice: {', '.join(map(str, values))}; leave one out.")
+    demand(
+        not alike,
+        f"The axis {name} of the study has a value twice: {', '.join(map(str, values))}; leave one out.",
+    )
     return values
 
 

@@ -43,12 +43,21 @@ def late(method: str, client: Any = 1, **settings: Any) -> Late:
     such as "3," or "D", or 1 for the last one; `settings`: of the run with everybody."""
     after = run(method, **settings)
     everybody: Settings = after.settings
-    (number, *more) = client_list("client", client, everybody.clients, after.federation().dataset.client_names)
-    demand(not more and number in everybody.members, f"client is {client!r}, but must be one that takes part.")
-    before = run(method, **{**settings, "absent": client_text(sorted((*everybody.gone[0], number)))})
+    (number, *more) = client_list(
+        "client", client, everybody.clients, after.federation().dataset.client_names
+    )
+    demand(
+        not more and number in everybody.members,
+        f"client is {client!r}, but must be one that takes part.",
+    )
+    before = run(
+        method, **{**settings, "absent": client_text(sorted((*everybody.gone[0], number)))}
+    )
     place = everybody.members.index(number)
     asked = others(after, place)
-    alone = asked == others(before, len(before.label_counts)) and all(times == 1 for *_, times in asked)
+    alone = asked == others(before, len(before.label_counts)) and all(
+        times == 1 for *_, times in asked
+    )
     rows = after.ledger.rows()
     counted = [row for row in rows if row["client"] == place or not (alone or row["phase"] in ONCE)]
     return Late(before, after, alone, sum(int(row["bytes"]) for row in counted))

@@ -17,12 +17,16 @@ from .results import Outcomes
 
 DATASET, CLIENTS, SEEDS, ALPHA = "digits", 10, 3, 0.1
 MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
-LOGITS = {"ensemble.rule": "logits"}  # FedENS as its paper has it, the mean of logits; the package's choice is another
+LOGITS = {
+    "ensemble.rule": "logits"
+}  # FedENS as its paper has it, the mean of logits; the package's choice is another
 
 
 def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: Any) -> Outcomes:
     """A lesson's runs: `fl.compare` on digits, ten clients, seeds 0–2, unless `settings` say otherwise."""
-    return compare(methods, alpha=alpha, **{"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS, **settings})
+    return compare(
+        methods, alpha=alpha, **{"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS, **settings}
+    )
 
 
 title = label_of  # a method's name in words: 'fens' -> 'FENS'

@@ -31,7 +31,16 @@ VALUES = (
 FIRST = ("dataset", "alpha", "clients", "seed", "preset", "device")  # of the flat record
 QUALITY = ("nll", "ece", "balanced_accuracy", "auc", "worst_client")  # beside the accuracy
 ROUND = (*QUALITY, "seconds_local", "seconds_method", "seconds_total")
-NUMBERS = ("accuracy", "bytes_up", "bytes_down", "parameters", *ROUND, "cached", "clients_cached", "skew")
+NUMBERS = (
+    "accuracy",
+    "bytes_up",
+    "bytes_down",
+    "parameters",
+    *ROUND,
+    "cached",
+    "clients_cached",
+    "skew",
+)
 ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
 WORDS = {
     "held-out": "the clients' held-out samples",
@@ -83,7 +92,9 @@ class Outcome(saved.Predictor):
     cached: bool = False
     clients_cached: bool = False
     _model: Any = field(default=None, repr=False)
-    _again: Callable[[], Outcome] | None = field(default=None, repr=False)  # computes what is not kept
+    _again: Callable[[], Outcome] | None = field(
+        default=None, repr=False
+    )  # computes what is not kept
 
     # ------------------------------------------------------------------------------------------- what was run
     method = property(attrgetter("plan.name"))
@@ -105,20 +116,30 @@ class Outcome(saved.Predictor):
         """The very federation that this was run on. UsageError if other data have its data set's name by now."""
         other = f"The name {self.settings.dataset!r} now belongs to other data than in this run"
         known = self.plan.digest in (None, self.settings.describe().digest)
-        demand(known, f"{other}, so its federation cannot be made again; give the name to the earlier data again.")
+        demand(
+            known,
+            f"{other}, so its federation cannot be made again; give the name to the earlier data again.",
+        )
         return self.settings.federation()
 
     def about(self) -> dict[str, Any]:
         """What was run, in one plain dict."""
         values = {**dataclasses.asdict(self.settings), "model": self.plan.model}
         del values["overrides"]
-        return {"method": self.method, **values, "recipe": dataclasses.asdict(self.recipe), "options": self.options}
+        return {
+            "method": self.method,
+            **values,
+            "recipe": dataclasses.asdict(self.recipe),
+            "options": self.options,
+        }
 
     # ------------------------------------------------------------------------------------------- work, time and traffic
     @property
     def local_passes(self) -> float:
         """Passes over its own data that a client trained, the mean over clients: the local work of this result."""
-        samples = self.label_counts.sum() * self.settings.clients / len(self.label_counts)  # also of who took no part
+        samples = (
+            self.label_counts.sum() * self.settings.clients / len(self.label_counts)
+        )  # also of who took no part
         return self.plan.local_passes(round(samples))
 
     @property
@@ -193,28 +214,56 @@ class Outcome(saved.Predictor):
         record |= {name: getattr(self.settings, name) for name in FIRST}
         record |= {name: getattr(self, name) for name in NUMBERS}
         record |= {
-            name: round(value, 4) for name, value in record.items() if isinstance(value, float) and name in ROUND
+            name: round(value, 4)
+            for name, value in record.items()
+            if isinstance(value, float) and name in ROUND
         }
-        record |= {name: getattr(self.settings, name) for name in ("partition", "public", "transform")}
-        record |= {"local_passes": round(self.local_passes, 2), "model": self.plan.model, "holdout": self.plan.holdout}
-        record |= {name: value for name in ("absent", "moves") if (value := getattr(self.settings, name))}
-        record |= {"accuracy_unseen": self.accuracy_unseen, "unseen": self.unseen} if self.unseen else {}
+        record |= {
+            name: getattr(self.settings, name) for name in ("partition", "public", "transform")
+        }
+        record |= {
+            "local_passes": round(self.local_passes, 2),
+            "model": self.plan.model,
+            "holdout": self.plan.holdout,
+        }
+        record |= {
+            name: value for name in ("absent", "moves") if (value := getattr(self.settings, name))
+        }
+        record |= (
+            {"accuracy_unseen": self.accuracy_unseen, "unseen": self.unseen} if self.unseen else {}
+        )
         return record | {"extras": self.report.numbers()}
 
     def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """`(values, arrays)` for the store. "about" is for a person who looks into it."""
-        values = {name: getattr(self, name) for name in VALUES} | ({"unseen": self.unseen} if self.unseen else {})
+        values = {name: getattr(self, name) for name in VALUES} | (
+            {"unseen": self.unseen} if self.unseen else {}
+        )
         values |= {"calibration": dataclasses.asdict(self.calibration)}
-        values |= {"about": self.about(), "ledger": self.ledger.to_json(), "report": self.report.numbers()}
+        values |= {
+            "about": self.about(),
+            "ledger": self.ledger.to_json(),
+            "report": self.report.numbers(),
+        }
         arrays = {name: getattr(self, name) for name in ARRAYS}
-        return values, arrays | {f"report.{name}": array for name, array in self.report.arrays().items()}
+        return values, arrays | {
+            f"report.{name}": array for name, array in self.report.arrays().items()
+        }
 
     @classmethod
     def from_entry(
-        cls, values: dict[str, Any], arrays: dict[str, np.ndarray], plan: Plan, again: Callable[[], Outcome]
+        cls,
+        values: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        plan: Plan,
+        again: Callable[[], Outcome],
     ) -> Outcome:
         """The outcome of `plan` that `to_entry` gave; a store's key says of which plan an entry is."""
-        own = {name.removeprefix("report."): array for name, array in arrays.items() if name.startswith("report.")}
+        own = {
+            name.removeprefix("report."): array
+            for name, array in arrays.items()
+            if name.startswith("report.")
+        }
         fields = {name: values[name] for name in VALUES} | {name: arrays[name] for name in ARRAYS}
         fields["calibration"] = Calibration.restored(values.get("calibration", {}))
         fields["unseen"] = values.get("unseen", {})

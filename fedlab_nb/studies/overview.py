@@ -59,7 +59,9 @@ class Overview(Shown):
         return [f"{self.preset}: {self.title}", grid, *[missing] * bool(self.notes)]
 
 
-def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any) -> Overview:
+def plan(
+    preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **settings: Any
+) -> Overview:
     """Show what `fl.run(method, preset=preset, **settings)` would do, with the source of each value. Nothing is loaded
     or computed.
 
@@ -71,7 +73,9 @@ def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **
     asked = Settings.make(preset=preset, **settings)
     works = plans_for(asked, names)
     about = asked.describe()
-    settings = {name: value for name, value in settings.items() if (name, value) != ("model", "auto")}
+    settings = {
+        name: value for name, value in settings.items() if (name, value) != ("model", "auto")
+    }
     there = setup.at(asked.dataset, asked.alpha, about.input_shape)
     shared = {
         **federation_lines(asked, there, settings, about),
@@ -86,7 +90,9 @@ def plan(preset: str = CLASSROOM, methods: str | Sequence[str] | None = None, **
     return Overview(preset, setup.title, shared, own, tuple(notes), tuple(works))
 
 
-def federation_lines(asked: Settings, there: Setup, given: Mapping[str, Any], about: Any) -> dict[str, Line]:
+def federation_lines(
+    asked: Settings, there: Setup, given: Mapping[str, Any], about: Any
+) -> dict[str, Line]:
     """Data and partition. Settings that nobody set and that are as ever are left out, but for the main ones."""
     lines: dict[str, Line] = {}
     for field in dataclasses.fields(Settings):
@@ -95,37 +101,62 @@ def federation_lines(asked: Settings, there: Setup, given: Mapping[str, Any], ab
         if name not in NEVER and (named or value != field.default):
             lines[name] = Line(value, source_of(name, there, given))
     if asked.partition == "natural":  # whatever the paper has: the data name their clients
-        lines |= {name: Line(getattr(asked, name), "the data's own clients") for name in ("partition", "clients")}
+        lines |= {
+            name: Line(getattr(asked, name), "the data's own clients")
+            for name in ("partition", "clients")
+        }
         lines.pop("alpha")
     sizes = f"{about.n_train:,} training, {about.n_test:,} test, {about.n_public:,} public samples"
-    return {"dataset": lines.pop("dataset"), "samples": Line(sizes, "after what `public` takes"), **lines}
+    return {
+        "dataset": lines.pop("dataset"),
+        "samples": Line(sizes, "after what `public` takes"),
+        **lines,
+    }
 
 
-def source_of(name: str, there: Setup, given: Mapping[str, Any], method: str = "", kind: str = "") -> str:
+def source_of(
+    name: str, there: Setup, given: Mapping[str, Any], method: str = "", kind: str = ""
+) -> str:
     """Where the value of a setting comes from. `kind`: where the classroom's file has its source."""
     if name in given:
         return GIVEN
     line = there.lines([name], method).get(name)
     if line is not None:
         return line.source
-    return there.words.get(kind or name, "classroom") if there.name == CLASSROOM else "not given: classroom"
+    return (
+        there.words.get(kind or name, "classroom")
+        if there.name == CLASSROOM
+        else "not given: classroom"
+    )
 
 
 def model_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
     """The clients' networks: one line, or two where methods that need one architecture have another."""
     lines: dict[str, Line] = {}
     for work in works:
-        kinds = list(dict.fromkeys(f"{name}:{width}" if width else name for name, *_, width in work.architectures))
-        text = ", dealt in turn: ".join([str(len(kinds)), ", ".join(kinds)]) if len(kinds) > 1 else kinds[0]
+        kinds = list(
+            dict.fromkeys(
+                f"{name}:{width}" if width else name for name, *_, width in work.architectures
+            )
+        )
+        text = (
+            ", dealt in turn: ".join([str(len(kinds)), ", ".join(kinds)])
+            if len(kinds) > 1
+            else kinds[0]
+        )
         one = "one_model" in there.block.shared and "one architecture" in work.method.info.needs
         name = "one_model" if one and "model" not in given else "model"
         usual = len(work.architectures[0][1]) == 3 or there.name == CLASSROOM
-        source = source_of(name, there, given) if usual else "the paper has no feature rows: classroom"
+        source = (
+            source_of(name, there, given) if usual else "the paper has no feature rows: classroom"
+        )
         lines.setdefault(name, Line(text, GIVEN if "model" in given else source))
     return {name: lines[name] for name in ("model", "one_model") if name in lines}
 
 
-def recipe_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any], about: Any) -> dict[str, Line]:
+def recipe_lines(
+    works: Sequence[Plan], there: Setup, given: Mapping[str, Any], about: Any
+) -> dict[str, Line]:
     """The recipe that the clients of all methods share; what a method has of its own is among its own lines."""
     convolutions = any(MODELS[name].needs for name, *_ in works[0].architectures)
     recipe = shared_recipe(works[0].settings, there, about, convolutions)
@@ -133,17 +164,26 @@ def recipe_lines(works: Sequence[Plan], there: Setup, given: Mapping[str, Any], 
     if recipe.schedule == "constant":
         off["lr_min"] = recipe.lr_min
     named = {*given, *there.block.shared}
-    names = [name for name in RECIPE_FIELDS if name in named or off.get(name) != getattr(recipe, name)]
-    return {name: Line(getattr(recipe, name), source_of(name, there, given, kind="recipe")) for name in names}
+    names = [
+        name for name in RECIPE_FIELDS if name in named or off.get(name) != getattr(recipe, name)
+    ]
+    return {
+        name: Line(getattr(recipe, name), source_of(name, there, given, kind="recipe"))
+        for name in names
+    }
 
 
 def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str, Line]:
     """A method's own settings: where the paper has it, what it or the person gives, and what the rest is."""
     name, knobs = work.name, [k.name for k in work.method.fields()]
     stands = there.block.sources.get(name)
-    here = work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
+    here = (
+        work.method.info.paper if there.name == CLASSROOM else "not in this paper: the same clients"
+    )
     lines = {"": Line(work.label, stands or here)}
-    own = there.lines([name for name in RECIPE_FIELDS if name not in knobs], name)  # what the set-up gives it alone
+    own = there.lines(
+        [name for name in RECIPE_FIELDS if name not in knobs], name
+    )  # what the set-up gives it alone
     for field, line in own.items():
         lines[field] = Line(getattr(work.recipe, field), GIVEN if field in given else line.source)
     for knob in knobs:
@@ -169,7 +209,11 @@ class Estimate:
         text = f"{self.cells} cells, {self.remembered} remembered, {missing} to compute"
         if missing:
             minutes, disk = self.seconds / 60, self.bytes / 1e6
-            text += f": about {minutes:.1f} minutes on one core" if not math.isnan(minutes) else ": of unknown duration"
+            text += (
+                f": about {minutes:.1f} minutes on one core"
+                if not math.isnan(minutes)
+                else ": of unknown duration"
+            )
             text += f", {disk:.1f} MB of disk"
         return text + "."
 

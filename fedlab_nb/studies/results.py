@@ -32,7 +32,14 @@ COLUMNS = (
     "method", "dataset", "alpha", "clients", "seed", "preset", "accuracy", "bytes_up", "bytes_down", "seconds_total",
 )  # fmt: skip
 
-WHAT = ("dataset", "partition", "alpha", "clients", "preset", "device")  # said once where it is the same in all rows
+WHAT = (
+    "dataset",
+    "partition",
+    "alpha",
+    "clients",
+    "preset",
+    "device",
+)  # said once where it is the same in all rows
 ALWAYS = ("method", "seed")
 Grid = list[list[str]]  # a table's cells, the head first
 OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`Report.others`)
@@ -49,7 +56,10 @@ class Shown:
         return "\n".join(shown).strip()
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(part)}</p>" if isinstance(part, str) else html_table(part) for part in self.parts())
+        return "".join(
+            f"<p>{escape(part)}</p>" if isinstance(part, str) else html_table(part)
+            for part in self.parts()
+        )
 
 
 class Results(Shown):
@@ -73,10 +83,14 @@ class Results(Shown):
         """The rows whose columns have these values: `select(alpha=0.1, method="fens")`."""
         for name in values:
             choose("column", name, sorted({key for row in self.rows for key in row}))
-        return Results([row for row in self.rows if all(row.get(k) == v for k, v in values.items())], self.axes)
+        return Results(
+            [row for row in self.rows if all(row.get(k) == v for k, v in values.items())], self.axes
+        )
 
     # ------------------------------------------------------------------------------------------------ in numbers
-    def points(self, value: str = "accuracy", called: Any = None) -> dict[tuple, dict[str, dict[int, float]]]:
+    def points(
+        self, value: str = "accuracy", called: Any = None
+    ) -> dict[tuple, dict[str, dict[int, float]]]:
         """`{values of the shared axes: {method with its own fields: {seed: value}}}`, failed cells left out.
 
         called: gives a row's name, `name_of` unless it is given
@@ -85,12 +99,16 @@ class Results(Shown):
         for row in self.rows:
             if not row.get("error") and row.get(value) is not None:
                 at = table.setdefault(tuple(row.get(name) for name in self.shared_axes), {})
-                at.setdefault((called or self.name_of)(row), {})[int(row["seed"])] = float(row[value])
+                at.setdefault((called or self.name_of)(row), {})[int(row["seed"])] = float(
+                    row[value]
+                )
         return table
 
     def each(self) -> Iterator[tuple[dict[str, Any], dict[str, dict[int, float]]]]:
         """What `points` gives, with the shared axes by name."""
-        return ((dict(zip(self.shared_axes, at, strict=True)), of) for at, of in self.points().items())
+        return (
+            (dict(zip(self.shared_axes, at, strict=True)), of) for at, of in self.points().items()
+        )
 
     @property
     def shared_axes(self) -> tuple[str, ...]:
@@ -100,14 +118,20 @@ class Results(Shown):
         """The method, with the values of its own axes: `fens (rounds = 10)`. `title`: in the place of the registered
         name, and of what gives it that title."""
         method = row["method"]
-        said = [f"{method}.{at.partition('=')[0]}" for at in METHODS[method].info.titles] if title else []
+        said = (
+            [f"{method}.{at.partition('=')[0]}" for at in METHODS[method].info.titles]
+            if title
+            else []
+        )
         own = [name for name in self.axes if name.startswith(f"{method}.") and name not in said]
         words = ", ".join(f"{name.partition('.')[2]} = {row.get(name)}" for name in own)
         return f"{title or method} ({words})" if words else title or method
 
     def label(self, row: Mapping[str, Any]) -> str:
         """What tables and pictures call it: as `name_of`, or by the title that its settings give it."""
-        title = label_of(row["method"], {**json.loads(row.get("options") or "{}"), **row}, row["method"])
+        title = label_of(
+            row["method"], {**json.loads(row.get("options") or "{}"), **row}, row["method"]
+        )
         return self.name_of(row, "" if title == row["method"] else title)
 
     def summary(self) -> list[dict[str, Any]]:
@@ -118,9 +142,19 @@ class Results(Shown):
         for at, methods in self.each():
             for name, accuracies in methods.items():
                 test = band(accuracies)
-                row = at | {"method": name, "seeds": test.n, "accuracy": test.mean, "band": test.half_width}
-                of = {column: points.get(tuple(at.values()), {}).get(name) for column, points in means.items()}
-                rows.append(row | {column: fmean(v.values()) if v else math.nan for column, v in of.items()})
+                row = at | {
+                    "method": name,
+                    "seeds": test.n,
+                    "accuracy": test.mean,
+                    "band": test.half_width,
+                }
+                of = {
+                    column: points.get(tuple(at.values()), {}).get(name)
+                    for column, points in means.items()
+                }
+                rows.append(
+                    row | {column: fmean(v.values()) if v else math.nan for column, v in of.items()}
+                )
         return rows
 
     def differences(self, reference: str, *, correct: bool = False) -> list[dict[str, Any]]:
@@ -141,7 +175,11 @@ class Results(Shown):
 
     def ranks(self) -> list[dict[str, Any]]:
         """Mean rank of each method at each point, over the seeds that all have; 1 is best."""
-        ranks = ((at, name, rank) for at, methods in self.each() for name, rank in mean_ranks(methods).items())
+        ranks = (
+            (at, name, rank)
+            for at, methods in self.each()
+            for name, rank in mean_ranks(methods).items()
+        )
         return [{**at, "method": name, "rank": rank} for at, name, rank in ranks]
 
     def choose(self, axis: str) -> list[dict[str, Any]]:
@@ -152,13 +190,17 @@ class Results(Shown):
         tried: dict[tuple[tuple[str, Any], ...], dict[Any, list[dict[str, Any]]]] = {}
         for row in self.rows:
             if not row.get("error") and row.get(axis) is not None:
-                lacking = f"{row['method']} has no validation accuracy here, so {axis} cannot be chosen."
+                lacking = (
+                    f"{row['method']} has no validation accuracy here, so {axis} cannot be chosen."
+                )
                 demand(row.get("accuracy_validation") is not None, lacking)
                 place = tuple((name, row[name]) for name in names if row.get(name) is not None)
                 tried.setdefault(place, {}).setdefault(row[axis], []).append(row)
         chosen = []
         for place, options in tried.items():
-            validation = {v: fmean(row["accuracy_validation"] for row in rows) for v, rows in options.items()}
+            validation = {
+                v: fmean(row["accuracy_validation"] for row in rows) for v, rows in options.items()
+            }
             best = max(validation, key=lambda value: validation[value])
             test = band([row["accuracy"] for row in options[best]])
             own = {axis: best, "validation": validation[best], "accuracy": test.mean}
@@ -177,10 +219,17 @@ class Results(Shown):
             called = partial(self.name_of, title=column.removeprefix(OTHER))
             for point, methods in self.points(column, called).items():
                 points[point] |= methods
-        heads = [", ".join(map("{} = {}".format, self.shared_axes, point)) or "accuracy" for point in points]
+        heads = [
+            ", ".join(map("{} = {}".format, self.shared_axes, point)) or "accuracy"
+            for point in points
+        ]
         names = list(dict.fromkeys(name for methods in points.values() for name in methods))
         body = [
-            [name, *(accuracy_words(band(of[name])) if name in of else "" for of in points.values())] for name in names
+            [
+                name,
+                *(accuracy_words(band(of[name])) if name in of else "" for of in points.values()),
+            ]
+            for name in names
         ]
         return [["method", *heads], *body]
 
@@ -196,18 +245,25 @@ class Results(Shown):
         return fedlab_nb.plot_study(self, against, **options)
 
     # ------------------------------------------------------------------------------------------------ as files
-    def save(self, folder: str | Path, *, parquet: bool = True, columns: Sequence[str] = ()) -> Path:
+    def save(
+        self, folder: str | Path, *, parquet: bool = True, columns: Sequence[str] = ()
+    ) -> Path:
         """`results.csv` (`columns`, or all of them with COLUMNS first), `results.json` and, where pyarrow is installed,
         `results.parquet`."""
         from pandas import DataFrame
 
         place = Path(folder)
-        columns = list(columns or dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)]))
+        columns = list(
+            columns or dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)])
+        )
         try:
             place.mkdir(parents=True, exist_ok=True)
             table = DataFrame(self.rows, columns=columns, dtype=object)
             write(place / "results.csv", table.to_csv(index=False, lineterminator="\n"))
-            write(place / "results.json", json.dumps([{**row, "axes": self.axes} for row in self.rows], indent=1))
+            write(
+                place / "results.json",
+                json.dumps([{**row, "axes": self.axes} for row in self.rows], indent=1),
+            )
             with suppress(ImportError):
                 if parquet:
                     DataFrame(self.rows).to_parquet(place / "results.parquet", index=False)
@@ -238,12 +294,17 @@ def write(path: Path, text: str) -> None:
 
 def accuracy_words(of: Band) -> str:
     """0.8342 ± 0.021 -> '83.4 ± 2.1'."""
-    return f"{100 * of.mean:.1f}" + ("" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.1f}")
+    return f"{100 * of.mean:.1f}" + (
+        "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.1f}"
+    )
 
 
 def numeric(rows: Sequence[Sequence[str]]) -> list[bool]:
     """Of each column, whether it has numbers and nothing else."""
-    return [all(re.match(r"[+−-]?\d|-?$", cell) for cell in column) for column in zip(*rows[1:], strict=True)]
+    return [
+        all(re.match(r"[+−-]?\d|-?$", cell) for cell in column)
+        for column in zip(*rows[1:], strict=True)
+    ]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -251,7 +312,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = ["><"[not right] for right in numeric(rows)]
     return "\n".join(
-        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
         for row in rows
     )
 
@@ -268,14 +331,22 @@ def html_table(rows: Sequence[Sequence[str]]) -> str:
     for row in rows:
         tag, scope = ("td", "") if lines else ("th", ' scope="col"')
         cells = zip(row, sides, strict=True)
-        line = "".join(f'<{tag}{scope} style="text-align:{side}">{escape(cell)}</{tag}>' for cell, side in cells)
+        line = "".join(
+            f'<{tag}{scope} style="text-align:{side}">{escape(cell)}</{tag}>'
+            for cell, side in cells
+        )
         lines.append(f"<tr>{line}</tr>")
     return f"<table>{''.join(lines)}</table>"
 
 
 def latex(rows: Sequence[Sequence[str]]) -> str:
     def line(row: Sequence[str]) -> str:
-        return " & ".join(cell.replace("_", "\\_").replace("%", "\\%").replace("±", "$\\pm$") for cell in row) + r" \\"
+        return (
+            " & ".join(
+                cell.replace("_", "\\_").replace("%", "\\%").replace("±", "$\\pm$") for cell in row
+            )
+            + r" \\"
+        )
 
     columns, (head, *body) = "l" + "r" * (len(rows[0]) - 1), map(line, rows)
     begin, rule = f"\\begin{{tabular}}{{{columns}}}", r"\hline"
@@ -318,12 +389,21 @@ class Table(Shown, list):
         if not self:
             return ["No outcomes."]
         there = {name for row in self for name in row}
-        same = [name for name in WHAT if name in there and len({str(row.get(name)) for row in self}) == 1]
-        words: dict[str, tuple[str, Callable]] = {name: (name, str) for name in (*ALWAYS, *WHAT) if name not in same}
+        same = [
+            name
+            for name in WHAT
+            if name in there and len({str(row.get(name)) for row in self}) == 1
+        ]
+        words: dict[str, tuple[str, Callable]] = {
+            name: (name, str) for name in (*ALWAYS, *WHAT) if name not in same
+        }
         shown = {name: own for name, own in {**words, **NUMBERS}.items() if name in there}
         titles = [label_of(row.get("method"), row.get("extras"), row.get("method")) for row in self]
         rows = [{**row, "method": title} for row, title in zip(self, titles, strict=True)]
-        body = [["" if row.get(n) is None else form(row[n]) for n, (_, form) in shown.items()] for row in rows]
+        body = [
+            ["" if row.get(n) is None else form(row[n]) for n, (_, form) in shown.items()]
+            for row in rows
+        ]
         shared = ", ".join(f"{name} {self[0][name]}" for name in same)
         return [*[shared] * bool(shared), [[head for head, _ in shown.values()], *body]]
 
@@ -342,7 +422,9 @@ class Outcomes(Shown, list):
         """Mean test accuracy of `method` over the seeds."""
         values = [outcome.accuracy for outcome in self if outcome.method == method]
         if not values:
-            raise FedlabError(f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}.")
+            raise FedlabError(
+                f"No outcome of {method!r} is here; there are: {', '.join({o.method for o in self})}."
+            )
         return sum(values) / len(values)
 
     def difference(self, method: str, minus: str, *, images: bool = False) -> Band:
@@ -351,7 +433,11 @@ class Outcomes(Shown, list):
         right: dict[str, dict[int, np.ndarray]] = {o.method: {} for o in self}
         for o in self:
             right[o.method][o.settings.seed] = (o.test_predictions == o.test_labels).astype(float)
-        one, other = (right[choose("method of this comparison", name, right)] for name in (method, minus))
-        demand(seeds := sorted(set(one) & set(other)), f"{method} and {minus} have no seed in common.")
+        one, other = (
+            right[choose("method of this comparison", name, right)] for name in (method, minus)
+        )
+        demand(
+            seeds := sorted(set(one) & set(other)), f"{method} and {minus} have no seed in common."
+        )
         gaps = np.array([one[seed] - other[seed] for seed in seeds])
         return over_images(gaps) if images else band(gaps.mean(1).tolist())

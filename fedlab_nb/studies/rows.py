@@ -69,7 +69,11 @@ class Point:
             return self.watched
         plan = self.plan(self.seeds[0])
         parts: dict[str, Any] = {"recipe": plan.recipe, plan.name: plan.method}
-        of = {f"{part}.{name}": value for part, own in parts.items() for name, value in asdict(own).items()}
+        of = {
+            f"{part}.{name}": value
+            for part, own in parts.items()
+            for name, value in asdict(own).items()
+        }
         return json.loads(json.dumps({"model": plan.model, **of}))
 
     def is_now(self, row: Row | None) -> bool:
@@ -103,10 +107,21 @@ def computed(
         finished(cell, outcome, error)
         point = home[id(cell)]
         own, columns = runs[point.key], point.columns.items()
-        values = dict.fromkeys(point.columns) if outcome is None else {name: of(outcome) for name, of in columns}
-        own[cell.seed] = {name: rounded(value, decimals) for name, value in values.items()} | {"failed": error}
+        values = (
+            dict.fromkeys(point.columns)
+            if outcome is None
+            else {name: of(outcome) for name, of in columns}
+        )
+        own[cell.seed] = {name: rounded(value, decimals) for name, value in values.items()} | {
+            "failed": error
+        }
         if len(own) == len(point.seeds):
-            row: Row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [*point.seeds]}
+            row: Row = {
+                "runs": point.runs,
+                "method": point.method,
+                "at": dict(point.at),
+                "seeds": [*point.seeds],
+            }
             row |= {"made": dict(point.made)}
             row |= {name: [own[seed][name] for seed in point.seeds] for name in point.columns}
             errors = [of["failed"] for of in own.values() if of["failed"]]
@@ -131,7 +146,11 @@ def name_of(device: str) -> str:
 
 def rounded(value: Any, decimals: int | None) -> float | None:
     """A number as it is stored: whole numbers as they are."""
-    return value if value is None or decimals is None or isinstance(value, int) else round(float(value), decimals)
+    return (
+        value
+        if value is None or decimals is None or isinstance(value, int)
+        else round(float(value), decimals)
+    )
 
 
 def file_of(kind: str, dataset: str) -> Path:
@@ -156,7 +175,10 @@ def save(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> None:
     for row in rows:
         place = made.setdefault(json.dumps(row["made"], sort_keys=True), len(made))
         lines.append(json.dumps({**row, "made": place}, separators=(",", ":")))
-    parts = [f'"{name}": [\n{body}\n]' for name, body in (("made", ",\n".join(made)), ("rows", ",\n".join(lines)))]
+    parts = [
+        f'"{name}": [\n{body}\n]'
+        for name, body in (("made", ",\n".join(made)), ("rows", ",\n".join(lines)))
+    ]
     write(path, f'{{"about": {json.dumps(about)},\n{parts[0]},\n{parts[1]}\n}}\n')
 
 
@@ -188,8 +210,13 @@ class Declared:
 
     def stale(self) -> list[str]:
         """What `missing` says of the stored rows, a sentence for each method."""
-        parts = dict.fromkeys(f"{self.name}/{point.runs}/{point.method}" for point in self.missing(self.rows()))
-        return [f"{part}: rows are missing or have other settings; run {COMMAND} {self.name}" for part in parts]
+        parts = dict.fromkeys(
+            f"{self.name}/{point.runs}/{point.method}" for point in self.missing(self.rows())
+        )
+        return [
+            f"{part}: rows are missing or have other settings; run {COMMAND} {self.name}"
+            for part in parts
+        ]
 
     def make(self, *, anew: Sequence[str] = (), **ways: Any) -> dict[str, str]:
         """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
@@ -205,8 +232,21 @@ class Declared:
                     device = point.cells[0].plan.settings.device
         finally:
             if done or not self.path.exists():
-                wanted = [rows[point.key] for point in self.points([*rows.values()]) if point.key in rows]
-                made: Row = {"version": __version__, "torch": torch_version(), "date": date.today().isoformat()}
-                made |= {"device": name_of(device), "minutes": earlier + round((time.monotonic() - began) / 60)}
-                save(self.path, {**made, "command": f"{COMMAND} {self.name}", "note": self.note}, wanted)
+                wanted = [
+                    rows[point.key] for point in self.points([*rows.values()]) if point.key in rows
+                ]
+                made: Row = {
+                    "version": __version__,
+                    "torch": torch_version(),
+                    "date": date.today().isoformat(),
+                }
+                made |= {
+                    "device": name_of(device),
+                    "minutes": earlier + round((time.monotonic() - began) / 60),
+                }
+                save(
+                    self.path,
+                    {**made, "command": f"{COMMAND} {self.name}", "note": self.note},
+                    wanted,
+                )
         return {key: rows[key]["failed"] for key in done if "failed" in rows[key]}

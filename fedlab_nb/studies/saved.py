@@ -91,15 +91,24 @@ def subclasses(base: type) -> Iterator[type]:
 
 def classes() -> dict[str, type]:
     """Name -> class, for all that a file can hold: global models and what they are made of, and PyTorch's layers."""
-    layers = [cls for cls in subclasses(nn.Module) if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb."))]
-    return {cls.__name__: cls for cls in (*layers, *subclasses(GlobalModel), ClientModels, Experts, Frozen, Scores)}
+    layers = [
+        cls
+        for cls in subclasses(nn.Module)
+        if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb."))
+    ]
+    return {
+        cls.__name__: cls
+        for cls in (*layers, *subclasses(GlobalModel), ClientModels, Experts, Frozen, Scores)
+    }
 
 
 def parts_of(cls: type) -> tuple[type, tuple[str, ...]]:
     """The class that a model of `cls` becomes in a file, and the attributes that it is made from; none of a layer."""
     if dataclasses.is_dataclass(cls):
         return cls, tuple(field.name for field in dataclasses.fields(cls))
-    return next(((base, vars(base)["parts"]) for base in cls.__mro__ if vars(base).get("parts")), (cls, ()))
+    return next(
+        ((base, vars(base)["parts"]) for base in cls.__mro__ if vars(base).get("parts")), (cls, ())
+    )
 
 
 # -------------------------------------------------------------------------------------------------- objects and tensors
@@ -112,20 +121,32 @@ def packed(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Tensor):
-        axes = sorted(range(value.dim()), key=lambda axis: -value.stride()[axis])  # as they lie in memory
+        axes = sorted(
+            range(value.dim()), key=lambda axis: -value.stride()[axis]
+        )  # as they lie in memory
         tensors[place] = value.detach().cpu().permute(axes).contiguous().clone()
         return {"tensor": place, "axes": axes}
     if isinstance(value, list | tuple):
         return {type(value).__name__: [inner(i, part) for i, part in enumerate(value)]}
     cls, names = parts_of(type(value))
     demand(
-        classes().get(cls.__name__) is cls, f"A {cls.__name__} cannot be saved; it is no part of fedlab_nb's models."
+        classes().get(cls.__name__) is cls,
+        f"A {cls.__name__} cannot be saved; it is no part of fedlab_nb's models.",
     )
     if names:
-        return {"is": cls.__name__, "of": {name: inner(name, getattr(value, name)) for name in names}}
-    demand(isinstance(value, nn.Module), f"A {cls.__name__} names no parts, so that it cannot be saved.")
+        return {
+            "is": cls.__name__,
+            "of": {name: inner(name, getattr(value, name)) for name in names},
+        }
+    demand(
+        isinstance(value, nn.Module),
+        f"A {cls.__name__} names no parts, so that it cannot be saved.",
+    )
     own = {name: inner(name, part) for name, part in vars(value).items() if name not in MODULE}
-    held = {kind: {name: inner(name, part) for name, part in getattr(value, kind).items()} for kind in HELD}
+    held = {
+        kind: {name: inner(name, part) for name, part in getattr(value, kind).items()}
+        for kind in HELD
+    }
     return {"layer": cls.__name__, "of": own, **held}
 
 
@@ -154,7 +175,9 @@ def unpacked(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     nn.Module.__init__(layer)
     vars(layer).update(each(value["of"]))
     for name, part in each(value["_parameters"]).items():
-        layer.register_parameter(name, None if part is None else nn.Parameter(part, requires_grad=False))
+        layer.register_parameter(
+            name, None if part is None else nn.Parameter(part, requires_grad=False)
+        )
     for name, part in each(value["_buffers"]).items():
         layer.register_buffer(name, part)
     for name, part in each(value["_modules"]).items():
@@ -177,7 +200,11 @@ def about(outcome: Any) -> dict[str, Any]:
     """Where a model comes from: what was run, on which data, what came out, and what it was made with."""
     result = {name: value for name, value in outcome.to_json().items() if name != "extras"}
     described = outcome.settings.describe()
-    data = {"digest": outcome.plan.digest, "input_shape": list(described.input_shape), "classes": described.classes}
+    data = {
+        "digest": outcome.plan.digest,
+        "input_shape": list(described.input_shape),
+        "classes": described.classes,
+    }
     return {**outcome.about(), "data": data, "result": result, "made": made()}
 
 
@@ -197,7 +224,9 @@ def save(outcome: Any, path: str | PathLike) -> Path:
     text = json.dumps(content)
     try:
         save_file(tensors, path, {NAME: f"{FORMAT} {text}", DIGEST: digest(text, tensors)})
-    except Exception as error:  # safetensors has its own, for a folder that is not there as for a full disk
+    except (
+        Exception
+    ) as error:  # safetensors has its own, for a folder that is not there as for a full disk
         raise RunError(f"The model could not be written to {path}: {reason(error)}.") from None
     return path
 
@@ -232,10 +261,15 @@ def save_onnx(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path
             warnings.simplefilter("ignore")
             example = (torch.zeros(3, *input_shape),)
             made: Any = torch.onnx.export(Scorer(model), example, **names)
-        for count in (2, 5):  # a part that the exporter cannot follow would be the example's, as a constant
+        for count in (
+            2,
+            5,
+        ):  # a part that the exporter cannot follow would be the example's, as a constant
             x = torch.rand(count, *input_shape, generator=torch.Generator().manual_seed(0))
             scores: Any
-            (scores,) = onnx.reference.ReferenceEvaluator(made.model_proto).run(None, {"x": x.numpy()})
+            (scores,) = onnx.reference.ReferenceEvaluator(made.model_proto).run(
+                None, {"x": x.numpy()}
+            )
             np.testing.assert_allclose(scores, model.logits(x), rtol=1e-3, atol=1e-3)
         made.model.metadata_props["fedlab_nb"] = json.dumps(about)
         made.save(path)
@@ -252,24 +286,35 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     foreign, or of a newer version."""
     from safetensors import safe_open
 
-    demand(Path(path).is_file(), f"There is no file {path}; give the path of a model that Outcome.save wrote.")
+    demand(
+        Path(path).is_file(),
+        f"There is no file {path}; give the path of a model that Outcome.save wrote.",
+    )
     try:
         with safe_open(path, "pt", device) as file:
             head = file.metadata() or {}
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # cloned: aligned as any other
+            tensors = {
+                name: file.get_tensor(name).clone() for name in file.keys()
+            }  # cloned: aligned as any other
     except Exception as error:  # whatever a foreign file provokes
         raise UsageError(
             f"{path} is damaged, or no safetensors file ({reason(error)}); save the model again."
         ) from None
     number, _, text = head.get(NAME, "").partition(" ")
-    demand(number.isdecimal(), f"{path} is no model of fedlab_nb; give a file that Outcome.save wrote.")
+    demand(
+        number.isdecimal(), f"{path} is no model of fedlab_nb; give a file that Outcome.save wrote."
+    )
     new = f"{path} was saved by a newer fedlab_nb (form {number}, and this one knows {FORMAT}); update the package."
     demand(int(number) <= FORMAT, new)
-    whole = digest(text, {name: tensor.cpu() for name, tensor in tensors.items()}) == head.get(DIGEST)
+    whole = digest(text, {name: tensor.cpu() for name, tensor in tensors.items()}) == head.get(
+        DIGEST
+    )
     demand(whole, f"{path} is damaged: its content is not what was saved; save the model again.")
     try:
         content = json.loads(text)
         return SavedModel(unpacked(content["model"], tensors), content["about"], device)
     except Exception as error:
         advice = "a layer or a class in it is not known here; import the code that defines it first"
-        raise UsageError(f"The model in {path} cannot be made ({reason(error)}): {advice}.") from None
+        raise UsageError(
+            f"The model in {path} cannot be made ({reason(error)}): {advice}."
+        ) from None

@@ -33,8 +33,17 @@ ALLOWED: Mapping[str, Iterable[str]] = {
     "cue": data.CUES, "holdout_for": HOLDOUT_FOR, "repair": data.REPAIRS,
 }  # fmt: skip
 # Values with which a partition is as ever.
-UNCHANGED = {"size_sigma": 0, "share": 1, "minimum": 0, "repair": "move", "absent": "", "unseen": ""}
-FEATURES = "features"  # of the methods of frozen features a knob; of all others what their networks read
+UNCHANGED = {
+    "size_sigma": 0,
+    "share": 1,
+    "minimum": 0,
+    "repair": "move",
+    "absent": "",
+    "unseen": "",
+}
+FEATURES = (
+    "features"  # of the methods of frozen features a knob; of all others what their networks read
+)
 RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
 
@@ -42,13 +51,18 @@ def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
     """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
     part of the digits' training images (`studies/tuning`), never on test images. Convolutions
     take a smaller step: at 0.05 the 5-layer CNN dies (10 % on 28x28 letters drawn for validation; 96 % at 0.02)."""
-    return Recipe(epochs=max(10, min(40, round(100_000 / max(samples, 1)))), lr=0.02 if convolutional else 0.05)
+    return Recipe(
+        epochs=max(10, min(40, round(100_000 / max(samples, 1)))),
+        lr=0.02 if convolutional else 0.05,
+    )
 
 
 def classroom_epochs(dataset: str, samples: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
     there = SETUPS[CLASSROOM].at(dataset, Settings.alpha, data.describe(dataset).input_shape)
-    return dataclasses.replace(classroom_recipe(samples), **values(there.lines(RECIPE_FIELDS))).epochs
+    return dataclasses.replace(
+        classroom_recipe(samples), **values(there.lines(RECIPE_FIELDS))
+    ).epochs
 
 
 @dataclass(frozen=True)
@@ -106,36 +120,55 @@ class Settings:
         mine = {k: v for k, v in values.items() if k in own - unset}
         declared = of_setup(mine)
         name = {"dataset": cls.dataset, **declared, **mine}["dataset"]
-        dealing = ("size_sigma", "minimum", "repair")  # as good as not given where they change nothing
+        dealing = (
+            "size_sigma",
+            "minimum",
+            "repair",
+        )  # as good as not given where they change nothing
         given = {k: parsed(mine[k]) for k in ("alpha", "clients", *dealing) if k in mine}
         given = {k: v for k, v in given.items() if v != UNCHANGED.get(k)}
-        partition = data.natural_or(mine.get("partition"), name, data.describe(name).n_clients, given)
+        partition = data.natural_or(
+            mine.get("partition"), name, data.describe(name).n_clients, given
+        )
         if partition == "natural":
-            declared = {k: v for k, v in declared.items() if k not in ("alpha", "clients", *dealing)}
+            declared = {
+                k: v for k, v in declared.items() if k not in ("alpha", "clients", *dealing)
+            }
         elif "partition" not in mine:
             partition = declared.get("partition", partition)
         mine["partition"] = partition
         return cls(**{**declared, **mine}, overrides=tuple(sorted(rest.items()))).check()
 
     def check(self) -> Settings:
-        alpha = number("alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew")
+        alpha = number(
+            "alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew"
+        )
         for name, allowed in ALLOWED.items():
             choose(name, getattr(self, name), allowed)
-        holdout = number("holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training")
+        holdout = number(
+            "holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training"
+        )
         about = data.describe(self.dataset)
         public = data.checked_public(self.public, about)
         about = data.describe_with_public(about, public)
         natural = self.partition == "natural"
         if self.partition == "fonts":
-            wishes = {"minimum": parsed(self.minimum) or None, "repair": None if self.repair == "move" else self.repair}
+            wishes = {
+                "minimum": parsed(self.minimum) or None,
+                "repair": None if self.repair == "move" else self.repair,
+            }
             data.check_fonts(self.dataset, about.n_fonts, wishes)
-        share = number("share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples")
+        share = number(
+            "share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples"
+        )
         used = max(1, round(share * about.n_train))
         clients = about.n_clients if natural else whole("clients", parsed(self.clients), 1)
         few = f"clients is {clients}, but {self.dataset} has only {used} training samples and each client needs one"
         demand(natural or clients <= used, f"{few}; choose at most {used}.")
         hint = f"{clients} clients share {used} training samples, and 0 leaves the choice to the package"
-        minimum = whole("minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint)
+        minimum = whole(
+            "minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint
+        )
         seed, hand = whole("seed", parsed(self.seed), 0), data.Moves.read(self.moves)
         count = hand.check(clients, about.classes)
         sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
@@ -145,11 +178,19 @@ class Settings:
         named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
         hint = "give client ids joined by commas"
         marked = sorted({whole("spurious", client, 0, count - 1, hint=hint) for client in named})
-        names = data.load(self.dataset).client_names if natural and (self.absent or self.unseen) else ()
-        gone = [data.client_list(what, getattr(self, what), count, names) for what in ("absent", "unseen")]
+        names = (
+            data.load(self.dataset).client_names if natural and (self.absent or self.unseen) else ()
+        )
+        gone = [
+            data.client_list(what, getattr(self, what), count, names)
+            for what in ("absent", "unseen")
+        ]
         shared = natural and gone[1] and isinstance(public, float) and public > 0
         advice = "leave public out, or set partition='dirichlet'"
-        demand(not shared, f"public={public} takes samples of every client, the unseen ones, too; {advice}.")
+        demand(
+            not shared,
+            f"public={public} takes samples of every client, the unseen ones, too; {advice}.",
+        )
         return dataclasses.replace(
             self,
             spurious=",".join(map(str, marked)),
@@ -176,13 +217,20 @@ class Settings:
         options: dict[str, Any] = {"partition": self.partition, "seed": self.seed}
         if self.partition != "natural":
             options |= {"alpha": self.alpha, "clients": self.clients}
-        options |= {name: getattr(self, name) for name, none in UNCHANGED.items() if getattr(self, name) != none}
+        options |= {
+            name: getattr(self, name)
+            for name, none in UNCHANGED.items()
+            if getattr(self, name) != none
+        }
         hand = data.Moves.read(self.moves)
         options |= {"moves": str(dataclasses.replace(hand, all=hand.moving))} if hand.moving else {}
         if self.partition == "classes":
             options["classes_per_client"] = self.classes_per_client
         if self.spurious:
-            options |= {"spurious": tuple(int(k) for k in self.spurious.split(",")), "tint": self.tint}
+            options |= {
+                "spurious": tuple(int(k) for k in self.spurious.split(",")),
+                "tint": self.tint,
+            }
             options |= {} if self.cue == "tint" else {"cue": self.cue}
         return options
 
@@ -194,7 +242,9 @@ class Settings:
     @property
     def gone(self) -> list[tuple[int, ...]]:
         """The clients that are absent, and those that are unseen."""
-        return [data.client_list(what, getattr(self, what), self.count) for what in ("absent", "unseen")]
+        return [
+            data.client_list(what, getattr(self, what), self.count) for what in ("absent", "unseen")
+        ]
 
     @property
     def members(self) -> tuple[int, ...]:
@@ -207,7 +257,12 @@ class Settings:
 
     def dealing(self) -> dict[str, Any]:
         """All that the federation depends on: keyword arguments of `dealt`."""
-        return {"dataset": self.dataset, "public": self.public, "body": self.seen, **self.federation_options()}
+        return {
+            "dataset": self.dataset,
+            "public": self.public,
+            "body": self.seen,
+            **self.federation_options(),
+        }
 
     def data(self) -> Dataset:
         """The data set that these settings mean, its public samples as `public` says."""
@@ -253,8 +308,13 @@ def resolve_device(device: str) -> str:
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
         return "cuda" if there else "cpu"
-    missing = f"Device {device!r} is not there: PyTorch finds {there} CUDA device(s) on this machine"
-    demand((index or "0").isdigit() and int(index or 0) < there, f"{missing}; use device='auto' or 'cpu'.")
+    missing = (
+        f"Device {device!r} is not there: PyTorch finds {there} CUDA device(s) on this machine"
+    )
+    demand(
+        (index or "0").isdigit() and int(index or 0) < there,
+        f"{missing}; use device='auto' or 'cpu'.",
+    )
     return str(device)
 
 
@@ -264,7 +324,9 @@ class Plan:
 
     settings: Settings
     method: Method
-    architectures: tuple[tuple, ...]  # (name, input_shape, classes, width), one a client; of the absent ones at the end
+    architectures: tuple[
+        tuple, ...
+    ]  # (name, input_shape, classes, width), one a client; of the absent ones at the end
     recipe: Recipe
     digest: str  # of the data set
 
@@ -305,7 +367,11 @@ class Plan:
         asked = {"holdout": self.holdout, "init": s.init, "device": s.device, "backend": s.backend}
         asked |= {"scale": self.scale} if self.scale != "none" else {}
         asked |= {"poison": s.poison} if s.poison != "none" else {}
-        made = {"data": self.digest, "architectures": self.architectures, "recipe": dataclasses.asdict(self.recipe)}
+        made = {
+            "data": self.digest,
+            "architectures": self.architectures,
+            "recipe": dataclasses.asdict(self.recipe),
+        }
         code = {"torch": torch_version(), "code": core_code()}
         code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})
         return content_key({**asked, **s.federation_options(), **made, **code})
@@ -313,7 +379,9 @@ class Plan:
     def run_key(self) -> str:
         """Key of the whole run."""
         method = {"name": self.name, **dataclasses.asdict(self.method)}
-        method |= foreign_code({name: f for name, f in vars(type(self.method)).items() if callable(f)})
+        method |= foreign_code(
+            {name: f for name, f in vars(type(self.method)).items() if callable(f)}
+        )
         parts = {"clients": self.clients_key(), "method": method, "preset": self.settings.preset}
         return content_key({**parts, "code": run_code(type(self.method))})  # type: ignore[arg-type]
 
@@ -324,10 +392,18 @@ def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
         choose("method", name, METHODS)
     demand(methods, f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
-    known = {f"{name}.{knob}" for name in methods for knob in (FEATURES, *(k.name for k in METHODS[name].fields()))}
+    known = {
+        f"{name}.{knob}"
+        for name in methods
+        for knob in (FEATURES, *(k.name for k in METHODS[name].fields()))
+    }
     short = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
     for key in overrides:
-        choose("setting", key, [key] if key in known | short else sorted(short | known | setting_names()))
+        choose(
+            "setting",
+            key,
+            [key] if key in known | short else sorted(short | known | setting_names()),
+        )
     return [_plan_one(settings, METHODS[name], overrides) for name in methods]
 
 
@@ -340,12 +416,19 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     asked = overrides.get(f"{cls.info.name}.{FEATURES}", overrides.get(FEATURES))
     if asked is not None and FEATURES not in own:
         only = f"features is {asked!r}, but what a network of {cls.info.title} reads is pixels or {data.SEEN}"
-        demand(asked in ("pixels", data.SEEN), f"{only}; choose one of these, or afl, gauss, fedpft or deepafl.")
-        settings = dataclasses.replace(settings, transform=settings.transform if asked == "pixels" else asked).check()
+        demand(
+            asked in ("pixels", data.SEEN),
+            f"{only}; choose one of these, or afl, gauss, fedpft or deepafl.",
+        )
+        settings = dataclasses.replace(
+            settings, transform=settings.transform if asked == "pixels" else asked
+        ).check()
     about: Any = settings.describe()
     # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
     given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
-    qualified = {k.partition(".")[2]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")}
+    qualified = {
+        k.partition(".")[2]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")
+    }
     given |= {k: v for k, v in qualified.items() if k != FEATURES or k in own}
     setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
     dealt = architectures(model_for(settings, setup, cls, about), settings.count, about)
@@ -354,8 +437,12 @@ def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     knobs = values(setup.lines(tuple(own), cls.info.name))
     method = cls.configure(convolutions=convolutions, **{**knobs, **given})
     recipe = shared_recipe(settings, setup, about, convolutions)
-    fields = [name for name in RECIPE_FIELDS if name not in own]  # a method's own `epochs` are no local ones
-    changes = {k: v for k, v in values(setup.lines(fields, cls.info.name)).items() if k not in overrides}
+    fields = [
+        name for name in RECIPE_FIELDS if name not in own
+    ]  # a method's own `epochs` are no local ones
+    changes = {
+        k: v for k, v in values(setup.lines(fields, cls.info.name)).items() if k not in overrides
+    }
     return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
 
 

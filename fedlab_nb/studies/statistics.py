@@ -78,10 +78,16 @@ def band_of(values: tuple[float, ...], level: float) -> Band:
     """`band` of a tuple."""
     if len(values) < 2:
         return Band(fmean(values), math.nan, len(values))
-    return Band(fmean(values), t_quantile(len(values) - 1, level) * stdev(values) / math.sqrt(len(values)), len(values))
+    return Band(
+        fmean(values),
+        t_quantile(len(values) - 1, level) * stdev(values) / math.sqrt(len(values)),
+        len(values),
+    )
 
 
-def difference(a: Mapping[int, float], b: Mapping[int, float], *, paired: bool = True, level: float = LEVEL) -> Band:
+def difference(
+    a: Mapping[int, float], b: Mapping[int, float], *, paired: bool = True, level: float = LEVEL
+) -> Band:
     """a - b, of values by seed. Paired over the seeds that both have; `paired=False`, or fewer than two common seeds
     where both have two of their own: Welch's interval of two independent means.
     """
@@ -99,7 +105,9 @@ def welch(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Band:
     return Band(gap, welch_width((variance(a), variance(b)), (len(a), len(b)), level), n)
 
 
-def welch_width(variances: tuple[float, float], counts: tuple[int, int], level: float = LEVEL) -> float:
+def welch_width(
+    variances: tuple[float, float], counts: tuple[int, int], level: float = LEVEL
+) -> float:
     """Half the width of Welch's interval of the difference of two means of so many independent values (two at least).
 
     >>> round(welch_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
@@ -125,7 +133,11 @@ def over_images(values: np.ndarray, level: float = LEVEL) -> Band:
     rest = ((values - by_seed[:, None] - by_image + mean) ** 2).sum() / ((seeds - 1) * (images - 1))
     of_seeds, of_images = images * by_seed.var(ddof=1), seeds * by_image.var(ddof=1)  # mean squares
     spread = max(of_seeds + of_images - rest, of_seeds, of_images)
-    squares = of_seeds**2 / (seeds - 1) + of_images**2 / (images - 1) + rest**2 / ((seeds - 1) * (images - 1))
+    squares = (
+        of_seeds**2 / (seeds - 1)
+        + of_images**2 / (images - 1)
+        + rest**2 / ((seeds - 1) * (images - 1))
+    )
     degrees = spread**2 / squares if squares else seeds - 1
     return Band(float(mean), t_quantile(degrees, level) * math.sqrt(spread / values.size), seeds)
 
@@ -139,7 +151,11 @@ def holm(of: Sequence[Band], level: float = LEVEL) -> list[str]:
     verdicts, p = [gap.verdict for gap in of], {}
     for i, gap in enumerate(of):
         if gap.verdict != "one seed":
-            errors = abs(gap.mean) * t_quantile(gap.n - 1) / gap.half_width if gap.half_width else math.inf
+            errors = (
+                abs(gap.mean) * t_quantile(gap.n - 1) / gap.half_width
+                if gap.half_width
+                else math.inf
+            )
             p[i] = 2 * stdtr(gap.n - 1, -errors) if gap.verdict == "clear" else 1.0
     clear = True
     for place, i in enumerate(sorted(p, key=p.__getitem__)):
@@ -152,4 +168,11 @@ def mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """Mean rank of each name over the seeds that all of them have, the best (1) first; ties share their ranks' mean."""
     from pandas import DataFrame
 
-    return DataFrame(values).dropna().rank(axis=1, ascending=False).mean().sort_values(kind="stable").to_dict()
+    return (
+        DataFrame(values)
+        .dropna()
+        .rank(axis=1, ascending=False)
+        .mean()
+        .sort_values(kind="stable")
+        .to_dict()
+    )

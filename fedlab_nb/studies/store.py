@@ -74,7 +74,11 @@ class Store:
         try:
             entry = self.read(key)
         except Exception as error:  # whatever a foreign file provokes, it must not stop a run
-            warnings.warn(f"Ignored the stored entry {self.folder / key}: {error}.", StoreWarning, stacklevel=2)
+            warnings.warn(
+                f"Ignored the stored entry {self.folder / key}: {error}.",
+                StoreWarning,
+                stacklevel=2,
+            )
             return None
         with suppress(OSError):
             os.utime(self.folder / key / "entry.json")  # it was used now
@@ -100,7 +104,13 @@ class Store:
             part = Path(tempfile.mkdtemp(prefix=".part-", dir=self.folder))
             np.savez(part / "arrays.npz", **dict[str, Any](arrays))
             digest = hashlib.sha256((part / "arrays.npz").read_bytes()).hexdigest()
-            head = {"format": FORMAT, "key": key, "sha256": digest, "made": made(), "values": dict(values)}
+            head = {
+                "format": FORMAT,
+                "key": key,
+                "sha256": digest,
+                "made": made(),
+                "values": dict(values),
+            }
             (part / "entry.json").write_text(json.dumps(head, allow_nan=False), encoding="utf-8")
             # One that is there is damaged, or was written by another process meanwhile: the new one replaces it.
             shutil.rmtree(self.folder / key, ignore_errors=True)
@@ -138,7 +148,9 @@ class TrainedClients:
         for name, array in arrays.items():
             k, _, tensor = name.partition("/")
             states[int(k)][tensor] = torch.from_numpy(array)
-        return self._keep(key, {"states": states, "history": values["history"], "seconds": values["seconds"]})
+        return self._keep(
+            key, {"states": states, "history": values["history"], "seconds": values["seconds"]}
+        )
 
     def has(self, key: str, store: Store) -> bool:
         return key in self._memory or store.has(key)
@@ -146,8 +158,16 @@ class TrainedClients:
     def put(self, key: str, entry: dict[str, Any], store: Store | None) -> None:
         self._keep(key, entry)
         if store:
-            arrays = {f"{k}/{name}": t.numpy() for k, state in enumerate(entry["states"]) for name, t in state.items()}
-            values = {"clients": len(entry["states"]), "history": entry["history"], "seconds": entry["seconds"]}
+            arrays = {
+                f"{k}/{name}": t.numpy()
+                for k, state in enumerate(entry["states"])
+                for name, t in state.items()
+            }
+            values = {
+                "clients": len(entry["states"]),
+                "history": entry["history"],
+                "seconds": entry["seconds"],
+            }
             store.put(key, values, arrays)
 
     def _keep(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
@@ -200,7 +220,9 @@ def take_out(gone: Sequence[Entry]) -> int:
     return sum(entry.bytes for entry in gone)
 
 
-def prune(*, days: float | None = None, version: bool = False, size: str | float | None = None) -> tuple[int, int]:
+def prune(
+    *, days: float | None = None, version: bool = False, size: str | float | None = None
+) -> tuple[int, int]:
     """Take out entries that were not used for `days`, that another version of the code or of torch made (`version`),
     and then the oldest until the rest is no larger than `size` ("500MB", or bytes). Returns (entries, bytes) taken out.
     """
@@ -208,7 +230,9 @@ def prune(*, days: float | None = None, version: bool = False, size: str | float
     if days is not None:
         gone += [entry for entry in here if entry.used < time.time() - days * DAY]
     if version:
-        gone += [entry for entry in here if entry not in gone and entry.head().get("made") != made()]
+        gone += [
+            entry for entry in here if entry not in gone and entry.head().get("made") != made()
+        ]
     if size is not None:
         gone += oldest_beyond([entry for entry in here if entry not in gone], bytes_of(size))
     return len(gone), take_out(gone)
@@ -216,7 +240,9 @@ def prune(*, days: float | None = None, version: bool = False, size: str | float
 
 def oldest_beyond(here: list[Entry], limit: float) -> list[Entry]:
     """The oldest of `here` (oldest first) that must go so that the rest fits into `limit` bytes."""
-    rest = itertools.accumulate((-entry.bytes for entry in here), initial=sum(entry.bytes for entry in here))
+    rest = itertools.accumulate(
+        (-entry.bytes for entry in here), initial=sum(entry.bytes for entry in here)
+    )
     return [entry for entry, total in zip(here, rest, strict=False) if total > limit]
 
 
@@ -251,5 +277,7 @@ def bytes_of(size: str | float) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size).lower())
     if match is None or match[2] not in UNITS:
-        raise UsageError(f"{size!r} is not a size; give a number of bytes, or one such as 500MB or 2GB.")
+        raise UsageError(
+            f"{size!r} is not a size; give a number of bytes, or one such as 500MB or 2GB."
+        )
     return float(match[1]) * UNITS[match[2]]

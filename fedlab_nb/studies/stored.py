@@ -53,7 +53,9 @@ class Stored:
 
     def title(self, method: str) -> str:
         """What a method's runs in the table are called."""
-        return label_of(method, {name.removeprefix(f"{method}."): v for name, v in self.made(method).items()})
+        return label_of(
+            method, {name.removeprefix(f"{method}."): v for name, v in self.made(method).items()}
+        )
 
     @property
     def label(self) -> str:
@@ -74,7 +76,9 @@ class Stored:
         """{method: mean seconds of a run}, training of the clients included."""
         took: dict[str, list[float]] = {}
         for (name, *_), row in self.rows.items():
-            took.setdefault(name, []).extend(map(sum, zip(row["seconds_local"], row["seconds_method"], strict=True)))
+            took.setdefault(name, []).extend(
+                map(sum, zip(row["seconds_local"], row["seconds_method"], strict=True))
+            )
         return {name: fmean(of) for name, of in took.items()}
 
     def against_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:

@@ -23,7 +23,9 @@ from .statistics import Band, band
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
 RECIPE = "recipe"  # the part whose tries are the clients' recipe, one for all methods; a method only judges it
-STUDY = declared("studies/declared/tuning.toml")  # `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try
+STUDY = declared(
+    "studies/declared/tuning.toml"
+)  # `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try
 Knobs = Mapping[str, Any]
 
 
@@ -43,7 +45,9 @@ def validation_set(dataset: str = DIGITS) -> Dataset:
     held, rest = order[: len(order) // 5], order[len(order) // 5 :]
     images: dict[str, Any] = {"x_train": own.x_train[rest], "y_train": own.y_train[rest]}
     images |= {"x_test": own.x_train[held], "y_test": own.y_train[held], "y_public": None}
-    return dataclasses.replace(own, name=f"{dataset}, validation", digest=f"{own.digest}, validation", **images)
+    return dataclasses.replace(
+        own, name=f"{dataset}, validation", digest=f"{own.digest}, validation", **images
+    )
 
 
 def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
@@ -54,11 +58,18 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
     for part, of in parts(dataset).items():
         forms = STUDY[dataset].get("forms", {}).get(part, [{}])
         for method, tries in of.items():
-            places = [{"try": n, "alpha": alpha} for n in range(len(tries)) for alpha in STUDY["alphas"]]
+            places = [
+                {"try": n, "alpha": alpha} for n in range(len(tries)) for alpha in STUDY["alphas"]
+            ]
             made = [r["at"] for r in rows if (r["runs"], r["method"]) == (part, method)]
             if all({**at, **form} in made for at in places for form in forms):
                 ahead = better(rows, part, [method]) if part != RECIPE else []
-                places += [{"try": n, "alpha": a} for n in sorted({0, *ahead}) for a in STUDY["guard"] if ahead]
+                places += [
+                    {"try": n, "alpha": a}
+                    for n in sorted({0, *ahead})
+                    for a in STUDY["guard"]
+                    if ahead
+                ]
             prefix = "" if part == RECIPE else f"{method}."
             for at, form in product(places, forms):
                 knobs = tries[at["try"]]
@@ -68,7 +79,9 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
 
 
 # ------------------------------------------------------------------------------------------------ what came out
-def leads(rows: Iterable[Row], part: str, methods: Sequence[str], alphas: str = "alphas") -> dict[int, Band]:
+def leads(
+    rows: Iterable[Row], part: str, methods: Sequence[str], alphas: str = "alphas"
+) -> dict[int, Band]:
     """Each try minus the first one: validation accuracies, paired by method, alpha, form and seed; 0 for a run that
     diverged. `methods`: the method, or all judges of a recipe; `alphas`: or "guard", where there is no skew."""
     from pandas import Series
@@ -85,7 +98,11 @@ def leads(rows: Iterable[Row], part: str, methods: Sequence[str], alphas: str = 
 
 def better(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
     """The tries that are clearly better than the first one, the best one first."""
-    ahead = {n: of.mean for n, of in leads(rows, part, methods).items() if of.verdict == "clear" and of.mean > 0}
+    ahead = {
+        n: of.mean
+        for n, of in leads(rows, part, methods).items()
+        if of.verdict == "clear" and of.mean > 0
+    }
     return sorted(ahead, key=lambda number: -ahead[number])
 
 

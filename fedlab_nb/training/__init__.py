@@ -2,6 +2,14 @@
 
 from .backend import BACKENDS, auto_backend
 from .clients import ClientModels
-from .evaluate import accuracy, class_accuracy, client_accuracy, group_accuracy, in_chunks, once, one_pass
+from .evaluate import (
+    accuracy,
+    class_accuracy,
+    client_accuracy,
+    group_accuracy,
+    in_chunks,
+    once,
+    one_pass,
+)
 from .local import Tick, train_clients, trained
 from .recipe import Recipe

@@ -40,7 +40,10 @@ CPU_CONV_PIXELS, CPU_CONV_NUMBERS = 16 * 16, 200_000
 CPU_LINEAR_NUMBERS = 40_000
 SMALL_INPUT = 1 * 16 * 16  # numbers in a sample, above which a run gets the machine's threads
 PATIENCE = 0.02  # seconds between two yields, so that a caller can stop
-SMALLEST_STACK = {True: 5, False: 25}  # with convolutions, or without: larger ones take hardly less time a client
+SMALLEST_STACK = {
+    True: 5,
+    False: 25,
+}  # with convolutions, or without: larger ones take hardly less time a client
 
 _given = threading.local()
 
@@ -52,7 +55,9 @@ def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], cl
     if device != "cpu":
         return "stacked"
     if is_convolutional(model):
-        small = prod(input_shape[1:]) <= CPU_CONV_PIXELS and parameter_count(model) <= CPU_CONV_NUMBERS
+        small = (
+            prod(input_shape[1:]) <= CPU_CONV_PIXELS and parameter_count(model) <= CPU_CONV_NUMBERS
+        )
     else:
         small = parameter_count(model) <= CPU_LINEAR_NUMBERS
     return "stacked" if small else "loop"
@@ -63,7 +68,9 @@ def is_convolutional(model: nn.Module) -> bool:
     return any(isinstance(layer, nn.Conv2d) for layer in model.modules())
 
 
-def choose_backend(backend: str, device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> str:
+def choose_backend(
+    backend: str, device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int
+) -> str:
     """`backend` itself if it names one, else the rule's answer."""
     choose("backend", backend, BACKENDS)
     return auto_backend(device, model, input_shape, clients) if backend == "auto" else backend
@@ -94,7 +101,11 @@ def suited(device: str, input_shape: tuple[int, ...]) -> Iterator[None]:
     summed in one order and in float32, not in its shorter TF32, so that a call gives the same digits again."""
     before = torch.get_num_threads()
     small = device == "cpu" and prod(input_shape) <= SMALL_INPUT
-    exact = nullcontext() if device == "cpu" else cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+    exact = (
+        nullcontext()
+        if device == "cpu"
+        else cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+    )
     if small:
         _given.cores = cores()
         torch.set_num_threads(1)
@@ -112,7 +123,9 @@ def cores() -> int:
     return getattr(_given, "cores", 0) or torch.get_num_threads()
 
 
-def side_by_side(trainings: Sequence[Iterator[int]], stops: Sequence[int], workers: int) -> Generator[int, None, None]:
+def side_by_side(
+    trainings: Sequence[Iterator[int]], stops: Sequence[int], workers: int
+) -> Generator[int, None, None]:
     """Run `trainings`, generators of finished epochs, on `workers` threads; yields finished epochs as they do.
 
     All have finished epoch e of `stops` (ascending, the last one is the end)
@@ -148,4 +161,6 @@ def side_by_side(trainings: Sequence[Iterator[int]], stops: Sequence[int], worke
     finally:
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
-        torch.set_num_threads(cores)  # the workers' choice is also what threads to come would begin with
+        torch.set_num_threads(
+            cores
+        )  # the workers' choice is also what threads to come would begin with

@@ -49,7 +49,9 @@ class Calibration:
     @classmethod
     def restored(cls, values: Mapping[str, Any]) -> Calibration:
         """From the fields by name as JSON has them; those that are not there are without numbers."""
-        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        fields: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in values.items()
+        }
         return cls(**fields)
 
     @property
@@ -57,7 +59,10 @@ class Calibration:
         """Expected calibration error, 0–1; None without probabilities."""
         if self.nll is None:
             return None
-        gaps = (abs(right - confidence) for right, confidence in zip(self.right, self.confidence, strict=True))
+        gaps = (
+            abs(right - confidence)
+            for right, confidence in zip(self.right, self.confidence, strict=True)
+        )
         return math.fsum(gaps) / sum(self.counts)
 
     @property
@@ -87,7 +92,12 @@ def calibration(scores: Tensor, labels: Tensor, kind: str = "logits") -> Calibra
     *bins, last = torch.cat([sums.T.flatten(), nll[None]]).tolist()
     counts, right, confidence = (bins[i * BINS : (i + 1) * BINS] for i in range(3))
     return Calibration(
-        kind, last, tuple(map(int, counts)), tuple(map(int, right)), tuple(confidence), ranking(logs, labels)
+        kind,
+        last,
+        tuple(map(int, counts)),
+        tuple(map(int, right)),
+        tuple(confidence),
+        ranking(logs, labels),
     )
 
 

@@ -69,7 +69,9 @@ def distillation_loss(name: str, temperature: float = 1.0) -> Loss:
 class Learner:
     """A student and its optimizer. `clip`: largest norm of a step's gradient (None: not clipped)."""
 
-    def __init__(self, student: nn.Module, recipe: Recipe, loss: Loss, *, clip: float | None = None) -> None:
+    def __init__(
+        self, student: nn.Module, recipe: Recipe, loss: Loss, *, clip: float | None = None
+    ) -> None:
         self.student, self.recipe, self.loss, self.clip = student, recipe, loss, clip
         self.optimizer = optimizer_for([p for p in student.parameters() if p.requires_grad], recipe)
 

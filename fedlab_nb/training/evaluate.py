@@ -31,7 +31,9 @@ def rows_at_once(function: Callable[[Tensor], Tensor], x: Tensor) -> int:
 
 
 @torch.no_grad()
-def in_chunks(function: Callable[[Tensor], Tensor], x: Tensor, dim: int = 0, chunk: int | None = None) -> Tensor:
+def in_chunks(
+    function: Callable[[Tensor], Tensor], x: Tensor, dim: int = 0, chunk: int | None = None
+) -> Tensor:
     """`function` over `x` in chunks of samples, results joined along `dim` (the sample axis of the result)."""
     chunk = chunk or rows_at_once(function, x)
     if x.shape[0] <= chunk:  # no len: it would be a constant of an exported model
@@ -60,9 +62,18 @@ def once(function: Callable[[Tensor], Tensor], x: Tensor, dim: int = 0) -> Tenso
     known = _passes.get()
     if known is None:
         return in_chunks(function, x, dim)
-    key = id(getattr(function, "__self__", function)), getattr(function, "__name__", ""), id(x), x._version
+    key = (
+        id(getattr(function, "__self__", function)),
+        getattr(function, "__name__", ""),
+        id(x),
+        x._version,
+    )
     if key not in known:
-        known[key] = function, x, in_chunks(function, x, dim)  # both are held, so that no other gets their id
+        known[key] = (
+            function,
+            x,
+            in_chunks(function, x, dim),
+        )  # both are held, so that no other gets their id
     return known[key][2]
 
 
@@ -77,7 +88,9 @@ class Remembered:
         self._last: tuple[Tensor, int, Tensor] | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._last is not None and self._last[0] is x and self._last[1] == x._version:  # not written to since
+        if (
+            self._last is not None and self._last[0] is x and self._last[1] == x._version
+        ):  # not written to since
             return self._last[2]
         self._last, answer = None, self.function(x)
         if answer.numel() * answer.element_size() <= self.MOST_BYTES:

@@ -63,14 +63,21 @@ def train_clients(
         device, input_shape = x.device.type, tuple(x.shape[1:])
         way = choose_backend(backend, device, first, input_shape, len(members))
         plain = backend == "auto" and loss is None and adjust is None
-        parts = share_out(members, shards, pieces(device, first, input_shape, len(members)) if plain else 1)
+        parts = share_out(
+            members, shards, pieces(device, first, input_shape, len(members)) if plain else 1
+        )
         trainings = []
         for part in parts:
             work = [models[k] for k in part], [shards[k] for k in part], recipe
             streams = [generator(seeds[k], stream, ids[k]) for k in part]
             augmented = part if recipe.augmentation != "none" else ()
             moves = [generator(seeds[k], stream, "augmentation", ids[k]) for k in augmented]
-            change: dict[str, Any] = {"places": part, "loss": loss, "adjust": adjust, "moves": moves}
+            change: dict[str, Any] = {
+                "places": part,
+                "loss": loss,
+                "adjust": adjust,
+                "moves": moves,
+            }
             if way == "stacked":
                 training = train_stacked(*work, streams, show, **change)
             else:
@@ -78,9 +85,13 @@ def train_clients(
                 training = train_loop(*work, streams, channels_last=last, **change)
             trainings.append(training)
         alone = len(parts) == 1
-        epochs = trainings[0] if alone else side_by_side(trainings, show or [recipe.epochs], cores())
+        epochs = (
+            trainings[0] if alone else side_by_side(trainings, show or [recipe.epochs], cores())
+        )
         shown = 0
-        with closing(epochs):  # since Python 3.12 a generator that is closed does not let go of those that it reads
+        with closing(
+            epochs
+        ):  # since Python 3.12 a generator that is closed does not let go of those that it reads
             for done in epochs:
                 fresh = done > shown and done in show
                 shown = max(shown, done)
@@ -97,7 +108,9 @@ def share_out(members: Sequence[int], shards: Sequence[Shard], parts: int) -> li
     return [largest_first[a:b] for a, b in zip(ends, ends[1:], strict=False)]
 
 
-def trained(models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options) -> Sequence[Network]:
+def trained(
+    models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options
+) -> Sequence[Network]:
     """`train_clients` run to its end, for callers who need no progress."""
     for _ in train_clients(models, shards, recipe, **options):
         pass

@@ -47,10 +47,15 @@ def train_loop(
     """
     places = range(len(models)) if places is None else places
     layout = torch.channels_last if channels_last else torch.preserve_format
-    optimizers = [optimizer_for(model.to(memory_format=layout).parameters(), recipe) for model in models]
+    optimizers = [
+        optimizer_for(model.to(memory_format=layout).parameters(), recipe) for model in models
+    ]
     pairs = [(x, stream) for (x, *_), stream in zip(shards, moves, strict=False)]
     augment = [Augmentation(recipe.augmentation, x, [len(x)], [stream]) for x, stream in pairs]
-    norms = [[layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)] for model in models]
+    norms = [
+        [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
+        for model in models
+    ]
 
     def one_epoch(k: int, epoch: int) -> Iterator[None]:
         """One pass over client k's shard; yields after every step."""
@@ -76,7 +81,9 @@ def train_loop(
             images = images.to(memory_format=layout)
             batch = [part.index_select(0, rows) for part in columns]
             if recipe.sam_rho:
-                gradients = sharpness_aware(slopes, optimizer.parameters, recipe.sam_rho, False, norms[k])
+                gradients = sharpness_aware(
+                    slopes, optimizer.parameters, recipe.sam_rho, False, norms[k]
+                )
             else:
                 gradients = slopes()
             if adjust is not None:

@@ -30,7 +30,12 @@ class Sgd:
     """v ← β v + g + decay p, p ← p - lr v (torch.optim.SGD: momentum β, coupled weight decay, no dampening)."""
 
     def __init__(
-        self, parameters: Iterable[Tensor], lr: float, *, momentum: float = 0.0, weight_decay: float = 0.0
+        self,
+        parameters: Iterable[Tensor],
+        lr: float,
+        *,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
     ) -> None:
         self.parameters = list(parameters)
         self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
@@ -38,7 +43,10 @@ class Sgd:
 
     def first(self, active: int) -> Sgd:
         part = copy.copy(self)
-        part.parameters, part.velocity = _rows(self.parameters, active), _rows(self.velocity, active)
+        part.parameters, part.velocity = (
+            _rows(self.parameters, active),
+            _rows(self.velocity, active),
+        )
         return part
 
     @torch.no_grad()
@@ -78,7 +86,9 @@ class Adam:
         self.mean = [torch.zeros_like(p) for p in self.parameters]
         self.square = [torch.zeros_like(p) for p in self.parameters]
         device = self.parameters[0].device
-        self.steps: Any = None if rows is None else torch.zeros(rows, dtype=torch.float64, device=device)
+        self.steps: Any = (
+            None if rows is None else torch.zeros(rows, dtype=torch.float64, device=device)
+        )
         self.count = 0
 
     def first(self, active: int) -> Adam:
@@ -102,7 +112,9 @@ class Adam:
             self.count += 1
             torch._foreach_div_(roots, (1 - second**self.count) ** 0.5)
             torch._foreach_add_(roots, EPSILON)
-            torch._foreach_addcdiv_(self.parameters, self.mean, roots, -self.lr / (1 - first**self.count))
+            torch._foreach_addcdiv_(
+                self.parameters, self.mean, roots, -self.lr / (1 - first**self.count)
+            )
             return
         self.steps += 1
         size = self.lr / (1 - first**self.steps)
@@ -113,7 +125,9 @@ class Adam:
             parameter.addcdiv_(mean * size.to(root.dtype).view(rows), root, value=-1)
 
 
-def optimizer_for(parameters: Iterable[Tensor], recipe: Recipe, *, rows: int | None = None) -> Sgd | Adam:
+def optimizer_for(
+    parameters: Iterable[Tensor], recipe: Recipe, *, rows: int | None = None
+) -> Sgd | Adam:
     """The optimizer that `recipe` names, at its first learning rate."""
     if recipe.optimizer == "adam":
         return Adam(parameters, recipe.lr, weight_decay=recipe.weight_decay, rows=rows)
@@ -134,7 +148,9 @@ def norms(gradients: Gradients, rows: bool) -> Tensor:
 
 def scaled(gradients: Gradients, factor: Tensor) -> list[Tensor]:
     """The gradients times a number, or times one a client, `[a]`."""
-    return [g * (factor.view(-1, *[1] * (g.dim() - 1)) if factor.dim() else factor) for g in gradients]
+    return [
+        g * (factor.view(-1, *[1] * (g.dim() - 1)) if factor.dim() else factor) for g in gradients
+    ]
 
 
 def clipped(gradients: Gradients, largest: float, rows: bool = False) -> list[Tensor]:
@@ -143,7 +159,11 @@ def clipped(gradients: Gradients, largest: float, rows: bool = False) -> list[Te
 
 
 def sharpness_aware(
-    slopes: Callable[[], Gradients], parameters: Sequence[Tensor], rho: float, rows: bool, layers: Sequence[Any]
+    slopes: Callable[[], Gradients],
+    parameters: Sequence[Tensor],
+    rho: float,
+    rows: bool,
+    layers: Sequence[Any],
 ) -> Gradients:
     """SAM's gradient (Foret et al., ICLR 2021, Eq. 3): ∇L(θ + rho ∇L(θ)/‖∇L(θ)‖), both on the same batch.
 

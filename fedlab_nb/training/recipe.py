@@ -69,7 +69,10 @@ class Recipe:
         """Learning rate of `epoch` (counted from 0)."""
         if self.schedule == "constant":
             return self.lr
-        return self.lr_min + (self.lr - self.lr_min) * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        return (
+            self.lr_min
+            + (self.lr - self.lr_min) * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        )
 
 
 class Augmentation:
@@ -78,9 +81,14 @@ class Augmentation:
     `renew()` draws the next epoch, `apply(x [n, C, H, W], rows [n])` gives the images of these rows as it wants them.
     """
 
-    def __init__(self, kind: str, like: Tensor, sizes: Sequence[int], streams: Sequence[torch.Generator]) -> None:
+    def __init__(
+        self, kind: str, like: Tensor, sizes: Sequence[int], streams: Sequence[torch.Generator]
+    ) -> None:
         shape = tuple(like.shape[1:])
-        demand(like.dim() == 4, f"{kind} needs images [N, C, H, W], not samples of shape {shape}; set transform=none.")
+        demand(
+            like.dim() == 4,
+            f"{kind} needs images [N, C, H, W], not samples of shape {shape}; set transform=none.",
+        )
         self.crop, self.flip = "crop" in kind, "flip" in kind
         self.pads = [max(1, side // 8) if self.crop else 0 for side in like.shape[2:]]
         self.sizes, self.streams, self.device = sizes, streams, like.device
@@ -91,7 +99,9 @@ class Augmentation:
         drawn = []
         for n, stream in zip(self.sizes, self.streams, strict=True):
             columns = [torch.randint(2 * pad + 1, (n,), generator=stream) for pad in self.pads]
-            drawn.append(torch.stack([*columns, torch.randint(1 + self.flip, (n,), generator=stream)], 1))
+            drawn.append(
+                torch.stack([*columns, torch.randint(1 + self.flip, (n,), generator=stream)], 1)
+            )
         self.moves = torch.cat(drawn).to(self.device)
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
@@ -104,7 +114,9 @@ def moved(x: Tensor, moves: Tensor, pads: Sequence[int]) -> Tensor:
     top, left, mirrored = moves.unbind(1)
     padded = F.pad(x, (pads[1], pads[1], pads[0], pads[0]))
     columns = torch.arange(width, device=x.device).expand(n, -1)
-    columns = torch.where(mirrored.bool().unsqueeze(1), width - 1 - columns, columns) + left.unsqueeze(1)
+    columns = torch.where(
+        mirrored.bool().unsqueeze(1), width - 1 - columns, columns
+    ) + left.unsqueeze(1)
     rows = top.unsqueeze(1) + torch.arange(height, device=x.device)
     image = torch.arange(n, device=x.device)[:, None, None]
     return padded.movedim(1, -1)[image, rows[:, :, None], columns[:, None, :]].movedim(-1, 1)

@@ -37,9 +37,13 @@ class Stack:
         for twin, attribute, name in self._slots:
             trained = attribute in twin.names
             target = self.parameters if trained else self.buffers
-            rows = (model.get_parameter(name) if trained else model.get_buffer(name) for model in models)
+            rows = (
+                model.get_parameter(name) if trained else model.get_buffer(name) for model in models
+            )
             target[name] = torch.stack([row.detach() for row in rows])
-            if isinstance(twin, StackedLinear) and attribute == "weight":  # laid out as its gradient will be
+            if (
+                isinstance(twin, StackedLinear) and attribute == "weight"
+            ):  # laid out as its gradient will be
                 target[name] = target[name].transpose(1, 2).contiguous().transpose(1, 2)
         self._plain: list[Tensor] | None = None
         self._leaves: dict[int, dict[str, Tensor]] = {}
@@ -86,12 +90,20 @@ class Stack:
     @torch.no_grad()
     def write_back(self) -> None:
         """Copy parameters and batch-norm statistics into the plain models."""
-        if self._plain is None:  # the plain models' tensors, one flat list in the order of the stack's
-            self._plain = [model.get_parameter(name).data for name in self.parameters for model in self.models]
-            self._plain += [model.get_buffer(name) for name in self.buffers for model in self.models]
+        if (
+            self._plain is None
+        ):  # the plain models' tensors, one flat list in the order of the stack's
+            self._plain = [
+                model.get_parameter(name).data for name in self.parameters for model in self.models
+            ]
+            self._plain += [
+                model.get_buffer(name) for name in self.buffers for model in self.models
+            ]
         stacked = [*self.parameters.values(), *self.buffers.values()]
         if self._plain:
-            torch._foreach_copy_(self._plain, [row for tensor in stacked for row in tensor.contiguous().unbind()])
+            torch._foreach_copy_(
+                self._plain, [row for tensor in stacked for row in tensor.contiguous().unbind()]
+            )
 
 
 # ------------------------------------------------------------------------------------------------------------- twins
@@ -112,7 +124,11 @@ class StackedLinear(Twin):
 
     def forward(self, x: Tensor) -> Tensor:  # [M, N, D] -> [M, N, D']
         weight = self.weight.transpose(1, 2)
-        return torch.bmm(x, weight) if self.bias is None else torch.baddbmm(self.bias.unsqueeze(1), x, weight)
+        return (
+            torch.bmm(x, weight)
+            if self.bias is None
+            else torch.baddbmm(self.bias.unsqueeze(1), x, weight)
+        )
 
 
 class StackedConv2d(Twin):
@@ -123,17 +139,32 @@ class StackedConv2d(Twin):
 
     def __init__(self, leaf: nn.Conv2d) -> None:
         super().__init__()
-        plain = leaf.groups == 1 and leaf.padding_mode == "zeros" and not isinstance(leaf.padding, str)
-        demand(plain, f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'.")
+        plain = (
+            leaf.groups == 1 and leaf.padding_mode == "zeros" and not isinstance(leaf.padding, str)
+        )
+        demand(
+            plain,
+            f"{leaf} cannot be stacked: only ungrouped, zero-padded convolutions can; use backend='loop'.",
+        )
         self.__dict__["leaf"] = leaf  # its sizes; not a submodule
 
     def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W] -> [M, N, C', H', W']
         leaf = self.leaf
         m, n = x.shape[:2]
-        alike = x.stride(0) == 0  # every model sees the same samples: one convolution of many channels
+        alike = (
+            x.stride(0) == 0
+        )  # every model sees the same samples: one convolution of many channels
         images, groups = (x[0], 1) if alike else (x.transpose(0, 1).flatten(1, 2), m)
         bias = None if self.bias is None else self.bias.flatten()
-        y = F.conv2d(images, self.weight.flatten(0, 1), bias, leaf.stride, leaf.padding, leaf.dilation, groups)
+        y = F.conv2d(
+            images,
+            self.weight.flatten(0, 1),
+            bias,
+            leaf.stride,
+            leaf.padding,
+            leaf.dilation,
+            groups,
+        )
         return y.view(n, m, -1, *y.shape[2:]).transpose(0, 1)
 
 
@@ -144,9 +175,13 @@ class StackedBatchNorm2d(Twin):
     def __init__(self, leaf: nn.BatchNorm2d) -> None:
         super().__init__()
         if leaf.momentum is None or not leaf.affine or not leaf.track_running_stats:
-            raise UsageError(f"{leaf} cannot be stacked: only plain batch norm with running statistics can.")
+            raise UsageError(
+                f"{leaf} cannot be stacked: only plain batch norm with running statistics can."
+            )
         self.eps, self.momentum = leaf.eps, leaf.momentum
-        self.share: Any = None  # [M, N] 1 / (real rows of the model's batch), 0 for padding; None: all real
+        self.share: Any = (
+            None  # [M, N] 1 / (real rows of the model's batch), 0 for padding; None: all real
+        )
 
     def forward(self, x: Tensor) -> Tensor:  # [M, N, C, H, W]
         if self.training and self.share is not None:
@@ -197,9 +232,14 @@ def twin_of(leaf: nn.Module) -> nn.Module:
         return leaf
     if isinstance(leaf, nn.MaxPool2d | nn.AvgPool2d | nn.AdaptiveAvgPool2d):
         return PerImage(leaf)
-    if isinstance(leaf, nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity | nn.Sequential | Normalise):
+    if isinstance(
+        leaf,
+        nn.ReLU | nn.LeakyReLU | nn.Tanh | nn.Sigmoid | nn.Identity | nn.Sequential | Normalise,
+    ):
         return leaf
-    raise UsageError(f"A {type(leaf).__name__} layer cannot be stacked; train this model with backend='loop'.")
+    raise UsageError(
+        f"A {type(leaf).__name__} layer cannot be stacked; train this model with backend='loop'."
+    )
 
 
 def stackable(model: nn.Module) -> bool:
@@ -210,7 +250,9 @@ def stackable(model: nn.Module) -> bool:
         for module in model.modules():
             if not list(module.children()):
                 twin_of(module)
-            elif not isinstance(module, nn.Sequential) and not type(module).__module__.startswith(own):
+            elif not isinstance(module, nn.Sequential) and not type(module).__module__.startswith(
+                own
+            ):
                 return False
     except UsageError:
         return False

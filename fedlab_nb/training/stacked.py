@@ -24,7 +24,9 @@ class _Order:
     `rows()` draws the next epoch: for each step the rows `[active * width]`.
     """
 
-    def __init__(self, sizes: Sequence[int], streams: Sequence[torch.Generator], batch: int, like: Tensor) -> None:
+    def __init__(
+        self, sizes: Sequence[int], streams: Sequence[torch.Generator], batch: int, like: Tensor
+    ) -> None:
         self.streams, self.device = streams, like.device
         counts = torch.tensor(sizes)
         starts = counts.cumsum(0) - counts
@@ -34,14 +36,24 @@ class _Order:
             lengths = (counts[:active] - j * batch).clamp(max=batch)
             width = int(lengths.max())
             real = torch.arange(width) < lengths[:, None]
-            slots.append((torch.where(real, j * batch + torch.arange(width), 0) + starts[:active, None]).flatten())
+            slots.append(
+                (
+                    torch.where(real, j * batch + torch.arange(width), 0) + starts[:active, None]
+                ).flatten()
+            )
             shapes.append((active, width))
             padded.append(not bool(real.all()))
             weights.append((real.double() / lengths[:, None]).to(like.dtype).flatten())
         # To the device all at once, then each in memory of its own.
-        there = torch.cat(weights).to(self.device).split([len(weight) for weight in weights]) if weights else ()
+        there = (
+            torch.cat(weights).to(self.device).split([len(weight) for weight in weights])
+            if weights
+            else ()
+        )
         own = [weight.view(shape).clone() for weight, shape in zip(there, shapes, strict=True)]
-        self.steps = [(active, w, pad) for (active, _), w, pad in zip(shapes, own, padded, strict=True)]
+        self.steps = [
+            (active, w, pad) for (active, _), w, pad in zip(shapes, own, padded, strict=True)
+        ]
         self._slots = torch.cat(slots) if slots else starts[:0]
         self._widths = [len(part) for part in slots]
         self._order = torch.empty(sum(sizes), dtype=torch.long)
@@ -88,16 +100,26 @@ def train_stacked(
     `adjust`, `places` and `moves` are those of `train_loop`.
     """
     places = range(len(models)) if places is None else places
-    order = sorted(range(len(models)), key=lambda k: -(-len(shards[k][0]) // recipe.batch_size), reverse=True)
+    order = sorted(
+        range(len(models)), key=lambda k: -(-len(shards[k][0]) // recipe.batch_size), reverse=True
+    )
     models, shards = [models[k] for k in order], [shards[k] for k in order]
-    streams, places, moves = [streams[k] for k in order], [places[k] for k in order], [moves[k] for k in order if moves]
+    streams, places, moves = (
+        [streams[k] for k in order],
+        [places[k] for k in order],
+        [moves[k] for k in order if moves],
+    )
     stack = Stack(models)
     stack.net.train()
     x, *columns = (torch.cat(parts) for parts in zip(*shards, strict=True))
     batches = _Order([len(own) for own, *_ in shards], streams, recipe.batch_size, x)
     optimizer = optimizer_for(stack.parameters.values(), recipe, rows=len(models))
     optimizers = {active: optimizer.first(active) for active, *_ in batches.steps}
-    augment = Augmentation(recipe.augmentation, x, [len(own) for own, *_ in shards], moves) if moves else None
+    augment = (
+        Augmentation(recipe.augmentation, x, [len(own) for own, *_ in shards], moves)
+        if moves
+        else None
+    )
 
     def slopes() -> Sequence[Tensor]:
         """The gradient of all clients at work on their present batches."""
@@ -115,7 +137,9 @@ def train_stacked(
     for epoch in range(recipe.epochs):
         if augment:
             augment.renew()
-        for j, (rows, (active, weight, padded)) in enumerate(zip(batches.rows(), batches.steps, strict=True)):
+        for j, (rows, (active, weight, padded)) in enumerate(
+            zip(batches.rows(), batches.steps, strict=True)
+        ):
             if active != at_work:
                 leaves = stack.use(active)
                 parameters = list(leaves.values())

@@ -67,9 +67,15 @@ def drawn(seed: int) -> list[tuple[str, dict]]:
     r, names, asked = random.Random(seed), [*METHODS], list[tuple[str, dict]]()
     r.shuffle(names)
     for i, name in enumerate(names[:30]):
-        own = {"clients": r.choice([3, 5, 8, 12, 18, 30, 45]), "alpha": r.choice([0.05, 0.1, 0.3, 1, 10])}
+        own = {
+            "clients": r.choice([3, 5, 8, 12, 18, 30, 45]),
+            "alpha": r.choice([0.05, 0.1, 0.3, 1, 10]),
+        }
         own |= {1: {"model": "cnn"}, 3: {"epochs": r.choice([5, 25, 80])}}.get(i % 6, {})
-        own |= {5: {"dataset": "glyphs:16g"}, 7: {"model": "vgg11:16", "clients": 3, "epochs": 3}}.get(i % 10, {})
+        own |= {
+            5: {"dataset": "glyphs:16g"},
+            7: {"model": "vgg11:16", "clients": 3, "epochs": 3},
+        }.get(i % 10, {})
         asked.append((name, own))
     return asked
 
@@ -80,7 +86,10 @@ def check(asked: list[tuple[str, dict]]) -> None:
     for method, settings in asked:
         said, took = cost.cost_of((method, settings)).seconds, taken(method, settings, alone=False)
         ratios.append((said + SMALL) / (took + SMALL))
-        print(f"{method:14} {settings}: said {said:.2f} s, took {took:.2f} s, ratio {ratios[-1]:.2f}", flush=True)
+        print(
+            f"{method:14} {settings}: said {said:.2f} s, took {took:.2f} s, ratio {ratios[-1]:.2f}",
+            flush=True,
+        )
     near = sum(0.5 <= ratio <= 2 for ratio in ratios)
     print(f"{near} of {len(ratios)} within a factor of two; median {np.median(ratios):.2f}")
 
@@ -94,10 +103,24 @@ def fit(name: str) -> None:
             times.append(taken(method, settings, METHODS[method].trains_locally and method == name))
             named.append(cost.names_of(plans_for(Settings.make(**settings), [method])[0]))
     took = np.array(times)
-    rows = np.array([[cost.value(term, names) for term in terms] for names in named], float) / (took + SMALL)[:, None]
+    rows = (
+        np.array([[cost.value(term, names) for term in terms] for names in named], float)
+        / (took + SMALL)[:, None]
+    )
     numbers, _ = nnls(rows, took / (took + SMALL))
-    print(name, {term: float(f"{number:.3g}") for term, number in zip(terms, numbers, strict=True) if number})
-    print("   said over took:", (rows @ numbers + SMALL / (took + SMALL)).round(2).tolist(), flush=True)
+    print(
+        name,
+        {
+            term: float(f"{number:.3g}")
+            for term, number in zip(terms, numbers, strict=True)
+            if number
+        },
+    )
+    print(
+        "   said over took:",
+        (rows @ numbers + SMALL / (took + SMALL)).round(2).tolist(),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

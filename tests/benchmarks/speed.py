@@ -25,7 +25,10 @@ from fedlab_nb.training import Recipe, train_clients
 from fedlab_nb.training.backend import auto_backend, suited
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
-DIGITS = [("digits", {}, model, 40, m, a) for model, m, a in product(("mlp", "cnn"), (5, 20, 50), (0.1, 1))]
+DIGITS = [
+    ("digits", {}, model, 40, m, a)
+    for model, m, a in product(("mlp", "cnn"), (5, 20, 50), (0.1, 1))
+]
 GLYPHS = [
     (f"glyphs {channels}x{size}x{size}", {"size": size, "channels": channels}, model, epochs, m, a)
     for (size, channels), (model, epochs), m, a in product(
@@ -49,7 +52,9 @@ def plain_loop(models: list, shards: list, recipe: Recipe) -> None:
     """(a): a module, DataLoader and optimizer a client, as in a tutorial, with default threads."""
     for model, (x, y) in zip(models, shards, strict=True):
         loader = DataLoader(TensorDataset(x.cpu(), y.cpu()), recipe.batch_size, shuffle=True)
-        optimizer = torch.optim.SGD(model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay)
+        optimizer = torch.optim.SGD(
+            model.parameters(), recipe.lr, recipe.momentum, weight_decay=recipe.weight_decay
+        )
         model.train()
         for _ in range(recipe.epochs):
             for images, labels in loader:
@@ -64,11 +69,16 @@ def training_row(work: tuple, o: argparse.Namespace) -> str:
     sizes = {"n_train": 2000, "n_test": 10, "n_public": 0} if options else {}
     data = fl.load(name.split()[0], **options, **sizes)
     fed = fl.federate(data, alpha=alpha, clients=clients, seed=o.seed)
-    shards = [(data.x_train[rows].to(o.device), data.y_train[rows].to(o.device)) for rows in fed.shards]
+    shards = [
+        (data.x_train[rows].to(o.device), data.y_train[rows].to(o.device)) for rows in fed.shards
+    ]
     recipe = Recipe(epochs=epochs, lr=0.05 if model == "mlp" else 0.02)
 
     def fresh() -> list:
-        made = (build(model, data.input_shape, 10, generator=generator(o.seed, "init")) for _ in range(clients))
+        made = (
+            build(model, data.input_shape, 10, generator=generator(o.seed, "init"))
+            for _ in range(clients)
+        )
         return [network.to(o.device) for network in made]
 
     def train(variant: str, models: list) -> None:
@@ -84,7 +94,13 @@ def training_row(work: tuple, o: argparse.Namespace) -> str:
     plain, loop, stacked, auto = torch.tensor(turns[1:]).T
     ratios = [f"{(plain / other).median():.1f}×" for other in (loop, stacked, auto)]
     chosen = auto_backend(o.device, fresh()[0], data.input_shape, clients)
-    cells = [f"{name}, {model}, M = {clients}, α = {alpha:g}", epochs, f"{plain.median():.2f} s", *ratios, chosen]
+    cells = [
+        f"{name}, {model}, M = {clients}, α = {alpha:g}",
+        epochs,
+        f"{plain.median():.2f} s",
+        *ratios,
+        chosen,
+    ]
     return "| " + " | ".join(map(str, [*cells, f"{(loop / auto).median():.2f}×"])) + " |"
 
 
@@ -96,7 +112,9 @@ def figures(o: argparse.Namespace):
         return median(action() for _ in range(o.rounds))
 
     fl.run("fens", epochs=1, **same)  # first uses, imports
-    five, fifty = (often(lambda m=m: fl.run("local", clients=m, **same).seconds_local) for m in (5, 50))
+    five, fifty = (
+        often(lambda m=m: fl.run("local", clients=m, **same).seconds_local) for m in (5, 50)
+    )
     yield "local training from M = 5 to M = 50, digits", f"{fifty / five:.2f}×", "≤ 1.5×"
     together = often(lambda: seconds_of(lambda: fl.compare(FOUR, **same)))
     alone = max(often(lambda m=m: seconds_of(lambda: fl.run(m, **same))) for m in FOUR)
@@ -107,9 +125,23 @@ def figures(o: argparse.Namespace):
         for method in ("dense", "coboosting"):
             whole = sum(fl.run(method, dataset=dataset, **same).seconds.values())
             yield f"a whole run of {method}, {dataset}, M = 10", f"{whole:.1f} s", f"≤ {limit} s"
-    command = [sys.executable, "-m", "fedlab_nb", "run", "all", "--no-cache", "--json", "--device", o.device]
+    command = [
+        sys.executable,
+        "-m",
+        "fedlab_nb",
+        "run",
+        "all",
+        "--no-cache",
+        "--json",
+        "--device",
+        o.device,
+    ]
     cold = seconds_of(lambda: subprocess.run(command, capture_output=True, check=True))
-    yield "every method, digits, M = 10, one after the other, cold, start of Python included", f"{cold:.1f} s", "≤ 60 s"
+    yield (
+        "every method, digits, M = 10, one after the other, cold, start of Python included",
+        f"{cold:.1f} s",
+        "≤ 60 s",
+    )
 
     def study(methods: list[str], **settings) -> float:
         with tempfile.TemporaryDirectory() as store:  # an empty one
@@ -117,8 +149,14 @@ def figures(o: argparse.Namespace):
             return seconds_of(lambda: fl.study(methods, progress=False, seeds=10, **settings))
 
     one, two = (study(MIXED, alpha=[0.1, 1.0], workers=n) for n in (1, 2))
-    yield "200 cells of ten methods, two workers against one", f"{one:.1f} s → {two:.1f} s, {one / two:.2f}×", "≥ 1.6×"
-    single = seconds_of(lambda: [fl.run(m, seed=s, cache=False) for s in range(10) for m in SHARING])
+    yield (
+        "200 cells of ten methods, two workers against one",
+        f"{one:.1f} s → {two:.1f} s, {one / two:.2f}×",
+        "≥ 1.6×",
+    )
+    single = seconds_of(
+        lambda: [fl.run(m, seed=s, cache=False) for s in range(10) for m in SHARING]
+    )
     shared = study(SHARING)
     what = "80 runs of eight methods that start from the same clients: a study against one by one"
     yield what, f"{single:.1f} s → {shared:.1f} s, {single / shared:.2f}×", "≥ 3×"
@@ -132,7 +170,10 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     o = parser.parse_args()
     print(f"{os.cpu_count()} CPU cores, {o.device}; torch {torch.__version__}\n")
-    print("| workload | epochs | (a) | (b) loop | (c) stacked | (d) auto | chosen | auto over loop |\n|" + "---|" * 8)
+    print(
+        "| workload | epochs | (a) | (b) loop | (c) stacked | (d) auto | chosen | auto over loop |\n|"
+        + "---|" * 8
+    )
     for work in (*DIGITS, *GLYPHS):
         if work[0].startswith(o.only):
             print(training_row(work, o), flush=True)

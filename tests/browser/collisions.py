@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator
 
-LEAST = 1.5  # pixels in both directions from which on two boxes of words count as lying on each other
+LEAST = (
+    1.5  # pixels in both directions from which on two boxes of words count as lying on each other
+)
 COLLISIONS = """(view, least) => {
   const svg = view.querySelector('.fl-picture')?.shadowRoot?.querySelector('svg');
   if (!svg) return [];

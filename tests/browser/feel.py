@@ -89,12 +89,20 @@ STOP = """() => new Promise((done) => {
 })"""
 
 
-def drag(page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20) -> dict:
+def drag(
+    page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20
+) -> dict:
     """{"median", "p95", "most": milliseconds to the picture, "seen": changes seen, "whole": whole drawings}"""
     got = page.evaluate(DRAG, {"css": css, "view": view, "count": count, "pause": pause})
     times = got["times"]
     p95 = quantiles(times, n=20)[-1]
-    return {"median": median(times), "p95": p95, "most": max(times), "seen": len(times), "whole": got["whole"]}
+    return {
+        "median": median(times),
+        "p95": p95,
+        "most": max(times),
+        "seen": len(times),
+        "whole": got["whole"],
+    }
 
 
 def played(page: Page, view: str, seconds: float) -> dict:

@@ -44,7 +44,14 @@ QUIET = """() => new Promise((done) => {
 def scratch(home: Path) -> dict[str, str]:
     """Environment of a server that finds nothing of this machine's user."""
     home.joinpath("home").mkdir()
-    places = ("HOME", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "FEDLAB_NB_STORE")
+    places = (
+        "HOME",
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_RUNTIME_DIR",
+        "IPYTHONDIR",
+        "FEDLAB_NB_STORE",
+    )
     return {name: str(home / name.lower()) for name in places} | {"OMP_NUM_THREADS": "1"}
 
 
@@ -64,7 +71,11 @@ def running(command: list[str], **options):
 def notebook(course: Path, name: str, *code: str) -> str:
     """A notebook of these code cells in the course's folder; returns its file name."""
     made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in code])
-    made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    made.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
     nbformat.write(made, course / f"{name}.ipynb")
     return f"{name}.ipynb"
 
@@ -81,7 +92,9 @@ def run_all(page: Page) -> None:
     for _ in range(3):
         page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
         with suppress(TimeoutError):
-            return page.get_by_role("menuitem", name="Run All Cells", exact=True).click(timeout=20_000)
+            return page.get_by_role("menuitem", name="Run All Cells", exact=True).click(
+                timeout=20_000
+            )
         page.keyboard.press("Escape")
     raise AssertionError("the menu Run does not stay open")
 
@@ -93,7 +106,9 @@ def prompt(page: Page, cell: int) -> Locator:
 
 def save(page: Page) -> None:
     """Ctrl+S, until the notebook is written."""
-    with page.expect_response(lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url):
+    with page.expect_response(
+        lambda answer: answer.request.method == "PUT" and "/api/contents/" in answer.url
+    ):
         page.keyboard.press("ControlOrMeta+s")
     page.wait_for_function("() => !document.querySelector('.jp-mod-dirty')")
 

@@ -34,8 +34,20 @@ SHAPES = {
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
     """The students' address and the teacher's, as the command prints them."""
-    command = [sys.executable, "-m", "fedlab_nb", "class", "--no-browser", "--port", "0", "--rehearse", "2"]
-    with running(command, cwd=tmp_path_factory.mktemp("class"), stdout=subprocess.PIPE, text=True) as server:
+    command = [
+        sys.executable,
+        "-m",
+        "fedlab_nb",
+        "class",
+        "--no-browser",
+        "--port",
+        "0",
+        "--rehearse",
+        "2",
+    ]
+    with running(
+        command, cwd=tmp_path_factory.mktemp("class"), stdout=subprocess.PIPE, text=True
+    ) as server:
         yield [re.search(r"http://\S+", server.stdout.readline()).group() for _ in range(2)]
 
 
@@ -45,7 +57,9 @@ def opened(browser):
     contexts, troubles = [], []
 
     def open_page(address, size, scheme="light"):
-        context = browser.new_context(viewport=dict(zip(("width", "height"), size, strict=True)), color_scheme=scheme)
+        context = browser.new_context(
+            viewport=dict(zip(("width", "height"), size, strict=True)), color_scheme=scheme
+        )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
@@ -62,9 +76,14 @@ def opened(browser):
 
 def draw(page):
     """The digit that the page asks for, and Next."""
-    box, points = page.locator("#pad").bounding_box(), SHAPES[int(page.locator("#wanted").inner_text())]
+    box, points = (
+        page.locator("#pad").bounding_box(),
+        SHAPES[int(page.locator("#wanted").inner_text())],
+    )
     for i, (x, y) in enumerate(points):
-        page.mouse.move(box["x"] + box["width"] * x / 100, box["y"] + box["height"] * y / 100, steps=2)
+        page.mouse.move(
+            box["x"] + box["width"] * x / 100, box["y"] + box["height"] * y / 100, steps=2
+        )
         if i == 0:
             page.mouse.down()
     page.mouse.up()
@@ -82,7 +101,10 @@ def test_from_the_address_to_sent_and_forgotten(opened, addresses):
         draw(phone)
     phone.locator("#give").check()
     phone.locator("#name").fill("<img src=x>")
-    assert barriers(phone, "body") == [] and phone.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    assert (
+        barriers(phone, "body") == []
+        and phone.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+    )
     phone.locator("#send").click()
     expect(phone.locator("#what")).to_contain_text("kB in one message")
     expect(wall.locator(".chip", has_text="<img src=x>")).to_be_visible(timeout=1500)
@@ -96,8 +118,14 @@ def test_from_the_address_to_sent_and_forgotten(opened, addresses):
     x, y = torch.tensor(own["drawings"]), torch.tensor(own["labels"])
     rows = [i for i in range(20) if i % 4 != 3]
     there = read(write(sent.seat, "", x, y, range(3, 20, 4)))
-    assert sent.counts == there.counts and torch.equal(sent.x, there.x) and torch.equal(sent.y, there.y)
-    assert torch.equal(sent.sums.second, there.sums.second) and torch.equal(sent.sums.sums, there.sums.sums)
+    assert (
+        sent.counts == there.counts
+        and torch.equal(sent.x, there.x)
+        and torch.equal(sent.y, there.y)
+    )
+    assert torch.equal(sent.sums.second, there.sums.second) and torch.equal(
+        sent.sums.sums, there.sums.sums
+    )
     shards = [(x[rows].view(-1, 1, 8, 8), y[rows])]
     model = trained([network(own["seed"])], shards, Recipe(), seed=own["seed"], ids=[sent.seat])[0]
     for ours, theirs in zip(sent.network.parameters(), model.parameters(), strict=True):
@@ -135,7 +163,16 @@ def test_a_phone_that_stays_makes_pythons_step(opened, addresses):
 
 def test_by_hand_without_any_network(opened, addresses, tmp_path):
     """The page as a file makes a message, and the teacher's page takes it."""
-    command = [sys.executable, "-m", "fedlab_nb", "class", "--page", str(tmp_path / "student.html"), "--drawings", "5"]
+    command = [
+        sys.executable,
+        "-m",
+        "fedlab_nb",
+        "class",
+        "--page",
+        str(tmp_path / "student.html"),
+        "--drawings",
+        "5",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     phone = opened("about:blank", PHONE)
     phone.on("dialog", lambda dialog: dialog.accept("25"))

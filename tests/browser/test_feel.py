@@ -18,14 +18,20 @@ EXACT = bool(os.environ.get("FEDLAB_NB_FEEL"))  # the benchmark: as many changes
 
 def opened(page, lab, course, code):
     """A notebook with this panel, run."""
-    name = notebook(course, "feel", "import os, fedlab_nb as fl\nprint('kernel', os.getpid())", code)
+    name = notebook(
+        course, "feel", "import os, fedlab_nb as fl\nprint('kernel', os.getpid())", code
+    )
     open_notebook(page, lab, name)
     run_all(page)
     page.locator(".fl-root.fl-live .fl-frame svg").first.wait_for()
     page.wait_for_function("document.querySelector('.fl-root.fl-live').matches('.fl-status-idle')")
     rest(page)
-    page.evaluate("() => new Promise(done => requestIdleCallback(done, {timeout: 10000}))")  # a fresh page does more
-    words = page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*kernel \d+")).first.inner_text()
+    page.evaluate(
+        "() => new Promise(done => requestIdleCallback(done, {timeout: 10000}))"
+    )  # a fresh page does more
+    words = page.locator(
+        ".jp-OutputArea-output", has_text=re.compile(r"^\s*kernel \d+")
+    ).first.inner_text()
     return psutil.Process(int(words.split()[-1]))
 
 
@@ -47,7 +53,9 @@ def measured(measure, is_enough):
 
 def say(what, numbers):
     load = os.getloadavg()[0]
-    text = ", ".join(f"{k} {v:.0f}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items())
+    text = ", ".join(
+        f"{k} {v:.0f}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items()
+    )
     print(f"\n  {what}: {text} (load {load:.1f})")
 
 
@@ -85,11 +93,17 @@ def test_weights_by_hand_follow_their_sliders(page, lab, course):
     say("weights by hand, ms", got)
     assert got["median"] < 100
     rest(page)
-    weights, heights = page.evaluate(SHARES)  # in the frame after a move, before the kernel can answer
-    assert [h / sum(heights) for h in heights] == pytest.approx([w / sum(weights) for w in weights], abs=0.004)
+    weights, heights = page.evaluate(
+        SHARES
+    )  # in the frame after a move, before the kernel can answer
+    assert [h / sum(heights) for h in heights] == pytest.approx(
+        [w / sum(weights) for w in weights], abs=0.004
+    )
 
 
-def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_is_made(page, lab, course):
+def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_is_made(
+    page, lab, course
+):
     """Every run has another α, so that none is only remembered."""
     quick = "methods=['fedavg', 'ensemble', 'fens', 'fedlpa', 'local', 'centralized'], seeds=1, epochs=2"
     kernel = opened(page, lab, course, f"fl.playground({'' if EXACT else quick})")
@@ -122,8 +136,16 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
 
     show(page, "Features")
     page.locator(".fl-playground.fl-mapping").wait_for()
-    titles = ("Accuracy", "Who holds what", "Communication", "Clients and classes")  # the last two are not drawn yet
+    titles = (
+        "Accuracy",
+        "Who holds what",
+        "Communication",
+        "Clients and classes",
+    )  # the last two are not drawn yet
     views = ("accuracy", "partition", "communication", "classes")
-    tabs = [page.evaluate(TAB, {"title": title, "view": view}) for title, view in zip(titles, views, strict=True)]
+    tabs = [
+        page.evaluate(TAB, {"title": title, "view": view})
+        for title, view in zip(titles, views, strict=True)
+    ]
     say("tabs, ms", dict(zip(titles, tabs, strict=True)))
     assert all(time < 3000 for time in tabs)

@@ -28,7 +28,10 @@ def test_a_dot_goes_to_another_client_by_mouse_and_by_keyboard(page, lab, course
     expect(hand).to_be_hidden()
 
     dot = view.locator('[data-client="3"][data-klass="6"]')
-    box, goal = dot.bounding_box(), view.locator('[data-client="0"]:not([data-klass])').bounding_box()
+    box, goal = (
+        dot.bounding_box(),
+        view.locator('[data-client="0"]:not([data-klass])').bounding_box(),
+    )
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
@@ -67,7 +70,9 @@ def test_a_digit_is_drawn_and_everybody_answers(page, lab, course):
     rest(page)
     field.scroll_into_view_if_needed()
     box = field.bounding_box()
-    for press, (x, y) in zip((True, False, False), ((0.25, 0.2), (0.75, 0.2), (0.45, 0.85)), strict=True):
+    for press, (x, y) in zip(
+        (True, False, False), ((0.25, 0.2), (0.75, 0.2), (0.45, 0.85)), strict=True
+    ):
         page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=4)
         if press:
             page.mouse.down()

@@ -51,7 +51,9 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
         panel = page.locator(".fl-root.fl-live").nth(place)
         panel.scroll_into_view_if_needed()
         panel.locator(".fl-frame svg:visible, .fl-frame table:visible").first.wait_for()
-        assert panel.evaluate(OVERFLOW) <= 1, name  # the long table of methods scrolls in its own box
+        assert panel.evaluate(OVERFLOW) <= 1, (
+            name
+        )  # the long table of methods scrolls in its own box
         panel.locator("button.fl-run").click()
         page.locator(".fl-root.fl-live").nth(place).and_(page.locator(".fl-status-done")).wait_for()
         for view, title in titles(name).items():
@@ -63,9 +65,17 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
             says = ".fl-todo" if shown.locator(".fl-todo").count() else ".fl-sentence"
             expect(shown.locator(says), f"{name}, {view}").to_have_text(re.compile(r"\S"))
             assert panel.evaluate(CUT_OFF) == [], (name, view)
-            assert shown.locator(says).evaluate("e => e.scrollHeight - e.clientHeight") <= 1, (name, view)
+            assert shown.locator(says).evaluate("e => e.scrollHeight - e.clientHeight") <= 1, (
+                name,
+                view,
+            )
             assert collisions(shown) == [], (name, view)
         assert barriers(page, f".fl-live.fl-{name}") == [], name
         assert panel.locator(".fl-error").inner_text().strip() == "", name
     assert page.get_by_text("javascript error").count() == 0
-    assert page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']").count() == 0
+    assert (
+        page.locator(
+            ".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.error']"
+        ).count()
+        == 0
+    )

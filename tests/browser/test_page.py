@@ -31,7 +31,9 @@ def opened(browser, address):
 
     def open_page(size=(1280, 720), at="", **options):
         width, height = size
-        context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, offline=True, **options
+        )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
@@ -71,7 +73,9 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
         rows = [Series(short(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
         assert f"At α = {alpha:g} with 10 clients, {verdict(rows)}" in text(page, "#bars-words")
         for method in METHODS:
-            assert text(page, f"#bars [data-m={method}] .number") == number(band(stored(method, alpha)))
+            assert text(page, f"#bars [data-m={method}] .number") == number(
+                band(stored(method, alpha))
+            )
         page.locator("#bars [data-m=fens] .bar").wait_for()
     page.locator("#clients").press("End")
     assert page.locator("#clients").get_attribute("aria-valuetext") == "20 clients"
@@ -87,7 +91,9 @@ def test_hover_click_and_escape(opened):
     of = stored("fedov", 0.1)
     assert f"{100 * band(of).mean:.1f} % ± {100 * band(of).half_width:.1f} points" in tip
     assert all(f"{seed}: {100 * share:.1f} %" in tip for seed, share in of.items())
-    assert "lit" in page.locator("#lines [data-m=fedov]").get_attribute("class")  # in its own colour, everywhere
+    assert "lit" in page.locator("#lines [data-m=fedov]").get_attribute(
+        "class"
+    )  # in its own colour, everywhere
     page.locator("#bars [data-m=fedov] .hit").click()
     page.mouse.move(5, 5)
     page.locator("#alpha").press("ArrowLeft")
@@ -130,7 +136,10 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
         assert shards == [shard.tolist() for shard in federation.shards]
     shown = run(page)
     for method in set(static.RUNS) - {"logits"}:
-        assert abs(float(shown[short(load().title(method))][:-2]) - 100 * stored(method, 0.3, 5)[4]) < 1.01
+        assert (
+            abs(float(shown[short(load().title(method))][:-2]) - 100 * stored(method, 0.3, 5)[4])
+            < 1.01
+        )
     assert page.locator("#says .client").count() == 5
     page.locator("#link").click()
     page.wait_for_function("document.querySelector('#link').textContent === 'Copied'")
@@ -156,7 +165,9 @@ def test_while_clients_train_the_page_moves_on(opened):
             window.seen = seen;
         }"""
     )
-    page.wait_for_function("document.querySelector('#shares').textContent.includes('%') && live.workers.length")
+    page.wait_for_function(
+        "document.querySelector('#shares').textContent.includes('%') && live.workers.length"
+    )
     page.wait_for_function("!live.workers.length")
     frames = page.evaluate("seen")
     assert 1000 * len(frames) / (frames[-1] - frames[0]) > 20
@@ -233,8 +244,12 @@ def test_another_data_set_is_another_page(opened):
     page = opened()
     with page.expect_event("load"):  # it is opened anew; the second time below is a load of its own
         page.locator("#set").select_option("glyphs:16g")
-    page.wait_for_function("document.querySelector('#command').textContent.includes('--dataset glyphs:16g')")
-    assert page.locator("#set").input_value() == "glyphs:16g" and "data=glyphs:16g" in page.url.replace("%3A", ":")
+    page.wait_for_function(
+        "document.querySelector('#command').textContent.includes('--dataset glyphs:16g')"
+    )
+    assert page.locator(
+        "#set"
+    ).input_value() == "glyphs:16g" and "data=glyphs:16g" in page.url.replace("%3A", ":")
     of = load("glyphs:16g").accuracies("fens", 0.1, 10)
     assert text(page, "#bars [data-m=fens] .number") == number(band(of))
     assert "glyphs" in text(page, "#stored") and wide(page) <= 0

@@ -15,11 +15,16 @@ SEEN = """() => [document.querySelector('.fl-plane .fl-picture').shadowRoot.inne
 OTHER = f"old => {{ const now = ({SEEN})(); return now.every((part, i) => part && part != old[i]) && now; }}"
 
 
-LINK = '[$\\lambda_{damp}$](notation.md#lambda_damp "damping, added to the diagonals of the factors")'
+LINK = (
+    '[$\\lambda_{damp}$](notation.md#lambda_damp "damping, added to the diagonals of the factors")'
+)
 
 
 def test_borders_follow_a_drag_and_symbols_say_what_they_mean(page, lab, course):
-    code = ("from fedlab_nb.course import plane\nplane.show(alpha=0.1)", "import fedlab_nb as fl\nfl.notation()")
+    code = (
+        "from fedlab_nb.course import plane\nplane.show(alpha=0.1)",
+        "import fedlab_nb as fl\nfl.notation()",
+    )
     made = nbformat.read(course / notebook(course, "plane", *code), 4)
     made.cells.append(nbformat.v4.new_markdown_cell(f"The damping {LINK} is a number."))
     nbformat.write(made, course / "plane.ipynb")
@@ -57,7 +62,9 @@ def test_borders_follow_a_drag_and_symbols_say_what_they_mean(page, lab, course)
     rows = page.locator(".jp-OutputArea tbody tr:not([hidden])")
     expect(rows.nth(50)).to_be_attached()
     box.fill("damping")
-    page.wait_for_function("n => document.querySelectorAll('tbody tr:not([hidden])').length < n", arg=10)
+    page.wait_for_function(
+        "n => document.querySelectorAll('tbody tr:not([hidden])').length < n", arg=10
+    )
     assert 0 < rows.count() < 10
     for row in (rows.first, rows.last):
         row.locator("mjx-container").first.wait_for()  # its formulas are set by and by

@@ -28,7 +28,9 @@ from playwright.sync_api import TimeoutError, expect
 
 pytestmark = pytest.mark.browser
 PICTURE = ".fl-view-partition .fl-picture"
-IN_TRAINING = re.compile(r"seed \d+ \(")  # a panel's words while it runs: "…, seed 0 (1 of 40 results)"
+IN_TRAINING = re.compile(
+    r"seed \d+ \("
+)  # a panel's words while it runs: "…, seed 0 (1 of 40 results)"
 LONG = 'fl.playground(methods=["centralized", "fedavg_multi"], seeds=20, epochs=400)'
 
 
@@ -38,7 +40,10 @@ def test_run_all_then_drag_alpha(page, lab):
     run_all(page)
     wait_for_status(page, "done")
     show(page, "Who holds what")
-    picture, sentence = panel(page).locator(PICTURE), panel(page).locator(".fl-view-partition .fl-sentence")
+    picture, sentence = (
+        panel(page).locator(PICTURE),
+        panel(page).locator(".fl-view-partition .fl-sentence"),
+    )
     handle = panel(page).locator(".fl-alpha .noUi-handle")
     handle.scroll_into_view_if_needed()
     picture.wait_for()
@@ -135,7 +140,9 @@ def assert_pictures(page):
     expect(image).to_have_js_property("complete", True)
     assert image.evaluate("image => image.naturalWidth > 300")
     # the style that hides it is an output of its own, which comes last
-    expect(page.get_by_text(re.compile("(Loading|Error displaying) widget")).locator("visible=true")).to_have_count(0)
+    expect(
+        page.get_by_text(re.compile("(Loading|Error displaying) widget")).locator("visible=true")
+    ).to_have_count(0)
 
 
 def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, lab, course):
@@ -149,7 +156,9 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     open_notebook(page, lab, notebook(course, "killed", code, "print('pid', os.getpid())"))
     run_all(page)
     wait_for_status(page, "idle")
-    still = page.locator(".jp-RenderedImage img")  # what will be saved: each run that a person starts renews it
+    still = page.locator(
+        ".jp-RenderedImage img"
+    )  # what will be saved: each run that a person starts renews it
     still.wait_for(state="attached")
     expect(still).to_be_hidden()  # while it is alive, the panel alone is shown
     first = still.get_attribute("src")
@@ -162,8 +171,12 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     notice = page.locator(".jp-Dialog")  # JupyterLab's own word on it, which a person closes
     page.add_locator_handler(notice, lambda: notice.locator("button").last.click())
     page.context.set_offline(True)
-    page.evaluate("Math.chance = Math.random; Math.random = () => 0")  # JupyterLab tries again after 10-30 seconds
-    page.evaluate("sockets.forEach(each => each.dispatchEvent(new CloseEvent('close')))")  # they outlive being offline
+    page.evaluate(
+        "Math.chance = Math.random; Math.random = () => 0"
+    )  # JupyterLab tries again after 10-30 seconds
+    page.evaluate(
+        "sockets.forEach(each => each.dispatchEvent(new CloseEvent('close')))"
+    )  # they outlive being offline
     page.locator(".fl-playground.fl-offline").wait_for()
     assert "connection to the kernel is lost" in page.evaluate(words, ".fl-playground")
     page.context.set_offline(False)
@@ -172,7 +185,11 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     panel(page).locator(".fl-run").click()
     panel(page).locator(".fl-phase", has_text="in run 2").wait_for()
 
-    pid = int(page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*pid \d+")).last.inner_text().split()[1])
+    pid = int(
+        page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*pid \d+"))
+        .last.inner_text()
+        .split()[1]
+    )
     os.kill(pid, signal.SIGKILL)
     page.locator(".fl-playground.fl-asleep").wait_for()
     assert "Run this cell again" in page.evaluate(words, ".fl-playground")
@@ -182,7 +199,9 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     for thread in end_kernels(page, lab):
         thread.join()
     outputs = nbformat.read(course / "killed.ipynb", 4).cells[0].outputs
-    assert "FedAvg, one round" in next(o for o in outputs if "image/png" in o.data).data["text/plain"]  # the last
+    assert (
+        "FedAvg, one round" in next(o for o in outputs if "image/png" in o.data).data["text/plain"]
+    )  # the last
     open_notebook(page, lab, "killed.ipynb")
     assert_pictures(page)
     page.get_by_text("run its cell again to wake it").wait_for()
@@ -194,19 +213,27 @@ def test_stop_within_a_second_the_keyboard_alone_and_a_restart_of_the_kernel(pag
     open_notebook(page, lab, notebook(course, "keys", *cells))
     run_all(page)
     wait_for_status(page, "running")
-    page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*42\s*$")).wait_for()  # it was not kept waiting
+    page.locator(
+        ".jp-OutputArea-output", has_text=re.compile(r"^\s*42\s*$")
+    ).wait_for()  # it was not kept waiting
     assert "fl-status-running" in panel(page).get_attribute("class")
     times = [stopped(page)]
-    if times[0] >= 1000:  # this may be the machine, that was busy just then: the middle one of three tells
+    if (
+        times[0] >= 1000
+    ):  # this may be the machine, that was busy just then: the middle one of three tells
         times += [stopped(page, again=True) for _ in range(2)]
     assert median(times) < 1000, times
     show(page, "Who holds what")
     handle = panel(page).locator(".fl-alpha .noUi-handle")
-    page.wait_for_function("document.querySelector('.fl-alpha .noUi-handle')?.ariaLabel === 'α (skew)'")
+    page.wait_for_function(
+        "document.querySelector('.fl-alpha .noUi-handle')?.ariaLabel === 'α (skew)'"
+    )
     expect(handle).to_have_attribute("aria-valuetext", "α = 0.10")
     handle.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("!document.querySelector('.fl-alpha .noUi-handle').ariaValueText.endsWith('0.10')")
+    page.wait_for_function(
+        "!document.querySelector('.fl-alpha .noUi-handle').ariaValueText.endsWith('0.10')"
+    )
     tabs = panel(page).get_by_role("tab", selected=True)
     expect(tabs.first).to_have_text("Who holds what")
     tabs.first.focus()
@@ -221,13 +248,19 @@ def test_stop_within_a_second_the_keyboard_alone_and_a_restart_of_the_kernel(pag
     tab_to(page, ".fl-alpha .noUi-handle")
     before = panel(page).locator(PICTURE).get_attribute("aria-label")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("([css, old]) => document.querySelector(css).ariaLabel != old", arg=[PICTURE, before])
+    page.wait_for_function(
+        "([css, old]) => document.querySelector(css).ariaLabel != old", arg=[PICTURE, before]
+    )
     tab_to(page, ".fl-run", most=8)
     page.keyboard.press("Enter")
-    panel(page).locator(".fl-run", has_text="Run all the same").wait_for()  # it takes long, so it asks
+    panel(page).locator(
+        ".fl-run", has_text="Run all the same"
+    ).wait_for()  # it takes long, so it asks
     page.keyboard.press("Enter")
     wait_for_status(page, "running")
-    page.wait_for_function("document.activeElement.matches('.fl-stop')")  # the focus goes where the work is
+    page.wait_for_function(
+        "document.activeElement.matches('.fl-stop')"
+    )  # the focus goes where the work is
     page.keyboard.press("Space")
     wait_for_status(page, "stopped")
     page.wait_for_function("document.activeElement.matches('.fl-run')")
@@ -266,7 +299,9 @@ def test_guess_exercise_hint_solution_and_build(page, lab, course):
     run_all(page)
     page.get_by_text("Guess first, then open this.").first.wait_for()
     expect(prompt(page, len(code) - 1)).to_have_text(f"[{len(code)}]:")  # all cells have run
-    expect(page.locator("details:not([open])", has_text="The answer is 2.7 digits")).to_have_count(1)
+    expect(page.locator("details:not([open])", has_text="The answer is 2.7 digits")).to_have_count(
+        1
+    )
     page.wait_for_function("document.querySelectorAll('details:not([open]) img').length == 2")
     tabs = page.locator(".fl-tabs").last
     expect(page.locator(".fl-covered")).to_have_count(1)
@@ -300,9 +335,13 @@ def test_guess_exercise_hint_solution_and_build(page, lab, course):
     for number, (weight, card, words) in enumerate(tries, start=len(code) + 1):
         page.locator(".jp-CodeCell .cm-content").nth(len(code) - 2).click()
         page.keyboard.press("ControlOrMeta+A")
-        page.keyboard.insert_text(f"def fedavg(networks, counts): return {average.replace('WEIGHT', weight)}")
+        page.keyboard.insert_text(
+            f"def fedavg(networks, counts): return {average.replace('WEIGHT', weight)}"
+        )
         page.keyboard.press("Shift+Enter")
-        expect(prompt(page, len(code) - 2)).to_have_text(f"[{number}]:")  # the function is the new one
+        expect(prompt(page, len(code) - 2)).to_have_text(
+            f"[{number}]:"
+        )  # the function is the new one
         check.click()
         page.locator(f".fl-card-{card}", has_text=words).wait_for()
 
@@ -313,7 +352,9 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     open_notebook(page, lab, notebook(course, "capstone", code))
     run_all(page)
     page.get_by_label("Method").select_option(label="AFL")
-    press = {words: page.get_by_role("button", name=words, exact=True) for words in ("Try", "Submit")}
+    press = {
+        words: page.get_by_role("button", name=words, exact=True) for words in ("Try", "Submit")
+    }
     for number, settings in enumerate(("", "gamma=2"), start=1):
         page.get_by_label("Settings").fill(settings)
         press["Try"].click()
@@ -325,7 +366,9 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     why = "Both tries are alike, and AFL costs few bytes."
     page.get_by_label("Argument").fill(why)
     press["Submit"].click()
-    page.locator(".fl-card-right", has_text="First submission: the test images were opened once").wait_for()
+    page.locator(
+        ".fl-card-right", has_text="First submission: the test images were opened once"
+    ).wait_for()
     page.get_by_role("heading", name="Capstone OAK: Ada").wait_for()
     assert page.locator("blockquote").inner_text() == why
     expect(page.locator("tr", has_text="AFL")).to_have_count(2)
@@ -333,4 +376,7 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     page.get_by_role("button", name="Save the report").click()
     page.locator(".fl-card-right", has_text="Written to reports/capstone_OAK_Ada_1.md").wait_for()
     saved = sorted(path.suffix for path in (course / "reports").iterdir())
-    assert saved == [".html", ".jsonl", ".md"] and why in (course / "reports/capstone_OAK_Ada_1.md").read_text()
+    assert (
+        saved == [".html", ".jsonl", ".md"]
+        and why in (course / "reports/capstone_OAK_Ada_1.md").read_text()
+    )

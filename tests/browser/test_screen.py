@@ -46,8 +46,13 @@ def test_a_view_without_a_result_is_small_with_its_button_below_the_words(page, 
     for width in (1280, 820):
         page.set_viewport_size({"width": width, "height": 844})
         page.wait_for_function(QUIET)
-        words, button = view.locator(".fl-empty").bounding_box(), view.locator(".fl-work").bounding_box()
+        words, button = (
+            view.locator(".fl-empty").bounding_box(),
+            view.locator(".fl-work").bounding_box(),
+        )
         assert words["height"] < 200 and button["y"] >= words["y"] + words["height"] - 1, width
         assert root.evaluate(BEYOND) == [], width
-        menus = root.locator(".fl-controls select").filter(visible=True)  # the list of files stands beside the panel
+        menus = root.locator(".fl-controls select").filter(
+            visible=True
+        )  # the list of files stands beside the panel
         assert min(menu.bounding_box()["width"] for menu in menus.all()) > 60, width

@@ -22,7 +22,18 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-M", "html", ".", str(folder), "-c", "website", "--fail-on-warning"]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-M",
+        "html",
+        ".",
+        str(folder),
+        "-c",
+        "website",
+        "--fail-on-warning",
+    ]
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run(command, cwd=ROOT, check=True)
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 90
@@ -35,7 +46,9 @@ def opened(browser, site):
     contexts, requests = [], []
 
     def open_page(name, width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 800}, offline=True, **options)
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, offline=True, **options
+        )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         page = context.new_page()
@@ -91,7 +104,12 @@ def test_nothing_stands_in_the_way_in_either_theme(opened, name, scheme):
 
 @pytest.mark.parametrize("width", [390, 820, 1920])
 def test_no_page_is_wider_than_the_window(opened, width):
-    for name in [*PAGES, "notebooks/guide/methods", "notebooks/instructor/01_heterogeneity", "notebooks/paper_tables"]:
+    for name in [
+        *PAGES,
+        "notebooks/guide/methods",
+        "notebooks/instructor/01_heterogeneity",
+        "notebooks/paper_tables",
+    ]:
         page = opened(name, width)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
 
@@ -99,17 +117,23 @@ def test_no_page_is_wider_than_the_window(opened, width):
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_says_how_to_open_it_and_shows_no_answer_before_its_fold_is_opened(opened, path):
     page = opened(f"notebooks/{path.stem}")
-    outputs = [o for cell in nbformat.read(path, 4).cells for o in cell.get("outputs", []) if "data" in o]
+    outputs = [
+        o for cell in nbformat.read(path, 4).cells for o in cell.get("outputs", []) if "data" in o
+    ]
     folded = [o.data["text/plain"] for o in outputs if "<details>" in o.data.get("text/html", "")]
     answers = [words.split(": ", 2)[-1] for words in folded if "Predicted and measured" in words]
     article = page.locator("article")
     before = article.inner_text()
     assert "bootstrap.py" in before
-    assert [answer for answer in answers if answer in before] == [] and "Predicted and measured" not in before
+    assert [
+        answer for answer in answers if answer in before
+    ] == [] and "Predicted and measured" not in before
     page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
     after = article.inner_text()
     assert [answer for answer in answers if answer not in after] == []
-    pictures = article.locator("img").evaluate_all("all => all.filter(i => !i.complete || !i.naturalWidth || !i.alt)")
+    pictures = article.locator("img").evaluate_all(
+        "all => all.filter(i => !i.complete || !i.naturalWidth || !i.alt)"
+    )
     assert pictures == []
 
 
@@ -117,7 +141,9 @@ def test_what_follows_an_answer_is_folded_with_it(opened):
     page = opened("notebooks/10_closed_form")
     told = page.get_by_text("The sum of one image is that image.", exact=False).first
     assert not told.is_visible()
-    for fold in page.locator("details", has=told).all():  # the site's, and the lesson's own within it
+    for fold in page.locator(
+        "details", has=told
+    ).all():  # the site's, and the lesson's own within it
         fold.locator("summary").first.click()
     assert told.is_visible()
 

@@ -75,8 +75,12 @@ def test_the_page_opens_answers_and_runs(page, address):
     panel(page).locator(".fl-run").click()
     wait_for_status(page, "done")
     show(page, "Accuracy")
-    accuracy = panel(page).locator(".fl-view-accuracy .fl-picture")  # its last drawing comes after the status
+    accuracy = panel(page).locator(
+        ".fl-view-accuracy .fl-picture"
+    )  # its last drawing comes after the status
     for words in ("FENS", "digits, α = "):
         expect(accuracy).to_have_attribute("aria-label", re.compile(words))
-    elsewhere = {url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1:|data:|blob:", url)}
+    elsewhere = {
+        url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1:|data:|blob:", url)
+    }
     assert not elsewhere

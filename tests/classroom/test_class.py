@@ -11,7 +11,17 @@ from class_fixtures import a_message, a_room
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlab_nb.classroom.messages import CLASSES, FULL, LIMIT, PARAMETERS, PIXELS, least_squares, network, read, write
+from fedlab_nb.classroom.messages import (
+    CLASSES,
+    FULL,
+    LIMIT,
+    PARAMETERS,
+    PIXELS,
+    least_squares,
+    network,
+    read,
+    write,
+)
 from fedlab_nb.classroom.rehearse import messages
 from fedlab_nb.classroom.room import Room, answers, given_drawings, made, plane
 from fedlab_nb.data import federate, load
@@ -41,11 +51,16 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
     total = sum(own[1:], own[0])
     rows = np.column_stack([x.double().numpy(), np.ones(len(x))])
     weights = np.linalg.solve(rows.T @ rows + np.eye(PIXELS + 1), rows.T @ np.eye(CLASSES)[y])
-    np.testing.assert_allclose(afl.head(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6)
+    np.testing.assert_allclose(
+        afl.head(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
+    )
     there = gauss.class_sums(x, y, CLASSES, "full")
     assert torch.equal(total.counts, there.counts) and torch.equal(total.second, there.second)
     said = answers([*room.messages.values()], digits.x_test.flatten(1))
-    scores = np.column_stack([digits.x_test.flatten(1).double().numpy(), np.ones(len(digits.x_test))]) @ weights
+    scores = (
+        np.column_stack([digits.x_test.flatten(1).double().numpy(), np.ones(len(digits.x_test))])
+        @ weights
+    )
     assert (said["AFL"][1].numpy() == scores.argmax(1)).all()
 
 
@@ -87,7 +102,11 @@ def test_a_wrong_message_is_one_sentence_and_changes_nothing(what):
 
 def test_sums_above_their_counts_are_refused():
     about = json.loads(a_message(0, n=9, given=0))
-    rows = np.frombuffer(base64.b64decode(about["sums"]), "<f4").reshape(-1, PIXELS + PIXELS * (PIXELS + 1) // 2).copy()
+    rows = (
+        np.frombuffer(base64.b64decode(about["sums"]), "<f4")
+        .reshape(-1, PIXELS + PIXELS * (PIXELS + 1) // 2)
+        .copy()
+    )
     held = [n for n in about["counts"] if n]
     rows[held.index(min(held)), 70] = max(held)
     assert min(held) < max(held)
@@ -109,7 +128,9 @@ def test_a_seat_sends_once_and_the_same_message_again_is_no_other():
 def test_a_message_comes_back_as_it_was_written():
     model, digits = network(7), load("digits")
     got = read(a_message(1, n=20, given=5, model=model))
-    assert torch.equal(got.x, digits.x_train[20:25].flatten(1)) and torch.equal(got.y, digits.y_train[20:25])
+    assert torch.equal(got.x, digits.x_train[20:25].flatten(1)) and torch.equal(
+        got.y, digits.y_train[20:25]
+    )
     assert all(map(torch.equal, got.network.parameters(), model.parameters()))
     assert got.sums.counts.tolist() == list(got.counts) and sum(got.counts) == 15
 
@@ -120,11 +141,17 @@ def test_a_message_comes_back_as_it_was_written():
 def test_every_seat_draws_as_many_from_a_mix_of_its_own(alpha, drawings, seed, seat):
     room = Room(alpha, drawings, seed)
     labels = room.wanted(seat)
-    assert len(labels) == drawings and set(labels) <= set(range(CLASSES)) and labels == room.wanted(seat)
+    assert (
+        len(labels) == drawings
+        and set(labels) <= set(range(CLASSES))
+        and labels == room.wanted(seat)
+    )
 
 
 def test_alpha_says_how_many_classes_and_ten_seats_have_them_all():
-    few, many = (np.mean([len(set(a_room(alpha=a).wanted(k))) for k in range(30)]) for a in (0.05, 100))
+    few, many = (
+        np.mean([len(set(a_room(alpha=a).wanted(k))) for k in range(30)]) for a in (0.05, 100)
+    )
     assert few < 3 and many > 7
     assert set().union(*map(a_room(alpha=0.05).wanted, range(20, 30))) == set(range(CLASSES))
 
@@ -166,7 +193,9 @@ def drawings_in(sums: gauss.ClassSums, c: int) -> list[tuple[int, ...]]:
     return sorted({tuple((row[0] * row[1:]).tolist()) for row in found})
 
 
-@pytest.mark.parametrize(("n", "all_found"), [(1, True), (2, True), (3, True), (8, True), (15, True), (30, False)])
+@pytest.mark.parametrize(
+    ("n", "all_found"), [(1, True), (2, True), (3, True), (8, True), (15, True), (30, False)]
+)
 def test_sums_give_the_drawings_back(n, all_found):
     """All of them, to the pixel. With 30 this search gets stuck; a better one may not."""
     digits = load("digits")
@@ -181,20 +210,31 @@ def test_the_plane_is_that_of_all_drawings_in_one_place():
     for seat in range(clients):
         room.accept(a_message(seat, n, given=0))
     digits = load("digits")
-    x, y = digits.x_train[: n * clients].flatten(1).double().numpy(), digits.y_train[: n * clients].numpy()
+    x, y = (
+        digits.x_train[: n * clients].flatten(1).double().numpy(),
+        digits.y_train[: n * clients].numpy(),
+    )
     shown, owner = plane(room.messages.values()), np.arange(len(y)) // n
     _, singular, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
-    np.testing.assert_allclose(shown["share"], (singular[:2] ** 2).sum() / (singular**2).sum(), atol=1e-9)
+    np.testing.assert_allclose(
+        shown["share"], (singular[:2] ** 2).sum() / (singular**2).sum(), atol=1e-9
+    )
     pairs = [(k, c) for k in range(clients) for c in sorted({*y[owner == k]})]
     means = np.array([x[(owner == k) & (y == c)].mean(0) for k, c in pairs])
     assert [tuple(point[:2]) for point in shown["points"]] == pairs
     for axis, place in enumerate(np.array(shown["points"])[:, 2:].T):
         there = means @ axes[axis]
         there = (there - there.min()) / np.ptp(there)
-        np.testing.assert_allclose(place, there if place @ there > place @ (1 - there) else 1 - there, atol=1e-9)
+        np.testing.assert_allclose(
+            place, there if place @ there > place @ (1 - there) else 1 - there, atol=1e-9
+        )
     alike = 0
     for (k, c), mean in zip(pairs, means, strict=True):
-        others = [(np.linalg.norm(mean - other), d) for (j, d), other in zip(pairs, means, strict=True) if j != k]
+        others = [
+            (np.linalg.norm(mean - other), d)
+            for (j, d), other in zip(pairs, means, strict=True)
+            if j != k
+        ]
         alike += min(others)[1] == c
     assert 0 < shown["alike"] == alike < len(pairs)
     assert plane([]) == {"points": [], "share": 0, "alike": 0}
@@ -219,7 +259,9 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
     all_said, said = answers(everybody, x), answers(honest, x)
     assert all_said["AFL"][0] == 12 and said["AFL"][0] == 11
     assert not torch.equal(all_said["FedAvg"][1], said["FedAvg"][1])
-    states = [torch.cat([part.detach().flatten() for part in m.network.parameters()]) for m in honest]
+    states = [
+        torch.cat([part.detach().flatten() for part in m.network.parameters()]) for m in honest
+    ]
     sizes = torch.tensor([sum(m.counts) for m in honest])[:, None]
     for title, values in {
         "FedAvg": (torch.stack(states) * sizes).sum(0) / sizes.sum(),
@@ -234,8 +276,14 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
 
 def unpacked(parts):
     """The numbers of a network that a phone gets: parts with a scale are in 8 bits."""
-    values = [np.frombuffer(base64.b64decode(text), "u1" if scale else "<f4").astype("f4") for text, scale in parts]
-    whole = [(own - 127) * np.float32(scale) if scale else own for own, (_, scale) in zip(values, parts, strict=True)]
+    values = [
+        np.frombuffer(base64.b64decode(text), "u1" if scale else "<f4").astype("f4")
+        for text, scale in parts
+    ]
+    whole = [
+        (own - 127) * np.float32(scale) if scale else own
+        for own, (_, scale) in zip(values, parts, strict=True)
+    ]
     return torch.tensor(np.concatenate(whole))
 
 
@@ -257,7 +305,9 @@ class Phone:
         if told["round"] == self.round:
             return
         self.round = told["round"]
-        table = torch.tensor(np.frombuffer(base64.b64decode(told["weights"]), "<f4").reshape(-1, CLASSES))
+        table = torch.tensor(
+            np.frombuffer(base64.b64decode(told["weights"]), "<f4").reshape(-1, CLASSES)
+        )
         slope = (self.z * table).sum(1).softmax(1) - torch.eye(CLASSES)[self.y]
         table -= (slope[:, None] * self.z).mean(0)
         coded = base64.b64encode(table.numpy().tobytes()).decode()
@@ -295,7 +345,9 @@ def test_the_tiny_rounds_are_those_of_fens():
     x = load("digits").x_test
     said = rule(room.rounds.clients.logits(x).transpose(0, 1)).argmax(1)
     row = next(row for row in room.rows() if row["title"] == "FENS")
-    assert row["of"] == 4 and row["digits"] == pytest.approx(float((said == load("digits").y_test).double().mean()))
+    assert row["of"] == 4 and row["digits"] == pytest.approx(
+        float((said == load("digits").y_test).double().mean())
+    )
 
 
 def test_who_leaves_is_left_out_and_who_is_forgotten_ends_the_rounds():
@@ -325,7 +377,9 @@ def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):
     seat, text = first.seat()["seat"], a_message(0)
     first.accept(text, seat)
     again = Room(5, 7, 1, file)
-    assert again.about == first.about and again.key(0) == first.key(0) and again.rows() == first.rows()
+    assert (
+        again.about == first.about and again.key(0) == first.key(0) and again.rows() == first.rows()
+    )
     assert again.seat()["seat"] > seat and again.wanted(4) == first.wanted(4)
     assert sys.platform == "win32" or file.stat().st_mode & 0o77 == 0
     file.write_text("something else")

@@ -37,7 +37,13 @@ def test_a_drawing_means_what_its_pixels_mean(part, net):
     x = getattr(load("digits"), f"x_{part}")[:120]
     smooth = F.interpolate(F.pad(x, (1, 1, 1, 1)), scale_factor=4, mode="bicubic")[:, :, 4:-4, 4:-4]
     place = (-smooth.view(-1, 8, 4, 8, 4).transpose(2, 3).flatten(3)).argsort(-1).argsort(-1)
-    bits = (place < FULL * x[:, 0, :, :, None]).float().unflatten(3, (4, 4)).transpose(2, 3).reshape(-1, 1, 32, 32)
+    bits = (
+        (place < FULL * x[:, 0, :, :, None])
+        .float()
+        .unflatten(3, (4, 4))
+        .transpose(2, 3)
+        .reshape(-1, 1, 32, 32)
+    )
     assert torch.equal(F.avg_pool2d(bits, 4), x)
     large = F.avg_pool2d(F.interpolate(bits, scale_factor=5), 9, 1, 4) > 0.5
     code = """const bytes = Buffer.from(text, "base64"), size = width * width;

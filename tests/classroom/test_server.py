@@ -28,7 +28,9 @@ async def ask(served, what, body=None, host=None, headers=(), at="127.0.0.1"):
     if body is not None:
         options |= {"method": "POST", "body": body, "headers": options["headers"] | JSON}
     try:
-        answer = await AsyncHTTPClient(max_clients=80).fetch(f"http://{at}:{served.port}{what}", **options)
+        answer = await AsyncHTTPClient(max_clients=80).fetch(
+            f"http://{at}:{served.port}{what}", **options
+        )
     except (HTTPClientError, OSError) as error:
         return 0, str(error)
     return answer.code, answer.body
@@ -72,7 +74,9 @@ async def raw(served, *parts, times=1):
     """Bytes to the server from another address, again and again."""
     for _ in range(times):
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", served.port, local_addr=(OTHER, 0))
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", served.port, local_addr=(OTHER, 0)
+            )
             for part in parts:
                 writer.write(part)
                 await writer.drain()
@@ -86,7 +90,9 @@ async def raw(served, *parts, times=1):
 def memory():
     """The most bytes that this process has had so far."""
     resource = pytest.importorskip("resource")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1024 if sys.platform == "linux" else 1
+    )
 
 
 def attacks(served):
@@ -102,11 +108,17 @@ def attacks(served):
     yield raw(served, post(where, b"[" * 150_000))
     yield raw(served, post(where, json.dumps({"seat": float("nan")}).encode()))
     yield raw(served, post(where, b"x", 50_000_000), *[b"x" * 1_000_000] * 50)
-    chunked = f"POST {where} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    chunked = (
+        f"POST {where} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    )
     yield raw(served, chunked, *[b"f4240\r\n" + b"x" * 1_000_000 + b"\r\n"] * 50)
     yield raw(served, post(f"/{token}/join", b"{}"), times=300)
-    yield raw(served, post(f"/{token}/send/1/{seat['key']}", a_message(1).encode()), times=20)  # another's seat
-    yield raw(served, post(where, json.dumps(json.loads(a_message(0)) | {"seat": 10**400}).encode()))
+    yield raw(
+        served, post(f"/{token}/send/1/{seat['key']}", a_message(1).encode()), times=20
+    )  # another's seat
+    yield raw(
+        served, post(where, json.dumps(json.loads(a_message(0)) | {"seat": 10**400}).encode())
+    )
     yield raw(served, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n", b"\x00\xff" * 1000)
     yield raw(served, post(f"/{token}/../teacher/forget/0", b"{}"), times=20)
     yield raw(served, post(f"/{token}/forget/0/{'0' * 24}", b"{}"), times=50)
@@ -127,19 +139,25 @@ def test_sixty_at_once_ten_of_them_mean_harm(caplog):
     async def projector(served):
         headers, version = {"Cookie": f"class-{served.port}={served.secret}"}, ""
         while len(seen) < 50:
-            state = json.loads((await ask(served, f"/teacher/state?since={version}", headers=headers))[1])
+            state = json.loads(
+                (await ask(served, f"/teacher/state?since={version}", headers=headers))[1]
+            )
             version = state["version"]
             for each in state.get("sent", []):
                 seen.setdefault(each["seat"], time.monotonic())
             await asyncio.sleep(0.25)
 
     async def work(served):
-        done = await asyncio.gather(*(one(served) for _ in range(50)), *attacks(served), projector(served))
+        done = await asyncio.gather(
+            *(one(served) for _ in range(50)), *attacks(served), projector(served)
+        )
         return done[:50], served.state()
 
     honest, state = held(work)
     assert max(seen[seat] - then for seat, then in arrived.items()) < 1
-    assert sorted(one["seat"] for one in state["sent"]) == sorted(honest)  # each one is there, and nothing else
+    assert sorted(one["seat"] for one in state["sent"]) == sorted(
+        honest
+    )  # each one is there, and nothing else
     assert state["rows"][0]["of"] == 50 and json.dumps(state)
     assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR]
     assert memory() - before < 150_000_000
@@ -158,7 +176,9 @@ def test_only_the_class_is_reachable():
         }.items():  # fmt: skip
             codes[name] = (await ask(served, *asked, at=OTHER, host=f"{OTHER}:{served.port}"))[0]
         codes["other name"] = (await ask(served, f"{token}/", host="evil.example"))[0]
-        codes["other page"] = (await ask(served, f"{token}/join", "{}", headers={"Origin": "http://evil.example"}))[0]
+        codes["other page"] = (
+            await ask(served, f"{token}/join", "{}", headers={"Origin": "http://evil.example"})
+        )[0]
         codes["no token"] = (await ask(served, "/teacher/state"))[0]
         return codes
 
@@ -166,15 +186,23 @@ def test_only_the_class_is_reachable():
         pytest.skip("this machine has no second loopback address")
     codes = held(work, lan=OTHER)
     assert {name for name, code in codes.items() if code == 200} == {"page", "script", "shared"}
-    assert {codes[name] for name in ("root", "wrong token", "file", "own", "teacher", "projector", "kernel")} == {404}
+    assert {
+        codes[name]
+        for name in ("root", "wrong token", "file", "own", "teacher", "projector", "kernel")
+    } == {404}
     assert codes["other name"] == codes["other page"] == codes["no token"] == 403
 
 
 def test_without_lan_nothing_listens_beyond_this_machine():
     async def work(served):
-        own = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+        own = {
+            info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+        }
         for address in {*own, OTHER} - {"127.0.0.1"}:
-            with pytest.raises(OSError), socket.create_connection((address, served.port), timeout=1):
+            with (
+                pytest.raises(OSError),
+                socket.create_connection((address, served.port), timeout=1),
+            ):
                 pass
 
     held(work)
@@ -196,7 +224,10 @@ def test_what_the_teacher_s_page_does():
 
     answered, left = held(work)
     assert [code for code, _ in answered] == [200] * 4 and left == 0
-    assert json.loads(answered[0][1]) == {"name": "Ada 7"} and len(json.loads(answered[1][1])["sent"][0]["means"]) > 1
+    assert (
+        json.loads(answered[0][1]) == {"name": "Ada 7"}
+        and len(json.loads(answered[1][1])["sent"][0]["means"]) > 1
+    )
     assert b"<svg" in answered[2][1] and b"@" not in answered[2][1] and answered[3][1][:2] == b"PK"
 
 
@@ -219,7 +250,9 @@ def test_killed_and_started_again(tmp_path, keep):
     with command(tmp_path, *options) as lines:
         first = lines[0].split()[-1]  # the address
         seat = json.loads(urlopen(Request(first + "join", b"{}", JSON)).read())
-        text = json.dumps(json.loads(a_message(1)) | {"seat": seat["seat"]}, separators=(",", ":")).encode()
+        text = json.dumps(
+            json.loads(a_message(1)) | {"seat": seat["seat"]}, separators=(",", ":")
+        ).encode()
         where = f"send/{seat['seat']}/{seat['key']}"
         assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
         assert ("gone" in lines[2]) is not keep
@@ -227,7 +260,9 @@ def test_killed_and_started_again(tmp_path, keep):
         assert f" {int(keep)} messages are here" in lines[2]
         assert (lines[0].split()[-1] == first) is keep
         if keep:  # the phone that sent is still known, and its message is there once
-            assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
+            assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(
+                text
+            )
     assert bool(list(tmp_path.iterdir())) is keep
 
 

@@ -43,7 +43,9 @@ def test_symmetric_codes_are_the_papers_rule(array, bits):
     codes = unpack(sent.codes, bits, len(flat)).tolist()
     for code, w, there in zip(codes, flat, back.double().flatten().tolist(), strict=True):
         assert -levels <= code - levels <= levels
-        assert abs(code - levels - w / step) <= 0.5 + 1e-4  # nearest, up to float32 in a tie or at the end
+        assert (
+            abs(code - levels - w / step) <= 0.5 + 1e-4
+        )  # nearest, up to float32 in a tie or at the end
         assert abs(there - w) <= step / 2 * (1 + 1e-5) + 1e-6 * abs(w)
 
 
@@ -74,7 +76,9 @@ def test_other_precisions_keep_their_dtype(dtype):
     sent = quantise(tensor, 8)
     back = sent.dequantise()
     assert back.dtype == dtype and size(sent) == 50 + 4
-    assert (back.double() - tensor.double()).abs().max() <= sent.scale.item() / 2 + torch.finfo(dtype).eps * 3
+    assert (back.double() - tensor.double()).abs().max() <= sent.scale.item() / 2 + torch.finfo(
+        dtype
+    ).eps * 3
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -111,7 +115,14 @@ def test_triangle_comes_back():
     symmetric = a + a.mT
     assert upper_triangle(symmetric).shape == (3, 21)
     assert torch.equal(from_upper_triangle(upper_triangle(symmetric)), symmetric)
-    assert upper_triangle(torch.tensor([[1, 2, 3], [2, 4, 5], [3, 5, 6]])).tolist() == [1, 2, 3, 4, 5, 6]
+    assert upper_triangle(torch.tensor([[1, 2, 3], [2, 4, 5], [3, 5, 6]])).tolist() == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
     assert from_upper_triangle(torch.tensor([7.0])).tolist() == [[7.0]]
 
 

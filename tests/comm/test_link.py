@@ -11,7 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fedlab_nb.comm import Ledger, Link, Quantised, formulas, quantise, quantise_state, serialise, size, upper_triangle
+from fedlab_nb.comm import (
+    Ledger,
+    Link,
+    Quantised,
+    formulas,
+    quantise,
+    quantise_state,
+    serialise,
+    size,
+    upper_triangle,
+)
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, model_state
 
@@ -42,7 +52,9 @@ def as_tensors(tree):
 def arrays_of(tree):
     if isinstance(tree, np.ndarray):
         return [tree]
-    parts = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ()
+    parts = (
+        tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ()
+    )
     return [array for part in parts for array in arrays_of(part)]
 
 
@@ -65,7 +77,11 @@ def test_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
     assert size(payload) == len(body)
     assert same(link.up(1, payload, phase="a"), payload)
     assert same(link.broadcast(payload, phase="b"), payload)
-    assert (link.ledger.up, link.ledger.down, link.ledger.total) == (len(body), 3 * len(body), 4 * len(body))
+    assert (link.ledger.up, link.ledger.down, link.ledger.total) == (
+        len(body),
+        3 * len(body),
+        4 * len(body),
+    )
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
@@ -89,8 +105,17 @@ def test_strided_expanded_and_differentiable_tensors():
 @pytest.mark.parametrize("send", ["up", "down", "broadcast"])
 def test_the_received_payload_shares_no_memory(send):
     link = Link(2)
-    payload = {"w": torch.ones(3), "parts": [torch.ones(2), (torch.ones(1),)], "q": quantise(torch.ones(4)), "n": 3}
-    received = link.broadcast(payload, phase="x") if send == "broadcast" else getattr(link, send)(0, payload, phase="x")
+    payload = {
+        "w": torch.ones(3),
+        "parts": [torch.ones(2), (torch.ones(1),)],
+        "q": quantise(torch.ones(4)),
+        "n": 3,
+    }
+    received = (
+        link.broadcast(payload, phase="x")
+        if send == "broadcast"
+        else getattr(link, send)(0, payload, phase="x")
+    )
     payload["w"].zero_()
     payload["parts"][0].zero_()
     payload["parts"][1][0].zero_()
@@ -98,8 +123,14 @@ def test_the_received_payload_shares_no_memory(send):
     payload["q"].scale.zero_()
     payload["parts"].append(None)
     payload["n"] = 4
-    assert received["w"].eq(1).all() and received["parts"][0].eq(1).all() and received["parts"][1][0].eq(1).all()
-    assert isinstance(received["q"], Quantised) and received["q"].dequantise().allclose(torch.ones(4))
+    assert (
+        received["w"].eq(1).all()
+        and received["parts"][0].eq(1).all()
+        and received["parts"][1][0].eq(1).all()
+    )
+    assert isinstance(received["q"], Quantised) and received["q"].dequantise().allclose(
+        torch.ones(4)
+    )
     assert len(received["parts"]) == 2 and received["n"] == 3
     received["w"].fill_(5)
     assert payload["w"].eq(0).all()
@@ -135,7 +166,10 @@ def test_ledger_sums_by_client_and_phase():
 @given(
     st.lists(
         st.tuples(
-            st.integers(0, 4), st.sampled_from(["up", "down"]), st.sampled_from(["a", "b"]), st.integers(0, 9**20)
+            st.integers(0, 4),
+            st.sampled_from(["up", "down"]),
+            st.sampled_from(["a", "b"]),
+            st.integers(0, 9**20),
         )
     )
 )
@@ -144,7 +178,12 @@ def test_ledger_survives_json_and_its_sums_agree(messages):
     for message in messages:
         ledger.add(*message)
     again = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
-    assert again == ledger and again.rows() == ledger.rows() and again.up == ledger.up and again.down == ledger.down
+    assert (
+        again == ledger
+        and again.rows() == ledger.rows()
+        and again.up == ledger.up
+        and again.down == ledger.down
+    )
     for sums in (ledger.by_client(), ledger.by_phase()):
         assert sum(up for up, _ in sums.values()) == ledger.up
         assert sum(down for _, down in sums.values()) == ledger.down
@@ -160,9 +199,20 @@ def test_ledger_survives_json_and_its_sums_agree(messages):
         {"clients": 2},
         {"clients": 0, "rows": []},
         {"clients": 2, "rows": 3},
-        {"clients": 2, "rows": [{"client": 2, "direction": "up", "phase": "a", "bytes": 1, "messages": 1}]},
-        {"clients": 2, "rows": [{"client": 0, "direction": "up", "phase": "a", "bytes": -1, "messages": 1}]},
-        {"clients": 2, "rows": [{"client": 0, "direction": "sideways", "phase": "a", "bytes": 1, "messages": 1}]},
+        {
+            "clients": 2,
+            "rows": [{"client": 2, "direction": "up", "phase": "a", "bytes": 1, "messages": 1}],
+        },
+        {
+            "clients": 2,
+            "rows": [{"client": 0, "direction": "up", "phase": "a", "bytes": -1, "messages": 1}],
+        },
+        {
+            "clients": 2,
+            "rows": [
+                {"client": 0, "direction": "sideways", "phase": "a", "bytes": 1, "messages": 1}
+            ],
+        },
         {"clients": 2, "rows": [{"client": 0, "direction": "up", "phase": "a", "bytes": 1}]},
     ],
 )
@@ -181,7 +231,16 @@ def test_a_client_that_does_not_exist_is_refused(client):
 
 @pytest.mark.parametrize(
     "payload",
-    [0.5, np.zeros(3), object(), {"a": [1.5]}, {(1, 2): torch.zeros(1)}, torch.zeros(2, device="meta"), {1, 2}, b"x"],
+    [
+        0.5,
+        np.zeros(3),
+        object(),
+        {"a": [1.5]},
+        {(1, 2): torch.zeros(1)},
+        torch.zeros(2, device="meta"),
+        {1, 2},
+        b"x",
+    ],
 )
 def test_what_cannot_be_counted_is_refused_and_leaves_no_entry(payload):
     link = Link(1)
@@ -218,5 +277,7 @@ def test_ccvr_statistics():
     assert ccvr_bytes(256, 10) / MIB == pytest.approx(2.5, abs=0.05)
     assert ccvr_bytes(256, 100) / MIB == pytest.approx(25.1, abs=0.05)
     link = Link(1)
-    link.up(0, [(torch.zeros(5), upper_triangle(torch.eye(5))) for _ in range(3)], phase="statistics")
+    link.up(
+        0, [(torch.zeros(5), upper_triangle(torch.eye(5))) for _ in range(3)], phase="statistics"
+    )
     assert link.ledger.up == ccvr_bytes(5, 3, symmetric=True)

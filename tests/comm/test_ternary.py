@@ -33,7 +33,9 @@ def expected(values, count, ternary):
 def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
     values = draw(d)
     message = Link(1).up(0, sparsify(values, keep, ternary=ternary), phase="test")
-    torch.testing.assert_close(restore(message), expected(values, sent(d, keep), ternary), rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        restore(message), expected(values, sent(d, keep), ternary), rtol=1e-6, atol=0
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,7 +64,11 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
     d = 200_000
     for p in (0.5, 0.1, 0.04, 0.01):
         message = sparsify(draw(d), p, ternary=True)
-        bits = 8 * sum(message[part].numel() for part in ("quotients", "remainders") if part in message) / sent(d, p)
+        bits = (
+            8
+            * sum(message[part].numel() for part in ("quotients", "remainders") if part in message)
+            / sent(d, p)
+        )
         b = remainder_bits(p)
         assert abs(bits - (b + 1 / (1 - (1 - p) ** (2**b)))) < 0.1
         entropy = -(p * math.log2(p) + (1 - p) * math.log2(1 - p)) / p
@@ -74,14 +80,20 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
 @pytest.mark.parametrize("keep", [0.5, 0.4])
 def test_bytes_follow_the_formula(d, keep, ternary):
     message = sparsify(draw(d), keep, ternary=ternary)
-    assert size(message) == len(serialise(message)) == byte_formulas.sparse_bytes(d, sent(d, keep), ternary)
+    assert (
+        size(message)
+        == len(serialise(message))
+        == byte_formulas.sparse_bytes(d, sent(d, keep), ternary)
+    )
 
 
 def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
     """FENS counts 4x less; with the positions it is 32/9 = 3.56x."""
     d = 4_932_344
     assert 4 * (2 * d // 2) == formulas.state_bytes(d)
-    assert math.isclose(formulas.state_bytes(d) / byte_formulas.sparse_bytes(d, d // 2), 32 / 9, rel_tol=1e-6)
+    assert math.isclose(
+        formulas.state_bytes(d) / byte_formulas.sparse_bytes(d, d // 2), 32 / 9, rel_tol=1e-6
+    )
 
 
 @pytest.mark.parametrize("ternary", [False, True])

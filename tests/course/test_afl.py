@@ -13,7 +13,10 @@ def test_slopes_by_hand():
     assert "client A has (1, 2), (2, 2): Σx² = 5, Σxy = 6, own slope 1.2" in text
     assert "client B has (3, 9): Σx² = 9, Σxy = 27, own slope 3" in text
     x, y = np.array([1, 2, 3.0]), np.array([2, 2, 9.0])
-    assert f"33 / 14 = {np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]:.3g}" in text and "slopes: 2.1." in text
+    assert (
+        f"33 / 14 = {np.linalg.lstsq(x[:, None], y, rcond=None)[0][0]:.3g}" in text
+        and "slopes: 2.1." in text
+    )
 
 
 def test_the_upload_is_what_the_ledger_counts():
@@ -23,7 +26,10 @@ def test_the_upload_is_what_the_ledger_counts():
 
 
 def test_all_federations_give_the_same_weights():
-    made = [lesson.runs("afl", alpha, clients=m, seed=7, seeds=1, holdout=0)[0] for alpha, m in ((0.1, 20), (100, 5))]
+    made = [
+        lesson.runs("afl", alpha, clients=m, seed=7, seeds=1, holdout=0)[0]
+        for alpha, m in ((0.1, 20), (100, 5))
+    ]
     assert float(repr(lesson.same_weights(*made)).split("at most ")[1].split(" ")[0]) < 1e-9
 
 

@@ -10,7 +10,13 @@ from fedlab_nb.plots.series import Series
 
 
 def test_the_front_keeps_whom_nobody_beats():
-    points = {"cheap": (0.5, 1), "dear": (0.9, 9), "worse": (0.4, 1), "same": (0.9, 9), "wasteful": (0.5, 2)}
+    points = {
+        "cheap": (0.5, 1),
+        "dear": (0.9, 9),
+        "worse": (0.4, 1),
+        "same": (0.9, 9),
+        "wasteful": (0.5, 2),
+    }
     rows = [Series(name, accuracies={0: share}, up=sent) for name, (share, sent) in points.items()]
     assert lesson.front(rows) == ["cheap", "dear", "same"]
 
@@ -18,7 +24,10 @@ def test_the_front_keeps_whom_nobody_beats():
 def test_the_picture_has_all_methods_of_both_sets():
     picture = lesson.prices("digits", "glyphs:16g")
     count = len(picture.table) // 2
-    assert f"has {count} methods" in SOURCES["08_all_together"] and f"high={count}" in SOURCES["08_all_together"]
+    assert (
+        f"has {count} methods" in SOURCES["08_all_together"]
+        and f"high={count}" in SOURCES["08_all_together"]
+    )
     for rows in (picture.table[:count], picture.table[count:]):
         assert len({row["method"] for row in rows}) == count
         best = [float(row["accuracy"].split(" ")[0]) for row in rows if row["beaten"] == "no"]
@@ -29,7 +38,9 @@ def test_the_picture_has_all_methods_of_both_sets():
 
 
 def test_overtaking_is_the_first_round_above(monkeypatch):
-    history = [{"phase": "rounds", "accuracy": a} for a in (0.2, 0.9, 0.5, 0.95)] + [{"phase": "end", "accuracy": 1}]
+    history = [{"phase": "rounds", "accuracy": a} for a in (0.2, 0.9, 0.5, 0.95)] + [
+        {"phase": "end", "accuracy": 1}
+    ]
     for goal, wanted in ((0.8, 2), (0.95, 0)):
         pair = SimpleNamespace(accuracy=goal), SimpleNamespace(history=history)
         monkeypatch.setattr(lesson, "runs", lambda *_, pair=pair, **__: pair)

@@ -41,7 +41,11 @@ def test_units_are_those_of_the_question():
     for text in ("1 round", "1 rounds", "1 Rounds"):
         assert readings(text, ("rounds",)) == [1]
     assert readings("400 b", ("bytes", "B")) == [] and readings("400 B", ("bytes", "B")) == [400]
-    assert [readings(text, ("bytes", "B")) for text in ("56.3 kB", "2 KiB", "1,5 MB")] == [[56300], [2048], [1.5e6]]
+    assert [readings(text, ("bytes", "B")) for text in ("56.3 kB", "2 KiB", "1,5 MB")] == [
+        [56300],
+        [2048],
+        [1.5e6],
+    ]
     assert readings("2 kB") == []
 
 

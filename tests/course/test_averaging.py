@@ -17,7 +17,10 @@ def test_exercise_1_is_torch_s_divergence():
 
 
 def test_exercise_2_is_torch_s_softmax():
-    assert lesson.q2.problem.check(100 * (torch.tensor([4.0, 0.0]) / 4).softmax(0)[0].item()).state == "right"
+    assert (
+        lesson.q2.problem.check(100 * (torch.tensor([4.0, 0.0]) / 4).softmax(0)[0].item()).state
+        == "right"
+    )
 
 
 def test_a_student_repeats_its_teacher():

@@ -30,7 +30,10 @@ TABLE = {
     "question": "Complete mean.",
     "hints": ["Divide."],
     "explanation": "For example:",
-    "slips": {"plain": "Each client counts the same.", "not_divided": "Divide by the sum of the weights."},
+    "slips": {
+        "plain": "Each client counts the same.",
+        "not_divided": "Divide by the sum of the weights.",
+    },
 }
 
 
@@ -63,10 +66,18 @@ def test_a_mistake_that_shows_on_some_inputs_only_is_named(made):
 
 def test_a_wrong_axis_that_stops_for_other_shapes_is_named():
     """The weights meet the columns: that runs where rows and columns are as many, and stops elsewhere."""
-    slips = {**BUILD.slips, "columns": lambda values, weights: (values * weights).sum(0) / weights.sum()}
+    slips = {
+        **BUILD.slips,
+        "columns": lambda values, weights: (values * weights).sum(0) / weights.sum(),
+    }
     words = TABLE["slips"] | {"columns": "The weights belong to the rows."}
-    made = problem("q4", TABLE | {"slips": words}, "mine.toml", Build(mean, ((4,), *BUILD.sizes), draw, slips))
-    assert made.check(lambda v, w: np.einsum("ij,j->j", v, w) / w.sum()).message == "The weights belong to the rows."
+    made = problem(
+        "q4", TABLE | {"slips": words}, "mine.toml", Build(mean, ((4,), *BUILD.sizes), draw, slips)
+    )
+    assert (
+        made.check(lambda v, w: np.einsum("ij,j->j", v, w) / w.sum()).message
+        == "The weights belong to the rows."
+    )
     assert made.check(lambda v, w: v @ u).message.startswith("mean stopped with NameError")  # noqa: F821
     assert made.check(mean).state == "right"
 

@@ -14,7 +14,12 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 
 WHY = "It is the best one within the budget."
-COSTS = {"fedavg": 50_000, "ensemble": 60_000, "afl": 9_000, "fens": 10_000_000}  # of client 1, up and down
+COSTS = {
+    "fedavg": 50_000,
+    "ensemble": 60_000,
+    "afl": 9_000,
+    "fens": 10_000_000,
+}  # of client 1, up and down
 VALIDATION, TEST = 0.4321, 0.9876
 
 
@@ -32,7 +37,11 @@ def runs(store, monkeypatch):
     def compare(methods, *, dataset, seed, seeds, **knobs):
         (method,) = methods
         asked.append((method, dataset, seed, seeds, knobs))
-        share = TEST if bool((dataset.x_test[:9] == desk.drawn("OAK").final.x_test[:9]).all()) else VALIDATION
+        share = (
+            TEST
+            if bool((dataset.x_test[:9] == desk.drawn("OAK").final.x_test[:9]).all())
+            else VALIDATION
+        )
         outcomes = []
         for k in range(seed, seed + seeds):
             ledger = Ledger(2)
@@ -40,7 +49,9 @@ def runs(store, monkeypatch):
             ledger.add(1, "down", "models", 7)
             plan = SimpleNamespace(method=SimpleNamespace(leaks=f"what {method} leaks"))
             accuracy, settings = share + (k % 3) / 1000, SimpleNamespace(seed=k)
-            outcomes.append(SimpleNamespace(accuracy=accuracy, ledger=ledger, plan=plan, settings=settings))
+            outcomes.append(
+                SimpleNamespace(accuracy=accuracy, ledger=ledger, plan=plan, settings=settings)
+            )
         return outcomes
 
     monkeypatch.setattr(desk, "compare", compare)
@@ -62,14 +73,18 @@ def test_a_code_word_gives_one_federation():
     first = desk.drawn("OAK")
     desk.drawn.cache_clear()
     again = desk.drawn("OAK")
-    assert again is not first and again.facts() == first.facts() and (again.noisy == first.noisy).all()
+    assert (
+        again is not first and again.facts() == first.facts() and (again.noisy == first.noisy).all()
+    )
     assert same(again.trial, first.trial) and same(again.final, first.final)
     assert (again.trial.digest, again.final.digest) == (first.trial.digest, first.final.digest)
     others = [desk.drawn(f"WORD {i}") for i in range(6)]
     assert len({tuple(h.sizes) for h in others}) == 6 and len({h.source for h in others}) == 2
     with pytest.raises(UsageError, match="The code word is empty"):
         capstone.case(" ")
-    assert desk.word("  oak ") == "OAK" and capstone.behind("oak").text == capstone.behind("OAK ").text
+    assert (
+        desk.word("  oak ") == "OAK" and capstone.behind("oak").text == capstone.behind("OAK ").text
+    )
 
 
 @pytest.mark.parametrize("word", ["OAK", "HARBOUR"])  # digits, letters
@@ -79,10 +94,19 @@ def test_no_test_image_is_in_the_data_set_of_the_tries(word):
     def images(*parts):
         return {row.numpy().tobytes() for part in parts for row in part}
 
-    test, validation, trained = images(h.final.x_test), images(h.trial.x_test), images(h.trial.x_train)
+    test, validation, trained = (
+        images(h.final.x_test),
+        images(h.trial.x_test),
+        images(h.trial.x_train),
+    )
     assert len(test) > 300 and len(validation) > 200
-    assert not test & images(h.trial.x_test, h.trial.x_train, h.trial.x_public) and not validation & trained
-    assert (h.trial.client_train == h.final.client_train).all() and bool((h.trial.x_train == h.final.x_train).all())
+    assert (
+        not test & images(h.trial.x_test, h.trial.x_train, h.trial.x_public)
+        and not validation & trained
+    )
+    assert (h.trial.client_train == h.final.client_train).all() and bool(
+        (h.trial.x_train == h.final.x_train).all()
+    )
     assert h.trial.y_public is None and h.trial.client_train.max() + 1 == h.clients == len(h.sizes)
     assert sum(h.sizes) == round(h.share * len(h.trial.x_train))
 
@@ -103,7 +127,9 @@ def test_the_server_sees_neither_the_name_nor_the_true_counts():
 # --------------------------------------------------------------------------------------------------------- the tries
 def test_the_choices_of_the_first_guess_are_called_as_the_tries_are(case):
     case.trial("ensemble"), case.trial("fens")
-    assert [t.title for t in case.record.tries] == capstone.TITLES[:2] and capstone.best(case) in capstone.TITLES
+    assert [t.title for t in case.record.tries] == capstone.TITLES[:2] and capstone.best(
+        case
+    ) in capstone.TITLES
 
 
 def test_the_best_way_of_the_hospitals_has_the_highest_mean():
@@ -113,13 +139,23 @@ def test_the_best_way_of_the_hospitals_has_the_highest_mean():
 
 def test_tries_are_judged_on_validation_images_and_listed(case, runs):
     card = case.trial("ensemble", epochs=20, **{"ensemble.rule": "logits"})
-    assert card.text.startswith("Try 1: FedENS: mean of logits (ensemble.rule = logits, epochs = 20).")
+    assert card.text.startswith(
+        "Try 1: FedENS: mean of logits (ensemble.rule = logits, epochs = 20)."
+    )
     assert "Validation accuracy 43.3 ± 0.2 % (3 seeds)." in card.text and "60 kB" in card.text
-    assert "You had tried it before." in case.trial("ensemble", **{"ensemble.rule": "logits"}, epochs="20").text
+    assert (
+        "You had tried it before."
+        in case.trial("ensemble", **{"ensemble.rule": "logits"}, epochs="20").text
+    )
     case.trial("ensemble")
     assert len(runs) == 2 == len(case.record.tries)
     method, dataset, seed, seeds, knobs = runs[0]
-    assert (method, seed, seeds, knobs) == ("ensemble", 0, 3, {"ensemble.rule": "logits", "epochs": "20"})
+    assert (method, seed, seeds, knobs) == (
+        "ensemble",
+        0,
+        3,
+        {"ensemble.rule": "logits", "epochs": "20"},
+    )
     assert dataset is desk.drawn("OAK").trial
     assert case.record.tries[0].bytes == COSTS["ensemble"]
     assert "Within the budget of 315 kB" in case.tries().sentence
@@ -129,11 +165,21 @@ def test_test_accuracy_is_nowhere_before_a_submission(case):
     shown = [case.trial(method).text for method in COSTS]
     form = case.form()
     picture = case.tries()
-    shown += [picture.alt, picture.sentence, str(picture.table), str(case.facts()), repr(case.seen())]
-    shown += [str(getattr(child, "value", "")) for child in form.children] + [str(vars(case.record))]
+    shown += [
+        picture.alt,
+        picture.sentence,
+        str(picture.table),
+        str(case.facts()),
+        repr(case.seen()),
+    ]
+    shown += [str(getattr(child, "value", "")) for child in form.children] + [
+        str(vars(case.record))
+    ]
     shown.append(case.record.file.read_text())
     assert "43.2" in " ".join(shown) or "0.432" in " ".join(shown)
-    assert not any(words in " ".join(shown) for words in ("98.8", "98.9", "99 ±", "0.987", "0.988", "0.989"))
+    assert not any(
+        words in " ".join(shown) for words in ("98.8", "98.9", "99 ±", "0.987", "0.988", "0.989")
+    )
     assert "98.9 ± 0.1 %" in case.submit(1, WHY).markdown()
 
 
@@ -155,7 +201,12 @@ def test_what_a_capstone_does_not_allow(case, runs):
 def test_what_is_refused_opens_nothing(case, runs):
     for tried, choice, why, words in (
         ("", 1, WHY, "There is no try yet"),
-        ("fens", 1, WHY, r"31\.7 times the budget of 315400 bytes.*or try a method that sends less"),
+        (
+            "fens",
+            1,
+            WHY,
+            r"31\.7 times the budget of 315400 bytes.*or try a method that sends less",
+        ),
         ("afl", 1, WHY, "FENS costs a client 10000000 bytes, .* so it cannot be submitted"),
         ("", None, WHY, "No try is chosen yet; choose one from 1 to 2"),
         ("", 4, WHY, "There is no try"),
@@ -166,18 +217,28 @@ def test_what_is_refused_opens_nothing(case, runs):
             case.trial(tried)
         with pytest.raises(UsageError, match=words):
             case.submit(choice, why)
-    assert all(dataset is desk.drawn("OAK").trial for _, dataset, *_ in runs) and case.record.submissions == []
+    assert (
+        all(dataset is desk.drawn("OAK").trial for _, dataset, *_ in runs)
+        and case.record.submissions == []
+    )
 
 
 def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
     case.trial("fedavg"), case.trial("afl")
     first = case.submit(2, WHY)
-    assert first.number == 1 and first.standing.startswith("First submission: the test images were opened once")
+    assert first.number == 1 and first.standing.startswith(
+        "First submission: the test images were opened once"
+    )
     assert runs[-1][1] is desk.drawn("OAK").final and runs[-1][2:4] == desk.TEST_SEEDS == (100, 10)
     again = capstone.case(" OAK", name=" Ada ")
-    assert [t.method for t in again.record.tries] == ["fedavg", "afl"] and again.record.tries == case.record.tries
+    assert [t.method for t in again.record.tries] == [
+        "fedavg",
+        "afl",
+    ] and again.record.tries == case.record.tries
     second = again.submit(1, WHY)
-    assert second.standing.startswith("Second submission: the test images had been opened before, with 98.9 %.")
+    assert second.standing.startswith(
+        "Second submission: the test images had been opened before, with 98.9 %."
+    )
     assert second.standing in second.markdown() and json.loads(second.line())["submission"] == 2
     assert capstone.case("OAK", name="Bo").record.tries == []
     case.record.file.write_text("{half\n[]\n" + case.record.file.read_text())
@@ -194,7 +255,9 @@ def test_the_form_tries_submits_and_saves(case, tmp_path):
         assert not form.buttons[words].disabled
         return form.message.value
 
-    assert "There is no try yet" in press("Submit") and "There is no report yet" in press("Save the report")
+    assert "There is no try yet" in press("Submit") and "There is no report yet" in press(
+        "Save the report"
+    )
     form.knobs.value = "epochs 20"
     assert "is not a setting; write NAME=VALUE" in press("Try")
     form.method.value, form.knobs.value = "afl", "epochs=20"
@@ -211,7 +274,11 @@ def test_the_form_tries_submits_and_saves(case, tmp_path):
 def test_the_form_says_what_can_be_set(case):
     form = case.form()
     form.method.value = "fens"
-    assert "rounds = 50: " in form.help.value and "bits = 8: " in form.help.value and "model=mlp:32" in form.help.value
+    assert (
+        "rounds = 50: " in form.help.value
+        and "bits = 8: " in form.help.value
+        and "model=mlp:32" in form.help.value
+    )
     assert all(case._checked(name, {line.split(" = ")[0]: 1}) for name in METHODS if name != "centralized"
                for line in case.explained(name)[:-1])  # fmt: skip
 
@@ -220,6 +287,9 @@ def test_a_real_try_and_a_real_submission(store):
     case = capstone.case("OAK", name="real")
     assert "Validation accuracy" in case.trial("afl").text
     made = case.submit(1, WHY)
-    assert sorted(made.test) == list(range(100, 110)) and made.bytes == made.tries[0].bytes < case.budget
+    assert (
+        sorted(made.test) == list(range(100, 110))
+        and made.bytes == made.tries[0].bytes < case.budget
+    )
     assert abs(made.band.mean - made.tries[0].band.mean) < 0.1 and "second moments" in made.leaks
     assert made.band.half_width < 0.05

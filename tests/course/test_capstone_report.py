@@ -31,11 +31,20 @@ def test_the_report_has_every_number():
         "| 2 | FENS | rounds = 20 | 81.0 ± 2.5 | 99000 | no |",
     ]
     assert (
-        text.startswith("# Capstone OAK: Ada | B\n") and report().standing in text and "- Budget 100 bytes.\n" in text
+        text.startswith("# Capstone OAK: Ada | B\n")
+        and report().standing in text
+        and "- Budget 100 bytes.\n" in text
     )
-    assert "247 validation images" in text and "Try 1: FedAvg, one round (as usual).\n\n> It is <cheap>" in text
+    assert (
+        "247 validation images" in text
+        and "Try 1: FedAvg, one round (as usual).\n\n> It is <cheap>" in text
+    )
     assert "32.0 ± 5.0 % (95 % band of Student's t, seeds 100–102, 360 test images)" in text
-    assert "52560 of 60000 (88 % of the budget)" in text and "each client's model" in text and "fedlab_nb 1.2" in text
+    assert (
+        "52560 of 60000 (88 % of the budget)" in text
+        and "each client's model" in text
+        and "fedlab_nb 1.2" in text
+    )
     page = report().html()
     assert page.startswith("<!doctype html>") and "http" not in page and "<script" not in page
     assert "It is &lt;cheap&gt; &amp; good." in page and "Ada | B" in page
@@ -83,10 +92,16 @@ def test_order_and_ties_of_the_leaderboard(tmp_path):
         ["1=", "Cy"], ["1=", "Ada"], ["3", "Bo"], ["4", "Di"], ["submission 2", "Ada"],
     ]  # fmt: skip
     assert made.ties("OAK") == [
-        "Rank 1 is shared: within the noise of Ada: Cy −1 ± 5 points. Fewer bytes come first.".replace("−", "-")
+        "Rank 1 is shared: within the noise of Ada: Cy −1 ± 5 points. Fewer bytes come first.".replace(
+            "−", "-"
+        )
     ]
-    assert made.rows("ELM") == [["1", "Eve", "FedAvg, one round", "as usual", "50.0 ± 0.0", "52560", "88 %", "2"]]
-    assert "OAK: 5 reports, budget 60000 bytes of a client." in repr(made) and made.ties("ELM") == []
+    assert made.rows("ELM") == [
+        ["1", "Eve", "FedAvg, one round", "as usual", "50.0 ± 0.0", "52560", "88 %", "2"]
+    ]
+    assert (
+        "OAK: 5 reports, budget 60000 bytes of a client." in repr(made) and made.ties("ELM") == []
+    )
 
 
 def test_the_command_prints_the_table(tmp_path, capsys):
@@ -94,7 +109,9 @@ def test_the_command_prints_the_table(tmp_path, capsys):
     one = next((tmp_path / "0").glob("*.jsonl"))
     assert main(["leaderboard", str(tmp_path), str(one), "--table", "markdown"]) == 0
     out = capsys.readouterr().out
-    assert "| 1 | Ada | FedAvg, one round |" in out and "| 2 | Bo |" in out and "2 reports" in out  # a copy counts once
+    assert (
+        "| 1 | Ada | FedAvg, one round |" in out and "| 2 | Bo |" in out and "2 reports" in out
+    )  # a copy counts once
     assert main(["leaderboard", str(tmp_path), "--table", "html"]) == 2
 
 

@@ -24,7 +24,9 @@ def test_one_step_by_hand():
 
 
 def test_the_worst_class_and_its_holders():
-    logits = np.zeros((4, 3, 2))  # [N, M, C]: two images of each class; client 1 knows class 1, the others say 0
+    logits = np.zeros(
+        (4, 3, 2)
+    )  # [N, M, C]: two images of each class; client 1 knows class 1, the others say 0
     logits[:, :, 0], logits[2:, 1] = 2, (0, 3)
     labels = np.array([0, 0, 1, 1])
     counts = np.array([[9, 0], [0, 9], [9, 0]])

@@ -29,6 +29,11 @@ def test_which_size_the_images_are():
 def test_statements_of_the_lesson_hold_on_its_own_runs():
     assert lesson.own_images(client=1) == 5
     outcome = lesson.runs("distilled", seeds=1)[0]
-    for name, counts, (up, _) in zip("AB", outcome.report.counts, outcome.ledger.by_client().values(), strict=False):
-        assert f"Client {name} holds {(counts > 0).sum()} classes and sends {counts.sum()} images" in TEXT
+    for name, counts, (up, _) in zip(
+        "AB", outcome.report.counts, outcome.ledger.by_client().values(), strict=False
+    ):
+        assert (
+            f"Client {name} holds {(counts > 0).sum()} classes and sends {counts.sum()} images"
+            in TEXT
+        )
         assert up == 260 * counts.sum()

@@ -11,7 +11,15 @@ from fedlab_nb import declared
 from fedlab_nb.course import COURSE
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.exercises import exercises
-from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem, RecordProblem, Verdict, alike, tried
+from fedlab_nb.course.kit.problem import (
+    BuildProblem,
+    NumberProblem,
+    Problem,
+    RecordProblem,
+    Verdict,
+    alike,
+    tried,
+)
 from fedlab_nb.errors import UsageError
 
 GOOD = """
@@ -40,7 +48,9 @@ nothing = "none"
 def read(tmp_path, monkeypatch):
     """Texts of a lesson that is not the package's."""
     monkeypatch.setattr(declared, "ROOT", tmp_path)
-    folder = tmp_path / f"lessons_{tmp_path.name}"  # what is declared is read once: a folder for each test
+    folder = (
+        tmp_path / f"lessons_{tmp_path.name}"
+    )  # what is declared is read once: a folder for each test
     folder.mkdir()
 
     def read(text):
@@ -63,15 +73,24 @@ def test_every_lesson_has_exercises():
 @pytest.mark.parametrize(("lesson", "problem"), problems(Problem))
 def test_every_exercise_is_read(lesson, problem):
     assert problem.title.startswith("Exercise ") and problem.hint(2).startswith("Hint ")
-    claim = declared.declared(f"course/{COURSE[lesson]}/exercises.toml")[f"q{problem.title[9:]}"].get("claim")
-    filled = "<here> <there>" if claim is None else claim["right"].format(clear="<here>", other="<there>")
+    claim = declared.declared(f"course/{COURSE[lesson]}/exercises.toml")[
+        f"q{problem.title[9:]}"
+    ].get("claim")
+    filled = (
+        "<here> <there>"
+        if claim is None
+        else claim["right"].format(clear="<here>", other="<there>")
+    )
     assert "<here>" in filled and "<there>" in filled
 
 
 @pytest.mark.parametrize(("lesson", "problem"), problems(NumberProblem))
 def test_numbers_have_their_solution_and_their_slips(lesson, problem):
     assert str(problem.right_answer) in problem.solution().replace(",", "")
-    assert all(words in problem.check(value).message for value, words in problem.slips) and problem.slips
+    assert (
+        all(words in problem.check(value).message for value, words in problem.slips)
+        and problem.slips
+    )
 
 
 @pytest.mark.parametrize(("lesson", "problem"), problems(RecordProblem))
@@ -91,14 +110,18 @@ def test_functions_have_their_slips_and_their_solution(lesson, problem):
     source = problem.solution().split("\n", 1)[1].replace("\N{NO-BREAK SPACE}", " ")
     space = {"np": np, "kernel": kernel}
     exec(source, space)
-    assert problem.check(space[problem.name]).state == "right"  # the solution can be run as it is shown
+    assert (
+        problem.check(space[problem.name]).state == "right"
+    )  # the solution can be run as it is shown
 
 
 @pytest.mark.parametrize(("lesson", "problem"), problems(BuildProblem))
 def test_hidden_inputs_tell_the_mistakes_apart(lesson, problem):
     inputs = problem.build.inputs()
     functions = {"": problem.right_answer, **problem.build.slips}
-    given = {name: [tried(function, each) for each in inputs] for name, function in functions.items()}
+    given = {
+        name: [tried(function, each) for each in inputs] for name, function in functions.items()
+    }
     for (one, ours), (other, theirs) in itertools.combinations(given.items(), 2):
         assert not all(map(alike, ours, theirs)), (one, other)
 
@@ -115,7 +138,11 @@ def test_a_good_file(read):
     ("good", "wrong", "sentence"),
     [
         ("[q1]", "[q1", "lessons_.*/exercises.toml is not valid TOML"),
-        ("tolerance = 0.01", "", "[q1] of lessons_.*/exercises.toml has no tolerance: add it, a number"),
+        (
+            "tolerance = 0.01",
+            "",
+            "[q1] of lessons_.*/exercises.toml has no tolerance: add it, a number",
+        ),
         ("hints", "hint", "'hint': did you mean 'hints'"),
         ("answer = 0.5", 'answer = "half"', "answer in .* is 'half': write a number"),
         ('["Divide.", "One by two."]', '"Divide."', "hints in .* write a list of texts"),

@@ -13,7 +13,9 @@ from fedlab_nb.methods.fedlpa.client import LocalPosterior
 
 def test_exercise_2_is_what_a_client_sends():
     network = torch.nn.Sequential(torch.nn.Linear(20, 10))
-    sent = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2])).upload(1e-3, "one")
+    sent = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2])).upload(
+        1e-3, "one"
+    )
     assert lesson.q2.problem.check(size(sent) / 4).state == "right"
 
 
@@ -35,4 +37,6 @@ def test_the_place_of_two_weights():
 @pytest.mark.parametrize("angle", [90, 45])
 def test_it_is_what_the_picture_of_two_weights_shows(angle):
     shown = two_weights(angle, 9)
-    np.testing.assert_allclose(lesson.product_mean(np.array(shown.means), np.array(shown.precisions)), shown.aggregate)
+    np.testing.assert_allclose(
+        lesson.product_mean(np.array(shown.means), np.array(shown.precisions)), shown.aggregate
+    )

@@ -32,27 +32,41 @@ def test_the_sum_for_one_sample_is_the_models(panel):
     outcome, text = lesson.first(panel), repr(lesson.sum_for_one(panel))
     number = int(text.split("Test sample ")[1].split()[0])
     data = load("digits")
-    x, truth = data.x_test[number : number + 1].to(outcome.settings.device), int(data.y_test[number])
+    x, truth = (
+        data.x_test[number : number + 1].to(outcome.settings.device),
+        int(data.y_test[number]),
+    )
     scores = outcome.model.logits(x)[0]
     assert f"FENS, class {truth}: {scores[truth]:.1f};" in text and int(scores.argmax()) == truth
     assert f"FENS says {truth}." in text
     z = outcome.model.experts.fresh(x)[0].cpu().numpy()
     wrong = int(z.mean(0).argmax())
-    assert wrong != truth and f"class {wrong}: (" in text and f"/ 10 = {z[:, wrong].mean():.1f}" in text
+    assert (
+        wrong != truth
+        and f"class {wrong}: (" in text
+        and f"/ 10 = {z[:, wrong].mean():.1f}" in text
+    )
 
 
 def test_the_bill_is_the_ledgers_and_the_papers(panel):
     text, page, one_shot = repr(lesson.bill(panel)), teachers_page("03_fens"), 2 * 4 * 6570
-    for_20 = formulas.fens_ratio(6570, 20, 10 * 20, 20)  # without the scales of quantised tensors, some per cent
+    for_20 = formulas.fens_ratio(
+        6570, 20, 10 * 20, 20
+    )  # without the scales of quantised tensors, some per cent
     assert for_20 < lesson.ratio(panel, 20) < for_20 + 0.2
     (paid,) = {sum(both) for both in lesson.first(panel).ledger.by_client().values()}
     assert lesson.ratio(panel, 10) == round(paid / one_shot, 2) and f"= {paid:,}, which is" in text
     ensemble = paid - one_shot - 2 * 4 * 100 * 20
     whole = one_shot + 2 * ensemble + 2 * 4 * 10 * 20 * 20
-    assert f"+ {2 * ensemble:,} for 20 models" in text and f"= {whole:,}, which is {whole / one_shot:.2f} times" in text
+    assert (
+        f"+ {2 * ensemble:,} for 20 models" in text
+        and f"= {whole:,}, which is {whole / one_shot:.2f} times" in text
+    )
     whole = one_shot + 2 * ensemble + 2 * 4 * 10 * 20 * 50  # the page has the lesson's 50 rounds
     assert f"= {whole:,} bytes, {whole / one_shot:.2f} times" in page
-    papers = formulas.fens_bytes(6570, 10, 4450, 500) / one_shot  # its aggregator and rounds, with our network
+    papers = (
+        formulas.fens_bytes(6570, 10, 4450, 500) / one_shot
+    )  # its aggregator and rounds, with our network
     assert f"= {PAPER_RATIO:.4f}." in text and f"pay {papers:.0f} times" in text
 
 

@@ -41,7 +41,12 @@ def html_of(snapshot):
 
 
 def dashed(picture):
-    return [line.get_xdata()[0] for ax in picture.figure.axes for line in ax.lines if line.get_linestyle() == "--"]
+    return [
+        line.get_xdata()[0]
+        for ax in picture.figure.axes
+        for line in ax.lines
+        if line.get_linestyle() == "--"
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------ what is folded
@@ -52,7 +57,9 @@ def test_it_is_folded_until_the_guess_is_made_or_skipped(bars, guess, settle):
     assert set(data) == {"text/html", "text/plain"} and metadata == {}  # no picture beside the fold
     picture = '<img alt="Bars: &quot;FENS&quot; 85 %"'
     for html in (data["text/html"], html_of(card)):
-        assert html.startswith("<details><summary>") and html.endswith("</details>") and "85 %" in html
+        assert (
+            html.startswith("<details><summary>") and html.endswith("</details>") and "85 %" in html
+        )
     assert picture in data["text/html"] and "data:image/png;base64,iVBOR" in data["text/html"]
     assert ">FENS is best with 85 %.</p>" in data["text/html"]  # the sentence can be read, too
     assert data["text/plain"].startswith("Guess first")
@@ -100,11 +107,19 @@ def page(monkeypatch):
 def test_what_is_on_the_page_opens_by_itself(page, bars, guess):
     Snapshot(bars, after=guess)._ipython_display_()
     guess.reveal(85)._ipython_display_()
-    assert [("<details>" in data["text/html"], update) for data, _, update in page.outputs] == [(True, False)] * 2
+    assert [("<details>" in data["text/html"], update) for data, _, update in page.outputs] == [
+        (True, False)
+    ] * 2
     guess.commit(40)
     (_, first, _), (_, second, _), *changed = page.outputs
-    assert [(place, update) for _, place, update in changed] == [(first, True), (second, True)] and first != second
-    assert "data:image/png" in changed[0][0]["text/html"] and "You guessed 40 %" in changed[1][0]["text/html"]
+    assert [(place, update) for _, place, update in changed] == [
+        (first, True),
+        (second, True),
+    ] and first != second
+    assert (
+        "data:image/png" in changed[0][0]["text/html"]
+        and "You guessed 40 %" in changed[1][0]["text/html"]
+    )
     guess.commit(50)
     assert len(page.outputs) == 6 and "You guessed 50 %" in page.outputs[-1][0]["text/html"]
 
@@ -117,7 +132,9 @@ def test_the_guess_is_drawn_beside_the_answer(bars, guess):
     Snapshot(bars, after=guess)._repr_mimebundle_()
     assert dashed(bars) == [0.4]
     (ax,) = bars.figure.axes
-    assert ax.get_xlabel() == BARS and ax.get_title(loc="left") == "Test accuracy (dashed: your guess)"
+    assert (
+        ax.get_xlabel() == BARS and ax.get_title(loc="left") == "Test accuracy (dashed: your guess)"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ the score
@@ -134,7 +151,9 @@ def test_score_half_way(fresh):
     number.reveal(85), choice.reveal("a")
     heterogeneity.q1.check(3)
     heterogeneity.q2.form()
-    assert repr(score()) == "2 of 3 guesses made (45 points too low; not it). 0 of 2 exercises right."
+    assert (
+        repr(score()) == "2 of 3 guesses made (45 points too low; not it). 0 of 2 exercises right."
+    )
 
 
 def test_score_at_the_end(fresh):
@@ -150,12 +169,18 @@ def test_score_at_the_end(fresh):
 def marks(picture):
     """(guess, measured) of each row of the score's picture."""
     lines = picture.figure.axes[0].lines
-    found = [[line.get_xdata()[0] for line in lines if line.get_label() == name] for name in ("guess", "measured")]
+    found = [
+        [line.get_xdata()[0] for line in lines if line.get_label() == name]
+        for name in ("guess", "measured")
+    ]
     return list(zip(*found, strict=True))
 
 
 def test_the_picture_of_the_score_has_a_row_for_each_answered_guess(fresh, tmp_path):
-    number, choice = predict("How many?", low=20, high=120, unit="%"), predict("Which?", ["a", "b", "c"])
+    number, choice = (
+        predict("How many?", low=20, high=120, unit="%"),
+        predict("Which?", ["a", "b", "c"]),
+    )
     number.commit(45), choice.commit("c"), predict("Open?").commit(3), predict("Skipped?").skip()
     number.reveal(70), choice.reveal("b")
     picture = score().picture()
@@ -184,7 +209,10 @@ def test_the_button_shows_the_score_and_a_picture_to_save(fresh, closing):
     guess.commit(3), guess.reveal(3)
     form = closing(score())
     form.children[0].click()
-    assert "1 of 1 guess made" in form.note.value and 'download="guesses.png" href="data:image/png' in form.note.value
+    assert (
+        "1 of 1 guess made" in form.note.value
+        and 'download="guesses.png" href="data:image/png' in form.note.value
+    )
 
 
 def test_the_sentence_for_a_friend_waits_for_every_guess(fresh):
@@ -220,13 +248,19 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
             open_guesses.add(statement.targets[0].id)
             asked |= open_guesses
         elif name == "reveal":
-            assert isinstance(call.args[0], ast.Call), "the answer is computed: code does not give it away"
+            assert isinstance(call.args[0], ast.Call), (
+                "the answer is computed: code does not give it away"
+            )
             open_guesses.remove(call.func.value.id)  # revealed once, and after it is asked
         elif name in PANELS:
-            assert "'stored'" in ast.unparse(call) or not open_guesses, "stored results before the guess"
+            assert "'stored'" in ast.unparse(call) or not open_guesses, (
+                "stored results before the guess"
+            )
         elif name == "Snapshot":
             assert gates(call) <= asked
-            assert gates(call) & open_guesses or not open_guesses, f"a Snapshot before the reveal of {open_guesses}"
+            assert gates(call) & open_guesses or not open_guesses, (
+                f"a Snapshot before the reveal of {open_guesses}"
+            )
     assert asked and not open_guesses
     assert FENCE.findall(source.split("## References")[0])[-1].startswith("score(")
 
@@ -234,7 +268,9 @@ def test_nothing_is_shown_between_a_guess_and_its_reveal(source):
 @pytest.mark.parametrize("source", LESSONS.values(), ids=LESSONS)
 def test_no_panel_stays_turned_to_what_a_guess_asks(source):
     """After “Run All” a panel shows the view that it was turned to last: free to see, or the panel is covered."""
-    shown = {code.strip().splitlines()[-1] for code in FENCE.findall(source)}  # panels that are displayed
+    shown = {
+        code.strip().splitlines()[-1] for code in FENCE.findall(source)
+    }  # panels that are displayed
     turned, covered, after, last = {}, {}, set(), None
     for statement, call, name in calls(source):
         after, last = after if statement is last else set(), statement
@@ -242,8 +278,12 @@ def test_no_panel_stays_turned_to_what_a_guess_asks(source):
         if name == "Snapshot":
             after = gates(call)
             covered |= {first: after}
-        elif isinstance(call.func, ast.Attribute):  # panel.show("view"), or a lesson's function that turns the panel
-            turned[getattr(call.func.value, "id", None) if name in ("show", "set", "work") else first] = after
+        elif isinstance(
+            call.func, ast.Attribute
+        ):  # panel.show("view"), or a lesson's function that turns the panel
+            turned[
+                getattr(call.func.value, "id", None) if name in ("show", "set", "work") else first
+            ] = after
     for panel in shown & set(turned):
         assert turned[panel] <= covered.get(panel, set()), panel
 

@@ -18,7 +18,9 @@ def test_exercise_1_by_counting():
 
 def table(text):
     """The fits that a text gives, 'Unit 1 … 5, 4, 1', row by row."""
-    return np.array([[int(n) for n in row] for row in re.findall(r"(\d+), (\d+), (\d+)(?=[.;])", text)])
+    return np.array(
+        [[int(n) for n in row] for row in re.findall(r"(\d+), (\d+), (\d+)(?=[.;])", text)]
+    )
 
 
 def sums(fits):
@@ -35,7 +37,9 @@ def test_exercise_2_and_its_slips_by_trying_all_orders():
 
 
 def test_the_worked_assignment_by_trying_all_orders():
-    text = LESSONS["11_names_of_neurons"].split("A 1 fits B's units with")[1].split("In the order")[0]
+    text = (
+        LESSONS["11_names_of_neurons"].split("A 1 fits B's units with")[1].split("In the order")[0]
+    )
     every = sums(table(text))
     assert every[0, 1, 2] == 13 and max(every[p] for p in every if p[0] == 0) == 14
     assert max(every, key=every.get) == (1, 0, 2) and every[1, 0, 2] == 16
@@ -49,7 +53,10 @@ def test_the_first_picture_is_in_b_s_own_order():
 def test_what_the_lesson_says_of_its_runs():
     (own, other, average), apart, orders = lesson.orders_and_average()
     assert own == other > 0.8 and average < own - 0.2 and apart < 1e-10 and orders == 125
-    assert lesson.with_itself() == round(100 * average) and "about $10^{125}$ of them" in LESSONS["11_names_of_neurons"]
+    assert (
+        lesson.with_itself() == round(100 * average)
+        and "about $10^{125}$ of them" in LESSONS["11_names_of_neurons"]
+    )
     assert lesson.under_skew() == lesson.SKEWED[1]
     outcome = lesson.runs("matching", 100, init="different", seeds=1)[0]
     pair = pair_of(outcome, 0, 1, "rebasin")

@@ -11,8 +11,23 @@ import fedlab_nb as fl
 MATHS = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$", re.DOTALL)
 WORDS = re.compile(r"\\(?:text|mathrm)\{[^{}]*\}")  # words in a formula: no symbols
 # \mathcal P is another symbol than P; of the others, Greek letters and capitals that stand alone
-SYMBOL = re.compile(r"\\(?:mathcal|mathbb)\s?\{?[A-Z]\}?|\\[A-Za-z]+|(?<![A-Za-z])[A-Z](?![A-Za-z])")
-GREEK = {"alpha", "beta", "gamma", "delta", "epsilon", "varepsilon", "zeta", "eta", "theta", "kappa", "lambda", "mu"}
+SYMBOL = re.compile(
+    r"\\(?:mathcal|mathbb)\s?\{?[A-Z]\}?|\\[A-Za-z]+|(?<![A-Za-z])[A-Z](?![A-Za-z])"
+)
+GREEK = {
+    "alpha",
+    "beta",
+    "gamma",
+    "delta",
+    "epsilon",
+    "varepsilon",
+    "zeta",
+    "eta",
+    "theta",
+    "kappa",
+    "lambda",
+    "mu",
+}
 GREEK |= {"nu", "xi", "pi", "rho", "sigma", "tau", "phi", "varphi", "chi", "psi", "omega"}
 GREEK |= {"Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"}
 
@@ -27,7 +42,11 @@ def symbols(text):
     """Greek letters, capitals that stand alone, and capitals of another alphabet, in the formulas of `text`."""
     formulas = "\n".join(long or short for long, short in MATHS.findall(text))
     names = {re.sub(r"[\s{}]", "", name) for name in SYMBOL.findall(WORDS.sub("", formulas))}
-    return {name for name in names if not name.startswith("\\") or name[1:] in GREEK or name[1:5] == "math"}
+    return {
+        name
+        for name in names
+        if not name.startswith("\\") or name[1:] in GREEK or name[1:5] == "math"
+    }
 
 
 def test_symbols_of_a_text():
@@ -44,7 +63,9 @@ def test_it_is_shown_in_a_notebook_and_stands_beside_the_lessons():
 def test_each_symbol_has_one_row():
     table = rows()  # test_symbols says that no two are alike
     assert all(len(row) == 5 for row in table)
-    assert {row[3] for row in table} <= {path.name[:2] for path in NOTEBOOKS.glob("*.ipynb")} | {"panels"}
+    assert {row[3] for row in table} <= {path.name[:2] for path in NOTEBOOKS.glob("*.ipynb")} | {
+        "panels"
+    }
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -27,7 +27,9 @@ def by_hand(state, x):
 def test_averaged_weights_are_the_mean_by_sizes(made):
     states, shares = made.clients.states(), np.array(made.sizes) / sum(made.sizes)
     for name, tensor in made.average.state_dict().items():
-        mean = sum(share * state[name].double() for share, state in zip(shares, states, strict=True))
+        mean = sum(
+            share * state[name].double() for share, state in zip(shares, states, strict=True)
+        )
         assert torch.allclose(tensor.double(), mean, atol=1e-6)
 
 
@@ -61,7 +63,9 @@ def test_the_words_say_what_is_seen(made):
     titles = [row["picture"] for row in picture.table]
     assert titles[:3] == ["Client A", "Client B", "Client C"]
     for k, row in enumerate(picture.table[:3]):
-        assert sum(row[f"points {name}"] for name in CLASSES) == made.sizes[k]  # held-out points play no part there
+        assert (
+            sum(row[f"points {name}"] for name in CLASSES) == made.sizes[k]
+        )  # held-out points play no part there
 
 
 # ------------------------------------------------------------------------------------------------------ over ten seeds
@@ -69,7 +73,13 @@ def test_the_words_say_what_is_seen(made):
 def test_what_the_lessons_say_of_ten_seeds():
     def gap(first, second, alpha, start="common"):
         toys = {seed: toy_at(alpha, seed, start) for seed in range(10)}
-        a, b = ({k: toy.accuracy(getattr(toy, name)) for k, toy in toys.items()} for name in (first, second))
+        a, b = (
+            {k: toy.accuracy(getattr(toy, name)) for k, toy in toys.items()}
+            for name in (first, second)
+        )
         return difference(a, b)
 
-    assert gap("predictions", "weights", 100, "own").low > 0.2 and abs(gap("predictions", "weights", 100).mean) < 0.02
+    assert (
+        gap("predictions", "weights", 100, "own").low > 0.2
+        and abs(gap("predictions", "weights", 100).mean) < 0.02
+    )

@@ -22,7 +22,11 @@ def test_a_move_of_the_slider_draws_at_once(panel):
     panel.set(alpha=1, seed=0, start="common")
     before, words = panel._view.frame.value, panel.sentence
     panel.alpha.value = 0.01
-    assert panel._view.frame.value != before and panel.sentence.startswith("α = 0.01: ") and words.startswith("α = 1: ")
+    assert (
+        panel._view.frame.value != before
+        and panel.sentence.startswith("α = 0.01: ")
+        and words.startswith("α = 1: ")
+    )
     assert "α = 0.01, seed 0, common start;" in panel._view.frame.alt and not panel.error
     panel.alpha.value = 1
     assert panel._view.frame.value == before and panel.sentence == words
@@ -59,7 +63,9 @@ def test_painted_regions_are_the_largest_scores():
     scores = toy.predictions(grid()).numpy()
     painted = np.zeros(len(scores), int)
     for c, path in enumerate(picture.regions(scores.reshape(GRID, GRID, -1), EDGE)):
-        inside = (path.contains_points(grid().numpy(), radius=r) for r in (1e-4, -1e-4) if len(path) > 2)
+        inside = (
+            path.contains_points(grid().numpy(), radius=r) for r in (1e-4, -1e-4) if len(path) > 2
+        )
         painted = np.where(sum(inside) > 0, c, painted)
     two = np.sort(scores, 1)[:, -2:]
     clear = (two[:, 1] - two[:, 0] > 0.2) & (np.abs(grid().numpy()) < EDGE).all(1)

@@ -8,7 +8,11 @@ from fedlab_nb.errors import UsageError
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [(29.04, "measured 29 %: 41 points too high. Why."), (69, "very near"), (90, "20 points too low")],
+    [
+        (29.04, "measured 29 %: 41 points too high. Why."),
+        (69, "very near"),
+        (90, "20 points too low"),
+    ],
 )
 def test_number_and_gap(value, words):
     guess = predict("How accurate?", unit="%")
@@ -27,7 +31,9 @@ def test_options():
 def test_without_a_guess_there_is_the_answer_alone():
     guess = predict("How many?", high=10, unit="digits")
     assert repr(guess.reveal(2.7)) == "Predicted and measured: The answer is 2.7 digits."
-    assert guess.commit(5) == "You guessed 5 digits, measured 2.7 digits: 2.3 digits too high."  # after Run All
+    assert (
+        guess.commit(5) == "You guessed 5 digits, measured 2.7 digits: 2.3 digits too high."
+    )  # after Run All
 
 
 @pytest.mark.parametrize("wrong", [-1, 101, float("nan"), "many", None])

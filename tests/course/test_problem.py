@@ -34,11 +34,14 @@ def test_number(answer, state, words):
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [("0.6", "60 is not it: twice"), ("0.77", "77 is too large"), ("0.1", "10 is too small")]
+    ("answer", "words"),
+    [("0.6", "60 is not it: twice"), ("0.77", "77 is too large"), ("0.1", "10 is too small")],
 )
 def test_a_share_of_a_percentage_gets_the_same_hint(answer, words):
     """0.6 means 60 % here, though 0.6 is nearer to 23 than 60 is."""
-    problem = NumberProblem("t", "q", 23, ("h",), "{answer}", tolerance=0.6, slips=((60, "twice."),), units=("%",))
+    problem = NumberProblem(
+        "t", "q", 23, ("h",), "{answer}", tolerance=0.6, slips=((60, "twice."),), units=("%",)
+    )
     assert words in problem.check(answer).message and problem.check("0.23").state == "right"
 
 

@@ -10,12 +10,17 @@ from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, t
 
 
 def outcomes(method, *values, alpha=0.1):
-    return [toy(method, value, settings={"alpha": alpha, "seed": seed}) for seed, value in enumerate(values)]
+    return [
+        toy(method, value, settings={"alpha": alpha, "seed": seed})
+        for seed, value in enumerate(values)
+    ]
 
 
 def test_one_method_s_seeds_are_taken_and_the_first_of_a_repeated_one():
     record = [*outcomes("fens", 0.8, 0.6), *outcomes("fedavg", 0.3), *outcomes("fens", 0.1)]
-    assert accuracies(record, "fens") == {0: 0.8, 1: 0.6} and by_seed(record, "fens")[0] is record[0]
+    assert (
+        accuracies(record, "fens") == {0: 0.8, 1: 0.6} and by_seed(record, "fens")[0] is record[0]
+    )
     assert percent(record, "fens") == pytest.approx(50) and title("fens") == "FENS"
 
 
@@ -25,7 +30,10 @@ def test_two_methods_are_paired_by_seed():
     fens, fedavg = (accuracies(record, method) for method in ("fens", "fedavg"))
     assert apart(fens, fedavg) == "+47 ± 14 points, clear"
     assert apart(fedavg, fens, clear="more than noise") == "-47 ± 14 points, more than noise"
-    assert apart({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2}) == "+1 ± 29 points, within the noise"
+    assert (
+        apart({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2})
+        == "+1 ± 29 points, within the noise"
+    )
 
 
 def test_runs_are_grouped_by_all_that_was_set():
@@ -45,10 +53,17 @@ def gap(*points, name="here"):
 
 @pytest.mark.parametrize(
     ("points", "kind"),
-    [((5, 6), claims.SHORT), ((5, 6, 7), claims.CLEAR), ((5, -6, 7), claims.NOISE), ((-5, -6, -7), claims.BELOW)],
+    [
+        ((5, 6), claims.SHORT),
+        ((5, 6, 7), claims.CLEAR),
+        ((5, -6, 7), claims.NOISE),
+        ((-5, -6, -7), claims.BELOW),
+    ],
 )
 def test_kinds_of_a_gap(points, kind):
-    assert gap(*points).kind == kind and [100 * share for share in gap(*points).shares] == pytest.approx(points)
+    assert gap(*points).kind == kind and [
+        100 * share for share in gap(*points).shares
+    ] == pytest.approx(points)
 
 
 def judged(*gaps, **more):
@@ -58,10 +73,20 @@ def judged(*gaps, **more):
 
 def test_the_claim_of_two_kinds_needs_both():
     verdict = judged(gap(5, 6, 7, name="a"), gap(5, -6, 7, name="b"))
-    assert verdict.state == "right" and verdict.message.startswith("a: +5") and "| b: +5, -6" in verdict.message
+    assert (
+        verdict.state == "right"
+        and verdict.message.startswith("a: +5")
+        and "| b: +5, -6" in verdict.message
+    )
     alone = judged(gap(5, 6, 7), gap(1))
-    assert alone.state == "wrong" and "with 3 seeds or more: a dull one. Your record: here: +5" in alone.message
-    assert "has 1 seed with both methods" in alone.message and "a clear one and a dull one" in judged().message
+    assert (
+        alone.state == "wrong"
+        and "with 3 seeds or more: a dull one. Your record: here: +5" in alone.message
+    )
+    assert (
+        "has 1 seed with both methods" in alone.message
+        and "a clear one and a dull one" in judged().message
+    )
     assert judged().message.endswith("Your record: nothing.")
     worse = gap(-5, -6, -7)
     assert judged(gap(5, 6, 7), worse).state == "wrong"

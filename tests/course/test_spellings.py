@@ -31,11 +31,43 @@ EMPTY = [None, ..., "", " ", "\n"]
 # ------------------------------------------------------------------------------------------------------ numbers
 def numbers(problem):
     v, text = float(problem.right_answer), f"{problem.right_answer:g}"
-    spelled = [v, np.float32(v), torch.tensor(v), text, f" {text}\n", text.replace(".", ","), text.lstrip("0")]
-    spelled += [f"{v:.3f}", f"“{text}”", f"{text}.", f"≈ {text}", f"x = {text}", f"The answer is {text}."]
-    spelled += [f"{text} {unit}" for unit in problem.units] + [f"{100 * v:g} %"] * ("%" not in problem.units)
-    wrong = [v + 3 * problem.tolerance, v - 3 * problem.tolerance, f"{1000 * v:g}", -v, *(v for v, _ in problem.slips)]
-    wrong += ["no idea", f"{text} furlongs", f"{text} or so, or {text}", f"not {text}", f"{text}/0", "nan", [v], "?"]
+    spelled = [
+        v,
+        np.float32(v),
+        torch.tensor(v),
+        text,
+        f" {text}\n",
+        text.replace(".", ","),
+        text.lstrip("0"),
+    ]
+    spelled += [
+        f"{v:.3f}",
+        f"“{text}”",
+        f"{text}.",
+        f"≈ {text}",
+        f"x = {text}",
+        f"The answer is {text}.",
+    ]
+    spelled += [f"{text} {unit}" for unit in problem.units] + [f"{100 * v:g} %"] * (
+        "%" not in problem.units
+    )
+    wrong = [
+        v + 3 * problem.tolerance,
+        v - 3 * problem.tolerance,
+        f"{1000 * v:g}",
+        -v,
+        *(v for v, _ in problem.slips),
+    ]
+    wrong += [
+        "no idea",
+        f"{text} furlongs",
+        f"{text} or so, or {text}",
+        f"not {text}",
+        f"{text}/0",
+        "nan",
+        [v],
+        "?",
+    ]
     return spelled, wrong, []
 
 
@@ -48,11 +80,28 @@ def changed(record, **values):
 
 
 def records(right):
-    spelled = [right, right[::-1], tuple(right), iter(right), SimpleNamespace(outcomes=right), right * 2]
-    wrong = [right[: len(right) // 2], [o for o in right if o.settings.seed < 2]]  # one setting or side; two seeds
-    wrong += [changed(right, accuracy=0.5, accuracy_validation=0.5), changed(right, accuracy_validation=None)]
+    spelled = [
+        right,
+        right[::-1],
+        tuple(right),
+        iter(right),
+        SimpleNamespace(outcomes=right),
+        right * 2,
+    ]
+    wrong = [
+        right[: len(right) // 2],
+        [o for o in right if o.settings.seed < 2],
+    ]  # one setting or side; two seeds
+    wrong += [
+        changed(right, accuracy=0.5, accuracy_validation=0.5),
+        changed(right, accuracy_validation=None),
+    ]
     wrong += [changed(right, method="local"), [o.accuracy for o in right], right[0], "FENS 84 %"]
-    return [*spelled, runs("local", [50] * 3) + right], wrong, [[], (), SimpleNamespace(outcomes=[])]
+    return (
+        [*spelled, runs("local", [50] * 3) + right],
+        wrong,
+        [[], (), SimpleNamespace(outcomes=[])],
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ functions
@@ -75,7 +124,10 @@ def by_inverse(sent, labels, images, classes, ridge):
 
 
 def by_weighted_mean(networks, counts):
-    states = [{layer: torch.from_numpy(values) for layer, values in network.items()} for network in networks]
+    states = [
+        {layer: torch.from_numpy(values) for layer, values in network.items()}
+        for network in networks
+    ]
     return weighted_mean(states, counts.tolist())
 
 
@@ -129,12 +181,17 @@ def by_rows(counts, sums, squares):
 
 
 def by_all_orders(a, b):
-    return min(itertools.permutations(range(len(a))), key=lambda p: np.linalg.norm(a - b[list(p)], axis=1).sum())
+    return min(
+        itertools.permutations(range(len(a))),
+        key=lambda p: np.linalg.norm(a - b[list(p)], axis=1).sum(),
+    )
 
 
 OTHERS = {  # other ways to write each function; some are the package's own
     "fedavg": [
-        lambda of, n: {layer: np.average([each[layer] for each in of], axis=0, weights=n) for layer in of[0]},
+        lambda of, n: {
+            layer: np.average([each[layer] for each in of], axis=0, weights=n) for layer in of[0]
+        },
         by_weighted_mean,
     ],
     "soft_labels": [
@@ -143,17 +200,24 @@ OTHERS = {  # other ways to write each function; some are the package's own
     ],
     "weighted_sum": [lambda z, w: np.einsum("mc,mnc->nc", w, z), by_per_class],
     "consensus": [
-        lambda s: np.average(s, axis=0, weights=np.repeat(s.std(2)[..., None] ** 2, s.shape[2], axis=2)),
+        lambda s: np.average(
+            s, axis=0, weights=np.repeat(s.std(2)[..., None] ** 2, s.shape[2], axis=2)
+        ),
         lambda s: consensus(torch.as_tensor(s).log()).distribution,
     ],
     "ee_step": [by_autograd, by_sign_step],
     "fused_block": [
-        lambda h, a, s, b, c: [((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))],
+        lambda h, a, s, b, c: [
+            ((np.hstack(h) @ a[k].T + s[k]) @ b[k].T + c[k]).clip(0) for k in range(len(h))
+        ],
         by_stage,
     ],
     "product_mean": [lambda m, p: np.linalg.inv(p.sum(0)) @ np.einsum("kij,kj->i", p, m)],
     "paired_band": [
-        lambda a, b: [np.mean(a) - np.mean(b), np.ptp(stats.ttest_rel(a, b).confidence_interval()) / 2],
+        lambda a, b: [
+            np.mean(a) - np.mean(b),
+            np.ptp(stats.ttest_rel(a, b).confidence_interval()) / 2,
+        ],
         by_difference,
     ],
     "mean_and_spread": [
@@ -175,7 +239,11 @@ def after(function, change):
 
     def changed(*given):
         value = function(*given)
-        return {k: change(v) for k, v in value.items()} if isinstance(value, dict) else change(np.asarray(value))
+        return (
+            {k: change(v) for k, v in value.items()}
+            if isinstance(value, dict)
+            else change(np.asarray(value))
+        )
 
     return changed
 
@@ -184,7 +252,14 @@ def functions(problem):
     right = problem.right_answer
     kinds = [np.ndarray.tolist, torch.from_numpy, np.float32, list]
     wrong = [after(right, change) for change in (lambda v: v + 0.01, lambda v: 100 * v, str)]
-    wrong += [*problem.build.slips.values(), lambda: 3, lambda *given: 1 / 0, lambda *given: given, right.__name__, 3]
+    wrong += [
+        *problem.build.slips.values(),
+        lambda: 3,
+        lambda *given: 1 / 0,
+        lambda *given: given,
+        right.__name__,
+        3,
+    ]
     return (
         [right, *OTHERS[right.__name__], *(after(right, kind) for kind in kinds)],
         wrong,
@@ -196,11 +271,17 @@ def functions(problem):
 @pytest.mark.parametrize(("lesson", "problem"), problems(Problem))
 def test_an_exercise_takes_what_is_right_and_nothing_else(lesson, problem):
     if isinstance(problem, NumberProblem | BuildProblem):
-        right, wrong, empty = (numbers if isinstance(problem, NumberProblem) else functions)(problem)
+        right, wrong, empty = (numbers if isinstance(problem, NumberProblem) else functions)(
+            problem
+        )
     else:
         right, wrong, empty = records(RIGHT[f"{lesson[:2]} q{problem.title[9:]}"])
     assert len(right) >= 5 <= len(wrong)
-    for state, answers in {"right": right, "wrong": wrong + TYPES, "unattempted": empty + EMPTY}.items():
+    for state, answers in {
+        "right": right,
+        "wrong": wrong + TYPES,
+        "unattempted": empty + EMPTY,
+    }.items():
         for answer in answers:
             verdict = problem.check(answer)
             assert verdict.state == state and len(verdict.message.split()) >= 2, (answer, verdict)

@@ -24,10 +24,17 @@ def test_the_three_with_a_name_are_found_in_the_federation():
 
 def test_bars_are_the_stored_rows_and_a_fresh_run():
     rows = {row["rule"]: row for row in story.bars().table}
-    assert list(rows)[:4] == ["one client alone", "FedAvg", "mean of logits", "mean of probabilities"]
+    assert list(rows)[:4] == [
+        "one client alone",
+        "FedAvg",
+        "mean of logits",
+        "mean of probabilities",
+    ]
     assert len(rows) == len(story.RULES) and rows["FENS"]["seed 4"] == "84 %"
     for rule, options in {"logits": {"rule": "logits"}, "ensemble": {}}.items():
-        assert story.accuracies(rule)[4] == pytest.approx(run("ensemble", seed=4, **options).accuracy, abs=1e-4)
+        assert story.accuracies(rule)[4] == pytest.approx(
+            run("ensemble", seed=4, **options).accuracy, abs=1e-4
+        )
 
 
 def test_the_first_page_shows_two_offices():
@@ -36,7 +43,9 @@ def test_the_first_page_shows_two_offices():
     )
 
 
-@pytest.mark.parametrize("changed", [{"seed": 1}, {"alpha": 1}, {"dataset": "glyphs"}, {"share": 0.5}, {"minimum": 5}])
+@pytest.mark.parametrize(
+    "changed", [{"seed": 1}, {"alpha": 1}, {"dataset": "glyphs"}, {"share": 0.5}, {"minimum": 5}]
+)
 def test_clients_of_other_federations_have_no_names(changed):
     other = setting_of({**USUAL, **changed}, "seed 0")
     assert characters(other) == {} and short_name(3, other) == "D"

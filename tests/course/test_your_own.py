@@ -35,7 +35,10 @@ def written():
 
         def run(self, ctx):
             clients = yield from ctx.local_training()
-            states = [ctx.link.up(k, clients.state(k), phase="local models") for k in range(ctx.clients_count)]
+            states = [
+                ctx.link.up(k, clients.state(k), phase="local models")
+                for k in range(ctx.clients_count)
+            ]
             with ctx.server():
                 return EnsembleModel(clients.with_states(states))
 
@@ -76,7 +79,9 @@ def test_a_network_of_one_s_own_is_chosen_like_any_other_and_is_in_the_key():
         out = fl.run("fedavg", model="wide:24", cache=False, **QUICK)
         assert out.parameters == 64 * 24 + 24 + 24 * 10 + 10 and out.plan.model == "wide:24"
         key = plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key()
-        fl.add_model("wide", lambda shape, width: ([*layout(shape, width)[0], nn.ReLU()], width), width=40)
+        fl.add_model(
+            "wide", lambda shape, width: ([*layout(shape, width)[0], nn.ReLU()], width), width=40
+        )
         assert plans_for(Settings.make(model="wide"), ["fedavg"])[0].clients_key() != key
     finally:
         MODELS.pop("wide", None)
@@ -115,7 +120,11 @@ def test_exercise_2_solution_supports_the_claim():
 @pytest.mark.parametrize(
     ("runs", "state", "words"),
     [
-        (record(1, [17, 12, 20], "counted"), "wrong", "under a new name ('counted' is the lesson's)"),
+        (
+            record(1, [17, 12, 20], "counted"),
+            "wrong",
+            "under a new name ('counted' is the lesson's)",
+        ),
         (record(0.1, [17, 12, 20], "mine"), "right", "mine at α = 0.1: +16"),
         (record(0.1, [17, -12, 2], "mine"), "wrong", "Not clear yet"),
     ],
@@ -129,6 +138,8 @@ def test_the_lesson_s_method_under_another_name_is_no_answer(mine):
     """`class_counts` is what the lesson's `counted` computes with ζ = 1."""
     counted = fl.compare("ensemble", alpha=1, seeds=10, **{"ensemble.rule": "class_counts"})
     plain = fl.compare("ensemble", alpha=1, seeds=10, **{"ensemble.rule": "logits"})
-    copied = [SimpleNamespace(**{name: getattr(o, name) for name in SEEN}, method="mine") for o in counted]
+    copied = [
+        SimpleNamespace(**{name: getattr(o, name) for name in SEEN}, method="mine") for o in counted
+    ]
     verdict = lesson.q2.problem.check([*plain, *copied])
     assert verdict.state == "wrong" and "just as 'counted' does" in verdict.message

@@ -28,17 +28,29 @@ def test_importing_data_is_light():
 def test_registry_and_description_agree_with_the_data(name):
     data, info, facts = load(name), DATASETS[name], describe(name)
     assert data.input_shape == facts.input_shape and data.classes == facts.classes
-    assert (len(data.x_train), len(data.x_test), len(data.x_public)) == (facts.n_train, facts.n_test, facts.n_public)
+    assert (len(data.x_train), len(data.x_test), len(data.x_public)) == (
+        facts.n_train,
+        facts.n_test,
+        facts.n_public,
+    )
     assert data.digest == facts.digest and info.offline and data is load(name)
-    assert data.x_train.dtype == torch.float32 and 0 <= data.x_train.min() and data.x_train.max() <= 1
+    assert (
+        data.x_train.dtype == torch.float32 and 0 <= data.x_train.min() and data.x_train.max() <= 1
+    )
 
 
-@pytest.mark.parametrize(("name", "size", "channels"), [("glyphs:16g", 16, 1), ("glyphs:28", 28, 3)])
+@pytest.mark.parametrize(
+    ("name", "size", "channels"), [("glyphs:16g", 16, 1), ("glyphs:28", 28, 3)]
+)
 def test_a_short_name_says_size_and_colours(name, size, channels):
     facts, few = describe(name), {"n_train": 20, "n_test": 10, "n_public": 0}
     assert facts.input_shape == (channels, size, size) and facts.n_train == 2000
     short, long = load(name, **few), load("glyphs", size=size, channels=channels, **few)
-    assert short.name == name and short.digest == long.digest and torch.equal(short.x_train, long.x_train)
+    assert (
+        short.name == name
+        and short.digest == long.digest
+        and torch.equal(short.x_train, long.x_train)
+    )
     for wrong in ({"size": 20}, {"channels": 3}):
         with pytest.raises(UsageError, match="in its name"):
             load(name, **wrong)
@@ -55,7 +67,9 @@ def test_a_linear_fit_reads_two_letters_in_three():
     """Ridge regression on the pixels, in closed form: far below what it reaches on the digits."""
     data = load("glyphs:16g")
     parts = (data.x_train, data.x_test)
-    x, x_test = (torch.nn.functional.pad(part.flatten(1).double(), (0, 1), value=1.0) for part in parts)
+    x, x_test = (
+        torch.nn.functional.pad(part.flatten(1).double(), (0, 1), value=1.0) for part in parts
+    )
     gram = x.T @ x + 10 * torch.eye(257, dtype=torch.float64)
     weights = torch.linalg.solve(gram, x.T @ torch.nn.functional.one_hot(data.y_train, 10).double())
     assert 0.60 < ((x_test @ weights).argmax(1) == data.y_test).double().mean() < 0.70
@@ -82,7 +96,9 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
 @pytest.mark.parametrize("name", digits.NAMES)
 def test_images_that_are_not_there_or_others_are_one_sentence(name, monkeypatch, tmp_path):
     source = digits.SOURCES[name]
-    monkeypatch.setattr(digits, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    monkeypatch.setattr(
+        digits, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "__init__.py"))
+    )
     with pytest.raises(RunError, match="which is not here; pip install"):
         digits.load(name)
     (tmp_path / source.file).parent.mkdir(parents=True)
@@ -135,9 +151,13 @@ def test_tint_by_hand():
     x = torch.zeros(3, 1, 8, 8)
     x[:, :, 3:5, 3:5] = 1.0  # ink far from the background
     out = tint_background(x, torch.tensor([0, 1, 2]), 0.5, classes=3)
-    assert out[:, 0, 0, 0].tolist() == pytest.approx([0.0, 0.15, 0.3])  # half way to grey 0, 0.3, 0.6
+    assert out[:, 0, 0, 0].tolist() == pytest.approx(
+        [0.0, 0.15, 0.3]
+    )  # half way to grey 0, 0.3, 0.6
     assert torch.allclose(out[:, :, 3:5, 3:5], torch.ones(3, 1, 2, 2), atol=1e-5)
-    assert torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, classes=3), x) and x.max() == 1
+    assert (
+        torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, classes=3), x) and x.max() == 1
+    )
 
 
 def test_untied_tint_says_nothing_of_the_label():
@@ -148,7 +168,9 @@ def test_untied_tint_says_nothing_of_the_label():
         out = tint_background(x, y, 1.0, classes=3, agree=agree, generator=random)
         return ((out[:, 0, 0, 0] / 0.3).round() == y).float().mean().item()
 
-    assert seen(0.0) == pytest.approx(1 / 3, abs=0.03) and seen(0.4) == pytest.approx(0.4 + 0.6 / 3, abs=0.03)
+    assert seen(0.0) == pytest.approx(1 / 3, abs=0.03) and seen(0.4) == pytest.approx(
+        0.4 + 0.6 / 3, abs=0.03
+    )
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,10 @@ def test_every_class_has_its_own_and_strength_is_opacity():
     _, half = stamped(list(range(10)), strength=0.5)
     torch.testing.assert_close(half - x, (out - x) / 2)
     assert torch.equal(stamped([1, 2], strength=0)[0], stamped([1, 2], strength=0)[1])
-    assert stamped([7], size=8, channels=1)[1].shape == (1, 1, 8, 8) and len(set(map(tuple, colours(1)))) == 10
+    assert (
+        stamped([7], size=8, channels=1)[1].shape == (1, 1, 8, 8)
+        and len(set(map(tuple, colours(1)))) == 10
+    )
 
 
 def test_an_untied_figure_says_nothing_of_the_label():
@@ -74,7 +77,10 @@ def test_an_untied_figure_says_nothing_of_the_label():
     ("call", "message"),
     [
         (lambda: stamped([0], size=SMALLEST), "at least 6 x 6 pixels"),
-        (lambda: stamp_shape(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, classes=2), "needs images"),
+        (
+            lambda: stamp_shape(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, classes=2),
+            "needs images",
+        ),
         (lambda: stamped([0], classes=26), "at most 10 classes, not for 26; use cue='tint'"),
         (lambda: stamped([0], generator=None), "needs a generator"),
         (lambda: stamped([0], strength=2), "tint is 2, but it must be a number from 0 to 1"),

@@ -11,7 +11,11 @@ from fedlab_nb.errors import UsageError
 
 def toy(n=60, classes=3, images=True):
     x = torch.arange(n, dtype=torch.float32) / n
-    x = x[:, None, None, None].expand(n, 1, 8, 8).contiguous() if images else x[:, None].expand(n, 4).contiguous()
+    x = (
+        x[:, None, None, None].expand(n, 1, 8, 8).contiguous()
+        if images
+        else x[:, None].expand(n, 4).contiguous()
+    )
     y = torch.arange(n) % classes
     return Dataset("toy", x, y, x[:6], y[:6], None, tuple("abc"[:classes]), "id")
 
@@ -21,22 +25,36 @@ def test_counts_sizes_and_skew_agree_with_the_shards():
     y = fed.dataset.y_train
     counts = torch.stack([torch.bincount(y[shard], minlength=10) for shard in fed.shards])
     assert torch.equal(fed.label_counts, counts) and torch.equal(fed.sizes, counts.sum(1))
-    assert torch.equal(fed.label_counts.sum(0), torch.bincount(y)) and int(fed.sizes.min()) >= fed.minimum == 10
-    assert (fed.clients, fed.classes, fed.seed, fed.alpha, fed.partition) == (10, 10, 3, 0.1, "dirichlet")
+    assert (
+        torch.equal(fed.label_counts.sum(0), torch.bincount(y))
+        and int(fed.sizes.min()) >= fed.minimum == 10
+    )
+    assert (fed.clients, fed.classes, fed.seed, fed.alpha, fed.partition) == (
+        10,
+        10,
+        3,
+        0.1,
+        "dirichlet",
+    )
     assert fed.dataset is load("digits")  # no copy
     assert 0 < fed.skew.jensen_shannon < 1 < fed.skew.effective_classes < 10
 
 
 def test_smaller_alpha_is_more_skewed():
     skews = [federate("digits", alpha=alpha, clients=10).skew for alpha in (0.01, 0.1, 1.0, 100.0)]
-    assert [s.jensen_shannon for s in skews] == sorted((s.jensen_shannon for s in skews), reverse=True)
+    assert [s.jensen_shannon for s in skews] == sorted(
+        (s.jensen_shannon for s in skews), reverse=True
+    )
     assert [s.effective_classes for s in skews] == sorted(s.effective_classes for s in skews)
 
 
 def test_same_seed_same_shards_and_immutable():
     first, second, third = (federate(toy(), clients=4, seed=s) for s in (5, 5, 6))
     assert all(map(torch.equal, first.shards, second.shards))
-    assert not all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(first.shards, third.shards, strict=True))
+    assert not all(
+        a.shape == b.shape and torch.equal(a, b)
+        for a, b in zip(first.shards, third.shards, strict=True)
+    )
     with pytest.raises(dataclasses.FrozenInstanceError):
         first.alpha = 1.0
 
@@ -57,12 +75,19 @@ def test_split_holds_out_the_promised_share(fraction):
 
 @pytest.mark.parametrize(
     ("cue", "words"),
-    [("tint", "tinted by label (strength 0.7)"), ("shape", "shape goes with the label (strength 0.7)")],
+    [
+        ("tint", "tinted by label (strength 0.7)"),
+        ("shape", "shape goes with the label (strength 0.7)"),
+    ],
 )
 def test_spurious_clients_alone_carry_the_cue(cue, words):
     data = load("glyphs", n_train=200, n_test=20, n_public=20)
     options = {"clients": 4, "partition": "iid", "spurious": [2, 0, 2], "tint": 0.7, "cue": cue}
-    fed, again, plain = federate(data, **options), federate(data, **options), federate(data, clients=4, partition="iid")
+    fed, again, plain = (
+        federate(data, **options),
+        federate(data, **options),
+        federate(data, clients=4, partition="iid"),
+    )
     changed = (fed.dataset.x_train != data.x_train).flatten(1).any(1)
     for k, shard in enumerate(fed.shards):
         assert changed[shard].all() if k in (0, 2) else not changed[shard].any()
@@ -94,9 +119,18 @@ def test_wrong_arguments(options, message):
     ("changes", "message"),
     [
         (dict(x_train=torch.zeros(60, 1, 8, 8, dtype=torch.float64)), "must be float32 and int64"),
-        (dict(y_train=torch.zeros(59, dtype=torch.int64)), r"x_train has shape \(60, 1, 8, 8\) and y_train \(59,\)"),
-        (dict(y_test=torch.full((6,), 3)), r"y_test has labels from 3 to 3, but they must lie in 0..2"),
-        (dict(x_test=torch.zeros(6, 1, 9, 9)), r"x_test has samples of shape \(1, 9, 9\), but those of x_train have"),
+        (
+            dict(y_train=torch.zeros(59, dtype=torch.int64)),
+            r"x_train has shape \(60, 1, 8, 8\) and y_train \(59,\)",
+        ),
+        (
+            dict(y_test=torch.full((6,), 3)),
+            r"y_test has labels from 3 to 3, but they must lie in 0..2",
+        ),
+        (
+            dict(x_test=torch.zeros(6, 1, 9, 9)),
+            r"x_test has samples of shape \(1, 9, 9\), but those of x_train have",
+        ),
     ],
 )
 def test_a_dataset_whose_parts_do_not_fit(changes, message):

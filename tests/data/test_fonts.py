@@ -18,14 +18,19 @@ SMALL = {"n_train": 300, "n_test": 10, "n_public": 60}
 @settings(deadline=None)
 @given(st.data())
 def test_every_sample_once_and_no_font_twice(data):
-    fonts = np.array(data.draw(st.lists(st.integers(-1, 15), min_size=1).filter(lambda own: max(own) >= 0)))
+    fonts = np.array(
+        data.draw(st.lists(st.integers(-1, 15), min_size=1).filter(lambda own: max(own) >= 0))
+    )
     there = np.unique(fonts[fonts >= 0])
     clients, seed = data.draw(st.integers(1, len(there))), data.draw(st.integers(0, 99))
     made = by_fonts(fonts, clients, np.random.default_rng(seed))
     assert sorted(np.concatenate(made.shards).tolist()) == np.flatnonzero(fonts >= 0).tolist()
     held = [set(fonts[shard].tolist()) for shard in made.shards]
     assert sum(map(len, held)) == len(there) == len(set().union(*held))
-    assert max(map(len, held)) - min(map(len, held)) <= 1 and made.minimum == min(map(len, made.shards)) >= 1
+    assert (
+        max(map(len, held)) - min(map(len, held)) <= 1
+        and made.minimum == min(map(len, made.shards)) >= 1
+    )
 
 
 def test_the_fonts_are_those_that_the_letters_are_drawn_in(monkeypatch):
@@ -33,12 +38,16 @@ def test_the_fonts_are_those_that_the_letters_are_drawn_in(monkeypatch):
     fields = torch.arange(16.0)[None, :, None, None].expand(10, 16, 2, 2)
     monkeypatch.setattr(glyphs, "distance_fields", lambda: fields)
     monkeypatch.setattr(
-        glyphs, "letter_mask", lambda field, size, **_: (seen.append(field[:, 0, 0]), torch.zeros(1))[1]
+        glyphs,
+        "letter_mask",
+        lambda field, size, **_: (seen.append(field[:, 0, 0]), torch.zeros(1))[1],
     )
     for block in range(2):
         glyphs.draw_block(256 * block, glyphs.generator(3, "glyphs", "train", block), 8)
     drawn = torch.cat(seen[1::2])  # clutter first, then the letter
-    assert drawn[:400].tolist() == glyphs.fonts(400, "train", 3).tolist() and len(drawn.unique()) == 16
+    assert (
+        drawn[:400].tolist() == glyphs.fonts(400, "train", 3).tolist() and len(drawn.unique()) == 16
+    )
 
 
 def test_clients_of_glyphs_write_in_fonts_of_their_own():

@@ -14,17 +14,36 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.studies.settings import Settings
 
 SIZES, ILL = (303, 294, 200, 123), (0.46, 0.36, 0.745, 0.935)  # of HOSPITALS
-CHEAP = {"rounds": 2, "iterations": 3, "epochs": 1, "steps": 5, "samples": 20, "distil_steps": 5, "one_shot_steps": 5}
+CHEAP = {
+    "rounds": 2,
+    "iterations": 3,
+    "epochs": 1,
+    "steps": 5,
+    "samples": 20,
+    "distil_steps": 5,
+    "one_shot_steps": 5,
+}
 
 
 def test_the_hospitals_are_the_clients_with_their_own_share_of_disease():
     data, fed = load("heart"), fl.federate("heart")
-    assert (data.input_shape, data.class_names, data.client_names) == ((25,), ("no", "yes"), HOSPITALS)
-    assert describe("heart") == data.description() and (len(data.y_train), len(data.y_test)) == (740, 180)
-    assert fed.partition == "natural" and fed.note.endswith("Cleveland, Hungary, Long Beach, Switzerland.")
+    assert (data.input_shape, data.class_names, data.client_names) == (
+        (25,),
+        ("no", "yes"),
+        HOSPITALS,
+    )
+    assert describe("heart") == data.description() and (len(data.y_train), len(data.y_test)) == (
+        740,
+        180,
+    )
+    assert fed.partition == "natural" and fed.note.endswith(
+        "Cleveland, Hungary, Long Beach, Switzerland."
+    )
     for k, (size, ill) in enumerate(zip(SIZES, ILL, strict=True)):
         healthy, sick = fed.label_counts[k].tolist()
-        assert round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2  # a fifth of each class, rounded down
+        assert (
+            round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2
+        )  # a fifth of each class, rounded down
         assert sick / (healthy + sick) == pytest.approx(ill, abs=0.01)
 
 
@@ -32,14 +51,21 @@ def test_a_hospitals_accuracy_is_that_of_its_own_test_patients():
     out, data = fl.run("fedavg", dataset="heart", epochs=1), load("heart")
     right = out.predict(data.x_test) == data.y_test.numpy()
     own = [float(right[data.client_test.numpy() == k].mean()) for k in range(4)]
-    assert out.per_client == pytest.approx(own, abs=1e-12) and out.worst_client == min(out.per_client)
-    assert torch.bincount(data.client_test).tolist() == [59, 58, 39, 24] and load("heart:hungary").client_test is None
+    assert out.per_client == pytest.approx(own, abs=1e-12) and out.worst_client == min(
+        out.per_client
+    )
+    assert (
+        torch.bincount(data.client_test).tolist() == [59, 58, 39, 24]
+        and load("heart:hungary").client_test is None
+    )
     anew = fl.run("fedavg", dataset="heart", epochs=1, partition="iid", clients=2)
     shares = anew.label_counts / anew.label_counts.sum(1, keepdims=True)
     assert anew.per_client == pytest.approx((shares @ anew.per_class).tolist())
 
 
-@pytest.mark.parametrize(("name", "hospital"), [(n, h) for n, h in LEFT_OUT.items() if h in HOSPITALS])
+@pytest.mark.parametrize(
+    ("name", "hospital"), [(n, h) for n, h in LEFT_OUT.items() if h in HOSPITALS]
+)
 def test_a_hospital_left_out_is_the_test_set(name, hospital):
     data, k = load(name), HOSPITALS.index(hospital)
     assert len(data.y_test) == SIZES[k] and len(data.y_train) == 920 - SIZES[k]
@@ -49,7 +75,12 @@ def test_a_hospital_left_out_is_the_test_set(name, hospital):
 
 
 def test_every_method_runs_on_the_hospitals_or_says_why_not():
-    knobs = {f"{m}.{k.name}": CHEAP[k.name] for m, cls in METHODS.items() for k in cls.fields() if k.name in CHEAP}
+    knobs = {
+        f"{m}.{k.name}": CHEAP[k.name]
+        for m, cls in METHODS.items()
+        for k in cls.fields()
+        if k.name in CHEAP
+    }
     done, errors = {}, {}
     for event in fl.job("all", dataset="heart", public=0.1, epochs=1, **knobs):
         if event.outcome is not None:
@@ -69,15 +100,23 @@ def test_the_gaps_alone_betray_the_hospital_and_with_it_the_disease():
     test, right = tables.drawn(4 * ill + hospital, hospital), []
     for truth in (hospital, ill):
         usual = Counter(truth[~test]).most_common(1)[0][0]
-        seen = {own: Counter(truth[[i for i in np.flatnonzero(~test) if gaps[i] == own]]) for own in set(gaps)}
+        seen = {
+            own: Counter(truth[[i for i in np.flatnonzero(~test) if gaps[i] == own]])
+            for own in set(gaps)
+        }
         said = np.array([(seen[own] or Counter([usual])).most_common(1)[0][0] for own in gaps])
         right.append(((said == truth)[test].mean(), (truth[test] == usual).mean()))
     (who, most), (sick, often) = right
-    assert who > 0.8 and most < 0.35 and sick > 0.66 and often < 0.56  # about four of five, and two of three
+    assert (
+        who > 0.8 and most < 0.35 and sick > 0.66 and often < 0.56
+    )  # about four of five, and two of three
 
 
 def test_alpha_plays_no_role_unless_the_patients_are_dealt_out():
-    with pytest.raises(fl.UsageError, match="alpha cannot be set, because data set 'heart' has 4 clients of its own"):
+    with pytest.raises(
+        fl.UsageError,
+        match="alpha cannot be set, because data set 'heart' has 4 clients of its own",
+    ):
         Settings.make(dataset="heart", alpha=1)
     assert fl.federate("heart", partition="dirichlet", alpha=1, clients=7).clients == 7
 

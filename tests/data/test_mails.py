@@ -16,7 +16,11 @@ def stored():
 
 def test_the_lists_are_the_clients_with_their_own_share_of_spam():
     data, raw = load("mails"), stored()
-    assert (data.input_shape, data.class_names, data.client_names) == ((512,), ("ham", "spam"), LISTS)
+    assert (data.input_shape, data.class_names, data.client_names) == (
+        (512,),
+        ("ham", "spam"),
+        LISTS,
+    )
     assert describe("mails") == data.description() and len(data.y_train) + len(data.y_test) == 6046
     for k in range(len(LISTS)):
         for c in range(2):
@@ -32,15 +36,22 @@ def test_a_row_is_the_logarithm_of_its_counts_at_one_length():
     own = raw["source"] == LISTS.index("fork")
     logs = np.log(1 + raw["counts"][own].astype(float))
     by_hand = logs / np.sqrt((logs**2).mean(1, keepdims=True))
-    assert np.allclose(data.x_test.numpy(), by_hand, atol=1e-5) and data.y_test.tolist() == raw["spam"][own].tolist()
+    assert (
+        np.allclose(data.x_test.numpy(), by_hand, atol=1e-5)
+        and data.y_test.tolist() == raw["spam"][own].tolist()
+    )
     assert "fork" not in data.client_names and data.client_test is None
 
 
-@pytest.mark.parametrize(("name", "left_out"), [(n, own) for n, own in LEFT_OUT.items() if own in LISTS])
+@pytest.mark.parametrize(
+    ("name", "left_out"), [(n, own) for n, own in LEFT_OUT.items() if own in LISTS]
+)
 def test_a_list_left_out_is_the_test_set(name, left_out):
     data, k = load(name), LISTS.index(left_out)
     counts = np.bincount(stored()["source"])
-    assert len(data.y_test) == counts[k] and data.client_names == tuple(own for own in LISTS if own != left_out)
+    assert len(data.y_test) == counts[k] and data.client_names == tuple(
+        own for own in LISTS if own != left_out
+    )
     assert torch.bincount(data.client_train).tolist() == [n for i, n in enumerate(counts) if i != k]
     assert data.digest != load("mails").digest
 

@@ -28,15 +28,28 @@ def save(folder, **changes):
 
 
 def test_grey_images(tmp_path):
-    path = save(tmp_path, x_public=np.full((4, 8, 9), 51, np.uint8), y_public=[2, 0, 1, 1], extra=np.zeros(2))
+    path = save(
+        tmp_path,
+        x_public=np.full((4, 8, 9), 51, np.uint8),
+        y_public=[2, 0, 1, 1],
+        extra=np.zeros(2),
+    )
     data = load(path)
-    assert data.input_shape == (1, 8, 9) and data.classes == 3 and data.class_names == ("0", "1", "2")
+    assert (
+        data.input_shape == (1, 8, 9) and data.classes == 3 and data.class_names == ("0", "1", "2")
+    )
     assert torch.equal(data.x_train, torch.from_numpy(good()["x_train"]).float()[:, None] / 255)
     assert torch.equal(data.x_public, torch.full((4, 1, 8, 9), 51 / 255))
     assert data.note == "Pixels are divided by 255. Ignored in the file: extra."
     assert data.digest == hashlib.sha256(path.read_bytes()).hexdigest() and data.name == "mine.npz"
     facts = describe(str(path))
-    assert (facts.input_shape, facts.classes, facts.n_train, facts.n_test, facts.n_public) == ((1, 8, 9), 3, 12, 6, 4)
+    assert (facts.input_shape, facts.classes, facts.n_train, facts.n_test, facts.n_public) == (
+        (1, 8, 9),
+        3,
+        12,
+        6,
+        4,
+    )
     assert facts.digest == data.digest and load(str(path)) is data
     assert data.y_public.tolist() == [2, 0, 1, 1]
 
@@ -51,9 +64,13 @@ def test_channels_first_and_last_are_the_same_images(tmp_path):
     random = np.random.default_rng(1)
     train, test = (random.random((n, 8, 10, 3)).astype(np.float32) for n in (12, 6))
     last = load(save(tmp_path, x_train=train, x_test=test))
-    first = load(save(tmp_path, x_train=train.transpose(0, 3, 1, 2), x_test=test.transpose(0, 3, 1, 2)))
+    first = load(
+        save(tmp_path, x_train=train.transpose(0, 3, 1, 2), x_test=test.transpose(0, 3, 1, 2))
+    )
     assert last.input_shape == first.input_shape == (3, 8, 10)
-    assert torch.equal(last.x_train, first.x_train) and last.x_train[5, 2, 3, 4] == train[5, 3, 4, 2]
+    assert (
+        torch.equal(last.x_train, first.x_train) and last.x_train[5, 2, 3, 4] == train[5, 3, 4, 2]
+    )
     assert last.note == "Pixels are used as they are."
 
 
@@ -63,7 +80,9 @@ def test_other_ranges_are_scaled_by_the_training_set(tmp_path):
     data = load(save(tmp_path, x_train=train, x_test=test))
     assert data.x_test[:, 0, 0, 0].tolist() == [0, 0, 0.25, 0.5, 1, 1]
     assert data.note == "Pixels are scaled by the training set's range -1 to 3."
-    whole = load(save(tmp_path, x_train=(train * 10).astype(np.int16), x_test=(test * 10).astype(np.int16)))
+    whole = load(
+        save(tmp_path, x_train=(train * 10).astype(np.int16), x_test=(test * 10).astype(np.int16))
+    )
     assert whole.x_train.min() == 0 and whole.x_train.max() == 1 and "range -10 to 30" in whole.note
 
 
@@ -74,7 +93,9 @@ def test_features_are_standardised_by_the_training_set(tmp_path):
     data = load(save(tmp_path, x_train=train, x_test=test))
     assert data.input_shape == (4,) and "standardised" in data.note
     assert torch.allclose(data.x_train.mean(0), torch.zeros(4), atol=1e-6)
-    assert torch.allclose(data.x_train.std(0, unbiased=False), torch.tensor([1.0, 0, 1, 1]), atol=1e-6)
+    assert torch.allclose(
+        data.x_train.std(0, unbiased=False), torch.tensor([1.0, 0, 1, 1]), atol=1e-6
+    )
     expected = (test[:, 0] - train[:, 0].mean()) / train[:, 0].std()
     assert np.allclose(data.x_test[:, 0], expected, atol=1e-6)
 
@@ -129,14 +150,19 @@ def test_one_sentence_for_each_unusable_file(tmp_path, changes, message):
 
 
 def test_no_file_a_folder_and_no_npz(tmp_path):
-    with pytest.raises(UsageError, match=r"The data file '.*none.npz' does not exist; give the path of an .npz"):
+    with pytest.raises(
+        UsageError, match=r"The data file '.*none.npz' does not exist; give the path of an .npz"
+    ):
         load(tmp_path / "none.npz")
     with pytest.raises(UsageError, match="is a folder"):
         load(tmp_path)
     text = tmp_path / "text.npz"
     for content in (b"", b"x_train = [1, 2]", b"\x80\x04N."):  # the last is a pickle
         text.write_bytes(content)
-        with pytest.raises(UsageError, match=r"text.npz is not an .npz file; write it with numpy.savez\(path, x_train"):
+        with pytest.raises(
+            UsageError,
+            match=r"text.npz is not an .npz file; write it with numpy.savez\(path, x_train",
+        ):
             load(text)
 
 
@@ -145,5 +171,7 @@ def test_a_damaged_file(tmp_path):
     content = bytearray(path.read_bytes())
     content[200:260] = bytes(60)
     path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"mine.npz is damaged and cannot be read \(.*\); write it again"):
+    with pytest.raises(
+        UsageError, match=r"mine.npz is damaged and cannot be read \(.*\); write it again"
+    ):
         load(path)

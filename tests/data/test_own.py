@@ -23,7 +23,10 @@ def test_arrays_are_what_the_same_file_is(tmp_path):
     file, made = load(tmp_path / "own.npz"), from_arrays(arrays)
     for name in ("x_train", "y_train", "x_test", "y_test", "x_public", "client_train"):
         assert torch.equal(getattr(file, name), getattr(made, name)), name
-    assert made.client_names == file.client_names == ("east", "north", "south") and made.note == file.note
+    assert (
+        made.client_names == file.client_names == ("east", "north", "south")
+        and made.note == file.note
+    )
     assert describe(tmp_path / "own.npz").n_clients == 3
 
 
@@ -71,7 +74,13 @@ def test_one_sentence_for_each_unusable_array(changes, message):
 def test_a_name_is_taken_everywhere(tmp_path):
     assert add_dataset("mine", OWN) == "mine" and load("mine").name == "mine"
     about = describe("mine")
-    assert (about.input_shape, about.classes, about.n_train, about.n_test, about.n_clients) == ((4,), 3, 60, 9, 0)
+    assert (about.input_shape, about.classes, about.n_train, about.n_test, about.n_clients) == (
+        (4,),
+        3,
+        60,
+        9,
+        0,
+    )
     assert federate("mine", clients=3).dataset is load("mine") is in_memory("mine")
     add_dataset("mine", {**OWN, "client_train": IDS})  # the same name again is the new data
     assert federate("mine").partition == "natural" and describe("mine").digest != about.digest
@@ -84,15 +93,22 @@ def test_a_name_is_taken_everywhere(tmp_path):
 def test_a_digest_that_a_person_wrote_is_not_trusted():
     from dataclasses import replace
 
-    first, second = (replace(from_arrays({**OWN, "y_train": y}), digest="mine") for y in (Y, (Y + 1) % 3))
+    first, second = (
+        replace(from_arrays({**OWN, "y_train": y}), digest="mine") for y in (Y, (Y + 1) % 3)
+    )
     names = {plain({"dataset": dataset})["dataset"] for dataset in (first, second, first)}
     assert len(names) == 2 and len({describe(name).digest for name in names}) == 2
 
 
 def test_settings_stay_text():
-    assert plain({"alpha": 1}) == {"alpha": 1} and plain({"dataset": "digits"}) == {"dataset": "digits"}
+    assert plain({"alpha": 1}) == {"alpha": 1} and plain({"dataset": "digits"}) == {
+        "dataset": "digits"
+    }
     assert plain({"dataset": load("digits")}) == {"dataset": "digits"}
-    assert plain({"dataset": ["digits", OWN]})["dataset"] == ["digits", plain({"dataset": OWN})["dataset"]]
+    assert plain({"dataset": ["digits", OWN]})["dataset"] == [
+        "digits",
+        plain({"dataset": OWN})["dataset"],
+    ]
     fed = federate("digits", clients=3, seed=5)
     given = plain({"dataset": fed, "epochs": 2})
     assert given["seed"] == 5 and given["epochs"] == 2
@@ -109,7 +125,10 @@ def test_names_that_cannot_be(name):
     ("settings", "message"),
     [
         (dict(dataset=3), "A int is not a data set; give a name"),
-        (dict(dataset=federate("digits", clients=3), alpha=1), "A federation already has its clients, so alpha cannot"),
+        (
+            dict(dataset=federate("digits", clients=3), alpha=1),
+            "A federation already has its clients, so alpha cannot",
+        ),
         (dict(dataset=(X, Y, X, Y)), "A ndarray is not a data set"),
     ],
 )
@@ -124,7 +143,9 @@ def test_wrong_sources(settings, message):
 def test_natural_clients_are_the_ids(ids, as_text):
     ids = np.array(ids).astype(str) if as_text else np.array(ids)
     client, names = factorised(ids, len(ids))
-    assert [names[k] for k in client] == [str(i) for i in ids.tolist()] and len(set(names)) == len(names)
+    assert [names[k] for k in client] == [str(i) for i in ids.tolist()] and len(set(names)) == len(
+        names
+    )
     n = len(ids)
     x = np.zeros((n + 1, 2)) + np.arange(n + 1)[:, None]
     y = {"y_train": np.arange(n) % 2 if n > 1 else [1], "y_test": np.zeros(n + 1, int)}
@@ -135,7 +156,10 @@ def test_natural_clients_are_the_ids(ids, as_text):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(-1, 4), min_size=60, max_size=60).filter(lambda o: max(o) >= 0), st.integers(0, 9))
+@given(
+    st.lists(st.integers(-1, 4), min_size=60, max_size=60).filter(lambda o: max(o) >= 0),
+    st.integers(0, 9),
+)
 def test_own_indices_are_the_shards(owner, seed):
     lists = [rows for k in range(5) if (rows := [i for i in range(60) if owner[i] == k])]
     shuffled = [np.random.default_rng(seed).permutation(rows) for rows in lists]
@@ -168,23 +192,34 @@ def test_wrong_indices(indices, message):
     [
         (dict(alpha=1), "alpha cannot be set"),
         (dict(clients=4), "clients is 4"),
-        (dict(partition="natural", size_sigma=1, repair="redraw"), "repair and size_sigma cannot be set"),
+        (
+            dict(partition="natural", size_sigma=1, repair="redraw"),
+            "repair and size_sigma cannot be set",
+        ),
     ],
 )
 def test_what_natural_clients_refuse(options, message):
     own = from_arrays({**OWN, "client_train": IDS})
     with pytest.raises(UsageError, match=message):
         federate(own, **options)
-    assert federate(own, partition="natural", alpha=7, clients=3).clients == 3  # as `iid`, it makes no use of alpha
+    assert (
+        federate(own, partition="natural", alpha=7, clients=3).clients == 3
+    )  # as `iid`, it makes no use of alpha
     assert federate(own, partition="dirichlet", alpha=1, clients=4).clients == 4
 
 
 # ------------------------------------------------------------------------------------------------------ share
 @settings(max_examples=50, deadline=None)
-@given(st.floats(0.1, 1), st.sampled_from(["dirichlet", "client_dirichlet", "iid", "classes"]), st.integers(0, 99))
+@given(
+    st.floats(0.1, 1),
+    st.sampled_from(["dirichlet", "client_dirichlet", "iid", "classes"]),
+    st.integers(0, 99),
+)
 def test_a_share_of_the_samples_is_dealt_out(share, partition, seed):
     own = from_arrays(OWN)
-    fed, again = (federate(own, share=share, partition=partition, clients=4, seed=seed) for _ in range(2))
+    fed, again = (
+        federate(own, share=share, partition=partition, clients=4, seed=seed) for _ in range(2)
+    )
     used = torch.cat(fed.shards).tolist()
     assert len(used) == len(set(used)) == round(share * 60) and fed.share == share
     assert min(map(len, fed.shards)) >= fed.minimum
@@ -196,7 +231,9 @@ def test_a_share_of_natural_clients_is_a_share_of_each(share):
     own = from_arrays({**OWN, "client_train": IDS})
     whole, part = federate(own), federate(own, share=share)
     for all_of_it, some in zip(whole.shards, part.shards, strict=True):
-        assert len(some) == max(1, round(share * len(all_of_it))) and set(some.tolist()) <= set(all_of_it.tolist())
+        assert len(some) == max(1, round(share * len(all_of_it))) and set(some.tolist()) <= set(
+            all_of_it.tolist()
+        )
 
 
 def test_public_shares_leave_natural_clients_their_own():
@@ -206,9 +243,15 @@ def test_public_shares_leave_natural_clients_their_own():
     made = with_public(own, 0.0)  # the public part comes back, and belongs to nobody
     assert len(made.y_train) == 66 and sum(map(len, federate(made).shards)) == 60
     made = with_public(own, 0.3)
-    place = {tuple(row): k for row, k in zip(own.x_train.tolist(), own.client_train.tolist(), strict=True)}
+    place = {
+        tuple(row): k
+        for row, k in zip(own.x_train.tolist(), own.client_train.tolist(), strict=True)
+    }
     assert len(made.y_train) == 46 and len(made.x_public) == 20
-    known = [(place[tuple(row)], k) for row, k in zip(made.x_train.tolist(), made.client_train.tolist(), strict=True)]
+    known = [
+        (place[tuple(row)], k)
+        for row, k in zip(made.x_train.tolist(), made.client_train.tolist(), strict=True)
+    ]
     assert all(k in (-1, before) for before, k in known) and sum(k >= 0 for _, k in known) >= 40
     with pytest.raises(UsageError, match="which leaves client 'a' without a training sample"):
         with_public(from_arrays({**OWN, "client_train": ["a", *["b"] * 59]}), 0.9)

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedlab_nb.data import partition as rules
-from fedlab_nb.data.partition import RULES, SIZED, Skew, cut, cut_counts, default_minimum, dirichlet, skew_of
+from fedlab_nb.data.partition import (
+    RULES,
+    SIZED,
+    Skew,
+    cut,
+    cut_counts,
+    default_minimum,
+    dirichlet,
+    skew_of,
+)
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.rng import numpy_rng
 
@@ -47,7 +56,11 @@ def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
     assert len(made.shards) == clients
     assert sorted(np.concatenate(made.shards).tolist()) == list(range(len(labels)))
     assert all((np.diff(shard) > 0).all() for shard in made.shards)
-    assert min(map(len, made.shards)) >= options.get("minimum", default_minimum(len(labels), clients)) == made.minimum
+    assert (
+        min(map(len, made.shards))
+        >= options.get("minimum", default_minimum(len(labels), clients))
+        == made.minimum
+    )
     assert made.draws == 1 and 0 <= made.moved < len(labels)
     assert (made.moved > 0) == ("moved" in made.note)
     assert all((a == b).all() for a, b in zip(made.shards, again.shards, strict=True))
@@ -60,7 +73,9 @@ def test_extreme_alpha_and_one_client_per_sample(partition, alpha):
     for clients in (1, 7, 399, 400):
         made = cut(labels, 10, clients, rng(), partition=partition, alpha=alpha)
         assert sum(map(len, made.shards)) == 400 and min(map(len, made.shards)) >= 1
-    assert cut(labels, 10, 1, rng(), partition=partition, alpha=alpha).shards[0].tolist() == list(range(400))
+    assert cut(labels, 10, 1, rng(), partition=partition, alpha=alpha).shards[0].tolist() == list(
+        range(400)
+    )
 
 
 class Fixed:
@@ -93,7 +108,9 @@ def test_a_full_client_gets_nothing_of_later_classes():
 
 def test_when_all_mass_lies_on_full_clients_the_class_goes_to_the_others():
     labels = np.array([0] * 4 + [1] * 4)
-    owner = dirichlet(labels, 2, Fixed([1, 0], [1, 0], [1.0]), 1.0)  # the third draw is over the one client with room
+    owner = dirichlet(
+        labels, 2, Fixed([1, 0], [1, 0], [1.0]), 1.0
+    )  # the third draw is over the one client with room
     assert owner.tolist() == [0] * 4 + [1] * 4
 
 
@@ -117,9 +134,13 @@ def test_classes_gives_client_i_class_i_and_cuts_evenly():
 @pytest.mark.parametrize("seed", range(5))
 def test_classes_prefers_classes_that_nobody_holds(seed):
     labels = np.arange(600) % 6
-    owner, note = rules.by_classes(labels, 3, rng(seed), 2)  # 3 x 2 = 6: exactly one holder for each class
+    owner, note = rules.by_classes(
+        labels, 3, rng(seed), 2
+    )  # 3 x 2 = 6: exactly one holder for each class
     held = [set(labels[owner == k]) for k in range(3)]
-    assert note == "" and [len(h) for h in held] == [2, 2, 2] and set().union(*held) == set(range(6))
+    assert (
+        note == "" and [len(h) for h in held] == [2, 2, 2] and set().union(*held) == set(range(6))
+    )
     assert all(k in held[k] for k in range(3))
 
 
@@ -127,14 +148,19 @@ def test_classes_left_over_are_dealt_out_and_said_so():
     labels = np.arange(100) % 10
     made = cut(labels, 10, 3, rng(), partition="classes", classes_per_client=2)
     assert [len(set(labels[shard])) for shard in made.shards] == [4, 3, 3]
-    assert made.note == "3 clients with 2 classes each cover 6 of 10 classes; the other 4 were dealt out in turn."
+    assert (
+        made.note
+        == "3 clients with 2 classes each cover 6 of 10 classes; the other 4 were dealt out in turn."
+    )
 
 
 def test_quantity_sizes_follow_alpha_and_contents_do_not():
     labels = np.arange(5000) % 10
     spread = {}
     for alpha in (0.1, 1.0, 100.0):
-        sizes = np.array([np.bincount(rules.quantity(5000, 10, rng(s), alpha), minlength=10) for s in range(50)])
+        sizes = np.array(
+            [np.bincount(rules.quantity(5000, 10, rng(s), alpha), minlength=10) for s in range(50)]
+        )
         assert (sizes.sum(axis=1) == 5000).all()
         spread[alpha] = sizes.std()
     assert spread[0.1] > 2 * spread[1.0] > 4 * spread[100.0]
@@ -146,7 +172,9 @@ def test_quantity_sizes_follow_alpha_and_contents_do_not():
 @given(cases(), st.data())
 def test_client_dirichlet_gives_exactly_the_sizes_asked_for(case, data):
     labels, classes, clients, seed, options = case
-    ends = sorted(data.draw(st.lists(st.integers(0, len(labels)), min_size=clients - 1, max_size=clients - 1)))
+    ends = sorted(
+        data.draw(st.lists(st.integers(0, len(labels)), min_size=clients - 1, max_size=clients - 1))
+    )
     sizes = np.diff([0, *ends, len(labels)])
     owner = rules.client_dirichlet(labels, classes, sizes, rng(seed), options["alpha"])
     assert np.bincount(owner, minlength=clients).tolist() == sizes.tolist()
@@ -176,7 +204,9 @@ def test_a_class_that_has_run_out_counts_no_more():
             return np.full(n, 0.5)
 
     labels = np.array([0] * 5 + [1] * 5)
-    owner = rules.client_dirichlet(labels, 2, np.array([8, 2]), Wishes([1.0, 0.0], [0.0, 1.0], [1.0]), 1.0)
+    owner = rules.client_dirichlet(
+        labels, 2, np.array([8, 2]), Wishes([1.0, 0.0], [0.0, 1.0], [1.0]), 1.0
+    )
     assert owner[:5].tolist() == [0] * 5 and np.bincount(owner[5:]).tolist() == [3, 2]
 
 
@@ -185,11 +215,22 @@ def test_lognormal_sizes_spread_with_sigma(partition):
     labels = np.arange(5000) % 10
     spread = []
     for sigma in (0, 0.4, 1.2):
-        made = [cut(labels, 10, 10, rng(s), partition=partition, alpha=1.0, size_sigma=sigma) for s in range(20)]
-        spread.append(np.mean([np.std(np.log([len(shard) for shard in each.shards])) for each in made]))
+        made = [
+            cut(labels, 10, 10, rng(s), partition=partition, alpha=1.0, size_sigma=sigma)
+            for s in range(20)
+        ]
+        spread.append(
+            np.mean([np.std(np.log([len(shard) for shard in each.shards])) for each in made])
+        )
     assert spread[0] < spread[1] < spread[2]
-    if partition == "client_dirichlet":  # exactly lognormal but for rounding: E of std over 10 draws is 0.97 sigma
-        assert spread[0] == 0 and spread[1] == pytest.approx(0.4, rel=0.15) and spread[2] == pytest.approx(1.2, rel=0.2)
+    if (
+        partition == "client_dirichlet"
+    ):  # exactly lognormal but for rounding: E of std over 10 draws is 0.97 sigma
+        assert (
+            spread[0] == 0
+            and spread[1] == pytest.approx(0.4, rel=0.15)
+            and spread[2] == pytest.approx(1.2, rel=0.2)
+        )
 
 
 def test_cut_counts_never_feeds_a_share_of_zero():
@@ -206,7 +247,9 @@ def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound(monkeypat
     made = cut(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
     assert made.draws > 1 and made.moved == 0 and min(map(len, made.shards)) >= 20
     monkeypatch.setattr(rules, "MOST_DRAWS", 5)
-    with pytest.raises(RunError, match="None of 5 draws of the dirichlet .* at least 10 of the 1000 samples; use"):
+    with pytest.raises(
+        RunError, match="None of 5 draws of the dirichlet .* at least 10 of the 1000 samples; use"
+    ):
         cut(labels, 10, 50, rng(), alpha=0.001, repair="redraw")
 
 
@@ -235,7 +278,9 @@ def test_wrong_arguments(options, message):
 def test_ends_of_the_scale():
     assert skew_of(np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3]])) == Skew(1.0, 1.0)
     even = skew_of(np.full((4, 10), 7))
-    assert even.jensen_shannon == pytest.approx(0, abs=1e-15) and even.effective_classes == pytest.approx(10)
+    assert even.jensen_shannon == pytest.approx(
+        0, abs=1e-15
+    ) and even.effective_classes == pytest.approx(10)
 
 
 def test_empty_clients_and_a_single_class():
@@ -245,14 +290,17 @@ def test_empty_clients_and_a_single_class():
 
 
 @settings(max_examples=100, deadline=None)
-@given(arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(2, 6)), elements=st.integers(0, 20)))
+@given(
+    arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(2, 6)), elements=st.integers(0, 20))
+)
 def test_equals_mutual_information_over_label_entropy(counts):
     if counts.sum() == 0:
         return
     joint = counts / counts.sum()
     k, y = joint.sum(axis=1), joint.sum(axis=0)
     information = sum(
-        joint[i, c] * math.log(joint[i, c] / (k[i] * y[c])) for i, c in zip(*np.nonzero(joint), strict=True)
+        joint[i, c] * math.log(joint[i, c] / (k[i] * y[c]))
+        for i, c in zip(*np.nonzero(joint), strict=True)
     )
     entropy = -sum(p * math.log(p) for p in y if p > 0)
     skew = skew_of(counts)

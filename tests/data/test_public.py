@@ -14,7 +14,9 @@ from fedlab_nb.studies.settings import Settings, plans_for
 def mine(tmp_path_factory):
     """A person's file of 120 digits without a public part."""
     data, path = load("digits"), tmp_path_factory.mktemp("own") / "mine.npz"
-    parts = {f"{a}_{b}": getattr(data, f"{a}_{b}")[:120].numpy() for a in "xy" for b in ("train", "test")}
+    parts = {
+        f"{a}_{b}": getattr(data, f"{a}_{b}")[:120].numpy() for a in "xy" for b in ("train", "test")
+    }
     np.savez(path, **parts)
     return str(path)
 
@@ -36,7 +38,9 @@ def test_a_share_cuts_the_whole_set_in_two():
     where = {x.numpy().tobytes(): int(y) for x, y in zip(own.x_train, own.y_train, strict=True)}
     labelled = zip(data.x_public, data.y_public.tolist(), strict=True)
     assert all(where.get(x.numpy().tobytes(), y) == y for x, y in labelled)
-    assert torch.equal(data.x_public, Settings.make(public=0.25, seed=4).data().x_public)  # one cut for all seeds
+    assert torch.equal(
+        data.x_public, Settings.make(public=0.25, seed=4).data().x_public
+    )  # one cut for all seeds
 
 
 def test_without_public_data_the_clients_share_the_whole_set():
@@ -49,7 +53,9 @@ def test_another_set_comes_whole_and_without_labels(mine):
     data = Settings.make(public=mine).data()
     assert rows(data.x_public) == rows(load(mine).x_train)
     assert data.y_public is None and len(data.x_train) == 1437
-    assert run("feddf", public=mine, holdout=0, epochs=1, clients=3, cache=False).validation_on == ""
+    assert (
+        run("feddf", public=mine, holdout=0, epochs=1, clients=3, cache=False).validation_on == ""
+    )
 
 
 @pytest.mark.parametrize("choice", ["own", 0.0, 0.3, "file"])
@@ -61,7 +67,10 @@ def test_a_description_knows_sizes_and_digest_beforehand(choice, mine):
 
 
 def test_each_choice_is_another_setting(mine):
-    keys = {plans_for(Settings.make(public=p), ["feddf"])[0].run_key() for p in ("own", 0, 0.1, 0.2, mine)}
+    keys = {
+        plans_for(Settings.make(public=p), ["feddf"])[0].run_key()
+        for p in ("own", 0, 0.1, 0.2, mine)
+    }
     assert len(keys) == 5
 
 

@@ -49,12 +49,29 @@ def test_a_hospital_csv_runs_as_it_is(hospital):
     data, facts = load(hospital), describe(hospital)
     assert data.class_names == ("ill", "well") and data.client_names == ("East", "North", "South")
     assert data.input_shape == facts.input_shape == (3 + 2 + WORDS,) and facts.n_clients == 3
-    assert (len(data.x_train), len(data.x_test)) == (facts.n_train, facts.n_test) and facts.n_test in (23, 24)
-    assert facts.n_train + facts.n_test == 120 and data.digest == facts.digest and data is load(hospital)
-    for words in ("label is column 'diagnosis'", "clients are column 'hospital'", "72 bytes", "sex", "note"):
+    assert (len(data.x_train), len(data.x_test)) == (
+        facts.n_train,
+        facts.n_test,
+    ) and facts.n_test in (23, 24)
+    assert (
+        facts.n_train + facts.n_test == 120
+        and data.digest == facts.digest
+        and data is load(hospital)
+    )
+    for words in (
+        "label is column 'diagnosis'",
+        "clients are column 'hospital'",
+        "72 bytes",
+        "sex",
+        "note",
+    ):
         assert words in data.note
     outcome = run("fedavg", dataset=hospital, epochs=5)
-    assert outcome.settings.partition == "natural" and outcome.settings.clients == 3 and outcome.accuracy > 0.7
+    assert (
+        outcome.settings.partition == "natural"
+        and outcome.settings.clients == 3
+        and outcome.accuracy > 0.7
+    )
 
 
 def test_columns_by_hand(tmp_path):
@@ -62,7 +79,9 @@ def test_columns_by_hand(tmp_path):
     data = load(written(tmp_path / "t.csv", rows, ["n", "t", "c", "y"]))
     x = torch.cat([data.x_train, data.x_test])
     assert x.shape == (40, 3) and set(x[:, 1].tolist()) == {0.0, 1.0} and not x[:, 2].any()
-    assert data.x_train[:, 0].mean().abs() < 1e-6 and data.x_train[:, 0].square().mean() == pytest.approx(1)
+    assert data.x_train[:, 0].mean().abs() < 1e-6 and data.x_train[
+        :, 0
+    ].square().mean() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("clients", [1, 3, 10])
@@ -73,18 +92,29 @@ def test_sums_over_clients_are_those_of_all_rows(clients):
     mean, scale = moments(x, np.arange(200) % clients)
     assert mean == pytest.approx(np.nanmean(x, axis=0), rel=1e-12)
     assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8) and scale[3] == 1
-    assert client_sums(x).nbytes == sums_bytes(4)[0] and mean.nbytes + scale.nbytes == sums_bytes(4)[1]
+    assert (
+        client_sums(x).nbytes == sums_bytes(4)[0] and mean.nbytes + scale.nbytes == sums_bytes(4)[1]
+    )
 
 
 def test_a_bag_of_words_needs_no_list_of_words():
-    one, other = bag_of_words(["no pain", None]), bag_of_words(["much pain", "no pain", "Pain, no!"])
-    assert np.array_equal(one[0], other[1]) and np.array_equal(other[1], other[2]) and not one[1].any()
+    one, other = (
+        bag_of_words(["no pain", None]),
+        bag_of_words(["much pain", "no pain", "Pain, no!"]),
+    )
+    assert (
+        np.array_equal(one[0], other[1]) and np.array_equal(other[1], other[2]) and not one[1].any()
+    )
     assert np.square(one[0]).sum() == pytest.approx(WORDS)
 
 
 def test_options_name_other_columns(hospital):
     data = load(f"{hospital}?label=sex&client=")
-    assert data.class_names == ("f", "m") and data.client_names == () and data.digest != load(hospital).digest
+    assert (
+        data.class_names == ("f", "m")
+        and data.client_names == ()
+        and data.digest != load(hospital).digest
+    )
     assert federate(f"{hospital}?client=sex").clients == 2
     assert "All rows are of one constant" in load(f"{hospital}?client=constant").note
 
@@ -103,7 +133,11 @@ def test_parquet_is_the_same_table(tmp_path):
     rows = [[float(i), None if i % 5 == 0 else "ab"[i % 2], i % 3] for i in range(60)]
     named = {name: [row[i] for row in rows] for i, name in enumerate(["n", "t", "label"])}
     parquet.write_table(pyarrow.table(named), tmp_path / "t.parquet")
-    plain = written(tmp_path / "t.csv", [["" if v is None else v for v in row] for row in rows], ["n", "t", "label"])
+    plain = written(
+        tmp_path / "t.csv",
+        [["" if v is None else v for v in row] for row in rows],
+        ["n", "t", "label"],
+    )
     assert torch.equal(load(tmp_path / "t.parquet").x_train, load(plain).x_train)
     (tmp_path / "bad.parquet").write_text("no table")
     with pytest.raises(UsageError, match=r"bad.parquet cannot be read as a table"):
@@ -135,8 +169,14 @@ GOOD = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20))
         ("a,y\n" + "".join(f"{i},0\n" for i in range(20)), "one value"),
         ("a,y\n" + "".join(f"{i},{i}\n" for i in range(20)), "20 different values in 20 rows"),
         ("a,y\n1,0\n2,1\n", "has 2 rows with a label"),
-        ("a,client,y\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(20)), "names 20 clients for 20 rows"),
-        ("client,y\n" + "".join(f"{i % 2},{i % 2}\n" for i in range(20)), "has only columns for label and clients"),
+        (
+            "a,client,y\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(20)),
+            "names 20 clients for 20 rows",
+        ),
+        (
+            "client,y\n" + "".join(f"{i % 2},{i % 2}\n" for i in range(20)),
+            "has only columns for label and clients",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_one_sentence(tmp_path, content, message):
@@ -174,12 +214,18 @@ CELLS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data(), columns=st.integers(1, 4), rows=st.integers(0, 40), client=st.booleans())
 def test_any_table_loads_or_says_why(tmp_path, data, columns, rows, client):
     head = [f"c{i}" for i in range(columns)] + (["client"] if client else []) + ["label"]
-    cells = data.draw(st.lists(st.lists(CELLS, min_size=columns, max_size=columns), min_size=rows, max_size=rows))
-    content = [[*row, *([str(i % 3)] if client else []), "ab"[i % 2]] for i, row in enumerate(cells)]
+    cells = data.draw(
+        st.lists(st.lists(CELLS, min_size=columns, max_size=columns), min_size=rows, max_size=rows)
+    )
+    content = [
+        [*row, *([str(i % 3)] if client else []), "ab"[i % 2]] for i, row in enumerate(cells)
+    ]
     path = written(tmp_path / f"{abs(hash(str(content)))}.csv", content, head)
     try:
         table = load(path)

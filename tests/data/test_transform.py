@@ -35,9 +35,15 @@ def test_the_constants_are_those_of_numpy():
 @pytest.mark.parametrize(("name", "width"), [("cnn", 3), ("resnet8", 4)])
 def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, width, backend):
     g = generator(0, "transform")
-    shards = [(torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g)) for n in (40, 25)]
+    shards = [
+        (torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g))
+        for n in (40, 25)
+    ]
     mean, std = constants("standardise", shards[0][0])
-    plain = [build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT) for k in range(2)]
+    plain = [
+        build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT)
+        for k in range(2)
+    ]
     scaled = [normalise_inputs(copy.deepcopy(model), mean, std) for model in plain]
     assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
     recipe = Recipe(epochs=2, batch_size=16)
@@ -45,7 +51,9 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
     trained(plain, there, recipe, seed=3, backend="loop")
     trained(scaled, shards, recipe, seed=3, backend=backend)
     for own, other in zip(plain, scaled, strict=True):
-        pairs = list(zip(model_state(own).values(), model_state(other).values(), strict=True))  # no constant is sent
+        pairs = list(
+            zip(model_state(own).values(), model_state(other).values(), strict=True)
+        )  # no constant is sent
         assert max(float((a - b).abs().max()) for a, b in pairs) < 1e-9
 
 
@@ -54,9 +62,13 @@ def test_a_method_runs_with_all_parts_and_sends_the_same_bytes(method):
     fewer = {"fedlpa": {"iterations": 5}, "fusefl": {"passes": 1}, "fedet": {"one_shot_steps": 5}}
     short = fewer.get(method, {"epochs": 1, "passes": 2})
     more = {f"{method}.{key}": value for key, value in short.items()}
-    here, plain = (run(method, transform=t, **more, **QUICK) for t in ("standardise+crop+flip", "none"))
+    here, plain = (
+        run(method, transform=t, **more, **QUICK) for t in ("standardise+crop+flip", "none")
+    )
     assert (here.bytes_up, here.bytes_down) == (plain.bytes_up, plain.bytes_down)
-    assert here.accuracy_validation is not None and not np.array_equal(here.test_features, plain.test_features)
+    assert here.accuracy_validation is not None and not np.array_equal(
+        here.test_features, plain.test_features
+    )
 
 
 def test_a_network_of_a_run_sees_test_images_on_its_scale():
@@ -77,7 +89,9 @@ def test_parts_are_put_in_order_and_decide_the_key():
     assert Settings.make(transform="crop+flip") == Settings.make(transform="flip+crop")
 
 
-@pytest.mark.parametrize("wrong", ["standardise+symmetric", "crop+crop", "none+crop", "", "rotate", True])
+@pytest.mark.parametrize(
+    "wrong", ["standardise+symmetric", "crop+crop", "none+crop", "", "rotate", True]
+)
 def test_what_is_no_transform_is_refused(wrong):
     with pytest.raises(UsageError, match="fedet.transform"):
         Settings.make(transform=wrong)

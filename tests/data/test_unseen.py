@@ -37,10 +37,14 @@ def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
     half = {f"{key}_{part}": g[key][rows] for key in "xy" for part, rows in
             (("train", slice(0, 40)), ("test", slice(40, 60)))}  # fmt: skip
     data = from_arrays(half | {"client": g["client"][:40]})
-    assert data.client_names == ("a", "b", "c") and len(data.x_test) == 20 and data.client_test is None
+    assert (
+        data.client_names == ("a", "b", "c") and len(data.x_test) == 20 and data.client_test is None
+    )
 
 
-@pytest.mark.parametrize("change", [{"y": ["sit"] * 59}, {"y": None}, {"client": ["a"] * 7}, {"y": [0.5] * 60}])
+@pytest.mark.parametrize(
+    "change", [{"y": ["sit"] * 59}, {"y": None}, {"client": ["a"] * 7}, {"y": [0.5] * 60}]
+)
 def test_what_does_not_fit_is_a_sentence(change):
     with pytest.raises(UsageError) as error:
         from_arrays({**recordings(), **change})

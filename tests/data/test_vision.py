@@ -64,13 +64,25 @@ def check(name, pixels, labels):
 @pytest.mark.parametrize(("name", "sub"), [("mnist", "MNIST"), ("fashion-mnist", "FashionMNIST")])
 def test_mnist_files(folder, name, sub):
     write_idx(folder / sub)
-    data = check(name, torch.from_numpy(images(N_TRAIN)[:, None, :28, :28, 0]).float() / 255, np.arange(N_TRAIN) % 10)
+    data = check(
+        name,
+        torch.from_numpy(images(N_TRAIN)[:, None, :28, :28, 0]).float() / 255,
+        np.arange(N_TRAIN) % 10,
+    )
     assert data.input_shape == (1, 28, 28) and data.classes == 10
 
 
 LAYOUTS = {  # as torchvision keeps images and labels in memory
-    "cifar10": lambda x, y: {"data": x, "targets": y.tolist(), "classes": [f"class {c}" for c in range(10)]},
-    "cifar100": lambda x, y: {"data": x, "targets": y.tolist(), "classes": [str(c) for c in range(100)]},
+    "cifar10": lambda x, y: {
+        "data": x,
+        "targets": y.tolist(),
+        "classes": [f"class {c}" for c in range(10)],
+    },
+    "cifar100": lambda x, y: {
+        "data": x,
+        "targets": y.tolist(),
+        "classes": [str(c) for c in range(100)],
+    },
     "svhn": lambda x, y: {"data": x.transpose(0, 3, 1, 2), "labels": y},
 }
 
@@ -81,7 +93,11 @@ def test_colours_come_first_whatever_the_layout(name, monkeypatch):
     made = {part: LAYOUTS[name](images(n), np.arange(n) % 10) for part, n in numbers.items()}
     monkeypatch.setattr(vision, "opened", lambda name, source, part: SimpleNamespace(**made[part]))
     monkeypatch.setattr(vision, "digest", lambda name: "of the files")
-    data = check(name, torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255, np.arange(N_TRAIN) % 10)
+    data = check(
+        name,
+        torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255,
+        np.arange(N_TRAIN) % 10,
+    )
     assert data.input_shape == (3, 32, 32) and data.classes == vision.SOURCES[name].classes
     assert data.class_names[3] == ("class 3" if name == "cifar10" else "3")
 
@@ -89,7 +105,10 @@ def test_colours_come_first_whatever_the_layout(name, monkeypatch):
 def test_the_files_are_those_that_torchvision_reads():
     for name, kind in (("cifar10", datasets().CIFAR10), ("cifar100", datasets().CIFAR100)):
         read = [file for file, _ in (*kind.train_list, *kind.test_list)] + [kind.meta["filename"]]
-        assert sorted(vision.SOURCES[name].files) == sorted(read) and vision.SOURCES[name].folder == kind.base_folder
+        assert (
+            sorted(vision.SOURCES[name].files) == sorted(read)
+            and vision.SOURCES[name].folder == kind.base_folder
+        )
     read = [file for part, (_, file, _) in datasets().SVHN.split_list.items() if part != "extra"]
     assert sorted(vision.SOURCES["svhn"].files) == sorted(read)
 
@@ -109,7 +128,10 @@ def test_broken_files(folder):
     write_idx(folder / "MNIST")
     path = folder / "MNIST/raw/train-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(RunError, match=r"The files of 'mnist' in '.*' cannot be read \(.*\); delete them to download"):
+    with pytest.raises(
+        RunError,
+        match=r"The files of 'mnist' in '.*' cannot be read \(.*\); delete them to download",
+    ):
         load("mnist")
 
 
@@ -122,5 +144,8 @@ def test_without_torchvision(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(RunError, match="'mnist' cannot be read: torchvision; install what is missing, or offline, use"):
+    with pytest.raises(
+        RunError,
+        match="'mnist' cannot be read: torchvision; install what is missing, or offline, use",
+    ):
         load("mnist")

@@ -28,11 +28,29 @@ from torch.utils._python_dispatch import TorchDispatchMode
 NAME = "meta"
 aten = torch.ops.aten
 NO_LAUNCH = ("empty", "_unsafe_view", "_local_scalar_dense", "is_same_size", "new_empty", "lift")
-INDEXED = (aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default)
+INDEXED = (
+    aten.index.Tensor,
+    aten.index_put.default,
+    aten.index_put_.default,
+    aten._index_put_impl_.default,
+)
 JOINED = (aten.cat.default, aten.stack.default)
-PLAIN = {int, float, bool, str, type(None), torch.dtype, torch.device}  # arguments that hold no tensor
+PLAIN = {
+    int,
+    float,
+    bool,
+    str,
+    type(None),
+    torch.dtype,
+    torch.device,
+}  # arguments that hold no tensor
 # Answers whose size, or whether there is one, only the numbers tell: a GPU's host waits for them.
-WAITING = {aten.equal.default, aten.bincount.default, aten.linalg_eigh.default, aten._linalg_eigh.default}
+WAITING = {
+    aten.equal.default,
+    aten.bincount.default,
+    aten.linalg_eigh.default,
+    aten._linalg_eigh.default,
+}
 _current: EmulatedDevice | None = None
 
 
@@ -45,7 +63,12 @@ class Emulated(torch.Tensor):
     @staticmethod
     def __new__(cls, raw: torch.Tensor) -> Emulated:
         made = torch.Tensor._make_wrapper_subclass(
-            cls, raw.shape, strides=raw.stride(), storage_offset=raw.storage_offset(), dtype=raw.dtype, device=NAME
+            cls,
+            raw.shape,
+            strides=raw.stride(),
+            storage_offset=raw.storage_offset(),
+            dtype=raw.dtype,
+            device=NAME,
         )
         made.raw = raw
         return made
@@ -141,7 +164,9 @@ class EmulatedDevice(TorchDispatchMode):
     def __enter__(self) -> EmulatedDevice:
         global _current
         _current, self._made = self, (torch.tensor, torch.as_tensor)
-        torch.tensor, torch.as_tensor = (functools.partial(self._from_host, made) for made in self._made)
+        torch.tensor, torch.as_tensor = (
+            functools.partial(self._from_host, made) for made in self._made
+        )
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -149,7 +174,15 @@ class EmulatedDevice(TorchDispatchMode):
         super().__exit__(*error)
         _current, (torch.tensor, torch.as_tensor) = None, self._made
 
-    def _from_host(self, make: Any, data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **more: Any):
+    def _from_host(
+        self,
+        make: Any,
+        data: Any,
+        *,
+        dtype: torch.dtype | None = None,
+        device: Any = None,
+        **more: Any,
+    ):
         """`torch.tensor` and `torch.as_tensor`, which would make an empty tensor on "meta"."""
         if isinstance(data, torch.Tensor) or device is None or torch.device(device).type != NAME:
             return make(data, dtype=dtype, device=device, **more)
@@ -164,7 +197,11 @@ class EmulatedDevice(TorchDispatchMode):
         ours: list[Emulated] = []
         others: list[torch.Tensor] = []
         raw = _unwrapped(args, ours, others)
-        named = {name: _unwrapped(value, ours, others) for name, value in kwargs.items()} if kwargs else {}
+        named = (
+            {name: _unwrapped(value, ours, others) for name, value in kwargs.items()}
+            if kwargs
+            else {}
+        )
         target = kwargs.get("device")
         here = bool(ours) if target is None else target.type == NAME
         if not ours and not here:
@@ -172,7 +209,11 @@ class EmulatedDevice(TorchDispatchMode):
         if target is not None:
             named["device"] = "cpu"
         if func is aten._to_copy.default:
-            named = {name: value for name, value in named.items() if name not in ("pin_memory", "non_blocking")}
+            named = {
+                name: value
+                for name, value in named.items()
+                if name not in ("pin_memory", "non_blocking")
+            }
             if here and ours:
                 self.launched["copy"] += 1
             else:
@@ -181,7 +222,9 @@ class EmulatedDevice(TorchDispatchMode):
             return Emulated(copied) if here else copied
         if func is aten.copy_.default:
             if ours and others:
-                self.moved["to device" if isinstance(args[0], Emulated) else "to host", "copy_"] += 1
+                self.moved[
+                    "to device" if isinstance(args[0], Emulated) else "to host", "copy_"
+                ] += 1
             else:
                 self.launched["copy"] += 1
             raw[0].copy_(raw[1])
@@ -190,7 +233,9 @@ class EmulatedDevice(TorchDispatchMode):
         if launches(func):
             self.launched[func._schema.name] += 1
         if here and kwargs.get("generator") is not None:
-            raise RuntimeError(f"Expected a 'meta' device type for generator, but {func} got a 'cpu' one.")
+            raise RuntimeError(
+                f"Expected a 'meta' device type for generator, but {func} got a 'cpu' one."
+            )
         out = self._drawn(func, raw, named) if here and draws(func) else func(*raw, **named)
         if func is aten._local_scalar_dense.default:
             self.moved["to host", "item"] += 1
@@ -207,18 +252,26 @@ class EmulatedDevice(TorchDispatchMode):
             self.random = torch.get_rng_state()
         return out
 
-    def _check(self, func: Any, args: tuple, ours: list[Emulated], others: list[torch.Tensor]) -> None:
+    def _check(
+        self, func: Any, args: tuple, ours: list[Emulated], others: list[torch.Tensor]
+    ) -> None:
         """RuntimeError for tensors of both devices; rows of the host that look up a tensor of the device are copied."""
         if func in INDEXED and isinstance(args[0], Emulated):
             looked_up = [rows for rows in args[1] if rows is not None]
-            self.moved["to device", "index"] += sum(not isinstance(rows, Emulated) for rows in looked_up)
-            self.moved["to host", "mask"] += any(rows.dtype in (torch.bool, torch.uint8) for rows in looked_up)
+            self.moved["to device", "index"] += sum(
+                not isinstance(rows, Emulated) for rows in looked_up
+            )
+            self.moved["to host", "mask"] += any(
+                rows.dtype in (torch.bool, torch.uint8) for rows in looked_up
+            )
             others = [tensor for tensor in others if not any(tensor is rows for rows in looked_up)]
         if not ours or not others:
             return
         written = func._schema.is_mutable and args and not isinstance(args[0], Emulated)
         if written or func in JOINED or any(tensor.dim() for tensor in others):
-            raise RuntimeError(f"Expected all tensors to be on the same device, but {func} got both devices' tensors.")
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but {func} got both devices' tensors."
+            )
 
 
 def _unwrapped(value: Any, ours: list[Emulated], others: list[torch.Tensor]) -> Any:

@@ -24,14 +24,18 @@ def device(monkeypatch):
 
 def on_device(name, shape, sizes, width=None):
     models, shards = clients(name, shape, sizes, dtype=torch.float32, width=width)
-    return [model.to(NAME) for model in models], [tuple(part.to(NAME) for part in shard) for shard in shards]
+    return [model.to(NAME) for model in models], [
+        tuple(part.to(NAME) for part in shard) for shard in shards
+    ]
 
 
 # ------------------------------------------------------------------------------------------------ launches
 def launches_of_a_step(device, name, shape, count, backend="stacked", **recipe):
     """Of one step of `count` clients: the second of an epoch, when everything is set up."""
     models, shards = on_device(name, shape, [12] * count, 4 if "resnet" in name else None)
-    steps = train_clients(models, shards, Recipe(epochs=1, batch_size=4, **recipe), seed=0, backend=backend)
+    steps = train_clients(
+        models, shards, Recipe(epochs=1, batch_size=4, **recipe), seed=0, backend=backend
+    )
     own = count if backend == "loop" else 1  # steps that make one of all clients
     for _ in range(own):
         next(steps)
@@ -42,9 +46,13 @@ def launches_of_a_step(device, name, shape, count, backend="stacked", **recipe):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@pytest.mark.parametrize(("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 16, 16))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 16, 16))]
+)
 def test_a_stacked_step_launches_as_much_for_any_number_of_clients(name, shape, optimizer, device):
-    few, many = (launches_of_a_step(device, name, shape, count, optimizer=optimizer) for count in (2, 7))
+    few, many = (
+        launches_of_a_step(device, name, shape, count, optimizer=optimizer) for count in (2, 7)
+    )
     assert few == many > 0
 
 
@@ -72,14 +80,21 @@ def test_no_transfer_inside_an_epoch(name, backend, optimizer, device):
     if backend == "stacked":  # the weights of the batches, once, and an order an epoch
         assert at == [2] * 5 + [3] * 5
     else:
-        assert at == [order for order in (1, 2) for _ in range(5)] + [2] + [o for o in (3, 4) for _ in range(5)] + [4]
+        assert at == [order for order in (1, 2) for _ in range(5)] + [2] + [
+            o for o in (3, 4) for _ in range(5)
+        ] + [4]
 
 
 # ------------------------------------------------------------------------------------------------ methods
 def moved(method, **settings):
     """The transfers of a whole run, by kind, and its launches."""
     with EmulatedDevice() as device:
-        run(method, device=NAME, cache=False, **in_study(method) | {"model": "mlp:8", "share": 0.3} | settings)
+        run(
+            method,
+            device=NAME,
+            cache=False,
+            **in_study(method) | {"model": "mlp:8", "share": 0.3} | settings,
+        )
     return dict(+device.moved), device.launches
 
 
@@ -98,11 +113,20 @@ FEWER_MORE = {
     "FedCVAE's step": ("fedcvae", "steps", 2, 9),
     "the step of kernel inducing points": ("distilled", "steps", 2, 9),
     "FENS' local step": ("fens", "local_steps", 2, 4),
-    "FedLPA's gradient step": ("fedlpa", "iterations", 5, 7),  # at powers of two it looks whether it diverges
+    "FedLPA's gradient step": (
+        "fedlpa",
+        "iterations",
+        5,
+        7,
+    ),  # at powers of two it looks whether it diverges
 }
 
 
-CASES = [(step, way) for step in FEWER_MORE for way in (("loop", "stacked") if "local" in step else ("stacked",))]
+CASES = [
+    (step, way)
+    for step in FEWER_MORE
+    for way in (("loop", "stacked") if "local" in step else ("stacked",))
+]
 
 
 @pytest.mark.parametrize(("step", "backend"), CASES)
@@ -121,7 +145,10 @@ def test_more_steps_are_no_more_transfers(step, backend, device):
 def test_no_transfer_in_a_round_of_phase_2(aggregator, steps, device):
     """Of FENS, with the shortcut for K = 1 and without."""
     stream = torch.Generator().manual_seed(0)
-    sets = [(torch.randn(n, 3, 4, generator=stream), torch.arange(n) % 4, torch.rand(n, 1, 8, 8)) for n in (9, 30)]
+    sets = [
+        (torch.randn(n, 3, 4, generator=stream), torch.arange(n) % 4, torch.rand(n, 1, 8, 8))
+        for n in (9, 30)
+    ]
     proxies = {i: Proxy(*(part.to(NAME) for part in parts)) for i, parts in enumerate(sets)}
     fens = METHODS["fens"](aggregator=aggregator, rounds=4, local_steps=steps, batch=8)
     rule = fens.new_rule(3, 4, (1, 8, 8), torch.Generator().manual_seed(1)).to(NAME)
@@ -133,9 +160,16 @@ def test_no_transfer_in_a_round_of_phase_2(aggregator, steps, device):
 def system(where):
     """A layer of three clients that conjugate gradients do not solve in a few steps."""
     stream = torch.Generator().manual_seed(0)
-    roots = [[torch.randn(12, 12, generator=stream, dtype=torch.float64) for _ in "ab"] for _ in range(3)]
-    factors = [Factors(*((root @ root.T / 12 + 1e-4 * torch.eye(12)).to(where) for root in pair)) for pair in roots]
-    layers = [torch.randn(12, 12, generator=stream, dtype=torch.float64).to(where) for _ in range(3)]
+    roots = [
+        [torch.randn(12, 12, generator=stream, dtype=torch.float64) for _ in "ab"] for _ in range(3)
+    ]
+    factors = [
+        Factors(*((root @ root.T / 12 + 1e-4 * torch.eye(12)).to(where) for root in pair))
+        for pair in roots
+    ]
+    layers = [
+        torch.randn(12, 12, generator=stream, dtype=torch.float64).to(where) for _ in range(3)
+    ]
     made = Posterior.of(layers, factors, [1 / 3] * 3)
     return made, made.expectation_approximation()
 
@@ -149,7 +183,9 @@ def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, dev
     assert len(there) == len(here) > LOOK  # the steps too many are thrown away
     assert device.transfers == -(-len(here) // LOOK)
     for one, other in zip(there, here, strict=True):
-        assert torch.equal(one.residual, other.residual) and torch.equal(one.matrix.cpu(), other.matrix)
+        assert torch.equal(one.residual, other.residual) and torch.equal(
+            one.matrix.cpu(), other.matrix
+        )
 
 
 def test_no_transfer_in_a_step_of_gradient_descent(device):

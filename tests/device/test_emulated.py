@@ -62,7 +62,11 @@ COSTS = {
     "rows": (lambda x: x[torch.tensor([0, 2])], 0, 1),
     "list": (lambda x: x[[0, 2]], 0, 1),
     "number": (lambda x: x + torch.tensor(1.0), 0, 0),
-    "made there": (lambda x: torch.zeros(3, device=NAME) + x.new_full((), 2.0) + torch.arange(3, device=NAME), 0, 0),
+    "made there": (
+        lambda x: torch.zeros(3, device=NAME) + x.new_full((), 2.0) + torch.arange(3, device=NAME),
+        0,
+        0,
+    ),
     "rows there": (lambda x: x[x.long() - 1], 0, 0),
     "slice": (lambda x: x[1:].double().sum(), 0, 0),
     "number written": (lambda x: x.fill_(2.0).mul_(3)[1:].zero_(), 0, 0),

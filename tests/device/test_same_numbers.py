@@ -31,7 +31,9 @@ def doubled(monkeypatch):
 
 def events(method, device, **settings):
     """All that a panel would see of a run on a seventh of the training samples, a few batches for each client."""
-    seen = list(job([method], device=device, cache=False, **in_study(method) | {"share": 0.15} | settings))
+    seen = list(
+        job([method], device=device, cache=False, **in_study(method) | {"share": 0.15} | settings)
+    )
     for event in seen:
         if event.error is not None:
             raise event.error
@@ -56,7 +58,11 @@ def alike(there, here, where):
 
 def seen(event):
     """An event's live values, and those of its outcome."""
-    values = {"at": (event.phase, event.done, event.total), "metrics": dict(event.metrics), "curve": event.curve}
+    values = {
+        "at": (event.phase, event.done, event.total),
+        "metrics": dict(event.metrics),
+        "curve": event.curve,
+    }
     if event.report is not None:
         values["report"] = (event.report.numbers(), event.report.arrays())
     if (out := event.outcome) is not None:
@@ -81,11 +87,15 @@ def test_every_method(method):
     compared(method, backend="stacked")
 
 
-@pytest.mark.parametrize("method", ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "matching", "regmean", "moon"])
+@pytest.mark.parametrize(
+    "method", ["fens", "fedet", "coboosting", "fusefl", "fedlpa", "matching", "regmean", "moon"]
+)
 def test_methods_with_other_architectures(method):
     """Mixed ones where the method allows it; one after the other. Of methods that look into networks, or mix them."""
     one = "one architecture" in METHODS[method].info.needs
-    mixed = "resnet10:4,resnet18:4" if method == "fusefl" else "mlp:8,cnn:4"  # FuseFL joins maps of one size
+    mixed = (
+        "resnet10:4,resnet18:4" if method == "fusefl" else "mlp:8,cnn:4"
+    )  # FuseFL joins maps of one size
     compared(method, backend="loop", model="cnn:4" if one else mixed)
 
 
@@ -101,16 +111,23 @@ def test_samples_that_come_from_the_host(method, monkeypatch):
         assert right.mean() == pytest.approx(outcome.accuracy)
 
 
-@pytest.mark.parametrize(("name", "optimizer"), [*((name, "sgd") for name in MODELS), ("cnn2", "adam")])
+@pytest.mark.parametrize(
+    ("name", "optimizer"), [*((name, "sgd") for name in MODELS), ("cnn2", "adam")]
+)
 def test_every_model(name, optimizer):
     """As a stack where that can be; methods with other architectures have the loop."""
     models, shards = clients(name, (1, 8, 8), sizes=(1, 9, 20), width=12 if name == "mlp" else 4)
     backend = "stacked" if stackable(models[0]) else "loop"
-    recipe = Recipe(epochs=1, batch_size=8, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
+    recipe = Recipe(
+        epochs=1, batch_size=8, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
+    )
     twins, x = copy.deepcopy(models), shards[2][0]
     here = ClientModels(trained(models, shards, recipe, seed=3, backend=backend))
     with EmulatedDevice():
-        on_device = [model.to(NAME) for model in twins], [tuple(part.to(NAME) for part in own) for own in shards]
+        on_device = (
+            [model.to(NAME) for model in twins],
+            [tuple(part.to(NAME) for part in own) for own in shards],
+        )
         there = ClientModels(trained(*on_device, recipe, seed=3, backend=backend))
         for answers in (lambda of, x: of.logits(x), lambda of, x: of.features(x)):
             assert torch.allclose(answers(there, x.to(NAME)).cpu(), answers(here, x), **CLOSE)

@@ -28,12 +28,17 @@ def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing)
     waiting, ready = (names.split() for names in VIEWS[system].split("|"))
     assert set(panel.lab_views) == {*waiting, *ready}
     for name in waiting:
-        assert panel.show(name) is None and "press run" in panel.views[name].frame.value.lower(), name
+        assert panel.show(name) is None and "press run" in panel.views[name].frame.value.lower(), (
+            name
+        )
     for name in ready:
         assert panel.show(name).sentence and panel.error == "", name
         assert not panel.show(name).waits, f"{name} waits for its button"
     for view in panel.lab_views.values():
-        assert all(c.description for c in view.controls if hasattr(c, "description")) and len(view.title) <= 20
+        assert (
+            all(c.description for c in view.controls if hasattr(c, "description"))
+            and len(view.title) <= 20
+        )
 
 
 @pytest.mark.parametrize("system", ["fens", "fedet", "coboosting", "fusefl", "fedlpa"])
@@ -43,7 +48,9 @@ def test_one_client_is_enough(system, closing):
     panel.run(wait=True)
     for name in panel.lab_views:
         assert panel.show(name).sentence and panel.error == "", name
-        assert not panel.show(name).waits or name == "forget", f"{name} waits for its button"  # who else is there?
+        assert not panel.show(name).waits or name == "forget", (
+            f"{name} waits for its button"
+        )  # who else is there?
 
 
 QUICK = {
@@ -56,9 +63,13 @@ NAME = re.compile(r"[Cc]lients? ([A-D])\b|^([A-D])$")
 
 @pytest.mark.slow  # every view of every lab
 @pytest.mark.parametrize("system", VIEWS)
-def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(system, closing, monkeypatch):
+def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(
+    system, closing, monkeypatch
+):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # no button presses itself
-    panel = closing(lab(system, clients=4, absent="1,", epochs=1, methods=[], seeds=1, **QUICK.get(system, {})))
+    panel = closing(
+        lab(system, clients=4, absent="1,", epochs=1, methods=[], seeds=1, **QUICK.get(system, {}))
+    )
     panel.run(wait=True)
     panel.views.client.value, named = 2, {}
     for name in panel.lab_views.keys() - OTHERS:
@@ -70,8 +81,16 @@ def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(system, c
         if menus and view.work_label:
             panel.work(name)
             picture = panel.show(name)
-        texts = [picture.sentence, picture.alt, *(str(cell) for row in picture.table for cell in (*row, *row.values()))]
-        texts += [] if picture.figure is None else [text.get_text() for text in picture.figure.findobj(Text)]
+        texts = [
+            picture.sentence,
+            picture.alt,
+            *(str(cell) for row in picture.table for cell in (*row, *row.values())),
+        ]
+        texts += (
+            []
+            if picture.figure is None
+            else [text.get_text() for text in picture.figure.findobj(Text)]
+        )
         if letters := {a or b for text in texts for a, b in NAME.findall(text)}:
             named[name] = letters
     assert all("D" in letters and "B" not in letters for letters in named.values()), named
@@ -82,7 +101,12 @@ def test_one_run_gives_every_seed_and_its_progress():
     outcomes, seen = watched(one_run("fedavg", SETTINGS, "plain", 1, 3))
     assert sorted(outcomes) == [0, 1] and all(o.method == "fedavg" for o in outcomes.values())
     done = [d for d, _, _ in seen]
-    assert done == sorted(done) and done[0] >= 100 and done[-1] == 200 and {t for _, t, _ in seen} == {300}
+    assert (
+        done == sorted(done)
+        and done[0] >= 100
+        and done[-1] == 200
+        and {t for _, t, _ in seen} == {300}
+    )
     assert all(words.startswith("plain, ") for _, _, words in seen)
 
 

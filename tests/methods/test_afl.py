@@ -37,7 +37,9 @@ def fitted(method, **more):
 
 
 def with_shards(federation, shards):
-    return Federation(federation.dataset, tuple(shards), federation.partition, federation.alpha, 0, 0, 1, "")
+    return Federation(
+        federation.dataset, tuple(shards), federation.partition, federation.alpha, 0, 0, 1, ""
+    )
 
 
 def close(one, other, tolerance=1e-9):
@@ -59,7 +61,10 @@ def test_the_weights_are_those_of_one_place_for_every_partition_and_order(featur
         close(model.report.weights, pooled)
         backwards = with_shards(federation, federation.shards[::-1])
         close(fitted(method, federation=backwards)[0].report.weights, pooled)
-    assert accuracy_of(pooled, model.features(data.x_test.double()).numpy(), data.y_test.numpy()) >= 0.938
+    assert (
+        accuracy_of(pooled, model.features(data.x_test.double()).numpy(), data.y_test.numpy())
+        >= 0.938
+    )
 
 
 def test_with_a_public_network_too():
@@ -90,10 +95,14 @@ def test_a_forgotten_client_was_never_there(features):
     method = AFL(features=features, size=64)
     model, _ = fitted(method, federation=federation)
     for k in (0, 3, 9):
-        others = with_shards(federation, [shard for j, shard in enumerate(federation.shards) if j != k])
+        others = with_shards(
+            federation, [shard for j, shard in enumerate(federation.shards) if j != k]
+        )
         close(without(model.report, k), fitted(method, federation=others)[0].report.weights)
         assert np.abs(without(model.report, k) - model.report.weights).max() > 1e-3
-    late = model.report.fitted(sum((model.report.sums(j) for j in range(1, 10)), model.report.sums(0)), 10)
+    late = model.report.fitted(
+        sum((model.report.sums(j) for j in range(1, 10)), model.report.sums(0)), 10
+    )
     close(late, model.report.weights)
 
 
@@ -128,7 +137,9 @@ def test_a_triangle_and_the_classes_sums_go_up(dtype, number):
     assert set(ctx.link.ledger.by_client().values()) == {(expected, 0)}
     assert expected == {4: 11_180, 8: 22_360}[number]
     _, ctx = fitted(AFL(features="relu", size=256), dtype=dtype)
-    assert set(ctx.link.ledger.by_client().values()) == {(byte_formulas.afl_bytes(257, 10, number), 8)}
+    assert set(ctx.link.ledger.by_client().values()) == {
+        (byte_formulas.afl_bytes(257, 10, number), 8)
+    }
     assert byte_formulas.afl_bytes(257, 10) == 142_892
 
 
@@ -136,8 +147,14 @@ def test_a_triangle_and_the_classes_sums_go_up(dtype, number):
 def test_masked_sums_give_the_same_fit_and_no_clients_part():
     (plain, _), (secure, ctx) = (fitted(AFL(secure=secure)) for secure in (False, True))
     assert set(ctx.link.ledger.by_client().values()) == {byte_formulas.secure_afl_bytes(65, 10, 10)}
-    close(secure.report.weights, plain.report.weights, 1e-6)  # rounded to 2^-32 before they are summed
-    assert secure.report.moments is None and secure.report.classes is None and secure.report.own_fits is None
+    close(
+        secure.report.weights, plain.report.weights, 1e-6
+    )  # rounded to 2^-32 before they are summed
+    assert (
+        secure.report.moments is None
+        and secure.report.classes is None
+        and secure.report.own_fits is None
+    )
     x = torch.rand(50, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=EXACT)
     assert torch.equal(plain.predict(x), secure.predict(x))
 
@@ -156,13 +173,16 @@ def test_the_total_has_noise_of_the_promised_spread_once(secure, monkeypatch):
     """With masks the clients' shares add up to the same variance."""
     seen = []
     monkeypatch.setattr(
-        "fedlab_nb.methods.afl.head", lambda total, *a, **k: (seen.append(total), head(total, *a, **k))[1]
+        "fedlab_nb.methods.afl.head",
+        lambda total, *a, **k: (seen.append(total), head(total, *a, **k))[1],
     )
     for seed in range(3):
         ctx = context()
         ctx.seed = seed
         list(AFL(features="relu", size=100, epsilon=1.0, secure=secure).run(ctx))
-    noise = torch.cat([torch.triu((a - b).moments).flatten() for a, b in zip(seen[1:], seen, strict=False)])
+    noise = torch.cat(
+        [torch.triu((a - b).moments).flatten() for a, b in zip(seen[1:], seen, strict=False)]
+    )
     noise = noise[noise != 0] / 2**0.5
     assert noise.std().item() == pytest.approx(5.276, rel=0.03)
 
@@ -191,7 +211,10 @@ def samples(n=60, features=5, classes=3, seed=0):
 
 
 def parts(x, y, sizes, gamma=0.0, classes=3):
-    return [Sums.of(a, b, classes).ridged(gamma) for a, b in zip(x.split(sizes), y.split(sizes), strict=True)]
+    return [
+        Sums.of(a, b, classes).ridged(gamma)
+        for a, b in zip(x.split(sizes), y.split(sizes), strict=True)
+    ]
 
 
 def added(sums):
@@ -199,7 +222,10 @@ def added(sums):
 
 
 @given(
-    st.lists(st.integers(1, 12), min_size=1, max_size=6), st.floats(0.0, 5.0), st.floats(0.01, 5.0), st.integers(0, 99)
+    st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    st.floats(0.0, 5.0),
+    st.floats(0.01, 5.0),
+    st.integers(0, 99),
 )
 @settings(max_examples=40, deadline=None)
 def test_any_split_is_ridge_regression_on_all_samples(sizes, gamma, rho, seed):
@@ -207,7 +233,9 @@ def test_any_split_is_ridge_regression_on_all_samples(sizes, gamma, rho, seed):
     x, y = samples(sum(sizes), seed=seed)
     weights = head(added(parts(x, y, sizes, gamma)), len(sizes), gamma, rho)
     rows = np.c_[x, np.ones(len(x))]
-    expected = Ridge(alpha=rho, fit_intercept=False, solver="svd").fit(rows, np.eye(3)[y.numpy()]).coef_.T
+    expected = (
+        Ridge(alpha=rho, fit_intercept=False, solver="svd").fit(rows, np.eye(3)[y.numpy()]).coef_.T
+    )
     np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(scores(x, weights), rows @ weights.numpy(), atol=1e-9)
 
@@ -220,7 +248,11 @@ def test_absolute_aggregation_pair_by_pair_is_the_sum():
     a, w = sums[0].moments, local[0]
     eye = torch.eye(6, dtype=EXACT)
     for s, w2 in zip(sums[1:], local[1:], strict=True):
-        r1, r2, both = torch.linalg.inv(a), torch.linalg.inv(s.moments), torch.linalg.inv(a + s.moments)
+        r1, r2, both = (
+            torch.linalg.inv(a),
+            torch.linalg.inv(s.moments),
+            torch.linalg.inv(a + s.moments),
+        )
         first = eye - r1 @ s.moments + r1 @ s.moments @ both @ s.moments
         second = eye - r2 @ a + r2 @ a @ both @ a
         a, w = a + s.moments, first @ w + second @ w2
@@ -248,7 +280,9 @@ def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
     moved = all_of_them - without
     upper = torch.triu(moved.moments)  # what is sent
     assert (upper.square().sum() + moved.classes.square().sum()).sqrt() <= SENSITIVITY + 1e-9
-    assert (moved.moments.square().sum() + moved.classes.square().sum()).sqrt() == pytest.approx(SENSITIVITY, rel=1e-9)
+    assert (moved.moments.square().sum() + moved.classes.square().sum()).sqrt() == pytest.approx(
+        SENSITIVITY, rel=1e-9
+    )
 
 
 def test_noise_is_symmetric_has_its_spread_and_goes_to_nothing():
@@ -267,5 +301,9 @@ def test_noise_is_symmetric_has_its_spread_and_goes_to_nothing():
     assert loud.isfinite().all()  # though the moments have negative eigenvalues
     values, vectors = np.linalg.eigh(noisy.moments.numpy())
     assert values.min() < 0
-    whole = vectors @ np.diag(np.maximum(values, 0) + 0.1 + 50 * 81**0.5) @ vectors.T  # the ridge grows by σ√d
-    np.testing.assert_allclose(loud, np.linalg.solve(whole, noisy.classes.numpy()), rtol=1e-9, atol=1e-12)
+    whole = (
+        vectors @ np.diag(np.maximum(values, 0) + 0.1 + 50 * 81**0.5) @ vectors.T
+    )  # the ridge grows by σ√d
+    np.testing.assert_allclose(
+        loud, np.linalg.solve(whole, noisy.classes.numpy()), rtol=1e-9, atol=1e-12
+    )

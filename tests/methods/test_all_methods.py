@@ -42,7 +42,12 @@ class Guarded(torch.Tensor):
     """Samples that a client took: an ordinary tensor, but in a server step only its size may be asked for."""
 
     locked = False
-    SIZES = {torch.Tensor.shape.__get__, torch.Tensor.device.__get__, torch.Tensor.dtype.__get__, torch.Tensor.__len__}
+    SIZES = {
+        torch.Tensor.shape.__get__,
+        torch.Tensor.device.__get__,
+        torch.Tensor.dtype.__get__,
+        torch.Tensor.__len__,
+    }
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -75,7 +80,9 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
     ctx = context()
     private, real = ctx.private, Context.server
     rows = private._rows
-    monkeypatch.setattr(private, "_rows", lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted)))
+    monkeypatch.setattr(
+        private, "_rows", lambda wanted: tuple(t.as_subclass(Guarded) for t in rows(wanted))
+    )
 
     @contextmanager
     def server(self):
@@ -101,7 +108,13 @@ def test_the_trip_wire_trips(monkeypatch):
     x, y = (t.as_subclass(Guarded) for t in ctx.private.train(0))
     monkeypatch.setattr(Guarded, "locked", True)
     assert len(x) == y.shape[0] == ctx.sizes[0]
-    for touch in (lambda: x[0], lambda: x.mean(), lambda: torch.bincount(y), lambda: float(x.sum()), x.tolist):
+    for touch in (
+        lambda: x[0],
+        lambda: x.mean(),
+        lambda: torch.bincount(y),
+        lambda: float(x.sum()),
+        x.tolist,
+    ):
         with pytest.raises(AssertionError, match="server step touched"):
             touch()
 
@@ -111,13 +124,21 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     """Every payload that passes, weighed by its serialised size, adds up to the ledger, and nothing else is in it."""
     ctx = context()
     weighed, entered = {"up": 0, "down": 0}, {"up": 0, "down": 0}
-    up, down, broadcast, add, count_round = Link.up, Link.down, Link.broadcast, Ledger.add, fens.training.count_round
+    up, down, broadcast, add, count_round = (
+        Link.up,
+        Link.down,
+        Link.broadcast,
+        Ledger.add,
+        fens.training.count_round,
+    )
 
     def count(direction, times, payload):
         assert size(payload) == len(serialise(payload))
         weighed[direction] += times * len(serialise(payload))
 
-    def rounds(ledger, members, message):  # FENS enters a tiny round at once, for all clients that take part
+    def rounds(
+        ledger, members, message
+    ):  # FENS enters a tiny round at once, for all clients that take part
         for direction in ("down", "up"):
             count(direction, len(members), message)
         count_round(ledger, members, message)
@@ -127,13 +148,21 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
         return add(self, client, direction, phase, n, messages)
 
     monkeypatch.setattr(Link, "up", lambda s, k, p, **o: (count("up", 1, p), up(s, k, p, **o))[1])
-    monkeypatch.setattr(Link, "down", lambda s, k, p, **o: (count("down", 1, p), down(s, k, p, **o))[1])
-    monkeypatch.setattr(Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1])
+    monkeypatch.setattr(
+        Link, "down", lambda s, k, p, **o: (count("down", 1, p), down(s, k, p, **o))[1]
+    )
+    monkeypatch.setattr(
+        Link, "broadcast", lambda s, p, **o: (count("down", 3, p), broadcast(s, p, **o))[1]
+    )
     monkeypatch.setattr(fens.training, "count_round", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
     finished(cheap(name).run(ctx))
     ledger = ctx.link.ledger
-    assert (ledger.up, ledger.down) == (entered["up"], entered["down"]) == (weighed["up"], weighed["down"])
+    assert (
+        (ledger.up, ledger.down)
+        == (entered["up"], entered["down"])
+        == (weighed["up"], weighed["down"])
+    )
 
 
 # ------------------------------------------------------------------------------------------------ results
@@ -157,7 +186,10 @@ def test_alone_in_company_cached_or_not_gives_the_same_digits(name, in_company):
     setting = in_study(name)
     there, alone, again = in_company[name], run(name, cache=False, **setting), run(name, **setting)
     assert again.cached and not alone.cached
-    assert alone.accuracy == there.accuracy == again.accuracy and alone.ledger == there.ledger == again.ledger
+    assert (
+        alone.accuracy == there.accuracy == again.accuracy
+        and alone.ledger == there.ledger == again.ledger
+    )
     assert np.array_equal(alone.test_features, there.test_features)
     assert np.array_equal(again.test_features, there.test_features)
 
@@ -167,12 +199,18 @@ def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_t
     """Plain values are the same after JSON, arrays hold numbers, and the whole is of the type that is declared."""
     model, remembered = once(name)
     x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 10
-    assert model.logits(x).shape == (20, 10) and model.features(x).shape[0] == 20 and model.features(x).dim() == 2
+    assert (
+        model.logits(x).shape == (20, 10)
+        and model.features(x).shape[0] == 20
+        and model.features(x).dim() == 2
+    )
     assert isinstance(model.parameters, int) and model.parameters > 0
     report = typed(model.measured(x, y), METHODS[name].report)
     values = report.numbers()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
-    assert all(array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values())
+    assert all(
+        array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values()
+    )
     again = METHODS[name].report(**values, **report.arrays())
     assert type(again) is METHODS[name].report and again.filled().keys() == report.filled().keys()
     for k, before in enumerate(remembered.get("states", [])):
@@ -209,7 +247,12 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
         method.validate(ctx)
     except UsageError as error:
         sentence = str(error)
-        assert sentence.endswith(".") and ". " not in sentence and "\n" not in sentence and len(sentence) < 300
+        assert (
+            sentence.endswith(".")
+            and ". " not in sentence
+            and "\n" not in sentence
+            and len(sentence) < 300
+        )
         assert need not in METHODS[name].info.needs or METHODS[name].info.title in sentence
         assert ctx.link.ledger.total == 0 and ctx.server_steps == 0
     else:
@@ -228,7 +271,9 @@ def test_knobs_and_words(name):
     assert cls.info.title and cls.info.paper and cls.info.help and cls.info.traffic
     assert cls.configure() == cls()
     convolutional = cls.configure(convolutions=True)
-    assert {k.name for k in cls.fields() if getattr(convolutional, k.name) != k.default} == cls.convolutional.keys()
+    assert {
+        k.name for k in cls.fields() if getattr(convolutional, k.name) != k.default
+    } == cls.convolutional.keys()
     for knob in cls.fields():
         assert knob.label and knob.help
         assert knob.check(name, knob.default) == knob.default
@@ -242,7 +287,13 @@ def test_knobs_and_words(name):
 # Every method of every set-up from end to end: fewer steps and thinner networks, everything else as declared.
 
 MIXED, ONE = "resnet18:2,cnn:2", "vgg9:4"
-NARROW = {"fens": "resnet8:2", "fedet": MIXED, "coboosting": "cnn3:4", "fusefl": "resnet18:2", "fedlpa": "cnn:4"}
+NARROW = {
+    "fens": "resnet8:2",
+    "fedet": MIXED,
+    "coboosting": "cnn3:4",
+    "fusefl": "resnet18:2",
+    "fedlpa": "cnn:4",
+}
 
 
 @pytest.fixture(scope="module")
@@ -266,10 +317,21 @@ def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
     # networks as narrow as these.
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
     for model in (MIXED, ONE) if preset == "fedet" else (NARROW[preset],):
-        names = [n for n in SETUPS[preset].methods if model != ONE or "one architecture" in METHODS[n].info.needs]
+        names = [
+            n
+            for n in SETUPS[preset].methods
+            if model != ONE or "one architecture" in METHODS[n].info.needs
+        ]
         if model == MIXED:
             names = [n for n in names if "one architecture" not in METHODS[n].info.needs]
-        setting = {"dataset": images, "preset": preset, "clients": 2, "alpha": 1.0, "epochs": 1, "model": model}
+        setting = {
+            "dataset": images,
+            "preset": preset,
+            "clients": 2,
+            "alpha": 1.0,
+            "epochs": 1,
+            "model": model,
+        }
         knobs = {f"{name}.{key}": value for name in names for key, value in small(name).items()}
         works = {work.name: work for work in plans_for(Settings.make(**setting), names)}
         done = {}

@@ -19,14 +19,23 @@ def test_a_student_with_convolutions_lives(tmp_path):
     }
     labels = {"y_train": digits.y_train[:600].numpy(), "y_test": digits.y_test.numpy()}
     np.savez(tmp_path / "large.npz", **large | {"x_train": large["x_train"][:600]}, **labels)
-    distilling = compare(["ensemble", "feddf"], dataset=str(tmp_path / "large.npz"), clients=5, alpha=0.3)
+    distilling = compare(
+        ["ensemble", "feddf"], dataset=str(tmp_path / "large.npz"), clients=5, alpha=0.3
+    )
     assert distilling[0].plan.model == "cnn"
     assert distilling.mean("feddf") > distilling.mean("ensemble") - 0.1
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_forgetting_the_owner_of_a_class_loses_that_class_alone(seed):
-    training = {"epochs": 70, "batch_size": 16, "lr": 0.1, "momentum": 0, "schedule": "cosine", "lr_min": 0.01}
+    training = {
+        "epochs": 70,
+        "batch_size": 16,
+        "lr": 0.1,
+        "momentum": 0,
+        "schedule": "cosine",
+        "lr_min": 0.01,
+    }
     rule = {"aggregator": "nn", "rounds": 500, "eta_s": 0.001}
     whole = run("fens", seed=seed, alpha=0.1, model="mlp", **training, **rule)
     share = whole.label_counts / whole.label_counts.sum(0)

@@ -34,14 +34,23 @@ def test_every_round_draws_anew_and_every_client_is_as_likely():
 @pytest.mark.parametrize("method", ALL, ids=lambda m: m.info.name)
 def test_everyone_drawn_is_no_draw_and_bytes_are_those_of_who_takes_part(method):
     plain = dataclasses.replace(method(rounds=3, local_epochs=1))
-    assert distance(finish(plain, context()), finish(dataclasses.replace(plain, per_round=9), context())) == 0
+    assert (
+        distance(
+            finish(plain, context()), finish(dataclasses.replace(plain, per_round=9), context())
+        )
+        == 0
+    )
     few, ctx = dataclasses.replace(plain, per_round=2), context()
     finish(few, ctx)
     state = model_state(ctx.initial_model())
-    message = size(state) * (2 if method is Scaffold else 1)  # its control variates are as many: no batch norm here
+    message = size(state) * (
+        2 if method is Scaffold else 1
+    )  # its control variates are as many: no batch norm here
     taken = torch.bincount(torch.tensor(drawn(context(), 2, 3)).flatten(), minlength=4).tolist()
     assert len(set(taken)) > 1
-    assert [both for both in ctx.link.ledger.by_client().values()] == [(n * message, n * message) for n in taken]
+    assert [both for both in ctx.link.ledger.by_client().values()] == [
+        (n * message, n * message) for n in taken
+    ]
     assert few.local_passes(PLAIN, [10] * 4) == plain.local_passes(PLAIN, [10] * 4) / 2 == 1.5
 
 
@@ -58,7 +67,8 @@ def test_one_of_two_is_that_clients_model():
 
 
 @pytest.mark.parametrize(
-    ("m", "weights", "eta_s"), [(1, "samples", 1.0), (1, "uniform", 1.0), (2, "samples", 1.0), (2, "uniform", 0.5)]
+    ("m", "weights", "eta_s"),
+    [(1, "samples", 1.0), (1, "uniform", 1.0), (2, "samples", 1.0), (2, "uniform", 0.5)],
 )
 def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
     """Plain SGD, K η_l as printed; the correction as a linear term <c - c_k, θ> of the loss. θ goes to the models of
@@ -81,10 +91,14 @@ def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
             fresh[k] = {n: own[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c}
             ends[k] = end
         share = {k: w[k] / sum(w[i] for i in chosen) for k in chosen}
-        state = {n: state[n] + eta_s * sum(share[k] * (ends[k][n] - state[n]) for k in chosen) for n in c}
+        state = {
+            n: state[n] + eta_s * sum(share[k] * (ends[k][n] - state[n]) for k in chosen) for n in c
+        }
         c = {n: c[n] + sum(w[k] * (fresh[k][n] - own[k][n]) for k in chosen) for n in c}
         own |= fresh
-        torch.testing.assert_close(c, {n: w[0] * own[0][n] + w[1] * own[1][n] for n in c}, rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            c, {n: w[0] * own[0][n] + w[1] * own[1][n] for n in c}, rtol=0, atol=1e-12
+        )
     method = Scaffold(rounds=rounds, local_epochs=2, per_round=m, weights=weights, eta_s=eta_s)
     assert distance(state, finish(method, context(PLAIN, **TWO))) < 1e-10
 
@@ -103,7 +117,10 @@ def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_
             def loss(model, x, y, glob=glob, prev=prev):
                 z, zg, zp = model.features(x), glob.features(x).detach(), prev.features(x).detach()
                 near, far = (F.cosine_similarity(z, other) / 0.5 for other in (zg, zp))
-                return cross_entropy(model, x, y) - 2.0 * (near.exp() / (near.exp() + far.exp())).log().mean()
+                return (
+                    cross_entropy(model, x, y)
+                    - 2.0 * (near.exp() / (near.exp() + far.exp())).log().mean()
+                )
 
             last[k] = local_steps(ctx, k, t, state, loss)
             ends.append(last[k])

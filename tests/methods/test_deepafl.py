@@ -22,7 +22,10 @@ context = functools.partial(method_runs.context, dtype=EXACT, holdout=0.0)
 def test_a_layer_solves_its_normal_equations():
     """vec: (WWᵀ ⊗ FᵀF + γ I) vec(Ω) = vec(FᵀR Wᵀ), and no step away from it is better."""
     stream = torch.Generator().manual_seed(0)
-    f, r = torch.randn(30, 5, generator=stream, dtype=EXACT), torch.randn(30, 3, generator=stream, dtype=EXACT)
+    f, r = (
+        torch.randn(30, 5, generator=stream, dtype=EXACT),
+        torch.randn(30, 3, generator=stream, dtype=EXACT),
+    )
     w = torch.randn(4, 3, generator=stream, dtype=EXACT)
     mine = sandwiched(f.T @ f, f.T @ r, w, 0.3)
     square = torch.kron(f.T @ f, w @ w.T) + 0.3 * torch.eye(20, dtype=EXACT)  # Ω row by row

@@ -65,13 +65,18 @@ def test_boundary_loss_of_hand_made_answers():
     teacher, student = logits([0.8, 0.2], [0.9, 0.1]).log(), logits([0.2, 0.8], [0.6, 0.4]).log()
     by_hand = -0.5 * (0.8 * math.log(0.8 / 0.2) + 0.2 * math.log(0.2 / 0.8))
     assert float(boundary_loss(teacher, student)) == pytest.approx(by_hand, abs=1e-15)
-    assert float(boundary_loss(teacher, teacher + 3)) == 0  # where all argmaxes agree, whatever the sizes
+    assert (
+        float(boundary_loss(teacher, teacher + 3)) == 0
+    )  # where all argmaxes agree, whatever the sizes
     assert float(boundary_loss(teacher[1:], student[1:])) == 0
 
 
 def test_boundary_loss_at_a_temperature():
     """Logits of twice the size at τ = 2: the same distributions, and the factor τ²."""
-    teacher, student = logits([2.0, 0.0, 1.0], [0.0, 1.0, 0.0]), logits([0.0, 2.0, 0.0], [0.0, 3.0, 1.0])
+    teacher, student = (
+        logits([2.0, 0.0, 1.0], [0.0, 1.0, 0.0]),
+        logits([0.0, 2.0, 0.0], [0.0, 3.0, 1.0]),
+    )
     hot, plain = boundary_loss(2 * teacher, 2 * student, 2.0), boundary_loss(teacher, student)
     torch.testing.assert_close(hot, 4 * plain)
     assert Dense().div_temperature == 1 and float(plain) < 0
@@ -129,8 +134,12 @@ def test_teacher_weighted_by_samples(name):
 # ------------------------------------------------------------------------------------------------ F-DAFL
 def test_entropy_loss_is_least_for_a_uniform_mean_prediction():
     sure = 50 * torch.eye(C, dtype=torch.float64)
-    assert float(entropy_loss(sure)) == pytest.approx(-math.log(C), abs=1e-12)  # each sample sure, all classes alike
-    assert float(entropy_loss(torch.zeros(4, C, dtype=torch.float64))) == pytest.approx(-math.log(C), abs=1e-12)
+    assert float(entropy_loss(sure)) == pytest.approx(
+        -math.log(C), abs=1e-12
+    )  # each sample sure, all classes alike
+    assert float(entropy_loss(torch.zeros(4, C, dtype=torch.float64))) == pytest.approx(
+        -math.log(C), abs=1e-12
+    )
     assert float(entropy_loss(sure[:1].repeat(7, 1))) == pytest.approx(0, abs=1e-12)
     some = torch.randn(30, C, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     mean = some.softmax(1).mean(0)
@@ -140,8 +149,13 @@ def test_entropy_loss_is_least_for_a_uniform_mean_prediction():
 
 def test_one_hot_and_activation_losses():
     teacher = logits([0.7, 0.2, 0.1], [0.1, 0.3, 0.6]).log()
-    assert float(one_hot_loss(teacher)) == pytest.approx(-(math.log(0.7) + math.log(0.6)) / 2, abs=1e-15)
-    features = [logits([1.0, -3.0], [0.0, 2.0]), logits([1.0, -1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 0.0])]
+    assert float(one_hot_loss(teacher)) == pytest.approx(
+        -(math.log(0.7) + math.log(0.6)) / 2, abs=1e-15
+    )
+    features = [
+        logits([1.0, -3.0], [0.0, 2.0]),
+        logits([1.0, -1.0, 1.0, 5.0], [0.0, 0.0, 0.0, 0.0]),
+    ]
     # Clients' means of |h|/d: ((1 + 3)/2 + (0 + 2)/2)/2 = 1.5 and (8/4 + 0)/2 = 1; signs do not cancel.
     assert float(activation_loss(features)) == pytest.approx(-1.25)
 
@@ -158,7 +172,9 @@ def test_jensen_shannon():
     p = torch.randn(5, C, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     q = torch.randn(5, C, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     assert float(jensen_shannon(p, p + 2)) == pytest.approx(0, abs=1e-15)
-    assert float(jensen_shannon(logits([90.0, 0.0]), logits([0.0, 90.0]))) == pytest.approx(math.log(2))
+    assert float(jensen_shannon(logits([90.0, 0.0]), logits([0.0, 90.0]))) == pytest.approx(
+        math.log(2)
+    )
     a, b = p.softmax(1), q.softmax(1)
     m = (a + b) / 2
     by_hand = ((a * (a / m).log()).sum(1) + (b * (b / m).log()).sum(1)).mean() / 2
@@ -194,7 +210,9 @@ def test_loss_of_fdafl_by_hand():
 def test_loss_of_fadi_by_hand():
     """One image of two pixels, teacher (3/4, 1/4), student (1/4, 3/4) after temperature 3; every term by hand."""
     u = logits([0.6, -0.2]).view(1, 1, 1, 2)
-    x = logits([3 * math.log(3), 0.0]).view(1, 1, 1, 2)  # what the networks see; u is what is smoothed
+    x = logits([3 * math.log(3), 0.0]).view(
+        1, 1, 1, 2
+    )  # what the networks see; u is what is smoothed
     y = torch.tensor([1])
     wrong = math.log(1 + 27)  # CE to class 1 of logits (ln 27, 0)
     tv = 0.8  # one horizontal difference, 0.6 + 0.2; there is no other neighbour
@@ -215,7 +233,12 @@ def test_fadis_networks_see_the_pixels_in_0_to_1_rolled(monkeypatch):
     seen, real = [], FAdi.loss
 
     def loss(self, u, x, *rest):
-        shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if torch.equal(x, ((1 + u) / 2).roll((i, j), (2, 3)))]
+        shifts = [
+            (i, j)
+            for i in (-1, 0, 1)
+            for j in (-1, 0, 1)
+            if torch.equal(x, ((1 + u) / 2).roll((i, j), (2, 3)))
+        ]
         seen.append(shifts)
         assert bool((x >= 0).all()) and bool((x <= 1).all())
         return real(self, u, x, *rest)
@@ -236,11 +259,16 @@ def test_data_free_runs_cost_one_upload_and_report_their_images(name, model):
         assert up + down == formulas.one_shot_bytes(d) and up == 4 * d
     assert ctx.link.ledger.by_phase().keys() == {"initial model", "local models"}
     report = model.report
-    assert report.synthetic_images.shape == (2, 16, 1, 8, 8) and report.synthetic_labels.shape == (2, 16)
+    assert report.synthetic_images.shape == (2, 16, 1, 8, 8) and report.synthetic_labels.shape == (
+        2,
+        16,
+    )
     assert (report.synthetic_labels[:, 1:] >= report.synthetic_labels[:, :-1]).all()
     assert report.disagreement.shape == report.distillation_loss.shape == (2,)
     assert {step.phase for step in steps} == {"local training", "synthesis", "distillation"}
-    shown = [step.model for step in steps if step.phase == "distillation" and step.model is not None]
+    shown = [
+        step.model for step in steps if step.phase == "distillation" and step.model is not None
+    ]
     assert [len(now.report.synthetic_epochs) for now in shown] == [1, 2]
     assert not model.module.training
 
@@ -266,11 +294,15 @@ def test_dense_with_the_cross_entropy_alone_distils_and_augments():
     students = []
     for augment in ("none", "crop", "crop+flip"):
         ctx = context()
-        method = Dense(**SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True)
+        method = Dense(
+            **SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True
+        )
         students.append(model_state(finish(method, ctx)[0].module))
         drawn = model_state(ctx.build(ctx.architectures[0], ctx.generator("dense", "student")))
         assert not any(torch.equal(tensor, drawn[name]) for name, tensor in students[-1].items())
-    none, crop, flip = (torch.cat([tensor.flatten() for tensor in state.values()]) for state in students)
+    none, crop, flip = (
+        torch.cat([tensor.flatten() for tensor in state.values()]) for state in students
+    )
     assert not torch.equal(none, crop) and not torch.equal(crop, flip)
 
 
@@ -300,7 +332,9 @@ def test_fedkds_first_step_goes_down_the_gradient_towards_class_count_weighted_l
     rate = 1e-3
     model, _ = finish(FedKD(epochs=1, batch=4096, server_lr=rate, loss="l1"), ctx)
     clients = trained_clients(context(dtype=torch.float64))
-    counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]).double()
+    counts = torch.stack(
+        [torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]
+    ).double()
     shares = counts / counts.sum(0)
     teacher = sum(shares[k] * clients.module(k)(ctx.public) for k in range(M)).detach()
     student = ctx.build(ctx.architectures[0], ctx.generator("fedkd", "student"))
@@ -321,7 +355,9 @@ def test_fedkds_bytes_with_and_without_rounds_after():
     tuned, steps = finish(FedKD(epochs=1, rounds_after=2, local_epochs=1), ctx)
     for up, down in ctx.link.ledger.by_client().values():
         assert up + down == formulas.one_shot_bytes(d) + 4 * C + formulas.iterative_bytes(d, 2)
-    assert steps[-1].phase == "rounds" and not torch.equal(tuned.logits(ctx.public), model.logits(ctx.public))
+    assert steps[-1].phase == "rounds" and not torch.equal(
+        tuned.logits(ctx.public), model.logits(ctx.public)
+    )
 
 
 def test_fedkd_from_an_averaged_model():
@@ -330,12 +366,18 @@ def test_fedkd_from_an_averaged_model():
     finish(FedKD(epochs=1, rounds_before=2, local_epochs=1), ctx)
     d = sum(t.numel() for t in model_state(ctx.initial_model()).values())
     for up, down in ctx.link.ledger.by_client().values():
-        assert up + down == 2 * (formulas.one_shot_bytes(d) + formulas.iterative_bytes(d, 2)) + 4 * C
+        assert (
+            up + down == 2 * (formulas.one_shot_bytes(d) + formulas.iterative_bytes(d, 2)) + 4 * C
+        )
     average, _ = finish(FedAvgMulti(rounds=2, local_epochs=1), context(dtype=torch.float64))
     still = context(dtype=torch.float64)
-    still.recipe = Recipe(epochs=0, batch_size=64)  # no further training: rounds and local models are θ_2 alone
+    still.recipe = Recipe(
+        epochs=0, batch_size=64
+    )  # no further training: rounds and local models are θ_2 alone
     for first in (still, ctx):
-        student, _ = finish(FedKD(epochs=1, batch=4096, server_lr=1e-6, rounds_before=2, local_epochs=1), first)
+        student, _ = finish(
+            FedKD(epochs=1, batch=4096, server_lr=1e-6, rounds_before=2, local_epochs=1), first
+        )
         for name, tensor in model_state(student.module).items():
             torch.testing.assert_close(tensor, model_state(average.module)[name], rtol=0, atol=2e-6)
 
@@ -352,17 +394,23 @@ def test_rules_of_the_ensemble():
     x = ctx.public
     own = torch.stack([models["votes"].clients.module(k)(x) for k in range(M)]).detach()
     sizes = torch.tensor(ctx.sizes).double()
-    counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]).double()
+    counts = torch.stack(
+        [torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]
+    ).double()
     close = {"rtol": 0, "atol": 1e-7}
     torch.testing.assert_close(models["logits"].logits(x), own.mean(0), **close)
     torch.testing.assert_close(
         models["weighted"].logits(x), torch.einsum("m,mnc->nc", sizes / sizes.sum(), own), **close
     )
     shares = counts / counts.sum(0)
-    torch.testing.assert_close(models["class_counts"].logits(x), torch.einsum("mc,mnc->nc", shares, own), **close)
+    torch.testing.assert_close(
+        models["class_counts"].logits(x), torch.einsum("mc,mnc->nc", shares, own), **close
+    )
     for i, answer in enumerate(models["votes"].predict(x).tolist()):
         names = own[:, i].argmax(1).tolist()
         most = max(names.count(c) for c in range(C))
         assert names.count(answer) == most
         mean = own[:, i].softmax(1).mean(0)
-        assert answer == max((c for c in range(C) if names.count(c) == most), key=lambda c: float(mean[c]))
+        assert answer == max(
+            (c for c in range(C) if names.count(c) == most), key=lambda c: float(mean[c])
+        )

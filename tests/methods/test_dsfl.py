@@ -38,4 +38,7 @@ def test_bytes_do_not_know_the_models_size(rounds, share):
 def test_zero_epochs_means_the_recipes():
     one, _ = finish(DSFL(rounds=1, distil_steps=7), context(epochs=3))
     two, _ = finish(DSFL(rounds=1, distil_steps=7, local_epochs=3), context(epochs=9))
-    assert all(torch.equal(a, b) for a, b in zip(one.module.parameters(), two.module.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(one.module.parameters(), two.module.parameters(), strict=True)
+    )

@@ -8,7 +8,15 @@ from fens_runs import C, M, context, x_test
 from fedlab_nb.cli import line
 from fedlab_nb.data import federate
 from fedlab_nb.methods import label_of
-from fedlab_nb.methods.ensemble import BY, GRID, Ensemble, EnsembleReport, best_of_clusters, between, clusters
+from fedlab_nb.methods.ensemble import (
+    BY,
+    GRID,
+    Ensemble,
+    EnsembleReport,
+    best_of_clusters,
+    between,
+    clusters,
+)
 from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
@@ -30,7 +38,9 @@ def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
     shares = model.measured(x, y).accuracy_by_rule
     answers = torch.stack([module(x) for module in model.clients.modules])  # [M, N, C]
     by_hand = {"logits": answers.mean(0), "probabilities": answers.softmax(-1).mean(0)}
-    assert shares == {name: float((scores.argmax(1) == y).double().mean()) for name, scores in by_hand.items()}
+    assert shares == {
+        name: float((scores.argmax(1) == y).double().mean()) for name, scores in by_hand.items()
+    }
     assert shares.get(rule, model.accuracy(x, y)) == model.accuracy(x, y)
     assert model.features(x).shape == (len(x), M * C) and passes == [len(x)]
     assert model.measured(x, y).others() == {
@@ -41,12 +51,27 @@ def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
 
 
 def test_comparisons_show_the_other_mean():
-    quick = {"dataset": "digits", "rule": "logits", "clients": 3, "epochs": 2, "seeds": 2, "alpha": 0.1}
+    quick = {
+        "dataset": "digits",
+        "rule": "logits",
+        "clients": 3,
+        "epochs": 2,
+        "seeds": 2,
+        "alpha": 0.1,
+    }
     outcomes = compare(["ensemble", "fedavg"], **quick)
     first = outcomes[0]
     other = first.report.others()["mean of probabilities"]
-    assert f"mean of probabilities {other:.1%}" in line(first) and "mean of" not in line(outcomes[1])
-    row = Row(1, "ensemble", quick, 2, outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"})
+    assert f"mean of probabilities {other:.1%}" in line(first) and "mean of" not in line(
+        outcomes[1]
+    )
+    row = Row(
+        1,
+        "ensemble",
+        quick,
+        2,
+        outcomes={o.settings.seed: o for o in outcomes if o.method == "ensemble"},
+    )
     own, beside = Runs((row,), 1).series(others=True)
     assert beside.name == "mean of probabilities" and beside.accuracies[0] == other
     assert own.name == "FedENS: mean of logits" and own.accuracies[0] == first.accuracy
@@ -82,27 +107,37 @@ def test_it_is_a_distribution_and_one_client_keeps_its_own(beta):
     for c in range(7):
         product = torch.stack([z[k].softmax(-1)[:, c] for k in range(5)]).prod(0)
         by_hand[:, c] = product**beta * z.softmax(-1)[:, :, c].mean(0) ** (1 - beta)
-    assert torch.allclose(between(z, beta).exp(), by_hand / by_hand.sum(1, keepdim=True), atol=1e-10)
+    assert torch.allclose(
+        between(z, beta).exp(), by_hand / by_hand.sum(1, keepdim=True), atol=1e-10
+    )
 
 
 def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counted(federation):
     ctx = context(federation)
     model = finished(Ensemble(rule="beta").run(ctx))
-    x, y = (torch.cat(part) for part in zip(*[ctx.private.held_out(k) for k in range(M)], strict=True))
+    x, y = (
+        torch.cat(part) for part in zip(*[ctx.private.held_out(k) for k in range(M)], strict=True)
+    )
     answers = torch.stack([module(x).detach() for module in model.clients.modules])
     slow = [float(torch.nn.functional.nll_loss(between(answers, beta), y)) for beta in GRID]
     assert model.report.held_out_nll == pytest.approx(slow, rel=1e-5)
     assert model.report.beta == GRID[slow.index(min(slow))]
     size = 4 * model.clients.parameters[0]
     phases = ctx.link.ledger.by_phase()
-    assert phases["ensemble"] == (0, M * M * size) and phases["likelihoods"] == (M * 4 * len(GRID), 0)
+    assert phases["ensemble"] == (0, M * M * size) and phases["likelihoods"] == (
+        M * 4 * len(GRID),
+        0,
+    )
     assert phases["local models"] == (M * size, 0)
     assert ctx.link.ledger.total == M * beta_bytes(model.clients.parameters[0], M, len(GRID))
 
 
 def test_a_given_beta_costs_nothing_more(federation):
     ctx, plain = context(federation), context(federation)
-    model, mean = finished(Ensemble(rule="beta", beta=0.3).run(ctx)), finished(Ensemble().run(plain))
+    model, mean = (
+        finished(Ensemble(rule="beta", beta=0.3).run(ctx)),
+        finished(Ensemble().run(plain)),
+    )
     assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase() and model.report.grid is None
     x = x_test(federation)
     assert torch.allclose(model.logits(x), between(model.client_logits(x), 0.3))
@@ -184,10 +219,17 @@ def test_only_the_chosen_upload(selected, by, keep):
     ctx, model = selected(by, keep)
     numbers, last = model.clients.parameters[0], 10 * 33
     extra = {"random": 0, "diversity": 8 + 4 * last}.get(by, 8)
-    assert len(model.clients) == keep == len(model.report.members) and model.parameters == keep * numbers
+    assert (
+        len(model.clients) == keep == len(model.report.members)
+        and model.parameters == keep * numbers
+    )
     phases = ctx.link.ledger.by_phase()
     assert phases["local models"] == (4 * numbers * keep, 0) and phases["scores"] == (extra * M, 0)
-    total = keep * 4 * numbers if by == "random" else ensemble_selection_bytes(numbers, keep, M, extra // 4 - 2)
+    total = (
+        keep * 4 * numbers
+        if by == "random"
+        else ensemble_selection_bytes(numbers, keep, M, extra // 4 - 2)
+    )
     assert ctx.link.ledger.up == total
 
 
@@ -195,7 +237,10 @@ def test_clusters_find_three_heaps_and_the_best_of_each_is_taken():
     stream = torch.Generator().manual_seed(0)
     heaps = torch.tensor([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]]).repeat(4, 1)
     member = clusters(heaps + torch.randn(12, 2, generator=stream), 3, 5)
-    assert all(len(set(member[i::3].tolist())) == 1 for i in range(3)) and len(set(member.tolist())) == 3
+    assert (
+        all(len(set(member[i::3].tolist())) == 1 for i in range(3))
+        and len(set(member.tolist())) == 3
+    )
     ranked = [7, 4, 10, 0, 2, 1, 3, 5, 6, 8, 9, 11]  # 7, 4, 10 and 1 are of one heap
     assert best_of_clusters(member, ranked, 3) == [7, 0, 2]
 

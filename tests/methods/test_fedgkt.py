@@ -20,11 +20,16 @@ SHORT = {"rounds": 2, "local_epochs": 1, "server_epochs": 1}
 def test_loss_by_hand():
     """Two classes, logits (0, 0), label 0: log 2. The other says (log 3, 0), so 3/4 and 1/4 at temperature 1."""
     kl = 0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.5)
-    others, weights = tensor([[math.log(3.0), 0.0]], dtype=torch.float64).expand(3, 2), tensor([0.0, 1.0, 0.5])
+    others, weights = (
+        tensor([[math.log(3.0), 0.0]], dtype=torch.float64).expand(3, 2),
+        tensor([0.0, 1.0, 0.5]),
+    )
     at = (None, torch.zeros(3, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.long))
     by_hand = [math.log(2) + weight * kl for weight in (0, 1, 0.5)]
     assert transfer(1.0)(*at, others, weights).tolist() == pytest.approx(by_hand)
-    assert float(transfer(3.0)(*at, 3 * others, weights)[2]) == pytest.approx(math.log(2) + 0.5 * 9 * kl)
+    assert float(transfer(3.0)(*at, 3 * others, weights)[2]) == pytest.approx(
+        math.log(2) + 0.5 * 9 * kl
+    )
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
@@ -51,7 +56,9 @@ def test_a_client_that_comes_for_the_first_time_gets_no_answers_but_its_half():
     """One of three clients a round: bytes of each by how often it was drawn."""
     ctx = context(clients=3)
     finished(FedGKT(rounds=4, local_epochs=1, server_epochs=1, per_round=1).run(ctx))
-    drawn = [int(torch.randperm(3, generator=ctx.generator("participants", t))[0]) for t in range(4)]
+    drawn = [
+        int(torch.randperm(3, generator=ctx.generator("participants", t))[0]) for t in range(4)
+    ]
     for k, (up, down) in ctx.link.ledger.by_client().items():
         n, times = ctx.sizes[k], drawn.count(k)
         assert up == 4 * n * (times * (64 + 10) + 1) * (times > 0)
@@ -62,14 +69,20 @@ def test_without_weight_both_sides_train_on_labels_alone():
     """Clients: their halves as if each trained alone, round by round. Server: one network on all features."""
     ctx = context(clients=2)
     out = finished(FedGKT(weight=0.0, **SHORT).run(ctx))
-    edges = [lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier")) for k in range(2)]
+    edges = [
+        lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier")) for k in range(2)
+    ]
     server, own = upper_half(ctx.initial_model()), [ctx.private.train(k) for k in range(2)]
     recipe = replace(ctx.recipe, epochs=1)
     for t in range(2):
         ways = {"seed": ctx.seed, "backend": "loop"}
-        for _ in train_clients(edges, own, recipe, stream=f"batches of round {t}" if t else "batches", **ways):
+        for _ in train_clients(
+            edges, own, recipe, stream=f"batches of round {t}" if t else "batches", **ways
+        ):
             pass
-        pooled = torch.cat([e.eval().features(x).detach() for e, (x, _) in zip(edges, own, strict=True)])
+        pooled = torch.cat(
+            [e.eval().features(x).detach() for e, (x, _) in zip(edges, own, strict=True)]
+        )
         shard = pooled, torch.cat([y for _, y in own])
         for _ in train_clients([server], [shard], recipe, stream=f"fedgkt server {t}", **ways):
             pass

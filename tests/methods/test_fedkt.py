@@ -35,7 +35,9 @@ def ended(method, ctx):
         return seen["labels"], report
 
     sent, up = [], ctx.link.up
-    ctx.link.up = lambda k, payload, **phase: sent.append((k, up(k, payload, **phase))) or sent[-1][1]
+    ctx.link.up = lambda k, payload, **phase: (
+        sent.append((k, up(k, payload, **phase))) or sent[-1][1]
+    )
     object.__setattr__(method, "aggregate", aggregate.__get__(method))
     model = finished(method.run(ctx))
     owners = [k for k, _ in sent]
@@ -49,7 +51,9 @@ QUICK = {"epochs": 2}
 def test_one_student_of_one_teacher_each_is_the_ensemble_that_votes(federation):
     ctx = context(federation)
     _, students, seen = ended(FedKT(students=1, teachers=1, **QUICK), ctx)
-    assert torch.equal(seen["labels"], RuledEnsemble(students, "votes").logits(ctx.public).argmax(1))
+    assert torch.equal(
+        seen["labels"], RuledEnsemble(students, "votes").logits(ctx.public).argmax(1)
+    )
 
 
 def slow_labels(logits, consistent):
@@ -73,7 +77,11 @@ def test_clients_whose_students_disagree_do_not_count(consistent):
     assert labels.tolist() == slow_labels(logits, consistent)
     named = logits.argmax(-1)
     agree = sum(len(set(named[k, :, i].tolist())) == 1 for k in range(5) for i in range(200))
-    assert report.consistent == pytest.approx(agree / 1000) and report.queries == 200 and report.epsilon is None
+    assert (
+        report.consistent == pytest.approx(agree / 1000)
+        and report.queries == 200
+        and report.epsilon is None
+    )
     assert labels.tolist() != slow_labels(logits, not consistent)
 
 
@@ -83,7 +91,9 @@ def test_the_parts_are_a_disjoint_cover_and_small_clients_have_fewer(federation)
         assert k == 1 and i in (0, 1) and len(parts) == 3
         x = torch.cat([x for x, _ in parts]).flatten(1)
         whole = ctx.private.train(1)[0].flatten(1)
-        assert len(x) == ctx.sizes[1] and torch.equal(x.sum(1).sort().values, whole.sum(1).sort().values)
+        assert len(x) == ctx.sizes[1] and torch.equal(
+            x.sum(1).sort().values, whole.sum(1).sort().values
+        )
         assert max(len(y) for _, y in parts) - min(len(y) for _, y in parts) <= 1
     ((_, _, first), (_, _, second)) = FedKT(students=2, teachers=3)._parts(ctx, 1)
     assert not torch.equal(first[0][0], second[0][0])
@@ -105,7 +115,10 @@ def test_noise_leaves_as_gamma_grows_and_rules_as_it_shrinks(federation):
     sharp = FedKT(privacy="server", gamma=1e6).aggregate(ctx, logits)[0]
     assert torch.equal(sharp[decided], plain[decided]) and decided.sum() > 100
     blurred, report = FedKT(privacy="server", gamma=0.01).aggregate(ctx, logits)
-    assert report.changed == pytest.approx(float((blurred != plain).double().mean())) and report.changed > 0.5
+    assert (
+        report.changed == pytest.approx(float((blurred != plain).double().mean()))
+        and report.changed > 0.5
+    )
 
 
 def consistent_votes(logits):
@@ -130,7 +143,9 @@ def test_epsilon_is_that_of_its_queries(federation, privacy):
     assert report.epsilon == pytest.approx(moments_epsilon(cost, times, 1e-5))
     assert report.epsilon <= report.epsilon_simple
     if privacy == "server":
-        assert report.epsilon_measured == measured_epsilon(consistent_votes(seen["logits"]), 0.02, 0.08, 1e-5)
+        assert report.epsilon_measured == measured_epsilon(
+            consistent_votes(seen["logits"]), 0.02, 0.08, 1e-5
+        )
     else:
         assert report.epsilon_measured is None and report.changed is None
 
@@ -139,11 +154,15 @@ def test_bytes_are_the_students_and_nothing_goes_down(federation):
     for students in (1, 3):
         ctx = context(federation)
         model, *_ = ended(FedKT(students=students, **QUICK), ctx)
-        assert ctx.link.ledger.by_phase() == {"students": (M * fedkt_bytes(model.parameters, students), 0)}
+        assert ctx.link.ledger.by_phase() == {
+            "students": (M * fedkt_bytes(model.parameters, students), 0)
+        }
 
 
 def test_mixed_architectures_a_single_client_and_single_samples(federation):
-    mixed, *_ = ended(FedKT(server_model="mlp:8", **QUICK), context(federation, models=("mlp", "cnn")))
+    mixed, *_ = ended(
+        FedKT(server_model="mlp:8", **QUICK), context(federation, models=("mlp", "cnn"))
+    )
     assert mixed.parameters < 2000
     alone = federate("digits", alpha=0.3, clients=1, seed=0)
     model, students, seen = ended(FedKT(students=1, **QUICK), context(alone))
@@ -156,7 +175,9 @@ def test_mixed_architectures_a_single_client_and_single_samples(federation):
 def test_the_stack_and_the_loop_agree(federation):
     x = federation.dataset.x_test
     models = [
-        finished(FedKT(**QUICK).run(context(federation, backend=backend, dtype=torch.float64))).logits(x.double())
+        finished(
+            FedKT(**QUICK).run(context(federation, backend=backend, dtype=torch.float64))
+        ).logits(x.double())
         for backend in ("loop", "stacked")
     ]
     assert torch.allclose(*models, atol=1e-7)
@@ -165,6 +186,13 @@ def test_the_stack_and_the_loop_agree(federation):
 @pytest.mark.slow
 def test_less_noise_is_better_and_without_noise_it_beats_averaging():
     setting = {"alpha": 0.1, "clients": 10, "seed": 100, "seeds": 3}
-    plain, averaged = compare("fedkt", **setting).mean("fedkt"), compare("fedavg", **setting).mean("fedavg")
-    noisy = {g: compare("fedkt", privacy="server", gamma=g, **setting).mean("fedkt") for g in (0.1, 0.5)}
-    assert plain >= averaged + 0.10 and noisy[0.1] <= noisy[0.5] - 0.10 and noisy[0.5] < plain - 0.05
+    plain, averaged = (
+        compare("fedkt", **setting).mean("fedkt"),
+        compare("fedavg", **setting).mean("fedavg"),
+    )
+    noisy = {
+        g: compare("fedkt", privacy="server", gamma=g, **setting).mean("fedkt") for g in (0.1, 0.5)
+    }
+    assert (
+        plain >= averaged + 0.10 and noisy[0.1] <= noisy[0.5] - 0.10 and noisy[0.5] < plain - 0.05
+    )

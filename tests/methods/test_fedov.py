@@ -32,7 +32,11 @@ class Says(nn.Module):
 # ------------------------------------------------------------------------------------------------ the vote
 def test_the_vote_by_hand():
     """Two strangers who mostly say "unknown" do not outvote one who knows."""
-    vote = OpenSetVote(ClientModels([Says(0.1, 0.0001, 0.8999), Says(0.1, 0.0001, 0.8999), Says(0.0001, 0.6, 0.3999)]))
+    vote = OpenSetVote(
+        ClientModels(
+            [Says(0.1, 0.0001, 0.8999), Says(0.1, 0.0001, 0.8999), Says(0.0001, 0.6, 0.3999)]
+        )
+    )
     x = torch.rand(4, 3)
     torch.testing.assert_close(vote.logits(x).exp(), torch.tensor([[0.2001, 0.6002]]).expand(4, 2))
     assert vote.predict(x).tolist() == [1] * 4
@@ -43,7 +47,9 @@ def test_only_the_surest_vote():
     """The two that call it unknown least: 0.3 + 0.1 for class 0, 0.2 + 0.6 for class 1; the third has 0.45, 0.05."""
     models = [Says(0.3, 0.2, 0.5), Says(0.45, 0.05, 0.5001), Says(0.1, 0.6, 0.3)]
     two = OpenSetVote(ClientModels(models), voters=2)
-    torch.testing.assert_close(two.logits(torch.rand(4, 3)).exp(), torch.tensor([[0.4, 0.8]]).expand(4, 2))
+    torch.testing.assert_close(
+        two.logits(torch.rand(4, 3)).exp(), torch.tensor([[0.4, 0.8]]).expand(4, 2)
+    )
     x = torch.rand(2, 3)
     for voters in (0, 3, 9):
         everyone = OpenSetVote(ClientModels(models), voters)
@@ -64,13 +70,19 @@ def test_every_destruction_keeps_shape_and_range_and_changes_the_image(way, shap
 
 def test_quarters_by_hand():
     x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
-    arrangements = {tuple(outliers.shuffle_quarters(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
+    arrangements = {
+        tuple(outliers.shuffle_quarters(x, 0, seeded(s)).flatten().tolist()) for s in range(20)
+    }
     assert arrangements == {(2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3)}
 
 
 def test_halves_by_hand():
-    x = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])  # alone, it is joined with itself upside down: [[4, 3], [2, 1]]
-    arrangements = {tuple(outliers.join_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)}
+    x = torch.tensor(
+        [[[[1.0, 2.0], [3.0, 4.0]]]]
+    )  # alone, it is joined with itself upside down: [[4, 3], [2, 1]]
+    arrangements = {
+        tuple(outliers.join_halves(x, 0, seeded(s)).flatten().tolist()) for s in range(20)
+    }
     assert arrangements == {(1, 2, 2, 1), (1, 3, 3, 1)}
 
 
@@ -107,7 +119,9 @@ def test_harder_outliers_by_hand():
 
 
 # ------------------------------------------------------------------------------------------------ the method
-@pytest.mark.parametrize("options", [{"fresh": True}, {"adversarial": 2}, {"fresh": True, "adversarial": 1}])
+@pytest.mark.parametrize(
+    "options", [{"fresh": True}, {"adversarial": 2}, {"fresh": True, "adversarial": 1}]
+)
 def test_new_outliers_every_epoch(options):
     """As many epochs, the same bytes, the same digits again; and another model than with outliers drawn once."""
     plain, ctx = context(), context()
@@ -117,7 +131,9 @@ def test_new_outliers_every_epoch(options):
     assert not torch.equal(before.logits(x), after.logits(x))
     assert torch.equal(after.logits(x), finished(FedOV(**options).run(context())).logits(x))
     steps = list(FedOV(**options).run(context()))
-    shown = [(s.done, s.total) for s in steps if s.phase == "open-set training" and s.model is not None]
+    shown = [
+        (s.done, s.total) for s in steps if s.phase == "open-set training" and s.model is not None
+    ]
     assert shown == [(1, 2), (2, 2)]
 
 
@@ -137,6 +153,8 @@ def test_clients_learn_to_know_their_own_and_to_refuse_what_is_destroyed():
     for k in range(3):
         x, _ = ctx.private.held_out(k)
         junk = outliers.destroyed(x, seeded(5))
-        unknown, known = (out.clients.logits(part)[k].softmax(-1)[:, -1].mean() for part in (junk, x))
+        unknown, known = (
+            out.clients.logits(part)[k].softmax(-1)[:, -1].mean() for part in (junk, x)
+        )
         assert unknown > known + 0.3
     assert out.accuracy(federation.dataset.x_test, federation.dataset.y_test) > 0.7

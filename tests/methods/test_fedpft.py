@@ -22,7 +22,9 @@ QUICK = {"epochs": 3}
 @pytest.mark.parametrize(("components", "smallest"), [(1, 1), (3, 4)])
 def test_bytes(covariance, components, smallest):
     ctx = context(dtype=torch.float32)
-    finished(FedPFT(components=components, covariance=covariance, smallest=smallest, **QUICK).run(ctx))
+    finished(
+        FedPFT(components=components, covariance=covariance, smallest=smallest, **QUICK).run(ctx)
+    )
     for k, (up, down) in ctx.link.ledger.by_client().items():
         counts = torch.bincount(ctx.private.train(k)[1])
         sent = [min(components, n) for n in counts.tolist() if n >= smallest]
@@ -38,7 +40,9 @@ def test_the_server_draws_as_many_as_there_are_of_each_class():
     everyone = torch.cat([ctx.private.train(k)[1] for k in range(4)])
     assert torch.equal(labels.bincount(), everyone.bincount()) and features.dtype == EXACT
     for c in range(10):  # the drawn means are those of the class
-        real = torch.cat([ctx.private.train(k)[0][ctx.private.train(k)[1] == c] for k in range(4)]).flatten(1)
+        real = torch.cat(
+            [ctx.private.train(k)[0][ctx.private.train(k)[1] == c] for k in range(4)]
+        ).flatten(1)
         assert (features[labels == c].mean(0) - real.mean(0)).abs().max() < 0.15
 
 
@@ -70,7 +74,9 @@ def test_the_head_is_a_linear_one_and_learns():
 @pytest.mark.parametrize("seed", [0, 4, 5, 7, 100, 103])
 def test_drawn_features_are_nearly_as_good_as_sums_and_far_above_the_ensemble(seed):
     setting = {"alpha": 0.1, "seed": seed}
-    diagonal, full = (run("fedpft", covariance=kind, **setting).accuracy for kind in ("diagonal", "full"))
+    diagonal, full = (
+        run("fedpft", covariance=kind, **setting).accuracy for kind in ("diagonal", "full")
+    )
     assert run("gauss", **setting, **{"gauss.head": "qda"}).accuracy > full > diagonal
     assert diagonal >= run("ensemble", rule="probabilities", **setting).accuracy + 0.15
 
@@ -101,7 +107,9 @@ def test_em_is_scikit_learns_from_the_same_start(kind):
     np.testing.assert_allclose(ours.weights, theirs.weights_, atol=1e-7)
     np.testing.assert_allclose(ours.means, theirs.means_, atol=1e-6)
     np.testing.assert_allclose(ours.spread, theirs.covariances_, atol=1e-6)
-    np.testing.assert_allclose(ours.log_densities(rows).logsumexp(1), theirs.score_samples(rows.numpy()), atol=1e-5)
+    np.testing.assert_allclose(
+        ours.log_densities(rows).logsumexp(1), theirs.score_samples(rows.numpy()), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("kind", THEIRS)
@@ -149,7 +157,9 @@ def test_draws_follow_the_mixture(kind):
 def test_few_rows_and_rows_that_are_alike(kind):
     for rows in (clumps()[:1], clumps()[:2], clumps()[:1].expand(6, -1)):
         mixture = fitted(rows, 4, kind, seeded())
-        assert len(mixture.weights) == min(4, len(rows)) and float(mixture.weights.sum()) == pytest.approx(1)
+        assert len(mixture.weights) == min(4, len(rows)) and float(
+            mixture.weights.sum()
+        ) == pytest.approx(1)
         assert mixture.draw(20, seeded(1)).isfinite().all()
 
 

@@ -41,19 +41,26 @@ def test_two_clients_by_hand():
 
 def test_equal_fishers_and_large_damping_are_the_weighted_average():
     g = torch.Generator().manual_seed(0)
-    states = [{"w": torch.randn(4, 3, generator=g, dtype=EXACT), "mean": torch.randn(3, dtype=EXACT)} for _ in range(3)]
+    states = [
+        {"w": torch.randn(4, 3, generator=g, dtype=EXACT), "mean": torch.randn(3, dtype=EXACT)}
+        for _ in range(3)
+    ]
     same = {"w": torch.rand(4, 3, generator=g, dtype=EXACT)}
     average = weighted_mean(states, [1, 2, 5])
     merged = merge(states, [same] * 3, [1, 2, 5], 1e-6)
     for name in average:  # "mean" has no Fisher
         torch.testing.assert_close(merged[name], average[name], rtol=1e-12, atol=1e-12)
     unequal = [{"w": same["w"] * k} for k in range(3)]
-    torch.testing.assert_close(merge(states, unequal, [1, 2, 5], 1e12)["w"], average["w"], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        merge(states, unequal, [1, 2, 5], 1e12)["w"], average["w"], rtol=1e-9, atol=1e-9
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the Fisher
 @pytest.mark.parametrize("labels", ["true", "model"])
-@pytest.mark.parametrize(("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4), ("resnet8-gn", 16)])
+@pytest.mark.parametrize(
+    ("model", "width"), [("mlp", None), ("cnn", None), ("resnet8", 4), ("resnet8-gn", 16)]
+)
 def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
     """By autograd, a sample and (labels="model") a class at a time, weighted by the class's own probability."""
     module = build(model, (1, 8, 8), 10, width=width, dtype=EXACT)
@@ -71,7 +78,9 @@ def test_the_diagonal_against_a_loop_over_samples(model, width, labels):
             module.zero_grad()
             F.cross_entropy(module(sample[None]), torch.tensor([c])).backward()
             for name, parameter in module.named_parameters():
-                expected[name] += parameter.grad**2 / len(x) * (1 if labels == "true" else chances[c])
+                expected[name] += (
+                    parameter.grad**2 / len(x) * (1 if labels == "true" else chances[c])
+                )
     for name in expected:
         torch.testing.assert_close(fisher[name], expected[name], rtol=1e-9, atol=1e-15)
     for name, value in diagonal_fisher(module, x, y, labels=labels, batch_size=9).items():

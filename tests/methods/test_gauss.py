@@ -16,14 +16,25 @@ from sklearn.neighbors import NearestCentroid
 from fedlab_nb import run
 from fedlab_nb.comm import serialise, size
 from fedlab_nb.data import federate
-from fedlab_nb.methods.gauss import BY_CLASS, HEADS, MOMENTS, Gauss, class_sums, message, received, scores
+from fedlab_nb.methods.gauss import (
+    BY_CLASS,
+    HEADS,
+    MOMENTS,
+    Gauss,
+    class_sums,
+    message,
+    received,
+    scores,
+)
 from fedlab_nb.studies.experiment import finished
 
 EXACT = torch.float64
 ORDER = ("means", "nb", "lda", "qda")
 
 
-context = functools.partial(method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0)
+context = functools.partial(
+    method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0
+)
 
 
 def digits():
@@ -37,7 +48,9 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
     pooled = class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
     expected = scores(pooled, head, 0.1)(x.flatten(1))
     for alpha, clients, seed in ((0.05, 7, 3), (0.1, 1, 1), (100, 20, 0)):
-        model = finished(Gauss(head=head, shrinkage=0.1).run(context(clients=clients, alpha=alpha, seed=seed)))
+        model = finished(
+            Gauss(head=head, shrinkage=0.1).run(context(clients=clients, alpha=alpha, seed=seed))
+        )
         torch.testing.assert_close(model.logits(x), expected, rtol=1e-8, atol=1e-7)
         assert torch.equal(model.features(x), x.flatten(1))
 
@@ -64,7 +77,9 @@ def test_the_report_is_what_the_server_has(head):
     assert report.counts[1].tolist() == torch.bincount(y, minlength=10).tolist()
     c = int(y[0])
     np.testing.assert_allclose(report.client_means[1, c], x[y == c].mean(0).flatten(), atol=1e-6)
-    everyone, labels = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(4)), strict=True))
+    everyone, labels = (
+        torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(4)), strict=True)
+    )
     rows = everyone[labels == 3].flatten(1)
     np.testing.assert_allclose(report.means[3], rows.mean(0), atol=1e-6)
     if head in ("nb", "qda"):
@@ -84,7 +99,10 @@ def test_a_finer_picture_of_a_class_is_better_and_all_are_far_above_the_ensemble
     accuracies = [run("gauss", **frozen, **{"gauss.head": head}).accuracy for head in ORDER]
     assert accuracies == sorted(accuracies) and len(set(accuracies)) == 4
     ahead = 0.15 if seed == 103 else 0.20  # the docstring says so
-    assert accuracies[0] >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + ahead
+    assert (
+        accuracies[0]
+        >= run("ensemble", alpha=0.1, seed=seed, rule="probabilities").accuracy + ahead
+    )
 
 
 # ------------------------------------------------------------------------------------------------ test class statistics
@@ -110,7 +128,9 @@ def test_the_sum_over_clients_is_the_pooled_one_for_any_partition(kind, clients,
     """Also over the link, for clients without a class, without a sample, with one."""
     x, y = samples()
     owner = torch.randint(clients, (len(y),), generator=torch.Generator().manual_seed(seed))
-    sent = [message(class_sums(x[owner == k], y[owner == k], 4, kind), EXACT) for k in range(clients)]
+    sent = [
+        message(class_sums(x[owner == k], y[owner == k], 4, kind), EXACT) for k in range(clients)
+    ]
     whole, *others = [received(one, kind) for one in sent]
     for other in others:
         whole = whole + other
@@ -135,7 +155,10 @@ def test_a_class_of_nobody_and_a_class_of_one():
     x, y = torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 4.0]], dtype=EXACT), torch.tensor([0, 2, 2])
     for kind in MOMENTS:
         sums = class_sums(x, y, 4, kind)
-        assert sums.counts.tolist() == [1, 0, 2, 0] and sums.log_priors[1] == sums.log_priors[3] == -torch.inf
+        assert (
+            sums.counts.tolist() == [1, 0, 2, 0]
+            and sums.log_priors[1] == sums.log_priors[3] == -torch.inf
+        )
         assert sums.means.tolist() == [[1, 2], [0, 0], [3.5, 4.5], [0, 0]]
     assert class_sums(x, y, 4, "full").covariances()[[0, 1]].abs().max() < 1e-12
     # Two classes exist: N - C is 3 - 2.
@@ -170,9 +193,15 @@ def test_ldas_direction_is_scikit_learns():
     theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(x.numpy(), y.numpy())
     ours = head("lda", x, y)
     # Theirs divides by N, ours by N - C.
-    torch.testing.assert_close(ours.slopes * 200 / (200 - 4), torch.tensor(theirs.coef_.T), rtol=1e-8, atol=1e-9)
+    torch.testing.assert_close(
+        ours.slopes * 200 / (200 - 4), torch.tensor(theirs.coef_.T), rtol=1e-8, atol=1e-9
+    )
     new = samples(500, seed=1)[0]
-    scaled = (new @ ours.slopes + ours.constants - class_sums(x, y, 4, "pooled").log_priors) * 200 / (200 - 4)
+    scaled = (
+        (new @ ours.slopes + ours.constants - class_sums(x, y, 4, "pooled").log_priors)
+        * 200
+        / (200 - 4)
+    )
     np.testing.assert_allclose(
         scaled.numpy() + np.log(theirs.priors_), theirs.decision_function(new.numpy()), atol=1e-7
     )
@@ -181,12 +210,16 @@ def test_ldas_direction_is_scikit_learns():
 def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
     (x, y), (new, _) = samples(200), samples(500, seed=1)
     nb = GaussianNB(var_smoothing=0).fit(x.numpy(), y.numpy())
-    np.testing.assert_allclose(head("nb", x, y)(new).softmax(1), nb.predict_proba(new.numpy()), atol=1e-9)
+    np.testing.assert_allclose(
+        head("nb", x, y)(new).softmax(1), nb.predict_proba(new.numpy()), atol=1e-9
+    )
     nearest = NearestCentroid().fit(x.numpy(), y.numpy())
     np.testing.assert_array_equal(head("means", x, y)(new).argmax(1), nearest.predict(new.numpy()))
     qda = QuadraticDiscriminantAnalysis(store_covariance=True).fit(x.numpy(), y.numpy())
     sums = class_sums(x, y, 4, "full")
-    for ours, theirs in zip(sums.covariances(), qda.covariance_, strict=True):  # theirs may divide by n_c - 1
+    for ours, theirs in zip(
+        sums.covariances(), qda.covariance_, strict=True
+    ):  # theirs may divide by n_c - 1
         np.testing.assert_allclose(ours / ours.trace(), theirs / theirs.trace(), atol=1e-10)
     density = torch.distributions.MultivariateNormal(sums.means, sums.covariances())
     log = density.log_prob(new[:, None]) + sums.log_priors
@@ -205,7 +238,11 @@ def test_shrinkage_is_that_of_the_covariance():
 @pytest.mark.parametrize("name", HEADS)
 def test_a_class_of_nobody_is_never_named_and_nothing_is_nan(name):
     x, y = samples(60)
-    for labels in (torch.where(y == 2, 0, y), torch.zeros(60, dtype=torch.long), torch.arange(60).clamp(max=3)):
+    for labels in (
+        torch.where(y == 2, 0, y),
+        torch.zeros(60, dtype=torch.long),
+        torch.arange(60).clamp(max=3),
+    ):
         scored = head(name, x, labels, 0.1)(x)
         gone = torch.bincount(labels, minlength=4) == 0
         assert (scored[:, gone] == -torch.inf).all() and scored[:, ~gone].isfinite().all()

@@ -7,7 +7,17 @@ import byte_formulas
 import pytest
 import torch
 import torch.nn.functional as F
-from iterative_runs import ALL, EXACT, HEAVY, PLAIN, context, distance, finish, local_steps, sent_by_round
+from iterative_runs import (
+    ALL,
+    EXACT,
+    HEAVY,
+    PLAIN,
+    context,
+    distance,
+    finish,
+    local_steps,
+    sent_by_round,
+)
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.errors import RunError
@@ -29,15 +39,23 @@ from fedlab_nb.training import Recipe
 @pytest.mark.parametrize("dtype", [torch.float32, EXACT])
 def test_one_round_of_fedavg_is_fedavg_to_the_last_bit(dtype):
     one_shot = finish(FedAvg(), context(dtype=dtype))
-    assert distance(one_shot, finish(FedAvgMulti(rounds=1, local_epochs=2), context(dtype=dtype))) == 0
+    assert (
+        distance(one_shot, finish(FedAvgMulti(rounds=1, local_epochs=2), context(dtype=dtype))) == 0
+    )
 
 
-@pytest.mark.parametrize("method", [FedProx(rounds=1), Scaffold(rounds=1), Moon(rounds=1)], ids=lambda m: m.info.name)
+@pytest.mark.parametrize(
+    "method", [FedProx(rounds=1), Scaffold(rounds=1), Moon(rounds=1)], ids=lambda m: m.info.name
+)
 @pytest.mark.parametrize("model", ["mlp", "resnet8"])
 def test_what_equals_fedavg_in_round_one(method, model):
     """At θ_t the proximal gradient is 0: FedProx's first step. Control variates are 0; MOON's two features are one."""
     options = {"model": model, "width": 4 if model == "resnet8" else None, "clients": 3}
-    recipe = HEAVY if not isinstance(method, FedProx) else dataclasses.replace(HEAVY, epochs=1, batch_size=10_000)
+    recipe = (
+        HEAVY
+        if not isinstance(method, FedProx)
+        else dataclasses.replace(HEAVY, epochs=1, batch_size=10_000)
+    )
     method = dataclasses.replace(method, local_epochs=1)
     fedavg = finish(FedAvgMulti(rounds=1, local_epochs=1), context(recipe, **options))
     assert distance(fedavg, finish(method, context(recipe, **options))) == 0
@@ -59,7 +77,9 @@ def test_fednova_with_equal_steps_is_fedavg(recipe):
     one, other = (context(recipe, partition="iid", clients=5) for _ in range(2))
     assert len({-(-n // 32) for n in one.sizes}) == 1
     fedavg = finish(FedAvgMulti(rounds=3, local_epochs=2), other)
-    assert distance(finish(FedNova(rounds=3, local_epochs=2, server_momentum=0), one), fedavg) < 1e-12
+    assert (
+        distance(finish(FedNova(rounds=3, local_epochs=2, server_momentum=0), one), fedavg) < 1e-12
+    )
 
 
 @pytest.mark.parametrize("few", [0, 2])
@@ -80,7 +100,10 @@ def test_fedprox_minimises_the_proximal_loss():
         anchor = list(ctx.new_model(state).parameters())
 
         def loss(model, x, y, anchor=anchor):
-            far = sum((p - a.detach()).square().sum() for p, a in zip(model.parameters(), anchor, strict=True))
+            far = sum(
+                (p - a.detach()).square().sum()
+                for p, a in zip(model.parameters(), anchor, strict=True)
+            )
             return F.cross_entropy(model(x), y) + mu / 2 * far
 
         state = weighted_mean([local_steps(ctx, k, t, state, loss) for k in range(4)], ctx.sizes)
@@ -104,11 +127,15 @@ def test_scaffolds_control_variate_is_a_mean_gradient_with_momentum_too():
 @pytest.mark.parametrize("tau", [1, 7, 40])
 def test_effective_steps_by_the_closed_formula(rho, tau):
     closed = (tau - rho * (1 - rho**tau) / (1 - rho)) / (1 - rho)
-    assert effective_steps(tau, Recipe(epochs=1, batch_size=1, momentum=rho)) == pytest.approx(closed, rel=1e-10)
+    assert effective_steps(tau, Recipe(epochs=1, batch_size=1, momentum=rho)) == pytest.approx(
+        closed, rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("few", [0, 2])
-@pytest.mark.parametrize(("recipe", "again"), [(HEAVY, 0.5), (PLAIN, 0.0)], ids=["momentum", "plain"])
+@pytest.mark.parametrize(
+    ("recipe", "again"), [(HEAVY, 0.5), (PLAIN, 0.0)], ids=["momentum", "plain"]
+)
 def test_fednova_by_the_formula(recipe, again, few):
     """m ← β_s m + (Σ p a) Σ p (θ_t - θ_k) / a, θ ← θ - m, from what was sent, with a from the closed formula."""
     ctx, beta = context(recipe), recipe.momentum
@@ -121,7 +148,9 @@ def test_fednova_by_the_formula(recipe, again, few):
         a = [(tau - beta * (1 - beta**tau) / (1 - beta)) / (1 - beta) for tau in taus]
         reach = sum(w * n for w, n in zip(p, a, strict=True))
         for name in now:
-            mean = sum(w * (now[name] - state[name]) / n for w, state, n in zip(p, sent, a, strict=True))
+            mean = sum(
+                w * (now[name] - state[name]) / n for w, state, n in zip(p, sent, a, strict=True)
+            )
             step[name] = again * step[name] + reach * mean
             now[name] = now[name] - step[name]
     assert distance(end, now) < 1e-12
@@ -153,7 +182,9 @@ def test_moons_loss_by_hand():
     pairs = torch.tensor([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 5.0], [0.0, 1.0]]], dtype=EXACT)
     logits, labels = torch.zeros(2, 4, dtype=EXACT), torch.tensor([0, 3])
     e2, four = torch.tensor(2.0, dtype=EXACT).exp(), torch.tensor(4.0, dtype=EXACT).log()
-    expected = torch.stack([four - 3 * (e2 / (e2 + 1)).log(), four + 3 * torch.tensor(2.0, dtype=EXACT).log()])
+    expected = torch.stack(
+        [four - 3 * (e2 / (e2 + 1)).log(), four + 3 * torch.tensor(2.0, dtype=EXACT).log()]
+    )
     torch.testing.assert_close(contrastive(3.0, 0.5)(z, logits, labels, pairs), expected)
 
 
@@ -170,7 +201,10 @@ def test_batch_norms_statistics_are_averaged_and_bytes_follow_the_formula(method
     for name in statistics:
         torch.testing.assert_close(end[name], mean[name], rtol=1e-6, atol=1e-7)
         assert "var" not in name or bool((end[name] > 0).all())
-    d, parameters = sum(t.numel() for t in end.values()), sum(p.numel() for p in module.parameters())
+    d, parameters = (
+        sum(t.numel() for t in end.values()),
+        sum(p.numel() for p in module.parameters()),
+    )
     each = formulas.iterative_bytes(d, 2)
     if method is Scaffold:  # control variates belong to parameters only
         each += formulas.iterative_bytes(parameters, 2)
@@ -207,14 +241,18 @@ def test_server_and_clients_go_on_from_the_same_model():
 
 
 def test_divergence_is_told_with_the_rate():
-    wild = dataclasses.replace(PLAIN, lr=90.0, weight_decay=10)  # every step multiplies the weights by -899
+    wild = dataclasses.replace(
+        PLAIN, lr=90.0, weight_decay=10
+    )  # every step multiplies the weights by -899
     with pytest.raises(RunError, match="lr=90"):
         finish(FedAvgMulti(rounds=3, local_epochs=2), context(wild, dtype=torch.float32))
 
 
 @pytest.mark.parametrize("rounds", [1, 7, 41])
 def test_a_curve_has_about_twenty_points(rounds):
-    steps = list(FedAvgMulti(rounds=rounds, local_epochs=1).run(context(clients=2, dtype=torch.float32)))
+    steps = list(
+        FedAvgMulti(rounds=rounds, local_epochs=1).run(context(clients=2, dtype=torch.float32))
+    )
     shown = [step for step in steps if step.model is not None]
     assert min(rounds, 20) <= len(shown) <= 25 and steps[-1] is shown[-1]
     assert steps[-1].done == steps[-1].total == rounds
@@ -222,7 +260,8 @@ def test_a_curve_has_about_twenty_points(rounds):
 
 
 @pytest.mark.parametrize(
-    "method", [FedAvgMulti(rounds=2, local_epochs=1), DSFL(rounds=2, local_epochs=1, distil_steps=7)]
+    "method",
+    [FedAvgMulti(rounds=2, local_epochs=1), DSFL(rounds=2, local_epochs=1, distil_steps=7)],
 )
 def test_snapshots_are_left_alone_by_later_rounds(method):
     snapshots = []

@@ -20,15 +20,31 @@ MODELS = [name for name, cls in METHODS.items() if cls.sends_models]
 
 def context(poison="none", model="mlp", **options):
     width = 4 if model == "resnet8" else None
-    return method_runs.context(share=0.3, clients=4, poison=poison, model=model, width=width, **options)
+    return method_runs.context(
+        share=0.3, clients=4, poison=poison, model=model, width=width, **options
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the setting
 def test_forms():
-    for text, form in (("none", "none"), ("labels:0", "none"), (" sign : 2 ", "sign:2"), ("scaled:1", "scaled:1:10")):
+    for text, form in (
+        ("none", "none"),
+        ("labels:0", "none"),
+        (" sign : 2 ", "sign:2"),
+        ("scaled:1", "scaled:1:10"),
+    ):
         assert str(Poison.read(text, 5)) == form and Poison.read(form, 5) == Poison.read(text, 5)
     assert Poison.read("scaled:2:-3.5", 5) == Poison("scaled", 2, -3.5)
-    for wrong in ("labels", "flip:2", "labels:6", "labels:-1", "labels:1:2", "scaled:1:x", "labels:1.5", ""):
+    for wrong in (
+        "labels",
+        "flip:2",
+        "labels:6",
+        "labels:-1",
+        "labels:1:2",
+        "scaled:1:x",
+        "labels:1.5",
+        "",
+    ):
         with pytest.raises(UsageError) as error:
             Poison.read(wrong, 5)
         assert ". " not in str(error.value).removesuffix(".") and "poison" in str(error.value)
@@ -55,13 +71,17 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
     assert Poison("sign", 1).flipped(y, [y], 10) is y and y.tolist() == list(range(6))
 
 
-@pytest.mark.parametrize(("poison", "factor"), [("sign:2", -1), ("scaled:2", 10), ("scaled:2:0.5", 0.5)])
+@pytest.mark.parametrize(
+    ("poison", "factor"), [("sign:2", -1), ("scaled:2", 10), ("scaled:2:0.5", 0.5)]
+)
 def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(poison, factor):
     honest, remembered = [], []
     finished(context(remembered=honest).local_training())
     ctx = context(poison, remembered=remembered)
     first = finished(ctx.local_training())
-    again = finished(context(poison, remembered=remembered).local_training())  # from what is remembered
+    again = finished(
+        context(poison, remembered=remembered).local_training()
+    )  # from what is remembered
     start = model_state(ctx.initial_model())
     for k in range(4):
         expected = honest[0][k]
@@ -69,7 +89,9 @@ def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(po
             expected = {n: start[n] + factor * (expected[n] - start[n]) for n in expected}
         for name, value in first.state(k).items():
             torch.testing.assert_close(value, expected[name])
-            assert torch.equal(value, again.state(k)[name]) and torch.equal(remembered[0][k][name], honest[0][k][name])
+            assert torch.equal(value, again.state(k)[name]) and torch.equal(
+                remembered[0][k][name], honest[0][k][name]
+            )
 
 
 def test_batch_norms_statistics_are_left():
@@ -88,12 +110,16 @@ def test_in_rounds_the_change_is_of_each_round():
     honest, turned = (finished(method.run(context(poison))) for poison in ("none", "sign:4"))
     start = model_state(context().initial_model())
     for name, value in model_state(turned.module).items():
-        torch.testing.assert_close(value, 2 * start[name] - model_state(honest.module)[name], rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            value, 2 * start[name] - model_state(honest.module)[name], rtol=1e-4, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
-    poison = "sign:4" if name == "fedkt" else "scaled:1:3"  # votes do not change with the size of the logits
+    poison = (
+        "sign:4" if name == "fedkt" else "scaled:1:3"
+    )  # votes do not change with the size of the logits
     ctx, method = context(poison), cheap(name)
     if name in MODELS:
         method.check_poison(ctx)
@@ -123,7 +149,9 @@ def test_a_run_with_none_poisoned_is_the_run_without_the_setting_and_others_are_
     settings = in_study("fedavg")
     plain = run("fedavg", **settings)
     none = run("fedavg", poison="labels:0", cache=False, **settings)
-    assert none.accuracy == plain.accuracy and np.array_equal(none.test_features, plain.test_features)
+    assert none.accuracy == plain.accuracy and np.array_equal(
+        none.test_features, plain.test_features
+    )
     harmed = run("fedavg", poison="labels:2", **settings)
     assert not harmed.cached and not np.array_equal(harmed.test_features, plain.test_features)
     assert run("fedavg", **settings).accuracy == plain.accuracy
@@ -134,12 +162,17 @@ def test_robust_averages_in_a_run():
     """Honest clients that are all alike: whatever one poisoned client sends, the median leaves it out."""
     remembered = []
     clients = finished(context("scaled:1:1000", remembered=remembered).local_training())
-    model = finished(METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=remembered)))
+    model = finished(
+        METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=remembered))
+    )
     stack = np.stack([state["classifier.weight"].numpy() for state in clients.states()])
-    np.testing.assert_allclose(model_state(model.module)["classifier.weight"], np.median(stack, 0), rtol=1e-5)
+    np.testing.assert_allclose(
+        model_state(model.module)["classifier.weight"], np.median(stack, 0), rtol=1e-5
+    )
     rounds = METHODS["fedavg_multi"](rounds=1, local_epochs=2, average="trimmed", assumed=1)
     one = METHODS["fedavg"](average="trimmed", assumed=1)
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(
-        finished(rounds.run(context("sign:1"))).logits(x), finished(one.run(context("sign:1"))).logits(x)
+        finished(rounds.run(context("sign:1"))).logits(x),
+        finished(one.run(context("sign:1"))).logits(x),
     )

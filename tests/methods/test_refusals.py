@@ -42,11 +42,26 @@ REFUSED = [
     ("afl", {"features": "conv"}, ROWS, "convolutions only for images"),
     ("fedkt", {"students": 5000}, {}, "10,000"),
     ("distilled", {"images": "crops"}, ROWS, "choose random, kmeans or kip"),
-    ("fedavg_multi", {"compression": "half", "per_round": 2}, {}, "per_round is 2; set per_round=0"),
+    (
+        "fedavg_multi",
+        {"compression": "half", "per_round": 2},
+        {},
+        "per_round is 2; set per_round=0",
+    ),
     ("scaffold", {}, ADAM, "optimizer=sgd"),
     ("fednova", {}, ADAM, "optimizer=sgd"),
-    ("feddf", {"start": "average", "server_model": "cnn"}, {}, "architecture at every client and at the server"),
-    ("fedkd", {"rounds_after": 1, "server_model": "cnn"}, {}, "architecture at every client and at the server"),
+    (
+        "feddf",
+        {"start": "average", "server_model": "cnn"},
+        {},
+        "architecture at every client and at the server",
+    ),
+    (
+        "fedkd",
+        {"rounds_after": 1, "server_model": "cnn"},
+        {},
+        "architecture at every client and at the server",
+    ),
 ]
 TAKEN = [
     ("matching", {"rule": "pfnm"}, {"model": "mlp1"}),

@@ -21,7 +21,13 @@ def problem(clients=3, inputs=5, outputs=2):
     for k in range(clients):
         n = 10 + 7 * k
         spread = torch.rand(inputs, generator=g, dtype=EXACT) + 0.1
-        x = torch.cat([torch.randn(n, inputs, generator=g, dtype=EXACT) * spread, torch.ones(n, 1, dtype=EXACT)], 1)
+        x = torch.cat(
+            [
+                torch.randn(n, inputs, generator=g, dtype=EXACT) * spread,
+                torch.ones(n, 1, dtype=EXACT),
+            ],
+            1,
+        )
         y = torch.randn(n, outputs, generator=g, dtype=EXACT)
         xs.append(x), ys.append(y), solutions.append(torch.linalg.lstsq(x, y).solution.T)
     return xs, ys, solutions
@@ -42,17 +48,25 @@ def test_it_is_fedlpa_with_the_same_gradient_factor_everywhere():
     moments = [x.T @ x / len(x) for x in xs]
     eye, ridge = torch.eye(6, dtype=EXACT), 0.03
     b = torch.tensor([[2.0, 0.5], [0.5, 1.0]], dtype=EXACT)
-    system = Posterior.of(solutions, [Factors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5])
-    torch.testing.assert_close(merge(solutions, moments, [0.2, 0.3, 0.5], ridge), solve(system)[0], rtol=0, atol=1e-5)
+    system = Posterior.of(
+        solutions, [Factors(a + ridge * eye, b) for a in moments], [0.2, 0.3, 0.5]
+    )
+    torch.testing.assert_close(
+        merge(solutions, moments, [0.2, 0.3, 0.5], ridge), solve(system)[0], rtol=0, atol=1e-5
+    )
 
 
 def test_one_client_equal_moments_and_large_ridge():
     xs, _, solutions = problem()
     moments = [x.T @ x / len(x) for x in xs]
-    torch.testing.assert_close(merge(solutions[:1], moments[:1], [1.0], 0.5), solutions[0], rtol=0, atol=1e-10)
+    torch.testing.assert_close(
+        merge(solutions[:1], moments[:1], [1.0], 0.5), solutions[0], rtol=0, atol=1e-10
+    )
     average = 0.2 * solutions[0] + 0.8 * solutions[1]
     for inputs, ridge in (([moments[2]] * 2, 0.01), (moments[:2], 1e9)):
-        torch.testing.assert_close(merge(solutions[:2], inputs, [0.2, 0.8], ridge), average, rtol=0, atol=1e-7)
+        torch.testing.assert_close(
+            merge(solutions[:2], inputs, [0.2, 0.8], ridge), average, rtol=0, atol=1e-7
+        )
 
 
 def test_directions_without_any_input_keep_the_average():
@@ -87,7 +101,9 @@ def test_the_method_merges_every_layer_and_sends_triangles():
     networks = [ctx.new_model(s) for s in remembered[0]]
     moments = [kronecker_factors(m, x, None)[name].a for m, x in zip(networks, shards, strict=True)]
     shares = [n / sum(ctx.sizes) for n in ctx.sizes]
-    by_hand = merge([layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge)
+    by_hand = merge(
+        [layer_matrix(s, name) for s in remembered[0]], moments, shares, RegMean().ridge
+    )
     torch.testing.assert_close(layer_matrix(state, name), by_hand)
 
 
@@ -103,12 +119,20 @@ def test_batch_norm_is_averaged():
 def test_one_convolution_is_the_nearest_to_all_clients_own():
     """Over all convolutions, M̄ minimises Σ_k w_k (mean over client k's images of ‖conv(a) - conv_k(a)‖²)."""
     stream = torch.Generator().manual_seed(0)
-    networks = [build("cnn", (1, 8, 8), 10, width=2, generator=stream, dtype=EXACT) for _ in range(3)]
-    images = [torch.rand(n, 1, 8, 8, generator=stream, dtype=EXACT) ** (k + 1) for k, n in enumerate((12, 20, 33))]
+    networks = [
+        build("cnn", (1, 8, 8), 10, width=2, generator=stream, dtype=EXACT) for _ in range(3)
+    ]
+    images = [
+        torch.rand(n, 1, 8, 8, generator=stream, dtype=EXACT) ** (k + 1)
+        for k, n in enumerate((12, 20, 33))
+    ]
     name, shares = "body.0.0", [0.2, 0.3, 0.5]
     layers = [network.get_submodule(name) for network in networks]
     own = [layer(x).detach() for layer, x in zip(layers, images, strict=True)]
-    moments = [kronecker_factors(network, x, None)[name].a for network, x in zip(networks, images, strict=True)]
+    moments = [
+        kronecker_factors(network, x, None)[name].a
+        for network, x in zip(networks, images, strict=True)
+    ]
     merged = merge([layer_matrix(model_state(n), name) for n in networks], moments, shares, 0.0)
     weight = merged[:, :-1].reshape(layers[0].weight.shape).clone().requires_grad_()
     bias = merged[:, -1].clone().requires_grad_()

@@ -22,13 +22,20 @@ def finish(method, ctx):
     return finished(method.run(ctx))
 
 
-@pytest.mark.parametrize(("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))])
+@pytest.mark.parametrize(
+    ("name", "clients"), [*((name, ("mlp", "cnn")) for name in STUDENTS), ("dense", ("mlp",))]
+)
 def test_the_student_is_what_was_asked_for_and_bytes_are_the_same(name, clients):
     auto, other = context(models=clients), context(models=clients)
     method = cheap(name, **({"server": "network"} if name == "distilled" else {}))
     first = finish(method, auto)
     asked = finish(replace(method, server_model="lenet5:3"), other)
-    assert first.module.architecture[0] == "mlp" and asked.module.architecture == ("lenet5", (1, 8, 8), 10, 3)
+    assert first.module.architecture[0] == "mlp" and asked.module.architecture == (
+        "lenet5",
+        (1, 8, 8),
+        10,
+        3,
+    )
     assert auto.link.ledger == other.link.ledger
 
 
@@ -43,7 +50,12 @@ def test_from_the_settings_and_through_the_store():
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [("cnm", "did you mean 'cnn'"), ("cnn,mlp", "must be one model"), ("cnn:0", "width"), ("cnn:999", "width of cnn")],
+    [
+        ("cnm", "did you mean 'cnn'"),
+        ("cnn,mlp", "must be one model"),
+        ("cnn:0", "width"),
+        ("cnn:999", "width of cnn"),
+    ],
 )
 def test_a_wrong_model_is_one_sentence(value, message):
     with pytest.raises(UsageError, match=message):

@@ -32,10 +32,14 @@ def close(one, other, **limits):
 def test_two_clients_by_hand():
     changes = torch.tensor([[4.0, -3.0, 1.0, 0.0, 2.0, 0.0], [2.0, 1.0, -1.0, 5.0, -2.0, 0.0]])
     # Agreement; the larger wins alone; a draw of sizes and of heads; one speaks; a draw; nobody speaks.
-    torch.testing.assert_close(elected_mean(changes, HALVES), torch.tensor([3.0, -3.0, 0.0, 5.0, 0.0, 0.0]))
+    torch.testing.assert_close(
+        elected_mean(changes, HALVES), torch.tensor([3.0, -3.0, 0.0, 5.0, 0.0, 0.0])
+    )
     # Client 2 counts three times as much: (4 + 6)/4; 3 against 3, a draw; -3 wins over 1; 5; -6 over 2.
     shares = torch.tensor([0.25, 0.75])
-    torch.testing.assert_close(elected_mean(changes, shares), torch.tensor([2.5, 0.0, -1.0, 5.0, -2.0, 0.0]))
+    torch.testing.assert_close(
+        elected_mean(changes, shares), torch.tensor([2.5, 0.0, -1.0, 5.0, -2.0, 0.0])
+    )
     assert conflicts(changes) == pytest.approx(3 / 6)
 
 
@@ -117,7 +121,9 @@ def test_the_report_counts_conflicts():
     model = finished(Ties(keep=0.3).run(ctx))
     start = model_state(ctx.initial_model())
     signs = [torch.cat([(s[n] - start[n]).flatten() for n in start]).sign() for s in remembered[0]]
-    both = sum(1 for column in zip(*(s.tolist() for s in signs), strict=True) if {1.0, -1.0} <= set(column))
+    both = sum(
+        1 for column in zip(*(s.tolist() for s in signs), strict=True) if {1.0, -1.0} <= set(column)
+    )
     assert model.report.conflicts == pytest.approx(both / len(signs[0]))
     assert model.report.conflicts_left < model.report.conflicts
     assert model.report.kept == pytest.approx(0.3, abs=1e-3)

@@ -57,7 +57,9 @@ def test_both_convolutions_are_pytorchs(n, channels, outputs, height, width, see
 def test_a_generator_makes_the_same_images_so(shape, so, pieces, monkeypatch):
     if pieces:  # of one output each, and of two, where small maps have at most 3 x 3 pixels
         monkeypatch.setattr(batch_last, "PIECE", 2 * 16 * 9 * 6)
-    made = build_generator(shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT)
+    made = build_generator(
+        shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT
+    )
     assert made.batch_last is so and (divisible(shape[1:]) or not so)
     stream = torch.Generator().manual_seed(1)
     z = drawn(stream, 6, 5)
@@ -72,10 +74,14 @@ def test_outputs_are_made_in_pieces_that_fit(monkeypatch):
     """4 x 4 places of 2 x 2 pixels and 5 images: 320 numbers an output. Of seven outputs 3, 3 and 1 fit into 1,000."""
     sizes, apply = [], UpConvolution.apply
     monkeypatch.setattr(batch_last, "PIECE", 1000)
-    monkeypatch.setattr(UpConvolution, "apply", lambda x, weight: sizes.append(len(weight)) or apply(x, weight))
+    monkeypatch.setattr(
+        UpConvolution, "apply", lambda x, weight: sizes.append(len(weight)) or apply(x, weight)
+    )
     stream = torch.Generator().manual_seed(0)
     x, weight = drawn(stream, 5, 3, 2, 2), drawn(stream, 7, 3, 3, 3)
-    theirs = torch.nn.functional.conv2d(torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1)
+    theirs = torch.nn.functional.conv2d(
+        torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1
+    )
     assert_same(first(batch_last.up_convolution(last(x), weight)), theirs, (x, weight), stream)
     assert sizes == [3, 3, 1]
     batch_last.up_convolution(last(x)[:, :, :1, :1], weight)

@@ -17,12 +17,16 @@ def test_the_papers_generator_has_2328899_parameters():
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (1, 28, 28), (3, 32, 32), (3, 9, 14), (1, 17, 8)])
 def test_images_of_any_size_lie_in_0_to_1(shape):
-    x = made(shape, width=4, latent=16)(torch.randn(6, 16, generator=torch.Generator().manual_seed(1))).detach()
+    x = made(shape, width=4, latent=16)(
+        torch.randn(6, 16, generator=torch.Generator().manual_seed(1))
+    ).detach()
     assert x.shape == (6, *shape) and 0 <= float(x.min()) and float(x.max()) <= 1
 
 
 def test_rows_are_standardised_over_the_batch():
-    x = made((13,), width=4, latent=16)(torch.randn(50, 16, generator=torch.Generator().manual_seed(1)))
+    x = made((13,), width=4, latent=16)(
+        torch.randn(50, 16, generator=torch.Generator().manual_seed(1))
+    )
     assert x.shape == (50, 13)
     torch.testing.assert_close(x.mean(0), torch.zeros(13), rtol=0, atol=1e-5)
     torch.testing.assert_close(x.var(0, correction=0), torch.ones(13), rtol=0, atol=0.05)
@@ -51,7 +55,9 @@ def test_initial_spread():
     flat = torch.cat([p.flatten() for p in weights.values() if p.dim() > 1]).detach()
     scales = torch.cat([p for p in weights.values() if p.dim() == 1]).detach()
     assert float(flat.std()) == pytest.approx(0.02, rel=0.01) and abs(float(flat.mean())) < 1e-4
-    assert float(scales.mean()) == pytest.approx(1, abs=0.01) and float(scales.std()) == pytest.approx(0.02, rel=0.3)
+    assert float(scales.mean()) == pytest.approx(1, abs=0.01) and float(
+        scales.std()
+    ) == pytest.approx(0.02, rel=0.3)
     assert all(not p.any() for name, p in g.named_parameters() if name.endswith("bias"))
 
 

@@ -40,7 +40,9 @@ def test_padding_is_tensorflows(side, stride):
     wide = np.pad(x[0, 0].numpy(), (whole // 2, whole - whole // 2))
     kernel, bias = pad[-1].weight[0, 0].numpy(), float(pad[-1].bias)
     places = range(0, 8, stride)
-    by_hand = [[(wide[i : i + side, j : j + side] * kernel).sum() + bias for j in places] for i in places]
+    by_hand = [
+        [(wide[i : i + side, j : j + side] * kernel).sum() + bias for j in places] for i in places
+    ]
     np.testing.assert_allclose(pad(x)[0, 0], by_hand, atol=1e-12)
 
 
@@ -66,7 +68,9 @@ def test_an_image_is_read_once_whoever_asks(monkeypatch):
     body, x = lite0.lite0(), images(6)
     first = body(x)
     assert first.shape == (6, 112) and len(lite0._known) == 6
-    torch.testing.assert_close(body(images(6, seed=1)[:1].repeat(3, 1, 1, 1))[2], body(images(6, seed=1))[0])
+    torch.testing.assert_close(
+        body(images(6, seed=1)[:1].repeat(3, 1, 1, 1))[2], body(images(6, seed=1))[0]
+    )
     monkeypatch.setattr(body, "scaled", None)  # nothing is read any more
     order = torch.tensor([4, 0, 0, 3])
     assert torch.equal(body(x[order]), first[order])

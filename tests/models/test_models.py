@@ -16,7 +16,9 @@ from fedlab_nb.models.state import copied
 OF_IMAGES = [name for name, info in MODELS.items() if info.needs != "recordings"]
 FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules
 SIZES = [(8, 8), (9, 13), (16, 16), (28, 28), (32, 32)]
-SLIM = dict.fromkeys("resnet10 resnet18 resnet26 vgg9 vgg11 wrn40 mobilenet shufflenet".split(), 4)  # maps are as large
+SLIM = dict.fromkeys(
+    "resnet10 resnet18 resnet26 vgg9 vgg11 wrn40 mobilenet shufflenet".split(), 4
+)  # maps are as large
 
 
 def seeded(seed=0):
@@ -33,10 +35,20 @@ def seeded(seed=0):
         ("lenet5", (1, 32, 32), None, 61_706),
         ("lenet5", (1, 28, 28), None, 61_706),
         ("lenet5", (1, 8, 8), None, 61_706),
-        ("cnn2", (1, 28, 28), None, 416 + 32 + 12_832 + 64 + 1568 * 10 + 10),  # DENSE's for grey images
+        (
+            "cnn2",
+            (1, 28, 28),
+            None,
+            416 + 32 + 12_832 + 64 + 1568 * 10 + 10,
+        ),  # DENSE's for grey images
         ("cnn1d", (6, 100), None, 6 * 80 + 16 + 16 * 160 + 32 + 32 * 160 + 32 + 330),
         ("cnn3", (3, 32, 32), None, 3_584 + 2 * 147_584 + 2048 * 10 + 10),  # Co-Boosting's CNN1
-        ("resnet8", (3, 32, 32), 128, 4_932_344 - 20_590),  # FENS' count less the layers its forward never uses
+        (
+            "resnet8",
+            (3, 32, 32),
+            128,
+            4_932_344 - 20_590,
+        ),  # FENS' count less the layers its forward never uses
         ("resnet18", (3, 32, 32), 64, 11_173_962),
         ("resnet10", (3, 32, 32), 64, 4_903_242),
         ("resnet26", (3, 32, 32), 64, 17_444_682),
@@ -44,19 +56,33 @@ def seeded(seed=0):
         ("vgg11", (3, 32, 32), None, 9_231_114),  # Co-Boosting's, as the next two
         ("mobilenet", (3, 32, 32), None, 1_528_106),
         ("shufflenet", (3, 32, 32), None, 1_263_854),
-        ("shufflenet", (3, 32, 32), 24, 352_042),  # 0.5x: torchvision's 1,366,792 less 990 rows of 1,025
+        (
+            "shufflenet",
+            (3, 32, 32),
+            24,
+            352_042,
+        ),  # 0.5x: torchvision's 1,366,792 less 990 rows of 1,025
         ("wrn16", (3, 32, 32), 32, 691_674),  # WRN-16-2 and WRN-40-2, which are often given
         ("wrn40", (3, 32, 32), 32, 2_243_546),
         ("wrn16", (3, 32, 32), None, 175_066),
         ("wrn40", (3, 32, 32), None, 563_930),
         ("resnet18-gn", (3, 32, 32), None, 11_173_962),
-        ("resnet18-nobn", (3, 32, 32), None, 11_173_962 - 4_800),  # a bias instead of scale and shift
+        (
+            "resnet18-nobn",
+            (3, 32, 32),
+            None,
+            11_173_962 - 4_800,
+        ),  # a bias instead of scale and shift
     ],
 )
 def test_parameters_are_as_many_as_published(name, input_shape, width, parameters):
     assert parameter_count(build(name, input_shape, 10, width=width)) == parameters
-    if name == "resnet8":  # for 100 classes, less the second linear layer and the embedding of FENS' public code
-        assert parameter_count(build(name, input_shape, 100, width=width)) == 5_311_064 - (100 * 2148 + 100)
+    if (
+        name == "resnet8"
+    ):  # for 100 classes, less the second linear layer and the embedding of FENS' public code
+        assert parameter_count(build(name, input_shape, 100, width=width)) == 5_311_064 - (
+            100 * 2148 + 100
+        )
 
 
 def test_resnet18_state_has_the_published_buffers():
@@ -65,7 +91,9 @@ def test_resnet18_state_has_the_published_buffers():
     assert not any(name.endswith("num_batches_tracked") for name in state)
 
 
-@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 9, 13), (1, 28, 28), (3, 32, 32), (3, 8, 40), (1, 37, 64)])
+@pytest.mark.parametrize(
+    "shape", [(1, 8, 8), (3, 9, 13), (1, 28, 28), (3, 32, 32), (3, 8, 40), (1, 37, 64)]
+)
 @pytest.mark.parametrize("name", OF_IMAGES)
 def test_every_model_takes_every_size(name, shape):
     model = build(name, shape, 7, width=SLIM.get(name), generator=seeded())
@@ -76,9 +104,13 @@ def test_every_model_takes_every_size(name, shape):
     logits = model.eval()(x)
     assert logits.shape == (3, 7) and logits.isfinite().all()
     assert torch.equal(logits, model.classifier(model.features(x)))
-    if name in FOREIGN:  # fifty layers: before any training only a batch's own statistics carry the image so far
+    if (
+        name in FOREIGN
+    ):  # fifty layers: before any training only a batch's own statistics carry the image so far
         logits = model.train()(x)
-    assert len({row.round(decimals=6).sum().item() for row in logits}) == 3  # the image reaches the logits
+    assert (
+        len({row.round(decimals=6).sum().item() for row in logits}) == 3
+    )  # the image reaches the logits
     model.train()(x[:1]).logsumexp(1).sum().backward()  # a batch of one
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
 
@@ -92,7 +124,9 @@ def test_mlp_takes_feature_rows_and_any_image():
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", [name for name, info in MODELS.items() if info.batch_norm and name != "cnn2"])
+@pytest.mark.parametrize(
+    "name", [name for name, info in MODELS.items() if info.batch_norm and name != "cnn2"]
+)
 def test_no_map_is_below_two_by_two(name, size):
     model, sides = build(name, (1, *size), 2, width=2), []
     for layer in model.modules():
@@ -106,7 +140,9 @@ def test_no_map_is_below_two_by_two(name, size):
 def test_resnet8_pools_as_adaptive_pooling_to_two_by_two(size):
     model = build("resnet8", (1, *size), 2, width=2).eval()
     maps = model.body[:-1](torch.rand(3, 1, *size))
-    torch.testing.assert_close(model.body[-1](maps), nn.functional.adaptive_avg_pool2d(maps, 2).flatten(1))
+    torch.testing.assert_close(
+        model.body[-1](maps), nn.functional.adaptive_avg_pool2d(maps, 2).flatten(1)
+    )
 
 
 @pytest.mark.parametrize("name", OF_IMAGES)
@@ -131,7 +167,9 @@ def test_first_weights_have_pytorchs_distribution(name):
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             bound = 1 / math.sqrt(layer.weight[0].numel())
             assert layer.weight.abs().max() <= bound * 1.0001
-            if layer.weight.numel() > 2000:  # uniform on +-bound: standard deviation bound / sqrt(3)
+            if (
+                layer.weight.numel() > 2000
+            ):  # uniform on +-bound: standard deviation bound / sqrt(3)
                 assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
             if layer.bias is not None:
                 assert 0 < layer.bias.abs().max() <= bound * 1.0001
@@ -140,13 +178,19 @@ def test_first_weights_have_pytorchs_distribution(name):
 def test_double_precision_starts_from_the_same_weights():
     single = model_state(build("cnn", (1, 28, 28), 10, generator=seeded()))
     double = model_state(build("cnn", (1, 28, 28), 10, generator=seeded(), dtype=torch.float64))
-    assert all(double[key].dtype == torch.float64 and torch.equal(double[key].float(), single[key]) for key in single)
+    assert all(
+        double[key].dtype == torch.float64 and torch.equal(double[key].float(), single[key])
+        for key in single
+    )
 
 
 def test_architecture_says_whose_states_fit():
     a, b = build("cnn", [1, 28, 28], 10), build("cnn", (1, 28, 28), 10, width=6, generator=seeded())
     assert a.architecture == b.architecture == ("cnn", (1, 28, 28), 10, 6)
-    assert len({a.architecture, b.architecture, build("cnn", (1, 28, 28), 10, width=7).architecture}) == 2
+    assert (
+        len({a.architecture, b.architecture, build("cnn", (1, 28, 28), 10, width=7).architecture})
+        == 2
+    )
     load_state(a, model_state(b))
     x = torch.rand(2, 1, 28, 28)
     assert torch.equal(a(x), b(x))
@@ -167,7 +211,9 @@ def test_state_is_a_copy_and_load_state_copies():
 def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
     model, other = build("mlp", (8,), 3), build("mlp", (9,), 3, generator=seeded(5))
     before = model_state(model)
-    with pytest.raises(UsageError, match=r"'body.0.1.weight' is \(64, 9\), but the model's is \(64, 8\)"):
+    with pytest.raises(
+        UsageError, match=r"'body.0.1.weight' is \(64, 9\), but the model's is \(64, 8\)"
+    ):
         load_state(model, model_state(other))
     with pytest.raises(UsageError, match="'classifier.bias' is in the model only"):
         load_state(model, {key: t for key, t in before.items() if key != "classifier.bias"})
@@ -175,7 +221,9 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
 
 
 def test_default_model():
-    assert {default_model(shape) for shape in ((30,), (256,), (1, 15, 16), (3, 40, 7), (4, 28, 28))} == {"mlp"}
+    assert {
+        default_model(shape) for shape in ((30,), (256,), (1, 15, 16), (3, 40, 7), (4, 28, 28))
+    } == {"mlp"}
     assert {default_model(shape) for shape in ((1, 16, 16), (3, 32, 32))} == {"cnn"}
 
 
@@ -203,7 +251,10 @@ def test_wrong_requests_are_refused_in_one_sentence(name, input_shape, options, 
 def test_widths_at_both_ends_of_the_range_are_built(name):
     low = MODELS[name].widths[0]
     assert build(name, (1, 8, 8), 2, width=low)(torch.rand(2, 1, 8, 8)).shape == (2, 2)
-    assert MODELS[name].default_width is None or low <= MODELS[name].default_width <= MODELS[name].widths[1]
+    assert (
+        MODELS[name].default_width is None
+        or low <= MODELS[name].default_width <= MODELS[name].widths[1]
+    )
 
 
 @pytest.mark.parametrize("name", OF_IMAGES)
@@ -213,7 +264,9 @@ def test_a_copy_is_a_deep_copy(name):
     twin = copied(model)
     assert repr(twin) == repr(model) and twin.architecture == model.architecture
     assert [m.training for m in twin.modules()] == [m.training for m in model.modules()]
-    assert [p.requires_grad for p in twin.parameters()] == [p.requires_grad for p in model.parameters()]
+    assert [p.requires_grad for p in twin.parameters()] == [
+        p.requires_grad for p in model.parameters()
+    ]
     own, others = twin.state_dict(), model.state_dict()
     assert own.keys() == others.keys() and all(torch.equal(own[n], others[n]) for n in own)
     assert not {t.data_ptr() for t in own.values()} & {t.data_ptr() for t in others.values()}
@@ -235,9 +288,13 @@ def test_a_copy_of_a_foreign_layer():
 
 
 def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.fx.experimental.symbolic_shapes", None)  # whoever asks for it fails
+    monkeypatch.setitem(
+        sys.modules, "torch.fx.experimental.symbolic_shapes", None
+    )  # whoever asks for it fails
     stream = torch.Generator().manual_seed(0)
-    layer = drawn_layer(nn.Conv2d, 3, 4, 1, generator=stream, like=torch.zeros(1, dtype=torch.float64))
+    layer = drawn_layer(
+        nn.Conv2d, 3, 4, 1, generator=stream, like=torch.zeros(1, dtype=torch.float64)
+    )
     assert layer.weight.dtype == torch.float64 and 0 < layer.weight.abs().max() <= 1 / 3**0.5
     body = build("mlp", (1, 8, 8), 10, generator=stream)
     assert Represented(body, 16, generator=stream)(torch.zeros(2, 1, 8, 8)).shape == (2, 10)

@@ -53,7 +53,9 @@ def test_vgg11_has_torchvisions_convolutions():
 
     with torch.device("meta"):  # shapes alone
         blocks, theirs = plain.vgg11((3, 32, 32), 64)[0], vgg11_bn(num_classes=10).features
-    assert [p.shape for p in nn.Sequential(*blocks).parameters()] == [p.shape for p in theirs.parameters()]
+    assert [p.shape for p in nn.Sequential(*blocks).parameters()] == [
+        p.shape for p in theirs.parameters()
+    ]
 
 
 def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
@@ -68,7 +70,9 @@ def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
 
 
 # ------------------------------------------------------------------------------------------------ wide ResNets
-@pytest.mark.parametrize(("depth", "width", "parameters"), [(28, 160, 36_479_194), (16, 128, 10_961_370)])
+@pytest.mark.parametrize(
+    ("depth", "width", "parameters"), [(28, 160, 36_479_194), (16, 128, 10_961_370)]
+)
 def test_wide_resnets_have_the_published_sizes(depth, width, parameters):
     """WRN-28-10 and WRN-16-8 (36.5 and 11.0 million in the paper), without their weights."""
     with torch.device("meta"):

@@ -20,13 +20,19 @@ def test_streams_have_the_packages_seeds():
 
 
 def test_the_digits_are_dealt_out_and_held_out_as_in_python():
-    cases = [(alpha, clients, seed) for alpha in ALPHAS for clients, seed in ((2, 5), (10, 4), (20, 1))]
+    cases = [
+        (alpha, clients, seed) for alpha in ALPHAS for clients, seed in ((2, 5), (10, 4), (20, 1))
+    ]
     labels = load("digits").y_train.tolist()
     code = "return cases.map(([a, m, s]) => deal(labels, m, a, s).map((own, k) => [own, split(own, s, k)]))"
     answer = javascript("learn deal", code, cases=cases, labels=labels)
     for (alpha, clients, seed), shown in zip(cases, answer, strict=True):
         federation = federate("digits", alpha=alpha, clients=clients, seed=seed)
-        assert [own for own, _ in shown] == [own.tolist() for own in federation.shards], (alpha, clients, seed)
+        assert [own for own, _ in shown] == [own.tolist() for own in federation.shards], (
+            alpha,
+            clients,
+            seed,
+        )
         for (_, parts), (train, held) in zip(shown, federation.split(0.1), strict=True):
             assert (parts["train"], parts["held"]) == (train.tolist(), held.tolist())
 
@@ -34,13 +40,20 @@ def test_the_digits_are_dealt_out_and_held_out_as_in_python():
 @st.composite
 def any_labels(draw):
     labels = draw(st.lists(st.integers(0, 5), min_size=1, max_size=60))
-    return labels, draw(st.integers(1, len(labels))), draw(st.sampled_from(ALPHAS)), draw(st.integers(0, 2**31))
+    return (
+        labels,
+        draw(st.integers(1, len(labels))),
+        draw(st.sampled_from(ALPHAS)),
+        draw(st.integers(0, 2**31)),
+    )
 
 
 @settings(max_examples=3, deadline=None)
 @given(st.lists(any_labels(), min_size=30, max_size=30))
 def test_any_labels_are_dealt_out_as_in_python(cases):
     code = "return cases.map(([labels, m, a, s]) => deal(labels, m, a, s))"
-    for (labels, clients, alpha, seed), shown in zip(cases, javascript("learn deal", code, cases=cases), strict=True):
+    for (labels, clients, alpha, seed), shown in zip(
+        cases, javascript("learn deal", code, cases=cases), strict=True
+    ):
         own = cut(np.array(labels), 6, clients, numpy_rng(seed, "partition"), alpha=alpha).shards
         assert shown == [shard.tolist() for shard in own]

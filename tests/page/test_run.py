@@ -26,7 +26,9 @@ FLOATS = "const floats = (rows) => new Float32Array(rows); "
 def shards():
     """Training parts (x [n, 64], y [n]) of a skewed federation's clients."""
     digits, federation = load("digits"), federate("digits", alpha=0.1, clients=4, seed=4)
-    return [(digits.x_train[rows].flatten(1), digits.y_train[rows]) for rows, _ in federation.split(0.1)]
+    return [
+        (digits.x_train[rows].flatten(1), digits.y_train[rows]) for rows, _ in federation.split(0.1)
+    ]
 
 
 def as_lists(shards):
@@ -34,13 +36,20 @@ def as_lists(shards):
 
 
 def test_the_recipe_is_the_classrooms():
-    own, recipe = javascript("learn", "return RECIPE"), classroom_recipe(len(load("digits").y_train))
-    assert recipe == Recipe(own["epochs"], own["batch"], "sgd", own["rate"], own["momentum"], own["decay"])
+    own, recipe = (
+        javascript("learn", "return RECIPE"),
+        classroom_recipe(len(load("digits").y_train)),
+    )
+    assert recipe == Recipe(
+        own["epochs"], own["batch"], "sgd", own["rate"], own["momentum"], own["decay"]
+    )
 
 
 def test_fens_has_the_classrooms_values():
     own, fens = javascript("learn sums run", "return FENS"), fl.METHODS["fens"]()
-    assert own == dict(rounds=fens.rounds, rate=fens.eta_s, first=fens.beta1, second=fens.beta2, floor=fens.tau)
+    assert own == dict(
+        rounds=fens.rounds, rate=fens.eta_s, first=fens.beta1, second=fens.beta2, floor=fens.tau
+    )
     assert (fens.bits, fens.eta_l, fens.aggregator, fens.start) == (8, 1.0, "per_class", "average")
 
 
@@ -49,7 +58,10 @@ def test_afl_is_pythons(shards):
     sums = [afl.Sums.of(x, y, 10).ridged(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
     own = afl.head(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
-    assert np.abs(np.array(javascript("sums", code, **as_lists(shards))) - own.flatten().numpy()).max() < 1e-10
+    assert (
+        np.abs(np.array(javascript("sums", code, **as_lists(shards))) - own.flatten().numpy()).max()
+        < 1e-10
+    )
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -57,7 +69,9 @@ def test_gaussian_heads_are_pythons(shards, whole):
     """Of all clients, and of one that has two classes, one of them with a single sample."""
     digits = load("digits")
     test = digits.x_test.flatten(1)[:40]
-    rows = torch.cat([(digits.y_train == 0).nonzero()[:15, 0], (digits.y_train == 1).nonzero()[:1, 0]])
+    rows = torch.cat(
+        [(digits.y_train == 0).nonzero()[:15, 0], (digits.y_train == 1).nonzero()[:1, 0]]
+    )
     shards = shards if whole else [(digits.x_train[rows].flatten(1), digits.y_train[rows])]
     code = FLOATS + "const made = gaussSolve(xs.map((x, k) => gaussSums(floats(x), ys[k])));"
     code += "return [...gaussScores(made, floats(test))]"
@@ -65,7 +79,9 @@ def test_gaussian_heads_are_pythons(shards, whole):
     sums, knobs = [gauss.class_sums(x, y, 10, "full") for x, y in shards], fl.METHODS["gauss"]()
     own = gauss.scores(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test).flatten().numpy()
     there = np.isfinite(own)
-    assert (np.array([v is not None for v in shown]) == there).all() and there.sum() == (400 if whole else 80)
+    assert (np.array([v is not None for v in shown]) == there).all() and there.sum() == (
+        400 if whole else 80
+    )
     assert np.abs(np.array(shown, dtype=float)[there] / own[there] - 1).max() < 1e-5
 
 
@@ -78,7 +94,10 @@ def test_a_client_learns_the_weights_that_python_learns(shards):
     code += "return [[...own], [...logits(own, floats(xs[0]))]]"
     shown, logits = javascript("learn", code, **as_lists([(x, y)]))
     assert len(shown) == 6570 and np.abs(np.array(shown) - own).max() < 1e-5
-    assert np.abs(np.array(logits).reshape(-1, 10) - model(x.view(-1, 1, 8, 8)).detach().numpy()).max() < 1e-4
+    assert (
+        np.abs(np.array(logits).reshape(-1, 10) - model(x.view(-1, 1, 8, 8)).detach().numpy()).max()
+        < 1e-4
+    )
 
 
 def test_fens_weighs_the_same_networks_as_python_does(shards):
@@ -86,19 +105,36 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     digits, federation = load("digits"), federate("digits", alpha=0.1, clients=4, seed=4)
     models = [build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp")) for _ in shards]
     trained(models, [(x.view(-1, 1, 8, 8), y) for x, y in shards], Recipe(epochs=3), seed=4)
-    networks = [torch.cat([part.flatten() for part in model_state(model).values()]).tolist() for model in models]
+    networks = [
+        torch.cat([part.flatten() for part in model_state(model).values()]).tolist()
+        for model in models
+    ]
     held = [rows for _, rows in federation.split(0.1)]
     _, experts = quantised_experts(ClientModels(models), 8, range(4))
-    proxies = {k: Proxy(experts.fresh(digits.x_train[rows]), digits.y_train[rows]) for k, rows in enumerate(held)}
-    rule, fens = trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average"), fl.METHODS["fens"]()
+    proxies = {
+        k: Proxy(experts.fresh(digits.x_train[rows]), digits.y_train[rows])
+        for k, rows in enumerate(held)
+    }
+    rule, fens = (
+        trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average"),
+        fl.METHODS["fens"](),
+    )
     assert len(list(fens.train_aggregator(rule, proxies, generator))) == fens.rounds
 
-    code = FLOATS + "const { small, table } = phaseTwo(networks.map(floats), held, { x: floats(x), y }, 10);"
+    code = (
+        FLOATS
+        + "const { small, table } = phaseTwo(networks.map(floats), held, { x: floats(x), y }, 10);"
+    )
     given = {"networks": networks, "held": torch.cat(held).tolist(), "y": digits.y_train.tolist()}
     code += "return [small.map((one) => [...one]), [...table]]"
     small, table = javascript("learn sums run", code, x=digits.x_train.flatten().tolist(), **given)
     for own, state in zip(small, map(experts.clients.state, range(4)), strict=True):
-        assert np.abs(np.array(own) - torch.cat([part.flatten() for part in state.values()]).numpy()).max() < 1e-6
+        assert (
+            np.abs(
+                np.array(own) - torch.cat([part.flatten() for part in state.values()]).numpy()
+            ).max()
+            < 1e-6
+        )
     assert np.abs(np.array(table) - rule.weights().flatten().numpy()).max() < 1e-6
     assert np.ptp(table) > 0.1
 
@@ -106,7 +142,10 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
 def in_the_browser(alpha, clients, seeds):
     """{seed: accuracies of a run} by the page's own code."""
     digits = page.content()["digits"]
-    code = FLOATS + "const pixels = (text) => Float32Array.from(text, (code) => (code.charCodeAt(0) - 97) / 16);"
+    code = (
+        FLOATS
+        + "const pixels = (text) => Float32Array.from(text, (code) => (code.charCodeAt(0) - 97) / 16);"
+    )
     code += "const [y, yTest] = [labels, live.answers].map((text) => Array.from(text, Number));"
     code += "return seeds.map((seed) => {"
     code += "const parts = deal(y, clients, alpha, seed).map((shard, k) => split(shard, seed, k));"
@@ -114,7 +153,13 @@ def in_the_browser(alpha, clients, seeds):
     code += "const server = serving(set); server.next();"
     code += "const steps = [...training({ ...set, clients: [...parts.keys()] })];"
     code += "return steps.map((step) => server.next(step).value).at(-1).shares; })"
-    given = {"labels": digits["labels"], "live": digits["live"], "alpha": alpha, "clients": clients, "seeds": seeds}
+    given = {
+        "labels": digits["labels"],
+        "live": digits["live"],
+        "alpha": alpha,
+        "clients": clients,
+        "seeds": seeds,
+    }
     return dict(zip(seeds, javascript("learn sums deal run", code, **given), strict=True))
 
 

@@ -18,12 +18,20 @@ def shown(box):
 def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
     groups = grouped(METHODS)
     assert sorted(name for names in groups.values() for name in names) == sorted(METHODS)
-    assert list(groups) == [title for title in GROUPS if title in groups] and "One shot" not in groups
+    assert (
+        list(groups) == [title for title in GROUPS if title in groups] and "One shot" not in groups
+    )
     assert all(METHODS[name].info.rounds != "one-shot" for name in groups["Many rounds"])
-    for name, words in {"mine": {}, "again": {"rounds": "T rounds"}, "mean": {"group": "Average weights"}}.items():
+    for name, words in {
+        "mine": {},
+        "again": {"rounds": "T rounds"},
+        "mean": {"group": "Average weights"},
+    }.items():
         monkeypatch.setitem(METHODS, name, None)  # so that it is taken away after the test
         del METHODS[name]
-        register(name, title=name, paper="none", **words)(type("Own", (Method,), {"__doc__": "One of its own."}))
+        register(name, title=name, paper="none", **words)(
+            type("Own", (Method,), {"__doc__": "One of its own."})
+        )
     groups = grouped(METHODS)
     assert groups["One shot"] == ["mine"] and groups["Many rounds"][-1] == "again"
     assert groups["Average weights"][-1] == "mean"
@@ -32,11 +40,19 @@ def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
 def test_the_filter_looks_at_names_groups_and_papers():
     box = MethodBox()
     assert shown(box) == list(METHODS)
-    for asked, methods in (("fens", ["fens"]), ("closed form", ["afl", "deepafl", "fedpft", "gauss"]), ("2017", None)):
+    for asked, methods in (
+        ("fens", ["fens"]),
+        ("closed form", ["afl", "deepafl", "fedpft", "gauss"]),
+        ("2017", None),
+    ):
         box.filter.value = asked
         assert methods is None or sorted(shown(box)) == methods
-        titles = [title for title, heading in box.headings.items() if heading.layout.display != "none"]
-        assert titles == [title for title, names in box.groups.items() if set(names) & set(shown(box))]
+        titles = [
+            title for title, heading in box.headings.items() if heading.layout.display != "none"
+        ]
+        assert titles == [
+            title for title, names in box.groups.items() if set(names) & set(shown(box))
+        ]
     assert "fedavg" in shown(box) and "fens" not in shown(box)
     box.filter.value = "nothing has this"
     assert shown(box) == []
@@ -48,7 +64,9 @@ def test_a_chip_for_each_chosen_method_takes_it_out(make):
     panel = make()
     box = panel.controls.methods
     chips = [chip for chip in box.chips.children if chip is not box.add]
-    assert [chip.description for chip in chips] == [METHODS[name].info.title for name in panel.methods]
+    assert [chip.description for chip in chips] == [
+        METHODS[name].info.title for name in panel.methods
+    ]
     assert box.list.layout.display == box.filter.layout.display == "none"
     chips[0].click()
     assert box.value == panel.methods == ("fens",) and len(box.chips.children) == 2

@@ -16,7 +16,9 @@ def colab(monkeypatch):
     monkeypatch.setattr(views, "on_thread", None)
 
 
-@pytest.mark.parametrize("make", [lambda **s: fl.playground(methods=["fedavg"], **s), lambda **s: fl.lab("fens", **s)])
+@pytest.mark.parametrize(
+    "make", [lambda **s: fl.playground(methods=["fedavg"], **s), lambda **s: fl.lab("fens", **s)]
+)
 def test_a_panel_works_in_the_calling_thread(make):
     panel = make(epochs=1, clients=3, seeds=1)
     panel.controls.alpha.value = 1.0
@@ -30,7 +32,9 @@ def test_a_panel_works_in_the_calling_thread(make):
 
 def test_the_picture_that_is_kept_does_not_stand_beside_the_widget(monkeypatch):
     shown = []
-    monkeypatch.setattr("fedlab_nb.panels.saved.display", lambda data, **_: shown.append(sorted(data)))
+    monkeypatch.setattr(
+        "fedlab_nb.panels.saved.display", lambda data, **_: shown.append(sorted(data))
+    )
     panel = fl.playground(epochs=1)
     panel._ipython_display_()
     panel.close()

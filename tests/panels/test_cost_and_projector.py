@@ -24,7 +24,9 @@ def costs(monkeypatch):
 
 def test_the_cost_stands_under_run_and_follows_what_is_chosen(make):
     panel = make(methods=["fedavg"], clients=4)
-    assert "420 kB both" in panel.controls.cost.value  # 4 clients, 6570 numbers, both ways, two seeds
+    assert (
+        "420 kB both" in panel.controls.cost.value
+    )  # 4 clients, 6570 numbers, both ways, two seeds
     panel.controls.clients.value = 8
     assert "841 kB both" in panel.controls.cost.value
     panel.controls.methods.value = []
@@ -45,7 +47,9 @@ def test_a_run_of_more_than_a_minute_is_asked_about_once(make, job, costs):
     costs(150)
     panel = make()
     panel.controls.run.click()
-    assert panel.status == "idle" and "about 2 min" in panel.controls.phase.value and job.calls == []
+    assert (
+        panel.status == "idle" and "about 2 min" in panel.controls.phase.value and job.calls == []
+    )
     assert panel.controls.run.description != "Run"
     panel.controls.alpha.value = 1.0  # another run, another question
     assert panel.controls.run.description == "Run"
@@ -66,9 +70,17 @@ def test_without_data_nothing_is_said_to_cost(make, tmp_path):
     assert panel.controls.cost.value == "" and panel.controls.error.value.count("<p") == 1
 
 
-def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_are_told(monkeypatch):
+def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_are_told(
+    monkeypatch,
+):
     monkeypatch.setattr(facts, "REST", 0.05)
-    guard, said, failed, begun, go_on = threading.RLock(), [], [], threading.Event(), threading.Event()
+    guard, said, failed, begun, go_on = (
+        threading.RLock(),
+        [],
+        [],
+        threading.Event(),
+        threading.Event(),
+    )
     later = facts.AtRest(guard, failed.append, lambda: False)
 
     def slow():
@@ -90,7 +102,9 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
     threads = threading.active_count()
     for kind in ("cost", "words") * 5:
         later.ask(kind, lambda: "never", said.append)
-    assert threading.active_count() == threads + 1  # a hand on a slider does not wait for threads to start
+    assert (
+        threading.active_count() == threads + 1
+    )  # a hand on a slider does not wait for threads to start
     later.cancel()
     time.sleep(0.1)
     assert said == ["new", "now"]
@@ -102,10 +116,15 @@ def test_opening_a_view_does_its_work_if_that_is_quick(costs, seconds, monkeypat
     panel, said = lab("distilled", clients=3, seeds=1, methods=[]), []
     kind = panel.lab_views["budget"]
     begin = kind.work
-    monkeypatch.setattr(kind, "work", lambda state: said.append(panel.views["budget"].frame.value) or begin(state))
+    monkeypatch.setattr(
+        kind, "work", lambda state: said.append(panel.views["budget"].frame.value) or begin(state)
+    )
     assert panel.state("budget").worked is None  # nobody has looked
     picture = panel.show("budget")
-    assert picture.waits == (seconds > views.SOON) == ("about 30 s" in picture.sentence) and panel.error == ""
+    assert (
+        picture.waits == (seconds > views.SOON) == ("about 30 s" in picture.sentence)
+        and panel.error == ""
+    )
     assert ("fl-todo" in panel.views["budget"].frame.value) == picture.waits
     assert ["Running …" in words for words in said] == [True] * (seconds < views.SOON)
     panel.close()

@@ -20,7 +20,12 @@ def panel(make):
 def drag(panel, client, klass, to):
     """What the browser sends."""
     frame = panel.views["partition"].frame
-    frame.dropped = {"count": frame.dropped.get("count", 0) + 1, "client": client, "klass": klass, "to": to}
+    frame.dropped = {
+        "count": frame.dropped.get("count", 0) + 1,
+        "client": client,
+        "klass": klass,
+        "to": to,
+    }
 
 
 def shards(panel):
@@ -57,17 +62,27 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     assert of.row.layout.display == "none" and of.samples.layout.display == "none"
     panel.views.client.value, panel.views.klass.value = 3, 6
     assert of.row.layout.display is None and of.undo.layout.display == "none"
-    assert of.samples.value.count("<img") == hand.FIRST and "121 samples of class 6 at client D" in of.samples.value
+    assert (
+        of.samples.value.count("<img") == hand.FIRST
+        and "121 samples of class 6 at client D" in of.samples.value
+    )
     of.to.value = 1
     of.give.click()
-    assert panel.code().count("moves='0: D6>B'") == 1 and panel.views.client.value == 1  # one goes on looking at it
+    assert (
+        panel.code().count("moves='0: D6>B'") == 1 and panel.views.client.value == 1
+    )  # one goes on looking at it
     of.name.value = "north, x"
     of.double.click()
     assert of.moves.doubles == [1] and "B (north x)" in str(panel.views.client.options)
     assert panel.views.client.options[-1] == ("K (double of B)", 10) and len(shards(panel)) == 11
     assert same(shards(panel)[1:2], shards(panel)[10:])
     of.empty.click()
-    assert len(shards(panel)[1]) == 1 and of.empty.disabled and of.give.disabled and "2 moves" not in panel.sentence
+    assert (
+        len(shards(panel)[1]) == 1
+        and of.empty.disabled
+        and of.give.disabled
+        and "2 moves" not in panel.sentence
+    )
     drag(panel, 1, None, 0)  # the last one stays
     assert len(shards(panel)[1]) == 1 and "keeps its last sample" in panel.controls.error.value
     of.back.click()
@@ -80,10 +95,16 @@ def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
     drag(panel, 3, 6, 0)
     panel.controls.alpha.value = 0.5
     panel.controls.seed.value = 4
-    assert "alpha=0.5" in panel.code() and "seed=4" in panel.code() and "moves='0: D6>A'" in panel.code()
+    assert (
+        "alpha=0.5" in panel.code()
+        and "seed=4" in panel.code()
+        and "moves='0: D6>A'" in panel.code()
+    )
     assert same(shards(panel), federate("digits", alpha=0.5, moves="0: D6>A").shards)
     panel.controls.clients.value = 5
-    assert "moves" not in panel.code() and same(shards(panel), federate("digits", alpha=0.5, clients=5, seed=4).shards)
+    assert "moves" not in panel.code() and same(
+        shards(panel), federate("digits", alpha=0.5, clients=5, seed=4).shards
+    )
 
 
 def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_away(make):
@@ -104,12 +125,16 @@ def test_who_is_left_keeps_the_letter_in_all_words(make):
     panel.run(wait=True)
     runs = panel.state("communication").runs
     panel.views.klass.value = -1
-    assert bytes_of(runs, 1).startswith("Client C,") and "client C holds" in panel.show("features").alt
+    assert (
+        bytes_of(runs, 1).startswith("Client C,") and "client C holds" in panel.show("features").alt
+    )
 
 
 def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
     asked = []
-    monkeypatch.setattr(panel.controls.later, "ask", lambda kind, *_, now=False: asked.append((kind, now)))
+    monkeypatch.setattr(
+        panel.controls.later, "ask", lambda kind, *_, now=False: asked.append((kind, now))
+    )
     panel.views.client.value, panel.views.klass.value = 3, 6
     panel.controls.alpha.value = 0.2
     assert [now for kind, now in asked if kind == "samples"] == [True, False]
@@ -120,4 +145,7 @@ def test_a_dot_shows_its_samples_of_every_kind(name):
     held = federate(load(name))
     client, klass = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
     shown, count = hand.samples(held, client, klass), int(held.label_counts[client, klass])
-    assert shown.count("<img") == (0 if name == "heart" else min(count, hand.FIRST)) and f"{count} sample" in shown
+    assert (
+        shown.count("<img") == (0 if name == "heart" else min(count, hand.FIRST))
+        and f"{count} sample" in shown
+    )

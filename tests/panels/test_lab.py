@@ -25,7 +25,9 @@ class Always(LabView):
     name, title, ready = "always", "Always", "always"
 
     def draw(self, state):
-        return picture(f"rounds {state.knobs['rounds']}, client {state.client}, class {state.klass}")
+        return picture(
+            f"rounds {state.knobs['rounds']}, client {state.client}, class {state.klass}"
+        )
 
 
 class Slow(LabView):
@@ -70,7 +72,9 @@ class Chooser(LabView):
         self.label = "not a control"
 
     def draw(self, state):
-        return picture(f"which {self.which.value}, share {self.share.value:g}, alpha {state.settings['alpha']:g}")
+        return picture(
+            f"which {self.which.value}, share {self.share.value:g}, alpha {state.settings['alpha']:g}"
+        )
 
 
 SPEC = LabSpec(
@@ -79,7 +83,9 @@ SPEC = LabSpec(
     knobs=("rounds", "aggregator"),
     views=(Always, Slow, Live, Chooser),
     name="lab",
-    extras=(Extra("init", "Start", (("same", "same"), ("different", "different")), "How clients start"),),
+    extras=(
+        Extra("init", "Start", (("same", "same"), ("different", "different")), "How clients start"),
+    ),
 )
 
 
@@ -114,7 +120,11 @@ def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
     assert text(toy, "always") == '<p role="status">rounds 7, client 3, class 4</p>'
     toy.run(wait=True)
     methods, _, settings = job.calls[0]
-    assert methods == ["fens", "fedavg"] and settings["fens.rounds"] == 7 and settings["init"] == "different"
+    assert (
+        methods == ["fens", "fedavg"]
+        and settings["fens.rounds"] == 7
+        and settings["init"] == "different"
+    )
     assert toy.error == "" and "fens.rounds = 7" in toy.state("accuracy").runs.rows[0].setting
 
 
@@ -156,9 +166,14 @@ def test_state_is_what_a_view_is_drawn_from(toy):
     toy.run(wait=True)
     toy.work("slow")
     state = toy.state("slow")
-    assert state.outcome is toy.outcomes[0] and set(state.others) == {"fedavg"} and state.number == 1
+    assert (
+        state.outcome is toy.outcomes[0] and set(state.others) == {"fedavg"} and state.number == 1
+    )
     assert state.worked == "counted" and state.prepared == round(state.outcome.accuracy, 3)
-    assert toy.state("accuracy").outcomes == {0: state.outcome} and toy.state("accuracy").worked is None
+    assert (
+        toy.state("accuracy").outcomes == {0: state.outcome}
+        and toy.state("accuracy").worked is None
+    )
     with pytest.raises(UsageError, match="did you mean 'slow'"):
         toy.state("slo")
 
@@ -177,8 +192,14 @@ def test_teachers_hide_and_fix_knobs_and_wrong_names_are_told(make, job):
     fixed = {"hide": ["epochs", "poison"], "fixed": {"dense.temperature": 2}}
     panel = make(partial(lab, "dense"), **fixed, images=16, epochs=3)
     knobs = panel.controls.knobs
-    assert panel.controls.epochs.value == 3 != knobs["epochs"].value  # plain epochs are the local ones
-    assert knobs["temperature"].disabled and knobs["temperature"].value == 2 and knobs["images"].value == 16
+    assert (
+        panel.controls.epochs.value == 3 != knobs["epochs"].value
+    )  # plain epochs are the local ones
+    assert (
+        knobs["temperature"].disabled
+        and knobs["temperature"].value == 2
+        and knobs["images"].value == 16
+    )
     assert panel.controls.poison.row.layout.display == "none"
     with pytest.raises(UsageError, match="did you mean 'fens'"):
         lab("fen", job=job)

@@ -18,13 +18,19 @@ def test_what_is_written_is_read(alpha, clients, seed, methods):
 
 
 def test_a_panel_begins_where_a_link_says_and_gives_it_back(make):
-    said = "https://x.example/playground.html#alpha=0.3&m=4&seed=7&methods=afl,fens&image=t5&client=2"
+    said = (
+        "https://x.example/playground.html#alpha=0.3&m=4&seed=7&methods=afl,fens&image=t5&client=2"
+    )
     panel = make(methods=None, link=said)
     settings = panel.controls.settings()
     assert (settings["alpha"], settings["clients"], settings["seed"]) == (0.3, 4, 7)
     assert sorted(panel.methods) == ["afl", "fens"]
     assert panel.link("p.html") == f"p.html#alpha=0.3&m=4&seed=7&methods={','.join(panel.methods)}"
-    assert make(methods=None, link=panel.link(), alpha=1.0).link().startswith("playground.html#alpha=1.0&m=4&seed=7")
+    assert (
+        make(methods=None, link=panel.link(), alpha=1.0)
+        .link()
+        .startswith("playground.html#alpha=1.0&m=4&seed=7")
+    )
 
 
 def test_old_names_are_read_and_what_is_no_link_is_refused():

@@ -27,7 +27,9 @@ def groups(*texts):
     for text in texts:
         for group in ET.fromstring(text).iter(f"{SVG}g"):
             paths = [
-                e.get("d") or e.get("{http://www.w3.org/1999/xlink}href") for e in group.iter() if e.get("id") is None
+                e.get("d") or e.get("{http://www.w3.org/1999/xlink}href")
+                for e in group.iter()
+                if e.get("id") is None
             ]
             drawn[group.get("id")] = [path for path in paths if path]
     return drawn
@@ -42,7 +44,9 @@ def test_a_drag_sends_what_moves_and_that_is_what_a_whole_drawing_has(seen):
         assert not view.frame.moves["parts"].keys() & view.frame.rested.keys()
         sent.append(view.frame.rested | view.frame.moves["parts"])
         assert "effectively sees" in view.sentence.value
-    assert sent[0]["dots"] != sent[1]["dots"] and sent[0]["stored"] is sent[1]["stored"]  # the numbers of one stored α
+    assert (
+        sent[0]["dots"] != sent[1]["dots"] and sent[0]["stored"] is sent[1]["stored"]
+    )  # the numbers of one stored α
     assert {"clients", "stored"} <= view.frame.rested.keys()  # they travel no more
     moves, view._drawn = view.frame.moves, None
     view.show(view.picture, "")
@@ -74,7 +78,11 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeyp
     panel = make(methods=["fedavg", "fens"], seeds=2)
 
     def layout(figure):
-        if panel.outcomes and threading.current_thread() is not threading.main_thread() and not go.is_set():
+        if (
+            panel.outcomes
+            and threading.current_thread() is not threading.main_thread()
+            and not go.is_set()
+        ):
             begun.set()
             assert go.wait(20)
         return lighten(figure)

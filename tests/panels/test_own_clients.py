@@ -47,7 +47,10 @@ def test_a_federation_a_name_and_a_partition_of_ones_own(make):
     assert not panel.controls.alpha.disabled and "north" not in shown(panel)
     assert ("My patients", "mine") in panel.controls.dataset.options
     panel = make(dataset=federate("digits", clients=3, seed=4), fixed={"clients": 3})
-    assert "The 3 clients are the data set&#x27;s own: 0, 1, 2." in shown(panel) and panel.controls.seed.value == 4
+    assert (
+        "The 3 clients are the data set&#x27;s own: 0, 1, 2." in shown(panel)
+        and panel.controls.seed.value == 4
+    )
     panel.controls.dealing.value = "dirichlet"
     assert panel.controls.clients.disabled and not panel.controls.alpha.disabled
 
@@ -58,10 +61,16 @@ def test_natural_without_ids_is_one_sentence_in_the_panel(make):
 
 
 def test_letters_can_be_dealt_out_by_their_fonts(make, job):
-    data = replace(load("digits"), name="drawn", font_train=torch.arange(len(load("digits").y_train)) % 12)
+    data = replace(
+        load("digits"), name="drawn", font_train=torch.arange(len(load("digits").y_train)) % 12
+    )
     panel = make(dataset=data, methods=["fedavg"], seeds=1, clients=4)
     c = panel.controls
-    assert c.dealing.value == "dirichlet" and c.dealing.layout.display is None and "partition" not in c.settings()
+    assert (
+        c.dealing.value == "dirichlet"
+        and c.dealing.layout.display is None
+        and "partition" not in c.settings()
+    )
     c.dealing.value = "fonts"
     assert c.alpha.disabled and not c.clients.disabled and "its own fonts" in shown(panel)
     panel.run(wait=True)

@@ -101,7 +101,10 @@ def test_models_of_earlier_runs_do_not_stay_in_memory(make):
     panel.run(wait=True)
     gc.collect()
     first, _, second, _ = panel.outcomes
-    assert [model() for model in models] == [None, None] and first.accuracy == before != second.accuracy
+    assert [model() for model in models] == [
+        None,
+        None,
+    ] and first.accuracy == before != second.accuracy
     x, y = load("digits").x_test, load("digits").y_test.numpy()
     assert (first.predict(x) == y).mean() == pytest.approx(before)  # from the remembered clients
 
@@ -140,7 +143,11 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
     panel.views.choose("features")
     until(lambda: panel.views["communication"].frame.value.startswith("<svg"))
     drawn = panel.views["communication"].picture
-    assert "communication" not in panel.views.dirty and panel.views.visible == "features" and not panel.error
+    assert (
+        "communication" not in panel.views.dirty
+        and panel.views.visible == "features"
+        and not panel.error
+    )
     panel.views.choose("communication")
     assert panel.views["communication"].picture is drawn and "fl-mapping" in panel._dom_classes
     panel.views.client.value = 1
@@ -153,7 +160,18 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
 
 def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
     """Maps of eight methods fit; the menu has the others, and is away where there are none."""
-    names = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "dense", "feddf", "local", "centralized"]
+    names = [
+        "fedavg",
+        "ensemble",
+        "fens",
+        "fedlpa",
+        "fusefl",
+        "fedet",
+        "dense",
+        "feddf",
+        "local",
+        "centralized",
+    ]
     panel = make(methods=names, seeds=1)
     panel.run(wait=True)
     menu = panel.views["features"].kind.maps
@@ -162,12 +180,24 @@ def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
         return [ax.get_title(loc="left") for ax in shown.figure.axes]
 
     first = titles(panel.show("features"))
-    assert [text for text, _ in menu.options] == ["1 to 8 of 10", "9 to 10 of 10"] and menu.layout.display is None
+    assert [text for text, _ in menu.options] == [
+        "1 to 8 of 10",
+        "9 to 10 of 10",
+    ] and menu.layout.display is None
     second = titles(panel.set("features", maps=8))
-    assert "FENS" in first and "FENS" not in second and "Centralized" in second and "Centralized" not in first
+    assert (
+        "FENS" in first
+        and "FENS" not in second
+        and "Centralized" in second
+        and "Centralized" not in first
+    )
     panel.controls.methods.value = ["fedavg", "fens"]
     panel.run(wait=True)
-    assert "FENS" in titles(panel.show("features")) and menu.value == 0 and menu.layout.display == "none"
+    assert (
+        "FENS" in titles(panel.show("features"))
+        and menu.value == 0
+        and menu.layout.display == "none"
+    )
 
 
 def test_pinned_rows_stay_beside_new_runs(make):
@@ -193,7 +223,9 @@ def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
             panel.runs_panel.runs.children[2].children[0].value = True
     listed, more, several = panel.runs_panel.runs, panel.runs_panel.more, len(panel.methods)
     last = listed.children
-    assert len(last) == 1 + runs_panel.ROWS + 1 and last[-1].children[0].value  # the heading; the first run's FENS
+    assert (
+        len(last) == 1 + runs_panel.ROWS + 1 and last[-1].children[0].value
+    )  # the heading; the first run's FENS
     assert more.description == f"Show all {9 * several} rows"
     more.click()
     assert len(listed.children) == 1 + 9 * several and listed.children[1] is last[1]
@@ -208,7 +240,11 @@ def test_code_is_python_that_names_what_run_would_do(make, job):
     panel.run(wait=True)
     called = {}
     source = panel.code().replace("import fedlab_nb as fl", "").replace("outs.table()", "")
-    fake = type("fl", (), {"compare": staticmethod(lambda methods, **kw: called.update(methods=methods, **kw))})
+    fake = type(
+        "fl",
+        (),
+        {"compare": staticmethod(lambda methods, **kw: called.update(methods=methods, **kw))},
+    )
     exec(source, {"fl": fake})
     methods, seeds, settings = job.calls[-1]
     assert called == {"methods": methods, "seeds": seeds, **settings} and settings["epochs"] == 7
@@ -224,7 +260,9 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == ["fedavg", "fedavg", "fens", "fens"]
     record = json.loads((tmp_path / "mine/runs.json").read_text(encoding="utf-8"))
-    assert float(rows[0]["accuracy"]) == record[0]["accuracy"] and record[0]["ledger"]["clients"] == 10
+    assert (
+        float(rows[0]["accuracy"]) == record[0]["accuracy"] and record[0]["ledger"]["clients"] == 10
+    )
     for name in (*VIEWS, "handout"):
         assert (tmp_path / f"mine/{name}.png").read_bytes().startswith(PNG)
         assert b"<svg" in (tmp_path / f"mine/{name}.svg").read_bytes()[:600]
@@ -261,9 +299,16 @@ def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
     panel = make()
     panel.run(wait=True)
     data, metadata = panel._repr_mimebundle_()
-    assert base64.b64decode(data["image/png"]).startswith(PNG) and "α = 0.1" in metadata["image/png"]["alt"]
+    assert (
+        base64.b64decode(data["image/png"]).startswith(PNG)
+        and "α = 0.1" in metadata["image/png"]["alt"]
+    )
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == panel.model_id
-    assert "FENS" in data["text/plain"] and "\n" not in data["text/plain"] and "0x" not in data["text/plain"]
+    assert (
+        "FENS" in data["text/plain"]
+        and "\n" not in data["text/plain"]
+        and "0x" not in data["text/plain"]
+    )
     assert repr(panel) == data["text/plain"]
     shown = []
     monkeypatch.setattr(saved, "display", lambda data, **_: shown.append(data))

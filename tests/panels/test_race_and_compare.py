@@ -42,7 +42,11 @@ def test_what_leaks_follows_the_settings(own):
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **own}
     plans = plans_of(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
-    assert ("held-out samples, to the server" in leaks[0]) == leaks[1].endswith("training samples") == bool(own)
+    assert (
+        ("held-out samples, to the server" in leaks[0])
+        == leaks[1].endswith("training samples")
+        == bool(own)
+    )
 
 
 def test_the_race_is_run_once_and_played_by_steps(make):

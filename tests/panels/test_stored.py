@@ -8,13 +8,23 @@ from fedlab_nb.plots.stored import Stored
 from fedlab_nb.studies.stored import Stored as Table
 
 METHODS = ["local", "fedavg", "fens"]
-SETTINGS = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0, "epochs": 40, "device": "auto"}
+SETTINGS = {
+    "dataset": "digits",
+    "alpha": 0.1,
+    "clients": 10,
+    "seed": 0,
+    "epochs": 40,
+    "device": "auto",
+}
 
 
 def test_titles_numbers_and_source_of_the_table():
     picture = nearby(["mine", *METHODS], SETTINGS).picture(Stored())  # one's own method is left out
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
-    assert picture.sentence.startswith("Stored results of ") and "at α = 0.1, 10 clients:" in picture.sentence
+    assert (
+        picture.sentence.startswith("Stored results of ")
+        and "at α = 0.1, 10 clients:" in picture.sentence
+    )
     assert "For reference: Local only" in picture.sentence and "differ" not in picture.sentence
 
 
@@ -24,14 +34,23 @@ def test_settings_that_differ_are_named():
 
 
 @pytest.mark.parametrize(
-    "other", [{"dataset": "glyphs"}, {"partition": "classes"}, {"model": "cnn"}, {"spurious": "0,1"}, {"holdout": 0.3}]
+    "other",
+    [
+        {"dataset": "glyphs"},
+        {"partition": "classes"},
+        {"model": "cnn"},
+        {"spurious": "0,1"},
+        {"holdout": 0.3},
+    ],
 )
 def test_nothing_where_the_table_would_mislead(other):
     assert nearby(METHODS, {**SETTINGS, **other}) is None
 
 
 def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
-    rows = {("fens", a, 10): {"seeds": [0, 1], "accuracy": [0.5, 0.5], "made": {}} for a in (0.1, 1.0)}
+    rows = {
+        ("fens", a, 10): {"seeds": [0, 1], "accuracy": [0.5, 0.5], "made": {}} for a in (0.1, 1.0)
+    }
     digits = stored.load()
     tables = {"digits": digits, "glyphs:16g": Table("glyphs:16g", digits.about, rows)}
     monkeypatch.setattr(stored, "sets", lambda: list(tables))

@@ -40,7 +40,9 @@ def test_a_thread_that_is_free_takes_the_next_job_and_one_that_failed_ends(monke
 
 
 def test_a_method_that_fails_does_not_lose_the_others(make, job):
-    job.fails = {"fedavg": RunError("Its numbers are no longer finite; use a smaller learning rate.")}
+    job.fails = {
+        "fedavg": RunError("Its numbers are no longer finite; use a smaller learning rate.")
+    }
     panel = make(methods=["fedavg", "fens", "fedlpa"])
     panel.run(wait=True)
     assert panel.status == "done" and {o.method for o in panel.outcomes} == {"fens", "fedlpa"}
@@ -61,10 +63,15 @@ def test_wrong_input_shows_one_sentence_and_loses_nothing(make, tmp_path):
     assert "No method is chosen" in panel.controls.error.value and len(panel.outcomes) == 4
     panel.controls.methods.value = ["fens"]
     panel.controls.dataset.value = "own file"
-    assert "No file is named" in panel.controls.error.value and panel.controls.path.layout.display is None
+    assert (
+        "No file is named" in panel.controls.error.value
+        and panel.controls.path.layout.display is None
+    )
     panel.controls.path.value = str(tmp_path / "missing.npz")
     assert panel.wait(60)
-    assert "missing.npz" in panel.controls.error.value and panel.controls.error.value.count("<p") == 1
+    assert (
+        "missing.npz" in panel.controls.error.value and panel.controls.error.value.count("<p") == 1
+    )
     panel.controls.run.click()
     assert "missing.npz" in panel.controls.error.value and len(panel.outcomes) == 4
     assert "without" in repr(panel) or "missing.npz" in repr(panel)
@@ -98,10 +105,18 @@ def test_stop_before_start_and_twice(make, job):
 def test_stop_keeps_what_is_finished(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.worker.QUICK", -1)  # every step moves the bar
     panel = make(methods=["fedavg", "fens"], seeds=1)
-    panel.controls.progress.observe(lambda _: panel.outcomes and panel.controls.stop.click(), "value")
+    panel.controls.progress.observe(
+        lambda _: panel.outcomes and panel.controls.stop.click(), "value"
+    )
     panel.run()
-    assert panel.wait(60) and panel.status == "stopped" and [o.method for o in panel.outcomes] == ["fedavg"]
-    assert "fedavg" in panel.code() and panel.views["accuracy"].picture.sentence.startswith("FedAvg, one round reaches")
+    assert (
+        panel.wait(60)
+        and panel.status == "stopped"
+        and [o.method for o in panel.outcomes] == ["fedavg"]
+    )
+    assert "fedavg" in panel.code() and panel.views["accuracy"].picture.sentence.startswith(
+        "FedAvg, one round reaches"
+    )
 
 
 def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
@@ -116,20 +131,28 @@ def test_the_last_good_picture_stays_until_there_is_a_new_result(make, job):
     panel.run()
     assert view.frame.value == before and "Run 2 has no result yet" in view.caption.value
     panel.views.choose("accuracy")
-    assert view.frame.value.startswith("<svg") and "ress Run" not in panel.views["accuracy"].caption.value
+    assert (
+        view.frame.value.startswith("<svg")
+        and "ress Run" not in panel.views["accuracy"].caption.value
+    )
     panel.controls.stop.click()
     job.gate.set()
     assert panel.wait(60) and panel.status == "stopped" and len(panel.outcomes) == 4
     for name in ("communication", "accuracy"):
         panel.views.choose(name)
-        assert panel.views[name].frame.value.startswith("<svg") and "Run 1: " in panel.views[name].caption.value
+        assert (
+            panel.views[name].frame.value.startswith("<svg")
+            and "Run 1: " in panel.views[name].caption.value
+        )
     panel.run(wait=True)
     assert {row.run for row in panel.state("accuracy").runs.rows} == {1, 2} and not panel.error
 
 
 def test_time_left_is_told_as_soon_as_it_can_be(make, job, monkeypatch):
     texts, clock = [], iter(range(0, 10_000, 3))
-    monkeypatch.setattr("fedlab_nb.panels.worker.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(
+        "fedlab_nb.panels.worker.time", SimpleNamespace(monotonic=lambda: next(clock))
+    )
     panel = make(seeds=1)
     panel.controls.phase.observe(lambda change: texts.append(change["new"]), "value")
     panel.run(wait=True)
@@ -143,7 +166,9 @@ def test_a_second_run_replaces_the_first_and_its_late_results_are_dropped(make, 
     panel.run()
     job.gate.set()
     assert panel.wait(60) and panel.status == "done" and job.closed == 2
-    assert len(panel.outcomes) == 4 and {row.run for row in panel.state("accuracy").runs.rows if row.outcomes} == {2}
+    assert len(panel.outcomes) == 4 and {
+        row.run for row in panel.state("accuracy").runs.rows if row.outcomes
+    } == {2}
 
 
 def test_sliders_move_while_a_run_goes_on(make, job):
@@ -164,7 +189,9 @@ def test_errors_in_callbacks_are_shown(make, monkeypatch):
     panel = make()
     monkeypatch.setattr(panel.views["partition"].kind, "draw", lambda state: 1 / 0)
     panel.controls.alpha.value = 5
-    assert "Unexpected ZeroDivisionError" in panel.controls.error.value and "Traceback" in panel.error
+    assert (
+        "Unexpected ZeroDivisionError" in panel.controls.error.value and "Traceback" in panel.error
+    )
     monkeypatch.undo()
     panel.controls.alpha.value = 6
     assert not panel.controls.error.value

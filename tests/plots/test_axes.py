@@ -44,7 +44,10 @@ def test_marks_only_what_is_there(ax):
     axes.mark(ax, 2, 5)
     axes.mark(ax, 3, 5, "y", frame=True)
     column, row = ax.patches
-    assert (column.get_x(), column.get_width()) == (1.5, 1) and (row.get_y(), row.get_height()) == (2.5, 1)
+    assert (column.get_x(), column.get_width()) == (1.5, 1) and (row.get_y(), row.get_height()) == (
+        2.5,
+        1,
+    )
     assert row.get_fill() is False and column.get_fill() is True
 
 
@@ -55,13 +58,23 @@ def test_seeds_are_faint_and_their_mean_is_returned(ax):
     assert len(ax.lines) == 3 and [line.get_alpha() for line in ax.lines] == [0.35, 0.35, None]
     assert ax.lines[-1].get_label() == "mean" and ax.lines[-1].get_marker() == "o"
     axes.seed_lines(ax, {0: runs[0]}, "black", lw=1)
-    assert len(ax.lines) == 4 and ax.lines[-1].get_linewidth() == 1 and axes.mean_line({}) == ([], [])
+    assert (
+        len(ax.lines) == 4 and ax.lines[-1].get_linewidth() == 1 and axes.mean_line({}) == ([], [])
+    )
 
 
 def test_names_at_line_ends_keep_their_order_and_distance(ax):
     ax.set_ylim(0, 1)
-    axes.end_labels(ax, [(0.5, "a", "red"), (0.51, "b", "blue"), (0.0, "c", "green"), (0.01, "d", "black")], gap=0.1)
+    axes.end_labels(
+        ax,
+        [(0.5, "a", "red"), (0.51, "b", "blue"), (0.0, "c", "green"), (0.01, "d", "black")],
+        gap=0.1,
+    )
     at = {text.get_text(): text.get_position()[1] for text in ax.texts}
     order = sorted(at, key=at.get)
-    assert order == ["c", "d", "a", "b"] and min(np.diff(sorted(at.values()))) > 0.0999 and min(at.values()) >= 0
+    assert (
+        order == ["c", "d", "a", "b"]
+        and min(np.diff(sorted(at.values()))) > 0.0999
+        and min(at.values()) >= 0
+    )
     assert axes.spread([], 1) == [] and axes.spread([3.0], 1, top=2, low=0) == [2]

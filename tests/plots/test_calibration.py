@@ -19,7 +19,9 @@ def of(confidence, right, count=20, at=12, nll=1.0):
 def series(label, share, *calibrations, **more):
     by_seed = dict(enumerate(calibrations))
     accuracies = dict.fromkeys(range(max(1, len(calibrations))), share)
-    return Series(label, setting="digits, α = 0.1", accuracies=accuracies, calibration=by_seed, **more)
+    return Series(
+        label, setting="digits, α = 0.1", accuracies=accuracies, calibration=by_seed, **more
+    )
 
 
 def test_the_sure_and_the_modest_are_named():
@@ -27,9 +29,15 @@ def test_the_sure_and_the_modest_are_named():
     rows += [series("Bad", 0.9, of(0.2, 0.9, at=2))]
     picture = plots.calibration(rows)
     best, worst = picture.sentence.split(";")
-    assert all(word in best for word in ("Modest", "70 %", "75 %", "ECE 5 %")) and "Bad" in worst and "20 %" in worst
+    assert (
+        all(word in best for word in ("Modest", "70 %", "75 %", "ECE 5 %"))
+        and "Bad" in worst
+        and "20 %" in worst
+    )
     assert "Sure is too sure: it says 90 %" in plots.calibration(rows[:2]).sentence
-    assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"] and plots.png(picture)
+    assert [row["ECE"] for row in picture.table] == ["50.0 %", "5.0 %", "70.0 %"] and plots.png(
+        picture
+    )
 
 
 def test_seeds_are_counted_together_and_errors_are_means():
@@ -40,7 +48,11 @@ def test_seeds_are_counted_together_and_errors_are_means():
 
 
 def test_votes_and_old_results_say_why_they_have_no_line():
-    rows = [series("Votes", 0.6, Calibration("votes")), series("Old", 0.5, Calibration()), series("None", 0.4)]
+    rows = [
+        series("Votes", 0.6, Calibration("votes")),
+        series("Old", 0.5, Calibration()),
+        series("None", 0.4),
+    ]
     picture = plots.calibration(rows)
     assert "Votes, Old and None" in picture.sentence
     assert [row["ECE"] for row in picture.table] == ["", "", ""] and plots.png(picture)

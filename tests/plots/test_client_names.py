@@ -5,7 +5,14 @@ import pytest
 
 from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, names_of_clients
-from fedlab_nb.plots.characters import axis_label, client_axis, client_name, own_name, row_name, setting_of_rows
+from fedlab_nb.plots.characters import (
+    axis_label,
+    client_axis,
+    client_name,
+    own_name,
+    row_name,
+    setting_of_rows,
+)
 from fedlab_nb.plots.partition import partition, sentence
 from fedlab_nb.plots.style import new_figure
 from fedlab_nb.plots.vector import marks_of
@@ -17,11 +24,19 @@ WARDS = ["east", "Saint Mary's General Hospital", "north"]
 def rows(owners, seed=0):
     rng = np.random.default_rng(seed)
     x, y = rng.random((len(owners), 4)), np.arange(len(owners)) % 3
-    return {"x_train": x, "y_train": y, "x_test": x[:9], "y_test": y[:9], "client_train": list(owners)}
+    return {
+        "x_train": x,
+        "y_train": y,
+        "x_test": x[:9],
+        "y_test": y[:9],
+        "client_train": list(owners),
+    }
 
 
 def own(name, clients, *more):
-    return setting_of({"dataset": name, "clients": clients, "partition": "natural", "seed": 0}, *more)
+    return setting_of(
+        {"dataset": name, "clients": clients, "partition": "natural", "seed": 0}, *more
+    )
 
 
 @pytest.fixture
@@ -34,8 +49,13 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
     names = names_of_clients("wards", 3)
     assert sorted(names) == sorted(WARDS)
     assert names_of_clients("wards", 4) == names_of_clients("others", 3) == ()
-    assert client_name(names.index("north"), wards) == f"client {letter(names.index('north'))} (north)"
-    assert row_name(names.index("east"), own("wards", 3, "seed 1")) == f"{letter(names.index('east'))} (east)"
+    assert (
+        client_name(names.index("north"), wards) == f"client {letter(names.index('north'))} (north)"
+    )
+    assert (
+        row_name(names.index("east"), own("wards", 3, "seed 1"))
+        == f"{letter(names.index('east'))} (east)"
+    )
     assert row_name(0, own("others", 3)) == "client A" == client_name(0, str(wards) + " ")
     at = names.index(WARDS[1])
     assert client_name(at, wards) == f"client {letter(at)} (Saint Mary's Ge…)"
@@ -48,7 +68,10 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
     assert names_of_clients("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
     row = own("wards", 3, "40 local epochs")  # for every seed the same clients
-    assert setting_of_rows([row] * 3, range(3)) == wards and setting_of_rows([row, own("wards", 4)], [0]) == ""
+    assert (
+        setting_of_rows([row] * 3, range(3)) == wards
+        and setting_of_rows([row, own("wards", 4)], [0]) == ""
+    )
 
 
 def test_who_holds_what_says_the_names(wards):
@@ -56,19 +79,35 @@ def test_who_holds_what_says_the_names(wards):
     picture = partition(held, setting=wards)
     at = held.dataset.client_names.index("north")
     assert picture.table[at]["client"] == f"{letter(at)} (north)" and "north" in picture.alt
-    assert f"Client {letter(at)} (north)" in str(marks_of(picture.figure))  # what hovering over it says
-    assert sentence(held, at, None, wards).startswith(f"Client {letter(at)} (north) holds 20 samples")
+    assert f"Client {letter(at)} (north)" in str(
+        marks_of(picture.figure)
+    )  # what hovering over it says
+    assert sentence(held, at, None, wards).startswith(
+        f"Client {letter(at)} (north) holds 20 samples"
+    )
     most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
     assert f"client {own_name(most, wards)} holds" in sentence(held, None, 0, wards)
 
 
 def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
     """On the axis and in the table, those that take no part behind the others."""
-    away = setting_of({"dataset": "digits", "clients": 4, "partition": "dirichlet", "alpha": 1, "absent": "1,"})
+    away = setting_of(
+        {"dataset": "digits", "clients": 4, "partition": "dirichlet", "alpha": 1, "absent": "1,"}
+    )
     assert [own_name(place, away) for place in range(4)] == ["A", "C", "D", "B"]
     ax = new_figure().add_subplot()
     client_axis(ax, 4, away)
-    assert [ax.xaxis.get_major_formatter()(place, 0) for place in range(5)] == ["A", "C", "D", "B", ""]
+    assert [ax.xaxis.get_major_formatter()(place, 0) for place in range(5)] == [
+        "A",
+        "C",
+        "D",
+        "B",
+        "",
+    ]
     names = names_of_clients("wards", 3)
-    unseen = setting_of({"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"})
-    assert [row_name(place, unseen)[:6] for place in range(3)] == [f"{letter(k)} ({names[k][:3]}" for k in (1, 2, 0)]
+    unseen = setting_of(
+        {"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"}
+    )
+    assert [row_name(place, unseen)[:6] for place in range(3)] == [
+        f"{letter(k)} ({names[k][:3]}" for k in (1, 2, 0)
+    ]

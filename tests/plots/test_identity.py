@@ -19,38 +19,59 @@ from fedlab_nb.plots.style import ACCENT, INK, SECOND
 from fedlab_nb.studies.results import Results
 
 OWN = "local centralized fedavg ensemble fens fedlpa fusefl fedet coboosting dense fedavg_multi".split()
-MARKS = {colour.lower() for colour in (ACCENT, SECOND, INK)}  # also of marks, and of bytes up and down
+MARKS = {
+    colour.lower() for colour in (ACCENT, SECOND, INK)
+}  # also of marks, and of bytes up and down
 
 
 def series(method, level=0.8):
     curve = [{"phase": "local training", "progress": 0.5, "accuracy": 0.3, "bytes": 1}]
-    curve += [{"phase": "end", "progress": p, "accuracy": p * level, "bytes": 1000 * p} for p in (0.6, 1.0)]
+    curve += [
+        {"phase": "end", "progress": p, "accuracy": p * level, "bytes": 1000 * p}
+        for p in (0.6, 1.0)
+    ]
     title = label_of(method)
-    return Series(title, accuracies={0: level}, up=1e3, down=1e3, curves=[curve], phases={"x": (1e3, 1e3)})
+    return Series(
+        title, accuracies={0: level}, up=1e3, down=1e3, curves=[curve], phases={"x": (1e3, 1e3)}
+    )
 
 
 def test_every_method_has_a_look_of_its_own():
     every = {name: look(name) for name in METHODS}
-    package = {name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")}  # no test's method
+    package = {
+        name for name, cls in METHODS.items() if cls.__module__.startswith("fedlab_nb.")
+    }  # no test's method
     assert set(declared("methods/looks.toml")) - {"FedENS", OWN_FITS} <= package
     assert len(set(every.values())) == len(every) >= 26
     assert len({every[name].colour for name in OWN}) == len(OWN)
     for a, b in combinations(OWN, 2):
-        assert np.abs(np.subtract(to_rgb(every[a].colour), to_rgb(every[b].colour))).max() > 0.15, (a, b)
+        assert np.abs(np.subtract(to_rgb(every[a].colour), to_rgb(every[b].colour))).max() > 0.15, (
+            a,
+            b,
+        )
 
 
 def test_a_method_is_found_by_name_title_and_short_name():
     for name, method in METHODS.items():
         assert look(method.info.title) == look(short(method.info.title)) == look(name), name
-    assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, T rounds, run 2") == look("fedavg_multi")
-    styles = looks(["fens (rounds = 1)", "fens (rounds = 9)", "fens"])  # variants keep the colour and differ
-    assert len(set(styles.values())) == 3 and {one.colour for one in styles.values()} == {look("fens").colour}
+    assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, T rounds, run 2") == look(
+        "fedavg_multi"
+    )
+    styles = looks(
+        ["fens (rounds = 1)", "fens (rounds = 9)", "fens"]
+    )  # variants keep the colour and differ
+    assert len(set(styles.values())) == 3 and {one.colour for one in styles.values()} == {
+        look("fens").colour
+    }
 
 
 def test_the_two_ensembles_are_never_drawn_alike():
     """By label, short label, series and study: two colours and two markers."""
     labels = [label_of("ensemble", {"ensemble.rule": rule}) for rule in ("logits", "probabilities")]
-    rows = [{"method": "ensemble", "seed": 0, "accuracy": 0.5, "ensemble.rule": r} for r in ("logits", "probabilities")]
+    rows = [
+        {"method": "ensemble", "seed": 0, "accuracy": 0.5, "ensemble.rule": r}
+        for r in ("logits", "probabilities")
+    ]
     assert [Results(rows, ("ensemble.rule",)).label(row) for row in rows] == labels
     one, other = pair = [look(name) for name in labels]
     assert pair == [look(short(name)) for name in labels] == [Series(name).look for name in labels]
@@ -94,5 +115,7 @@ def test_a_method_has_one_colour_in_every_picture(others):
     rest = {look(m).colour.lower() for m in set(OWN) - set(others)} - MARKS
     for picture in pictures:
         drawn = {to_hex(line.get_color()) for ax in picture.figure.axes for line in ax.lines}
-        drawn |= {to_hex(patch.get_facecolor()) for ax in picture.figure.axes for patch in ax.patches}
+        drawn |= {
+            to_hex(patch.get_facecolor()) for ax in picture.figure.axes for patch in ax.patches
+        }
         assert {look(m).colour.lower() for m in others} <= drawn and not rest & drawn

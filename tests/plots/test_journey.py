@@ -15,18 +15,29 @@ def words(*methods, width=6.7):
     with sized((width, 4)):
         figure = journey(*methods).figure
     figure.canvas.draw()
-    texts = [text for ax in figure.axes for text in (*ax.texts, ax._left_title) if text.get_text().strip()]
+    texts = [
+        text
+        for ax in figure.axes
+        for text in (*ax.texts, ax._left_title)
+        if text.get_text().strip()
+    ]
     boxes = [text.get_window_extent().padded(-1) for text in texts]
-    assert all(box.x1 <= text.axes.bbox.x1 and box.y0 >= 0 for text, box in zip(texts, boxes, strict=True))
+    assert all(
+        box.x1 <= text.axes.bbox.x1 and box.y0 >= 0 for text, box in zip(texts, boxes, strict=True)
+    )
     assert not any(one.overlaps(two) for one, two in combinations(boxes, 2))
     return " | ".join(" ".join(text.get_text().split()) for text in texts)
 
 
 @pytest.mark.parametrize("width", [4.5, 6.7, 7.8, 12])
 def test_every_method_is_in_the_map_exactly_once(width):
-    assert words(*METHODS, width=width).count("Server") == len(journey(*METHODS).table) and not words()
+    assert (
+        words(*METHODS, width=width).count("Server") == len(journey(*METHODS).table) and not words()
+    )
     names = "; ".join(row["methods"] for row in journey(*METHODS).table).split("; ")
-    assert sorted(name.split(" (")[0] for name in names) == sorted(short(c.info.title) for c in METHODS.values())
+    assert sorted(name.split(" (")[0] for name in names) == sorted(
+        short(c.info.title) for c in METHODS.values()
+    )
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -35,11 +46,15 @@ def test_a_drawing_shows_what_is_sent_what_comes_back_and_what_is_needed(name):
     assert info.sends in seen and info.back in seen and short(info.title) in seen
     assert ("needs public images" in seen) == ("public" in info.needs)
     assert info.extra in seen or info.extra == "nothing" or "client" not in info.extra
-    assert ("data leave" in seen) == (name == "centralized") and ("gets nothing" in seen) == (name == "local")
+    assert ("data leave" in seen) == (name == "centralized") and ("gets nothing" in seen) == (
+        name == "local"
+    )
 
 
 def test_a_method_of_ones_own_has_its_drawing():
-    register("own", title="Own", paper="none", sends="a coin")(type("Own", (Method,), {"__doc__": "Its own."}))
+    register("own", title="Own", paper="none", sends="a coin")(
+        type("Own", (Method,), {"__doc__": "Its own."})
+    )
     try:
         assert "a coin, once" in words("own")
     finally:

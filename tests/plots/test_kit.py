@@ -28,7 +28,10 @@ def texts(ax):
 def test_a_picture_is_told_by_title_setting_sentence_and_table():
     rows = [{"method": "FENS", "accuracy": "87 %"}, {"method": "FedAvg", "accuracy": ""}]
     picture = kit.told(None, "Bars of accuracy", "digits, α = 1", "FENS is best.", rows)
-    assert picture.alt == "Bars of accuracy (digits, α = 1). FENS is best. method FENS, accuracy 87 %; method FedAvg."
+    assert (
+        picture.alt
+        == "Bars of accuracy (digits, α = 1). FENS is best. method FENS, accuracy 87 %; method FedAvg."
+    )
     assert (picture.sentence, picture.table) == ("FENS is best.", rows)
     ours = setting_of({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0")
     assert kit.told(None, "Dots", ours, "So.").alt.startswith(f"Dots ({ours}). Marked with ✦: D ")
@@ -42,7 +45,11 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
     bars.update(ROWS)
     assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.85, 0.5, 0])
     (_, span, dots, _), (_, alone, *_), _ = bars.parts
-    assert dots.get_xdata() == [0.8, 0.9] and len(span.get_xdata()) == 2 and len(alone.get_xdata()) == 0
+    assert (
+        dots.get_xdata() == [0.8, 0.9]
+        and len(span.get_xdata()) == 2
+        and len(alone.get_xdata()) == 0
+    )
     assert texts(ax) == [ROWS[0].number, "50", "…"] and ROWS[0].number.startswith("85 ± ")
     bars.update([*ROWS[:2], Series("DENSE", accuracies={0: 0.7})], "Later")
     assert ax.patches[2].get_width() == 0.7 and ax.get_title("left") == "Later"
@@ -60,14 +67,24 @@ def test_parts_lie_one_after_the_other(ax):
 
 def test_lines_are_means_with_bands(ax):
     of = {"fens": {1.0: {0: 0.7, 1: 0.9}, 0.1: {0: 0.4}}, "fedavg": {1.0: {0: 0.3}}}
-    assert kit.lines(ax, of) == [(0.8, "fens", look("fens").colour), (0.3, "fedavg", look("fedavg").colour)]
+    assert kit.lines(ax, of) == [
+        (0.8, "fens", look("fens").colour),
+        (0.3, "fedavg", look("fedavg").colour),
+    ]
     lines = {line.get_label(): line.get_xydata().tolist() for line in ax.lines}
-    assert lines == {"fens": [[0.1, 0.4], [1.0, 0.8]], "fedavg": [[1.0, 0.3]]} and len(ax.collections) == 2
+    assert (
+        lines == {"fens": [[0.1, 0.4], [1.0, 0.8]], "fedavg": [[1.0, 0.3]]}
+        and len(ax.collections) == 2
+    )
 
 
 def test_points_have_their_names_and_those_from_before_are_hollow(ax):
     kit.points(ax, ROWS[:2], low=0.2)
-    assert sorted(texts(ax)) == ["FENS", "FedAvg"] and ax.get_xscale() == "log" and ax.get_ylim()[0] == 0.2
+    assert (
+        sorted(texts(ax)) == ["FENS", "FedAvg"]
+        and ax.get_xscale() == "log"
+        and ax.get_ylim()[0] == 0.2
+    )
     shown = [line for line in ax.lines if line.get_marker() != "None"]
     at = {tuple(line.get_xydata()[0].round(3)): line.get_markerfacecolor() for line in shown}
     assert at == {(5000, 0.85): look("fens").colour, (2000, 0.5): "white"}
@@ -79,38 +96,68 @@ def test_a_heat_map_writes_and_colours_its_cells(ax):
     image = kit.heat_map(ax, values, text=kit.unless_zero("{:.0f}"), numbers=100 * values)
     assert sorted(texts(ax)) == ["20", "90"] and image.get_clim() == (0, 1)
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
-    assert white == {"90"} and colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
+    assert (
+        white == {"90"}
+        and colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
+    )
     assert kit.heat_map(ax, -values, signed=True, top=2).get_clim() == (-2, 2)
 
 
 def test_a_table_of_clients_and_classes_rings_and_frames(ax):
     values = np.array([[1, 0], [0, 7], [np.nan, 2]])
-    shown = kit.clients_and_classes(ax, values, ["a", "b"], "Counts", 7, ring=True, client=1, klass=5).get_array()
+    shown = kit.clients_and_classes(
+        ax, values, ["a", "b"], "Counts", 7, ring=True, client=1, klass=5
+    ).get_array()
     assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1))
     assert sorted(texts(ax)) == ["1", "2", "7"] and ax.get_title("left") == "Counts"
-    middles = [(patch.get_x() + patch.get_width() / 2, patch.get_y() + patch.get_height() / 2) for patch in ax.patches]
-    assert np.round(middles, 6).tolist() == [[0, 0], [1, 1], [1, 0.5]]  # a ring a class, client 1's frame, no class 5
+    middles = [
+        (patch.get_x() + patch.get_width() / 2, patch.get_y() + patch.get_height() / 2)
+        for patch in ax.patches
+    ]
+    assert np.round(middles, 6).tolist() == [
+        [0, 0],
+        [1, 1],
+        [1, 0.5],
+    ]  # a ring a class, client 1's frame, no class 5
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 9), (7,)])
 def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
     image = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
-    kit.tiles(ax, [("up", [image, None]), ("down", [image, image])], columns=["a", "b"], under={(0, 1): ("far", "red")})
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"] and texts(ax) == ["far", "a", "b"]
+    kit.tiles(
+        ax,
+        [("up", [image, None]), ("down", [image, image])],
+        columns=["a", "b"],
+        under={(0, 1): ("far", "red")},
+    )
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["up", "down"] and texts(ax) == [
+        "far",
+        "a",
+        "b",
+    ]
     first, second = (row.get_array() for row in ax.images)
     half = first.shape[1] // 2
     assert np.ptp(first[:, :half]) > 0.5 and (first[0, half : half + 3] == kit.EMPTY).all()
-    assert np.array_equal(second[:, :half], second[:, half:]) and png(ax.figure).startswith(b"\x89PNG")
-    assert ax.get_gid().startswith("photos") and first[0, half - 1, 3] == 0  # as it is on a dark page
+    assert np.array_equal(second[:, :half], second[:, half:]) and png(ax.figure).startswith(
+        b"\x89PNG"
+    )
+    assert (
+        ax.get_gid().startswith("photos") and first[0, half - 1, 3] == 0
+    )  # as it is on a dark page
 
 
 def test_tiles_go_on_below_where_the_figure_is_on_end():
     image, places = np.zeros((1, 8, 8)), []
     for size in ((6.7, 3.2), (3.7, 5.6)):
         ax = new_figure(size).add_subplot()
-        kit.tiles(ax, [("up", [image] * 10), ("down", [image] * 10)], columns="abcdefghij", marked=7)
+        kit.tiles(
+            ax, [("up", [image] * 10), ("down", [image] * 10)], columns="abcdefghij", marked=7
+        )
         at = {text.get_text(): text.get_position() for text in ax.texts}
         (frame,) = ax.patches
-        assert frame.get_x() < at["h"][0] < frame.get_x() + frame.get_width() and frame.get_y() < at["h"][1]
+        assert (
+            frame.get_x() < at["h"][0] < frame.get_x() + frame.get_width()
+            and frame.get_y() < at["h"][1]
+        )
         places.append((len(ax.images), round(at["a"][0] - at["f"][0], 9), at["a"][1] < at["f"][1]))
     assert places == [(2, -5, False), (4, 0, True)]

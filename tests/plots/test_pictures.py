@@ -57,7 +57,10 @@ def who(table=None, names=DIGITS, picture=None, **more):
 def every_picture():
     rows = [series("FedAvg", {0: 0.3, 1: 0.35}), series(), series("Local", {0: 0.2}, bound=True)]
     rng = np.random.default_rng(0)
-    maps = [Map(f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE") for i in range(3)]
+    maps = [
+        Map(f"m{i}", rng.normal(size=(30, 2)), rng.integers(0, 10, 30), 0.5 + i / 10, "t-SNE")
+        for i in range(3)
+    ]
     return {
         "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1),
         "beside": who(stored=(rows, "Test accuracy")), "communication": plots.communication(rows),
@@ -73,7 +76,9 @@ def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
         assert picture.sentence.endswith(".") and picture.sentence in repr(picture), name
         assert picture.table and all(isinstance(row, dict) for row in picture.table), name
         data, metadata = picture._repr_mimebundle_()
-        assert data["text/plain"] == picture.sentence and metadata["image/png"]["alt"] == picture.alt
+        assert (
+            data["text/plain"] == picture.sentence and metadata["image/png"]["alt"] == picture.alt
+        )
 
 
 def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
@@ -106,22 +111,33 @@ def test_dots_stay_within_their_cells():
         who(np.full((clients, 10), 7), picture=picture)
         plots.png(picture.figure)
         axes, dots = picture._artists.lower, picture._artists.dots
-        cell = min(np.ptp(axes.transData.transform([(0, 0), (1, 1)]), axis=0)) / picture.figure.dpi * 72  # points
+        cell = (
+            min(np.ptp(axes.transData.transform([(0, 0), (1, 1)]), axis=0))
+            / picture.figure.dpi
+            * 72
+        )  # points
         diameter = 2 * math.sqrt(dots.get_sizes().max() / math.pi)
         assert 0.5 * min(cell, 38) < diameter <= 1.02 * cell
 
 
-@pytest.mark.parametrize("make", [plots.accuracy, plots.communication, lambda s: plots.classes(s, DIGITS)])
+@pytest.mark.parametrize(
+    "make", [plots.accuracy, plots.communication, lambda s: plots.classes(s, DIGITS)]
+)
 @pytest.mark.parametrize("rows", [0, 30])
 def test_result_pictures_of_any_number_of_rows(make, rows):
-    picture = make([series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2)) for i in range(rows)])
+    picture = make(
+        [series(f"Method {i}", pinned=i % 2 == 1, detail="run 1" * (i % 2)) for i in range(rows)]
+    )
     assert plots.png(picture).startswith(PNG) and picture.sentence
 
 
 def test_rows_without_a_result_have_their_place_and_no_number():
     waiting = series("FedLPA", {}, phases={}, per_class={}, per_client={})
     free = series("Local", up=0.0, down=0.0, phases={})
-    for picture in (plots.accuracy([series(), waiting]), plots.communication([series(), waiting, free])):
+    for picture in (
+        plots.accuracy([series(), waiting]),
+        plots.communication([series(), waiting, free]),
+    ):
         assert "FedLPA" not in picture.sentence and plots.png(picture).startswith(PNG)
 
 

@@ -31,7 +31,9 @@ TINY = Series(
 
 def test_a_budget_pays_for_points_up_to_it():
     assert at(ONCE, 399) is None and at(ONCE, 400)["accuracy"] == 0.6
-    assert at(MANY, 399)["accuracy"] == pytest.approx(0.2) and at(MANY, 1600)["accuracy"] == pytest.approx(0.9)
+    assert at(MANY, 399)["accuracy"] == pytest.approx(0.2) and at(MANY, 1600)[
+        "accuracy"
+    ] == pytest.approx(0.9)
     assert limits([ONCE, MANY]) == (200 / 1.1, 1600)
     assert is_round_based(MANY) and not is_round_based(ONCE) and not is_round_based(TINY)
 
@@ -54,6 +56,8 @@ def test_what_moves_in_a_race():
     assert sent["numbers"][0] == ("60 %", "30 %") and len(re.findall(r'<g id="', tracks)) >= 9
     assert set(re.findall(r'<g id="(m[^"]+)"', tracks)) <= set(re.findall(r'<g id="(m[^"]+)"', svg))
     assert moved(view.figure, sent) == sent
-    view.show(view.budget(STEPS / 2 + 1))  # only what is another one is drawn anew: no method has got a point
+    view.show(
+        view.budget(STEPS / 2 + 1)
+    )  # only what is another one is drawn anew: no method has got a point
     again = moved(view.figure, sent)
     assert again["track 0"] is sent["track 0"] and again["now"] != sent["now"]

@@ -15,7 +15,10 @@ def results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
     def at(i, a, b):
         return {s: a + (b - a) * i / 3 + 0.01 * (s - 1) for s in range(3)}
 
-    return {n: {x: at(i, a, b) for i, x in enumerate(ALPHAS)} for n, a, b in zip(names, low, high, strict=True)}
+    return {
+        n: {x: at(i, a, b) for i, x in enumerate(ALPHAS)}
+        for n, a, b in zip(names, low, high, strict=True)
+    }
 
 
 def shown(data=None, **more):
@@ -25,7 +28,11 @@ def shown(data=None, **more):
 
 def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
     sentence = shown(note="Their epochs differ.").sentence
-    assert sentence.lower().startswith(SOURCE) and "FENS is best with 85 %" in sentence and "epochs" in sentence
+    assert (
+        sentence.lower().startswith(SOURCE)
+        and "FENS is best with 85 %" in sentence
+        and "epochs" in sentence
+    )
 
 
 def test_the_table_has_the_stored_numbers_alone():
@@ -39,7 +46,12 @@ def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
     redrawn, other = Stored(), results(low=(0.1, 0.5), high=(0.5, 0.9))
     words = {"source": SOURCE, "chance": 0.1}
     png(redrawn.show(results(), alpha=0.1, clients=10, **words))
-    for data, alpha, clients in ((results(), 5.0, 10), (other, 0.013, 20), (results(), 0.1, 5), (other, 900, 20)):
+    for data, alpha, clients in (
+        (results(), 5.0, 10),
+        (other, 0.013, 20),
+        (results(), 0.1, 5),
+        (other, 900, 20),
+    ):
         again = png(redrawn.show(data, alpha=alpha, clients=clients, **words))
         assert again == png(Stored().show(data, alpha=alpha, clients=clients, **words))
 
@@ -52,7 +64,10 @@ def test_any_number_of_methods(count):
 
 
 def test_gaps_single_seeds_and_a_single_alpha():
-    for data in ({"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}}, {"A": {0.1: {0: 0.5}}}):
+    for data in (
+        {"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}},
+        {"A": {0.1: {0: 0.5}}},
+    ):
         assert png(shown(data)).startswith(PNG) and "nan" not in shown(data).sentence
     with pytest.raises(ValueError):
         shown({"A": {}})

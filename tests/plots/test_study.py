@@ -17,9 +17,20 @@ def results():
         for clients in (5, 10):
             for seed in range(3):
                 base = 0.4 + 0.3 * (alpha == 1) + 0.01 * seed - 0.01 * (clients == 10)
-                for method, more, sent in (("fedavg", 0, 100), ("fens", 0.2 + 0.01 * (seed == 1), 1000)):
-                    row = {"method": method, "alpha": alpha, "clients": clients, "seed": seed, "error": ""}
-                    rows.append({**row, "accuracy": base + more, "bytes_up": sent, "bytes_down": sent})
+                for method, more, sent in (
+                    ("fedavg", 0, 100),
+                    ("fens", 0.2 + 0.01 * (seed == 1), 1000),
+                ):
+                    row = {
+                        "method": method,
+                        "alpha": alpha,
+                        "clients": clients,
+                        "seed": seed,
+                        "error": "",
+                    }
+                    rows.append(
+                        {**row, "accuracy": base + more, "bytes_up": sent, "bytes_down": sent}
+                    )
     return Results(rows, ["alpha", "clients"])
 
 
@@ -50,7 +61,10 @@ def test_accuracy_against_alpha():
 
 def test_against_bytes(results):
     picture = plot_study(results, "bytes")
-    assert [(row["method"], row["bytes"]) for row in picture.table] == [("fens", "2 kB"), ("fedavg", "200 B")]
+    assert [(row["method"], row["bytes"]) for row in picture.table] == [
+        ("fens", "2 kB"),
+        ("fedavg", "200 B"),
+    ]
     assert {row["Pareto"] for row in picture.table} == {"yes"}
 
 

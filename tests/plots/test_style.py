@@ -11,14 +11,19 @@ from fedlab_nb.plots.vector import drawn
 
 def test_words_stay_within_the_figure_and_titles_off_each_other():
     def sizes(width):
-        with style.sized((width, 4)), style.drawing(1, 2, width_ratios=[2, 1]) as (figure, (left, right)):
+        with (
+            style.sized((width, 4)),
+            style.drawing(1, 2, width_ratios=[2, 1]) as (figure, (left, right)),
+        ):
             figure.set_layout_engine("none")
             first = style.heading(left, "Right answers, by thirds of the dissent")
             last = style.heading(right, "Bytes spent")
             right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
         style.settle(figure)
         ends = [text.get_window_extent().x1 for text in (first, last, right.xaxis.label)]
-        assert ends[0] < last.get_window_extent().x0 and max(ends) < figure.bbox.x1 + 2  # whole pixels
+        assert (
+            ends[0] < last.get_window_extent().x0 and max(ends) < figure.bbox.x1 + 2
+        )  # whole pixels
         return [text.get_fontsize() for text in (first, last, right.xaxis.label)]
 
     assert sizes(10) == [style.TITLE, style.TITLE, 10]
@@ -52,6 +57,8 @@ def test_a_written_figure_has_let_go_of_the_layouts_bitmap(no_collection):
     with style.drawing() as (figure, axes):
         axes.set_title("accuracy")
     style.settle(figure)
-    bitmap = weakref.ref(figure.canvas.get_renderer())  # 4 bytes a pixel, in a figure that only a collection frees
+    bitmap = weakref.ref(
+        figure.canvas.get_renderer()
+    )  # 4 bytes a pixel, in a figure that only a collection frees
     style.written(figure, "white")
     assert bitmap() is None

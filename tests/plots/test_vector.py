@@ -32,13 +32,17 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("colour", ["#000000", "#ffffff", "#0072b2", "#d55e00", "#7f7f7f", "#12a4ae"])
+@pytest.mark.parametrize(
+    "colour", ["#000000", "#ffffff", "#0072b2", "#d55e00", "#7f7f7f", "#12a4ae"]
+)
 def test_colours_there_and_back(colour):
     assert rgb(*oklch(colour)) == colour
 
 
 def test_letters_methods_and_classes_can_be_read_on_every_page():
-    methods = {words.split()[0].lower() for words in declared("methods/looks.toml").values()} | set(COLOURS)
+    methods = {words.split()[0].lower() for words in declared("methods/looks.toml").values()} | set(
+        COLOURS
+    )
     assert all(contrast(colour, "#ffffff") >= 3 for colour in methods)
     for page in PAGES:
         assert contrast(dark(INK), page) >= 7 and contrast(dark(QUIET), page) >= 4.5
@@ -81,11 +85,18 @@ def test_marks_are_where_their_ids_say():
     svg, marks = drawn(figure), marks_of(figure)
     ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
     assert set(marks) <= set(ids)
-    name, dots = next((name, about) for name, about in marks.items() if isinstance(about["says"], list))
+    name, dots = next(
+        (name, about) for name, about in marks.items() if isinstance(about["says"], list)
+    )
     shapes = [e for e in ids[name].iter() if e.tag in (f"{SVG}use", f"{SVG}path")]
     inside = {id(e) for d in ids[name].iter(f"{SVG}defs") for e in d.iter()}
     counts = np.asarray(federation.label_counts)
-    assert len([e for e in shapes if id(e) not in inside]) == len(dots["says"]) == (counts > 0).sum() < counts.size
+    assert (
+        len([e for e in shapes if id(e) not in inside])
+        == len(dots["says"])
+        == (counts > 0).sum()
+        < counts.size
+    )
     for says, client, klass in zip(dots["says"], dots["client"], dots["klass"], strict=True):
         assert f"Client {letter(client)}, class {klass}\n{counts[client, klass]} sample" in says
 
@@ -93,7 +104,9 @@ def test_marks_are_where_their_ids_say():
 def test_discs_and_bars_stand_where_matplotlib_draws_them():
     """Written plainly they have its places, sizes and colours; a hatch is left to matplotlib."""
     with drawing() as (figure, ax):
-        dots = ax.scatter([1, 2, 3], [3, 1, 2], s=[40, 0, 90], c=["#0072b2", "#d55e00", "#009e73"], linewidths=0)
+        dots = ax.scatter(
+            [1, 2, 3], [3, 1, 2], s=[40, 0, 90], c=["#0072b2", "#d55e00", "#009e73"], linewidths=0
+        )
         bar = ax.bar([2], [2.5], color="#9aa4ae", edgecolor="#112233", linewidth=1.5, alpha=0.4)[0]
         odd, square = ax.bar([3], [1], hatch="/")[0], ax.scatter([1], [1], marker="s")
     figure.dpi = 72
@@ -104,7 +117,9 @@ def test_discs_and_bars_stand_where_matplotlib_draws_them():
         found = []
         for group in ET.fromstring(text).iter():
             for path in group.findall(f"{SVG}path"):
-                colours = re.findall("#[0-9a-f]{6}(?=[;)]|$)", path.get("style", group.get("style", "")))
+                colours = re.findall(
+                    "#[0-9a-f]{6}(?=[;)]|$)", path.get("style", group.get("style", ""))
+                )
                 found += [(extent(path.get("d")), colours[:1])] * bool(colours)
         return found
 
@@ -123,6 +138,9 @@ def test_discs_and_bars_stand_where_matplotlib_draws_them():
         renderer = RendererSVG(72 * figure.get_size_inches()[0], height, out, image_dpi=72)
         artist.draw(renderer)
         renderer.finalize()
-        theirs, mine = boxes(vector.coloured(out.getvalue())), boxes(vector.drawn_alone(figure, [artist]))
+        theirs, mine = (
+            boxes(vector.coloured(out.getvalue())),
+            boxes(vector.drawn_alone(figure, [artist])),
+        )
         assert len(mine) == (3 if artist is dots else 1) and theirs == mine
     assert "0.4" in vector.plain(bar, figure)

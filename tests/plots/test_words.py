@@ -36,7 +36,9 @@ def test_numbers_in_words(said, text):
 @pytest.mark.parametrize("values", [(0.4, 0.6), (0.5, 0.51, 0.52)])
 def test_the_ends_of_a_series_are_those_of_its_band_within_0_and_1(values):
     series = Series("A", accuracies=dict(enumerate(values)))
-    low, high = scipy.stats.t.interval(0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values))
+    low, high = scipy.stats.t.interval(
+        0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
+    )
     assert series.ends == pytest.approx((max(0, low), min(1, high)))
     assert series.number == f"{100 * np.mean(values):.0f} ± {50 * (high - low):.0f}"
 
@@ -45,25 +47,40 @@ def test_verdicts_are_paired_by_seed_where_the_federation_is_the_same():
     """+10, +5, +10 points, seed by seed; unpaired, the seeds' own spread of 20 points hides it."""
     best, second = [0.5, 0.7, 0.9], [0.4, 0.65, 0.8]
     wide = scipy.stats.t.ppf(0.975, 2) * scipy.stats.sem([0.1, 0.05, 0.1])
-    assert f"clearly ahead of B (by 8 ± {100 * wide:.0f} points)" in verdict(("A", best), ("B", second))
+    assert f"clearly ahead of B (by 8 ± {100 * wide:.0f} points)" in verdict(
+        ("A", best), ("B", second)
+    )
     welch = scipy.stats.ttest_ind(best, second, equal_var=False).confidence_interval(0.95)
-    rows = [Series(n, setting=n, accuracies=dict(enumerate(v))) for n, v in (("A", best), ("B", second))]
-    behind = f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
+    rows = [
+        Series(n, setting=n, accuracies=dict(enumerate(v))) for n, v in (("A", best), ("B", second))
+    ]
+    behind = (
+        f"B is 8 ± {50 * (welch.high - welch.low):.0f} points behind, which is within the noise"
+    )
     assert behind in plots.verdict(rows)
 
 
 def verdict(*rows):
-    return plots.verdict([Series(n, setting="s", accuracies=dict(enumerate(a)), bound=n == "Local") for n, a in rows])
+    return plots.verdict(
+        [Series(n, setting="s", accuracies=dict(enumerate(a)), bound=n == "Local") for n, a in rows]
+    )
 
 
 def test_verdicts_say_what_is_noise():
     clear = verdict(("FENS", [0.8, 0.82, 0.84]), ("FedAvg", [0.3, 0.33, 0.33]))
     assert "FENS is best with 82 %" in clear and "FedAvg (by 50 ± 2 points)" in clear
-    noise = verdict(("FENS", [0.8, 0.9, 0.7]), ("FedLPA", [0.82, 0.7, 0.82]), ("FedAvg", [0.1, 0.1, 0.1]))
-    assert "FedLPA is 2 ± 41 points behind, which is within the noise; FedAvg is last with 10 %." in noise
+    noise = verdict(
+        ("FENS", [0.8, 0.9, 0.7]), ("FedLPA", [0.82, 0.7, 0.82]), ("FedAvg", [0.1, 0.1, 0.1])
+    )
+    assert (
+        "FedLPA is 2 ± 41 points behind, which is within the noise; FedAvg is last with 10 %."
+        in noise
+    )
     assert "one seed" in verdict(("FENS", [0.8]), ("FedAvg", [0.3])) and verdict()
     equal = [(name, [0.8, 0.9, 0.7]) for name in ("FedAvg", "FENS", "FedLPA")]
-    assert [verdict(*equal[:n]) for n in (3, 2)] == [f"{who} reach the same 80 %." for who in ("All", "Both")]
+    assert [verdict(*equal[:n]) for n in (3, 2)] == [
+        f"{who} reach the same 80 %." for who in ("All", "Both")
+    ]
     assert "one seed" in verdict(("FENS", [0.8]), ("FedLPA", [0.8]))
     bound = verdict(("FENS", [0.8]), ("Local", [0.9]))
     assert "FENS reaches 80 %" in bound and bound.endswith("Local 90 %.")
@@ -72,10 +89,19 @@ def test_verdicts_say_what_is_noise():
 def test_communication_compares_the_cheapest_with_the_dearest():
     cheap = Series("A", accuracies={0: 0.5, 1: 0.6, 2: 0.4}, up=1000, down=1000)
     noisy = Series("B", accuracies={0: 0.7, 1: 0.5, 2: 0.45}, up=4000, down=1000)
-    clear = Series("B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000)  # paired: 9, 10 and 10 points below
-    for dear, says in ((noisy, "+5 ± 37 points of accuracy (within the noise)"), (clear, "-10 ± 1 points of")):
+    clear = Series(
+        "B", accuracies={0: 0.41, 1: 0.5, 2: 0.3}, up=4000, down=1000
+    )  # paired: 9, 10 and 10 points below
+    for dear, says in (
+        (noisy, "+5 ± 37 points of accuracy (within the noise)"),
+        (clear, "-10 ± 1 points of"),
+    ):
         sentence = plots.communication([cheap, dear]).sentence
-        assert sentence.startswith("A costs least, 1 kB") and "2.5 times as much" in sentence and says in sentence
+        assert (
+            sentence.startswith("A costs least, 1 kB")
+            and "2.5 times as much" in sentence
+            and says in sentence
+        )
     same, third = (Series(name, accuracies={0: 0.3}, up=1000, down=1000) for name in "CD")
     for rows, says in (
         ([cheap, same, noisy], "A and one other cost least"), ([cheap], "A costs 1 kB up and 1 kB down for all"),
@@ -87,7 +113,9 @@ def test_communication_compares_the_cheapest_with_the_dearest():
 def neighbours_by_hand(x, y, k):
     right = 0
     for i in range(len(x)):
-        order = sorted((j for j in range(len(x)) if j != i), key=lambda j: ((x[i] - x[j]) ** 2).sum())[:k]
+        order = sorted(
+            (j for j in range(len(x)) if j != i), key=lambda j: ((x[i] - x[j]) ** 2).sum()
+        )[:k]
         votes = Counter(int(y[j]) for j in order)
         most = max(votes.values())
         tied = [c for c in votes if votes[c] == most]
@@ -149,10 +177,18 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)]
     picture = plots.features(maps, tuple("012345678"), setting="s", held=[True] * 9, who="client 1")
     assert picture.sentence.startswith("M9: 75 % of the points") or "M7" in picture.sentence
-    assert "PCA preview" in picture.sentence and "2 more methods" in picture.sentence and "client 1" in picture.sentence
+    assert (
+        "PCA preview" in picture.sentence
+        and "2 more methods" in picture.sentence
+        and "client 1" in picture.sentence
+    )
     assert len(picture.table) == 10
     rest = plots.features(maps, tuple("012345678"), setting="s", first=8)
-    assert len(rest.table) == 10 and [ax.get_title("left") for ax in rest.figure.axes if ax.collections] == ["m8", "m9"]
+    assert len(rest.table) == 10 and [
+        ax.get_title("left") for ax in rest.figure.axes if ax.collections
+    ] == ["m8", "m9"]
     with sized((3.2, 5.0)):  # in a narrow frame at most two side by side
-        grid = plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()
+        grid = (
+            plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()
+        )
     assert (grid.nrows, grid.ncols) == (2, 2)

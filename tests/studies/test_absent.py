@@ -26,7 +26,9 @@ WHOLE = fl.federate("digits", clients=4, alpha=0.5, share=0.3)
 
 def without(*gone):
     """The shards of WHOLE but those of some clients, as a federation of its own."""
-    return fl.federate("digits", indices=[shard for k, shard in enumerate(WHOLE.shards) if k not in gone])
+    return fl.federate(
+        "digits", indices=[shard for k, shard in enumerate(WHOLE.shards) if k not in gone]
+    )
 
 
 @given(st.data())
@@ -48,7 +50,14 @@ def test_the_forms_of_a_list_of_clients(data):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"absent": 4}, {"absent": 5}, {"absent": "Z,"}, {"absent": "0,", "unseen": "0,"}, {"unseen": -1}, {"absent": 1.5}],
+    [
+        {"absent": 4},
+        {"absent": 5},
+        {"absent": "Z,"},
+        {"absent": "0,", "unseen": "0,"},
+        {"unseen": -1},
+        {"absent": 1.5},
+    ],
 )
 def test_wrong_clients_are_one_sentence(wrong):
     with pytest.raises(UsageError):
@@ -56,11 +65,17 @@ def test_wrong_clients_are_one_sentence(wrong):
 
 
 def test_the_settings_are_in_one_form_and_leave_every_key_as_it_was():
-    usual, none = (plans_for(Settings.make(**STUDY, **more), ["afl"])[0] for more in ({}, {"absent": 0, "unseen": ()}))
+    usual, none = (
+        plans_for(Settings.make(**STUDY, **more), ["afl"])[0]
+        for more in ({}, {"absent": 0, "unseen": ()})
+    )
     assert usual.settings == none.settings and "absent" not in usual.settings.federation_options()
     last, named = (plans_for(Settings.make(**STUDY, absent=of), ["afl"])[0] for of in (1, "D"))
     assert last.settings.absent == "3," and last.run_key() == named.run_key() != usual.run_key()
-    assert last.settings.members == (0, 1, 2) and Settings.make(**last.settings.keywords()) == last.settings
+    assert (
+        last.settings.members == (0, 1, 2)
+        and Settings.make(**last.settings.keywords()) == last.settings
+    )
 
 
 def test_who_is_left_keeps_its_samples_its_held_out_part_and_its_number():
@@ -79,7 +94,9 @@ def test_a_sum_is_that_of_a_federation_without_them(method, what):
     theirs = fl.run(method, dataset=without(1, 2), device="cpu", **{"holdout": 0})
     own = fl.run(method, **STUDY, **{what: "1,2"}, holdout=0)
     x = torch.rand(50, 1, 8, 8)
-    assert torch.allclose(own.model.logits(x).double(), theirs.model.logits(x).double(), rtol=1e-9, atol=1e-9)
+    assert torch.allclose(
+        own.model.logits(x).double(), theirs.model.logits(x).double(), rtol=1e-9, atol=1e-9
+    )
     assert ours.accuracy > 0.5 and len(ours.label_counts) == len(ours.per_client) == 2
 
 
@@ -88,7 +105,9 @@ def test_fedavg_without_a_client_is_the_mean_of_the_others_models():
     whole = fl.run("ensemble", **STUDY, cache=False).model.clients
     ours = fl.run("fedavg", **STUDY, absent="1,", cache=False)
     sizes = [len(train) for train, _ in WHOLE.split(0.1)]
-    mean = weighted_mean([whole.state(k) for k in everybody_else], [sizes[k] for k in everybody_else])
+    mean = weighted_mean(
+        [whole.state(k) for k in everybody_else], [sizes[k] for k in everybody_else]
+    )
     for name, tensor in model_state(ours.model.module).items():
         torch.testing.assert_close(tensor, mean[name], rtol=1e-4, atol=1e-5)
 
@@ -100,7 +119,11 @@ def test_every_method_goes_without_them_and_they_send_nothing(name):
     up, down = out.ledger.by_client()[2]  # the absent one's, after those of the two that take part
     first = [row["bytes"] for row in out.ledger.rows() if row["phase"] == "initial model"]
     assert up == 0 and down == max(first, default=0) and len(out.ledger.by_client()) == 3
-    assert set(out.unseen) == {"2"} and 0 <= out.accuracy_unseen <= 1 and out.label_counts.shape == (2, 10)
+    assert (
+        set(out.unseen) == {"2"}
+        and 0 <= out.accuracy_unseen <= 1
+        and out.label_counts.shape == (2, 10)
+    )
 
 
 def test_an_unseen_clients_samples_are_a_test_set_and_nothing_more():
@@ -132,7 +155,9 @@ def test_afl_takes_a_late_clients_sums_to_its_total():
     rows = WHOLE.split(0.1)[3][0]
     own = Sums.of(x[rows].flatten(1), y[rows], 10)
     again = head(total + own.ridged(everyone.gamma), 4, everyone.gamma, everyone.rho).numpy()
-    np.testing.assert_allclose(again, everyone.weights, rtol=1e-3, atol=1e-4)  # sums travel as float32
+    np.testing.assert_allclose(
+        again, everyone.weights, rtol=1e-3, atol=1e-4
+    )  # sums travel as float32
 
 
 ALONE = {"afl", "gauss", "fedpft", "fedavg", "ensemble", "regmean", "ties", "distilled", "local"}
@@ -151,7 +176,9 @@ def test_who_sends_again_for_a_late_client(name):
 def test_the_picture_and_its_table_have_everybody():
     fed = fl.federate("digits", clients=4, alpha=0.5, share=0.3, absent="0,", unseen="2,")
     counts, gone = everybody(fed)
-    assert gone == ["absent", "unseen"] and np.array_equal(counts, WHOLE.label_counts.numpy()[[1, 3, 0, 2]])
+    assert gone == ["absent", "unseen"] and np.array_equal(
+        counts, WHOLE.label_counts.numpy()[[1, 3, 0, 2]]
+    )
     rows = table(fed, "")
     assert [row["client"] for row in rows] == ["A", "B", "C, absent", "D, unseen"]
     assert partition(fed, setting="four clients").table == rows

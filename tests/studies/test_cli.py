@@ -27,12 +27,19 @@ def test_run_json_prints_one_object_a_line_and_nothing_else(capsys):
 
 
 def test_set_reaches_methods_recipes_and_settings(capsys):
-    assert main(["run", "fens", "--json", *QUICK, "--set", "fens.rounds=2", "--set", "holdout=0.3"]) == 0
+    assert (
+        main(["run", "fens", "--json", *QUICK, "--set", "fens.rounds=2", "--set", "holdout=0.3"])
+        == 0
+    )
     small = json.loads(capsys.readouterr().out)
     assert main(["run", "fens", "--json", *QUICK, "--set", "rounds=3", "--set", "holdout=0.3"]) == 0
     large = json.loads(capsys.readouterr().out)
     # One more round of per-class weights: 3 clients x 3 x 10 float32 each way.
-    assert large["bytes_up"] - small["bytes_up"] == large["bytes_down"] - small["bytes_down"] == 3 * 3 * 10 * 4
+    assert (
+        large["bytes_up"] - small["bytes_up"]
+        == large["bytes_down"] - small["bytes_down"]
+        == 3 * 3 * 10 * 4
+    )
 
 
 # Each option's way to its check; what a setting refuses is tested in test_experiment.
@@ -46,7 +53,12 @@ run fens --bogus|runn|run|run fedavgg|sweep"""
 def test_wrong_use_is_one_sentence_and_exit_code_2(wrong, capsys):
     assert main(wrong.split()) == 2
     out, err = capsys.readouterr()
-    assert out == "" and len(err.strip().splitlines()) == 1 and "Traceback" not in err and err.strip().endswith(".")
+    assert (
+        out == ""
+        and len(err.strip().splitlines()) == 1
+        and "Traceback" not in err
+        and err.strip().endswith(".")
+    )
 
 
 def test_no_network_is_a_failed_run_that_names_what_works(capsys, monkeypatch, tmp_path):
@@ -70,11 +82,27 @@ def test_cuda_that_is_not_there(capsys, monkeypatch):
 
 
 def test_a_set_up_is_planned_and_run(capsys):
-    assert main(["plan", "fedlpa", "fedavg", "fens", "--dataset", "digits", "--set", "lr=0.02"]) == 0
+    assert (
+        main(["plan", "fedlpa", "fedavg", "fens", "--dataset", "digits", "--set", "lr=0.02"]) == 0
+    )
     text = capsys.readouterr().out
-    assert all(word in text for word in ("not in this paper", "given here", "0.02", "fedavg", "section 4.1", "200"))
+    assert all(
+        word in text
+        for word in ("not in this paper", "given here", "0.02", "fedavg", "section 4.1", "200")
+    )
     assert main(["plan", "paper"]) == 2
-    asked = ["--preset", "fedlpa", "--dataset", "digits", "--clients", "3", "--set", "epochs=1", "--model", "mlp"]
+    asked = [
+        "--preset",
+        "fedlpa",
+        "--dataset",
+        "digits",
+        "--clients",
+        "3",
+        "--set",
+        "epochs=1",
+        "--model",
+        "mlp",
+    ]
     capsys.readouterr()
     assert main(["run", "fedavg", *asked, "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
@@ -84,18 +112,28 @@ def test_a_set_up_is_planned_and_run(capsys):
 def test_list_and_doctor(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out
-    assert all(word in text for word in ("fens", "fedlpa", "digits", "glyphs", "dirichlet", "resnet8"))
+    assert all(
+        word in text for word in ("fens", "fedlpa", "digits", "glyphs", "dirichlet", "resnet8")
+    )
     assert main(["list", "--json"]) == 0
     groups = json.loads(capsys.readouterr().out)
     assert set(groups) == {"methods", "datasets", "models", "partitions", "presets"}
-    rows = [re.search(rf"^  {name} +", text, re.MULTILINE)[0] for group in groups.values() for name in group]
+    rows = [
+        re.search(rf"^  {name} +", text, re.MULTILINE)[0]
+        for group in groups.values()
+        for name in group
+    ]
     assert len({len(row) for row in rows}) == 1, "the texts begin below each other"
     assert main(["doctor"]) == 0
     assert "training       works" in capsys.readouterr().out
 
 
 def test_sweep_command(capsys, tmp_path):
-    words = [*"sweep --methods fedavg --clients 2 --set epochs=1 --out".split(), str(tmp_path), "--alphas"]
+    words = [
+        *"sweep --methods fedavg --clients 2 --set epochs=1 --out".split(),
+        str(tmp_path),
+        "--alphas",
+    ]
     assert main([*words, "0.1,1"]) == 0
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 3
     assert main([*words, "0.1,zero"]) == 2

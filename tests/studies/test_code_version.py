@@ -16,7 +16,11 @@ SOURCES = Path(fedlab_nb.__file__).parent
 def tree(tmp_path_factory):
     """A copy of the package's sources."""
     root = tmp_path_factory.mktemp("copy") / "fedlab_nb"
-    shutil.copytree(SOURCES, root, ignore=lambda folder, names: [n for n in names if n.endswith((".pyc", ".json"))])
+    shutil.copytree(
+        SOURCES,
+        root,
+        ignore=lambda folder, names: [n for n in names if n.endswith((".pyc", ".json"))],
+    )
     return root
 
 
@@ -74,7 +78,11 @@ def test_a_copy_has_the_package_s_own_codes(before):
     assert before == of(SOURCES)
 
 
-NOTHING, CLIENTS, RUNS = (False, False, False), (True, False, False), (False, True, True)  # clients, FENS, FedLPA
+NOTHING, CLIENTS, RUNS = (
+    (False, False, False),
+    (True, False, False),
+    (False, True, True),
+)  # clients, FENS, FedLPA
 
 
 @pytest.mark.parametrize(

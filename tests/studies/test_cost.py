@@ -24,10 +24,18 @@ def asked(methods, **more):
     return methods, {**SMALL, **own, **more}
 
 
-BY_LAYER = ("fens", "fedlpa", "regmean", "fisher_merge", "fedov")  # there is more of the network in it than its size
+BY_LAYER = (
+    "fens",
+    "fedlpa",
+    "regmean",
+    "fisher_merge",
+    "fedov",
+)  # there is more of the network in it than its size
 
 
-@pytest.mark.parametrize("method, model", [*((m, "mlp") for m in EXACT), *((m, "cnn") for m in BY_LAYER)])
+@pytest.mark.parametrize(
+    "method, model", [*((m, "mlp") for m in EXACT), *((m, "cnn") for m in BY_LAYER)]
+)
 def test_the_bytes_are_those_of_the_ledger(method, model, monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     methods, settings = asked([method], model=model)
@@ -43,7 +51,9 @@ def test_formulas_can_be_reckoned_and_grow_with_a_step():
     for plan in plans_for(Settings.make(), known):
         names = cost.names_of(plan)
         seconds = cost.terms(formulas[plan.name]["seconds"], names)
-        more = cost.terms(formulas[plan.name]["seconds"], names | {step: 2 * names[step] for step in "tua"})
+        more = cost.terms(
+            formulas[plan.name]["seconds"], names | {step: 2 * names[step] for step in "tua"}
+        )
         assert 0.001 < seconds < 60 and more == pytest.approx(2 * seconds), plan.name
         assert cost.value(formulas[plan.name].get("about", "D + U"), names) > 0
 
@@ -51,14 +61,20 @@ def test_formulas_can_be_reckoned_and_grow_with_a_step():
 def test_a_step_that_was_slow_when_it_was_measured_makes_no_time_negative(monkeypatch):
     measured, slow = cost.step_of, {cost.UNIT: 9.0}
     monkeypatch.setattr(
-        cost, "step_of", lambda of, device: (step := measured(of, device))._replace(seconds=slow.get(of, step.seconds))
+        cost,
+        "step_of",
+        lambda of, device: (step := measured(of, device))._replace(
+            seconds=slow.get(of, step.seconds)
+        ),
     )
     assert cost.cost_of(asked(["fedkt"])).seconds >= 9
 
 
 @pytest.mark.gpu
 def test_arithmetic_and_many_clients_cost_a_card_little():
-    assert cost.cost_of(asked(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2  # a processor: half a minute
+    assert (
+        cost.cost_of(asked(["gauss"], dataset="glyphs:28g", clients=4)).seconds < 2
+    )  # a processor: half a minute
     few, many = (cost.cost_of(asked(["dense"], clients=clients)).seconds for clients in (10, 50))
     assert many < 2 * few
 
@@ -66,11 +82,15 @@ def test_arithmetic_and_many_clients_cost_a_card_little():
 def test_what_is_remembered_takes_no_time_and_clients_are_trained_once(monkeypatch, tmp_path):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path))
     both, one, other = (
-        cost.cost_of(asked(m, epochs=17)).seconds for m in (["fedavg", "ensemble"], ["fedavg"], ["ensemble"])
+        cost.cost_of(asked(m, epochs=17)).seconds
+        for m in (["fedavg", "ensemble"], ["fedavg"], ["ensemble"])
     )
     assert max(one, other) < both < one + other
     three = cost.cost_of(asked(["fedavg"], epochs=17, seeds=3))
-    assert three.seconds == pytest.approx(3 * one) and three.bytes == 3 * cost.cost_of(asked(["fedavg"])).bytes
+    assert (
+        three.seconds == pytest.approx(3 * one)
+        and three.bytes == 3 * cost.cost_of(asked(["fedavg"])).bytes
+    )
     compare(["fedavg"], **asked(["fedavg"], epochs=17)[1])
     assert cost.cost_of(asked(["fedavg"], epochs=17)).seconds == 0
     assert 0 < cost.cost_of(asked(["ensemble"], epochs=17)).seconds < other

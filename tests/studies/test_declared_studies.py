@@ -21,16 +21,35 @@ METHODS_HERE = ["fedavg", "ensemble"]
 
 
 def row_of(method, at, accuracy, runs="runs", **more):
-    row = {"runs": runs, "method": method, "at": at, "seeds": list(range(len(accuracy))), "made": {}}
+    row = {
+        "runs": runs,
+        "method": method,
+        "at": at,
+        "seeds": list(range(len(accuracy))),
+        "made": {},
+    }
     return row | {"accuracy": accuracy, **more}
 
 
 @pytest.fixture
 def study(tmp_path):
-    figures = {name: f"runs/{name}" for name in ACCURACY} | {"gain": "a - b", "up": "runs/a:bytes_up"}
+    figures = {name: f"runs/{name}" for name in ACCURACY} | {
+        "gain": "a - b",
+        "up": "runs/a:bytes_up",
+    }
     figures["more"] = "runs/a:bytes_up + up / 10"
-    claims = {"clear": "a > b", "noise": "a ~ c", "wrong": "b > a", "low": "gain > 0.2", "not_clear": "c > a"}
-    save(tmp_path / "x.json", {}, [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()])
+    claims = {
+        "clear": "a > b",
+        "noise": "a ~ c",
+        "wrong": "b > a",
+        "low": "gain > 0.2",
+        "not_clear": "c > a",
+    }
+    save(
+        tmp_path / "x.json",
+        {},
+        [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()],
+    )
     quotes = {"a.py": ["a {a:mean} %, b {b:mean} %"]}
     return Figures("07", tmp_path / "x.json", figures=figures, claims=claims, quotes=quotes)
 
@@ -40,7 +59,9 @@ def test_figures_are_computed_by_seed(study):
     assert study.value("a", rows) == dict(enumerate(ACCURACY["a"]))
     assert study.value("gain", rows) == pytest.approx({0: 0.1, 1: 0.08, 2: 0.12})
     assert study.value("gain / a", rows)[0] == pytest.approx(0.2)
-    rows += [row_of("m", {"alpha": a, "m.k": 2}, [a]) for a in (0.1, 10)]  # axes name one run among several
+    rows += [
+        row_of("m", {"alpha": a, "m.k": 2}, [a]) for a in (0.1, 10)
+    ]  # axes name one run among several
     assert study.value("runs/m[alpha=10, k=2]", rows) == {0: 10}
     for unknown in ("d", "runs/d", "other/a", "runs/m"):
         with pytest.raises(ValueError):
@@ -86,7 +107,9 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
     assert (tmp_path / "a.py").read_text() == '"""So a 60 %,\n    b 50 %."""\n'
     lines = complaints(tmp_path, {"07": study})
     assert not [line for line in lines if "differs" in line]
-    assert len([line for line in lines if "wrong" in line]) == 2  # it does not hold, and no text says it
+    assert (
+        len([line for line in lines if "wrong" in line]) == 2
+    )  # it does not hold, and no text says it
     assert not [line for line in lines if "clear (" in line and "not_" not in line]
 
 
@@ -141,17 +164,25 @@ def test_a_new_option_with_a_default_makes_no_row_stale(family, monkeypatch):
 def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(monkeypatch):
     study = STUDIES["07"]
     rows = study.rows()
-    damping = next(field for field in dataclasses.fields(METHODS["fedlpa"]) if field.name == "damping")
+    damping = next(
+        field for field in dataclasses.fields(METHODS["fedlpa"]) if field.name == "damping"
+    )
     with_field(monkeypatch, "damping", 0.5, damping.metadata)
     stale = {point.key for point in study.missing(rows)}
-    assert stale == {key_of(r) for r in rows if r["method"] == "fedlpa" and "fedlpa.damping" not in r["at"]} != set()
+    assert (
+        stale
+        == {key_of(r) for r in rows if r["method"] == "fedlpa" and "fedlpa.damping" not in r["at"]}
+        != set()
+    )
 
 
 def test_other_values_and_other_seeds_do_not_hold(family):
     study, rows = family
     (first, *rest) = rows
     for change in ({"made": {**first["made"], "gone": 1}}, {"seeds": first["seeds"][:-1]}):
-        assert [point.key for point in study.missing([{**first, **change}, *rest])] == [key_of(first)]
+        assert [point.key for point in study.missing([{**first, **change}, *rest])] == [
+            key_of(first)
+        ]
     if study.name.startswith("tuning"):
         return
     fewer = {name: value for name, value in first.items() if name != "accuracy"}
@@ -162,8 +193,18 @@ def test_other_values_and_other_seeds_do_not_hold(family):
 # ------------------------------------------------------------------------------------------------ made again
 @pytest.fixture
 def small(tmp_path):
-    runs = {"r": {"methods": METHODS_HERE, "clients": [2, 3], "alpha": 1.0, "seeds": [0, 1], "epochs": 1}}
-    return Figures("small", tmp_path / "small.json", runs=runs, columns=("accuracy", "nll"), decimals=4)
+    runs = {
+        "r": {
+            "methods": METHODS_HERE,
+            "clients": [2, 3],
+            "alpha": 1.0,
+            "seeds": [0, 1],
+            "epochs": 1,
+        }
+    }
+    return Figures(
+        "small", tmp_path / "small.json", runs=runs, columns=("accuracy", "nll"), decimals=4
+    )
 
 
 def test_making_computes_what_is_missing_and_methods_anew(small):
@@ -173,28 +214,41 @@ def test_making_computes_what_is_missing_and_methods_anew(small):
         if event.outcome is not None:
             seen.append((event.method, event.outcome.settings.clients, event.seed))
 
-    first = dataclasses.replace(small, runs={"r": {**small.runs["r"], "methods": ["fedavg"], "clients": 2}})
+    first = dataclasses.replace(
+        small, runs={"r": {**small.runs["r"], "methods": ["fedavg"], "clients": 2}}
+    )
     assert first.make(watch=watch) == {} and len(seen) == 2
     assert small.make(watch=watch) == {} and len(seen) == 2 + 6
     rows = small.rows()
     assert [row["accuracy"] for row in rows] and small.stale() == [] and len(rows) == 4
-    assert {(row["method"], row["at"]["clients"]) for row in rows} == {(m, c) for m in METHODS_HERE for c in (2, 3)}
+    assert {(row["method"], row["at"]["clients"]) for row in rows} == {
+        (m, c) for m in METHODS_HERE for c in (2, 3)
+    }
     assert small.make(watch=watch) == {} and len(seen) == 8
-    assert small.make(anew=["ensemble"], watch=watch) == {} and {method for method, *_ in seen[8:]} == {"ensemble"}
+    assert small.make(anew=["ensemble"], watch=watch) == {} and {
+        method for method, *_ in seen[8:]
+    } == {"ensemble"}
     assert small.rows() == rows and read(small.path)[0]["command"].endswith("declared small")
 
 
 def test_a_failure_is_told_and_the_rest_is_kept(small, monkeypatch):
     monkeypatch.setattr(METHODS["fedavg"], "run", lambda self, ctx: 1 / 0)
     failed = small.make()
-    assert len(failed) == 2 and all("fedavg" in key and "division" in why for key, why in failed.items())
-    assert [row["accuracy"] for row in small.rows() if row["method"] == "fedavg"] == [[None, None]] * 2
+    assert len(failed) == 2 and all(
+        "fedavg" in key and "division" in why for key, why in failed.items()
+    )
+    assert [row["accuracy"] for row in small.rows() if row["method"] == "fedavg"] == [
+        [None, None]
+    ] * 2
     assert all(min(row["accuracy"]) > 0 for row in small.rows() if row["method"] == "ensemble")
 
 
 def test_a_column_may_be_a_path_or_a_measure(small):
     out = experiment.run("fens", clients=2, epochs=1, alpha=1)
-    assert small.column("calibration.nll", out) == out.nll and small.column("report.heads.ccvr", out) is None
+    assert (
+        small.column("calibration.nll", out) == out.nll
+        and small.column("report.heads.ccvr", out) is None
+    )
     assert small.column("per_class.-1", out) == out.per_class[-1]
     measured = dataclasses.replace(small, measures="fedlab_nb.course.measures")
     assert measured.column("best.member", out) == max(out.report.member_accuracy)
@@ -216,11 +270,15 @@ def comes_out_again(study, point, close, seeds):
         assert now[column] == then[column][:seeds]
 
 
-@pytest.mark.parametrize(("name", "method", "at", "close"), SAMPLES, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize(
+    ("name", "method", "at", "close"), SAMPLES, ids=lambda value: str(value)[:20]
+)
 def test_a_sample_of_the_rows_comes_out_again(name, method, at, close):
     """Of the first of these points: two seeds."""
     study = STUDIES[name]
-    point = next(p for p in study.points(study.rows()) if p.method == method and {**p.at, **at} == dict(p.at))
+    point = next(
+        p for p in study.points(study.rows()) if p.method == method and {**p.at, **at} == dict(p.at)
+    )
     comes_out_again(study, point, close, 2)
 
 
@@ -249,4 +307,6 @@ def test_runs_that_share_their_clients_are_neighbours():
     points = [Point("r", m, {}, s, [0, 1]) for m in ("fedavg", "ensemble") for s in asked]
     cells = neighbours(points)
     at = [(cell.plan.settings.clients, cell.seed, cell.plan.name) for cell in cells]
-    assert at == [(c, seed, m) for c, seed in ((2, 0), (2, 1), (3, 0), (3, 1)) for m in ("fedavg", "ensemble")]
+    assert at == [
+        (c, seed, m) for c, seed in ((2, 0), (2, 1), (3, 0), (3, 1)) for m in ("fedavg", "ensemble")
+    ]

@@ -24,7 +24,16 @@ from fedlab_nb.studies.settings import resolve_device
 
 QUICK = {"epochs": 1, "clients": 3}
 SIZES = {"train": 90, "test": 30, "public": 20}
-EXACT = ("method", "alpha", "seed", "accuracy", "accuracy_validation", "bytes_up", "bytes_down", "error")
+EXACT = (
+    "method",
+    "alpha",
+    "seed",
+    "accuracy",
+    "accuracy_validation",
+    "bytes_up",
+    "bytes_down",
+    "error",
+)
 
 
 def exact(results: Results) -> list[tuple]:
@@ -39,14 +48,21 @@ def test_the_rows_have_the_whole_setting():
     assert row["fens.rounds"] == 2 and json.loads(row["options"])["rounds"] == 2
     assert json.loads(row["recipe"])["epochs"] == 1
     assert (
-        row["device"] == resolve_device("auto") and row["version"] and row["torch"] and row["partition"] == "dirichlet"
+        row["device"] == resolve_device("auto")
+        and row["version"]
+        and row["torch"]
+        and row["partition"] == "dirichlet"
     )
 
 
 def test_validation_images_are_neither_trained_on_nor_tested():
-    rows = {row["method"]: row for row in study(["fedavg", "fens", "local", "centralized"], **QUICK)}
+    rows = {
+        row["method"]: row for row in study(["fedavg", "fens", "local", "centralized"], **QUICK)
+    }
     assert rows["fedavg"]["validation_on"] == "held-out"
-    assert rows["fens"]["validation_on"] == "public"  # its aggregator is trained on the held-out parts
+    assert (
+        rows["fens"]["validation_on"] == "public"
+    )  # its aggregator is trained on the held-out parts
     assert rows["local"]["validation_on"] == "public"  # it names its best client by them
     assert rows["centralized"]["validation_on"] == "public"  # it trains on everything
     assert all(0 <= row["accuracy_validation"] <= 1 for row in rows.values())
@@ -76,7 +92,9 @@ def test_a_failed_cell_has_its_reason_and_the_rest_goes_on(monkeypatch):
 
     monkeypatch.setattr(Fens, "run", fail)
     results = study(["fedavg", "fens", "ensemble"], seeds=2, **QUICK)
-    assert [row["error"] for row in results.failed] == ["The aggregator diverged; use a smaller rate."] * 2
+    assert [row["error"] for row in results.failed] == [
+        "The aggregator diverged; use a smaller rate."
+    ] * 2
     assert {row["method"] for row in results if not row["error"]} == {"fedavg", "ensemble"}
 
 
@@ -110,14 +128,23 @@ def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
 
 def test_the_command_line(tmp_path, capsys):
     file, out = tmp_path / "mine.toml", tmp_path / "out"
-    file.write_text('methods = ["fedavg", "fens"]\nseeds = 2\nalpha = [0.1, 1]\nepochs = 1\nclients = 3\n')
+    file.write_text(
+        'methods = ["fedavg", "fens"]\nseeds = 2\nalpha = [0.1, 1]\nepochs = 1\nclients = 3\n'
+    )
     assert main(["study", str(file), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("8 cells, 0 remembered, 8 to compute: about ")
     assert main(["study", str(file), "--out", str(out), "--plot", "alfa"]) == 2
-    assert "'alfa': did you mean 'alpha'" in capsys.readouterr().err and not out.exists()  # before anything is run
+    assert (
+        "'alfa': did you mean 'alpha'" in capsys.readouterr().err and not out.exists()
+    )  # before anything is run
     assert main(["study", str(file), "--out", str(out), "--table", "latex", "--plot", "alpha"]) == 0
     assert "\\begin{tabular}{lrr}" in capsys.readouterr().out
-    assert {p.name for p in out.iterdir()} == {"results.csv", "results.json", "results.parquet", "results.svg"}
+    assert {p.name for p in out.iterdir()} == {
+        "results.csv",
+        "results.json",
+        "results.parquet",
+        "results.svg",
+    }
     assert main(["study", str(file), "--dry-run"]) == 0
     assert capsys.readouterr().out == "8 cells, 8 remembered, 0 to compute.\n"
     file.write_text("methods = [")
@@ -130,14 +157,26 @@ def test_the_store_in_order(capsys, monkeypatch):
     assert {entry.kind for entry in store.entries()} == {"runs", "clients"}
     assert main(["store", "size"]) == 0 and "4 entries" in capsys.readouterr().out
     assert main(["store", "list"]) == 0 and "ensemble digits 0.1 3 1" in capsys.readouterr().out
-    assert main(["store", "verify"]) == 0 and "6 of 6 entries are not damaged" in capsys.readouterr().out
+    assert (
+        main(["store", "verify"]) == 0
+        and "6 of 6 entries are not damaged" in capsys.readouterr().out
+    )
     body = store.entries()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
-    assert main(["store", "verify"]) == 1 and "5 of 6 entries are not damaged" in capsys.readouterr().out
+    assert (
+        main(["store", "verify"]) == 1
+        and "5 of 6 entries are not damaged" in capsys.readouterr().out
+    )
     assert main(["store", "prune"]) == 2 and "what it may delete" in capsys.readouterr().err
-    assert main(["store", "prune", "--size", "much"]) == 2 and "is not a size" in capsys.readouterr().err
+    assert (
+        main(["store", "prune", "--size", "much"]) == 2
+        and "is not a size" in capsys.readouterr().err
+    )
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", "much")
-    assert main(["store", "size"]) == 2 and "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'" in capsys.readouterr().err
+    assert (
+        main(["store", "size"]) == 2
+        and "FEDLAB_NB_STORE_LIMIT is set wrongly: 'much'" in capsys.readouterr().err
+    )
     monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
     assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
     assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
@@ -163,7 +202,11 @@ def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------ processes
-GRID = {"methods": ["fedavg", "ensemble", "local", "regmean"], "alpha": [0.05, 0.1, 0.5, 1, 10], **QUICK}
+GRID = {
+    "methods": ["fedavg", "ensemble", "local", "regmean"],
+    "alpha": [0.05, 0.1, 0.5, 1, 10],
+    **QUICK,
+}
 MANY, FEW = {"seeds": 10, **GRID}, {"seeds": 3, **GRID}  # 200 and 60 cells
 SCRIPT = """
 import itertools, json, signal, sys, time
@@ -203,7 +246,9 @@ def stored_runs(store: Path) -> int:
     [(signal.SIGKILL, MANY, 200), (signal.SIGINT, FEW, 60)],
     ids=["200 cells killed", "60 cells interrupted"],
 )
-def test_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, monkeypatch, whole, how, grid, cells):
+def test_cells_killed_in_the_middle_end_as_if_never_killed(
+    tmp_path, monkeypatch, whole, how, grid, cells
+):
     store, out = tmp_path / "other", tmp_path / "out"
     process = started(grid, store, out, cells // 3)
     limit = time.monotonic() + 300  # on a busy machine the import alone can take one minute
@@ -214,7 +259,9 @@ def test_cells_killed_in_the_middle_end_as_if_never_killed(tmp_path, monkeypatch
     assert process.returncode != 0 and cells // 3 <= stored_runs(store) < cells
     if how == signal.SIGINT:
         assert 0 < len(Results.load(out)) < cells
-    monkeypatch.setenv("FEDLAB_NB_STORE", str(store))  # this process goes on where the other one ended
+    monkeypatch.setenv(
+        "FEDLAB_NB_STORE", str(store)
+    )  # this process goes on where the other one ended
     study(**grid, out=out)
     again = Results.load(out)
     assert len(again) == cells and not again.failed
@@ -229,7 +276,11 @@ def cluster(tmp_path, monkeypatch):
     processes = []
 
     def start(*words: str, root: Path = Path(__file__).parents[2]) -> subprocess.Popen:
-        own = {"FEDLAB_NB_STORE": str(tmp_path / "theirs"), "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+        own = {
+            "FEDLAB_NB_STORE": str(tmp_path / "theirs"),
+            "PYTHONPATH": str(root),
+            "OMP_NUM_THREADS": "1",
+        }
         env = {**os.environ, **own}
         call = [sys.executable, "-m", "dask", *words, "--dashboard-address", "127.0.0.1:0"]
         processes.append(subprocess.Popen(call, env=env, cwd=root, stderr=subprocess.DEVNULL))
@@ -240,7 +291,16 @@ def cluster(tmp_path, monkeypatch):
 
     def worker(**options) -> subprocess.Popen:
         folder = str(tmp_path / f"worker-{len(processes)}")
-        return start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", folder, **options)
+        return start(
+            "worker",
+            address,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--local-directory",
+            folder,
+            **options,
+        )
 
     yield address, worker
     for process in processes:
@@ -253,12 +313,16 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cl
     address, worker = cluster
     first, _ = worker(), worker()
     rows = {}
-    for done in distributed(Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, cache=True):
+    for done in distributed(
+        Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, cache=True
+    ):
         rows[id(done[0])] = engine.row_of(*done)
         if len(rows) == 15:
             first.kill()
     assert len(rows) == 60 and not any(row["error"] for row in rows.values())
-    assert stored_runs(store.store_folder()) == 60  # what the workers computed was sent back into our own store
+    assert (
+        stored_runs(store.store_folder()) == 60
+    )  # what the workers computed was sent back into our own store
     assert sorted(exact(Results(rows.values())), key=str) == sorted(whole(FEW), key=str)
 
 

@@ -20,7 +20,9 @@ QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 def test_clients_are_trained_once(monkeypatch):
     calls = []
     real = experiment.Context.check_finite
-    monkeypatch.setattr(experiment.Context, "check_finite", lambda self, c: (calls.append(1), real(self, c))[1])
+    monkeypatch.setattr(
+        experiment.Context, "check_finite", lambda self, c: (calls.append(1), real(self, c))[1]
+    )
     compare(["local", "fedavg", "ensemble", "fens", "fedlpa"], cache=False, **QUICK)
     assert len(calls) == 1
 
@@ -38,13 +40,21 @@ def trainings(monkeypatch):
     return counts
 
 
-@pytest.mark.parametrize("settings", [{}, {"init": "different"}, {"alpha": 0.1, "poison": "labels:1"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"init": "different"}, {"alpha": 0.1, "poison": "labels:1"}]
+)
 def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings):
     settings = QUICK | {"epochs": 3} | settings
     plans = [
-        plan for seed in range(3) for plan in plans_for(Settings.make(**settings, seed=seed), ["local", "ensemble"])
+        plan
+        for seed in range(3)
+        for plan in plans_for(Settings.make(**settings, seed=seed), ["local", "ensemble"])
     ]
-    together = [event.outcome for event in experiment.events(plans, cache=False, together=True) if event.outcome]
+    together = [
+        event.outcome
+        for event in experiment.events(plans, cache=False, together=True)
+        if event.outcome
+    ]
     assert trainings == [12] and len(together) == 6
     for there in together:
         alone = run(there.method, cache=False, seed=there.settings.seed, **settings)
@@ -56,7 +66,9 @@ def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings)
                 other[key] for key in ("phase", "progress", "bytes")
             ]
             assert one["accuracy"] == pytest.approx(other["accuracy"], abs=0.01)
-    assert len({there.seconds["local training"] for there in together if there.method == "local"}) == 1
+    assert (
+        len({there.seconds["local training"] for there in together if there.method == "local"}) == 1
+    )
 
 
 def test_company_is_of_one_kind_at_most_eight_and_only_of_those_to_come(trainings):
@@ -83,7 +95,9 @@ def test_an_outcome_without_its_model_computes_it_again(name, settings):
     model = weakref.ref(fresh.model)
     slim, slimmer = fresh.without_model(), fresh.without_model(features=False)
     assert slim.accuracy == slimmer.accuracy == fresh.accuracy and fresh.model is model()
-    assert slim.test_features is fresh.test_features and "test_features" not in vars(slimmer.without_model())
+    assert slim.test_features is fresh.test_features and "test_features" not in vars(
+        slimmer.without_model()
+    )
     features = fresh.test_features.copy()
     x = load("digits").x_test
     expected = fresh.predict(x)
@@ -116,7 +130,9 @@ def test_a_method_that_fails_loses_nothing(monkeypatch):
     monkeypatch.setattr(METHODS["ensemble"], "run", broken)
     events = list(job(["fedavg", "ensemble", "fens"], **QUICK))
     assert [e.outcome.method for e in events if e.outcome] == ["fedavg", "fens"]
-    assert [(e.method, str(e.error)) for e in events if e.error] == [("ensemble", "broken on purpose")]
+    assert [(e.method, str(e.error)) for e in events if e.error] == [
+        ("ensemble", "broken on purpose")
+    ]
     with pytest.raises(RuntimeError, match="on purpose"):
         compare(["ensemble", "fedlpa"], **QUICK)
     assert run("fedavg", **QUICK).cached and run("fedlpa", **QUICK).cached
@@ -155,7 +171,12 @@ def test_mixed_architectures():
 
 
 def test_methods_are_a_name_or_names():
-    wrong = {fl.run: ["local"], fl.compare: None, fl.Study.declare: 7, lambda names: fl.playground(methods=names): 3}
+    wrong = {
+        fl.run: ["local"],
+        fl.compare: None,
+        fl.Study.declare: 7,
+        lambda names: fl.playground(methods=names): 3,
+    }
     for call, methods in [*wrong.items(), (fl.compare, [])]:
         with pytest.raises(UsageError):
             call(methods)
@@ -177,7 +198,9 @@ def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, mo
         job(["fedavg"], **wrong)
     words = str(caught.value)
     assert (
-        "\n" not in words and words.endswith(".") and any(str(part) in words for item in wrong.items() for part in item)
+        "\n" not in words
+        and words.endswith(".")
+        and any(str(part) in words for item in wrong.items() for part in item)
     )
 
 
@@ -189,15 +212,26 @@ def test_keys_depend_on_what_decides_a_result():
                    {"share": 0.5}, {"size_sigma": 1}, {"minimum": 5}, {"repair": "redraw"},
                    {"partition": "client_dirichlet"}):  # fmt: skip
         other = plans_for(Settings.make(**change), ["fens"])[0]
-        assert other.clients_key() != base.clients_key() and other.run_key() != base.run_key(), change
+        assert other.clients_key() != base.clients_key() and other.run_key() != base.run_key(), (
+            change
+        )
     other = plans_for(Settings.make(rounds=7), ["fens"])[0]
     assert other.clients_key() == base.clients_key() and other.run_key() != base.run_key()
 
 
 def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
-    asked = {**QUICK, "partition": "classes", "classes_per_client": 3, "spurious": "2,0", "tint": 0.4}
+    asked = {
+        **QUICK,
+        "partition": "classes",
+        "classes_per_client": 3,
+        "spurious": "2,0",
+        "tint": 0.4,
+    }
     asked |= {"backend": "loop"}
-    for outcome in (run("fedavg", weights="uniform", **asked), run("fedavg", weights="uniform", **asked)):
+    for outcome in (
+        run("fedavg", weights="uniform", **asked),
+        run("fedavg", weights="uniform", **asked),
+    ):
         assert outcome.settings == Settings.make(weights="uniform", **asked)
         plain = {"average": "mean", "assumed": 2, "rank": 0}
         assert outcome.options == {"weights": "uniform", **plain} and outcome.recipe.epochs == 2
@@ -212,18 +246,30 @@ def test_an_outcome_knows_its_whole_setting_fresh_and_stored():
 
 
 def test_every_curve_ends_at_what_the_model_does_and_the_ledger_holds():
-    for out in compare(["local", "fedavg", "fens", "fedavg_multi", "centralized"], rounds=3, local_epochs=2, **QUICK):
+    for out in compare(
+        ["local", "fedavg", "fens", "fedavg_multi", "centralized"],
+        rounds=3,
+        local_epochs=2,
+        **QUICK,
+    ):
         last, data = out.history[-1], out.federation().dataset
         right = (out.predict(data.x_test) == data.y_test.numpy()).mean()
         measured = np.mean(out.report.each_client) if out.method == "local" else right
         assert last["accuracy"] == out.accuracy == pytest.approx(measured)
-        assert last["bytes"] == out.bytes_up + out.bytes_down == sum(row["bytes"] for row in out.ledger.rows())
+        assert (
+            last["bytes"]
+            == out.bytes_up + out.bytes_down
+            == sum(row["bytes"] for row in out.ledger.rows())
+        )
         for column in ("progress", "bytes"):
             values = [point[column] for point in out.history]
             assert values == sorted(values) and values[0] >= 0
         assert last["progress"] == 1
         if out.method in ("fedavg_multi", "centralized"):  # their last snapshot is the result
-            assert out.history[-2]["accuracy"] == out.accuracy and out.history[-2]["bytes"] == last["bytes"]
+            assert (
+                out.history[-2]["accuracy"] == out.accuracy
+                and out.history[-2]["bytes"] == last["bytes"]
+            )
 
 
 def test_best_single_client_is_not_chosen_on_the_test_set(tmp_path):
@@ -234,12 +280,18 @@ def test_best_single_client_is_not_chosen_on_the_test_set(tmp_path):
         path = tmp_path / f"test_{label}.npz"
         np.savez(path, x_train=data.x_train[rows], y_train=data.y_train[rows], x_test=data.x_test[test[label]],
                  y_test=data.y_test[test[label]])  # fmt: skip
-        out = run("local", dataset=path, clients=3, epochs=3, partition="classes", classes_per_client=1)
+        out = run(
+            "local", dataset=path, clients=3, epochs=3, partition="classes", classes_per_client=1
+        )
         report, federation = out.report, out.federation()
         (owner,) = (k for k in range(3) if federation.label_counts[k, label])
         assert int(np.argmax(report.each_client)) == owner
-        held_out = torch.cat([federation.dataset.y_train[rows] for _, rows in federation.split(0.1)])
-        commonest = int(torch.bincount(held_out).argmax())  # a client that knows one class is right on that one
+        held_out = torch.cat(
+            [federation.dataset.y_train[rows] for _, rows in federation.split(0.1)]
+        )
+        commonest = int(
+            torch.bincount(held_out).argmax()
+        )  # a client that knows one class is right on that one
         assert federation.label_counts[report.best_client, commonest]
         assert report.best_client_accuracy == report.each_client[report.best_client]
         assert out.accuracy == pytest.approx(np.mean(report.each_client))
@@ -248,10 +300,18 @@ def test_best_single_client_is_not_chosen_on_the_test_set(tmp_path):
 
 
 def test_sweep_resumes_and_writes_one_row_a_cell(tmp_path):
-    settings = {"methods": ["fedavg", "ensemble"], "alphas": [0.1, 1], "clients": [2, 3], "epochs": 1}
+    settings = {
+        "methods": ["fedavg", "ensemble"],
+        "alphas": [0.1, 1],
+        "clients": [2, 3],
+        "epochs": 1,
+    }
     outs = sweep(**settings, out=tmp_path)
     lines = (tmp_path / "results.csv").read_text().splitlines()
-    assert lines[0] == "method,dataset,alpha,clients,seed,preset,accuracy,bytes_up,bytes_down,seconds_total"
+    assert (
+        lines[0]
+        == "method,dataset,alpha,clients,seed,preset,accuracy,bytes_up,bytes_down,seconds_total"
+    )
     assert len(lines) == 9 == len(outs) + 1
     events = []
     again = sweep(**settings, watch=events.append)
@@ -275,7 +335,9 @@ def test_the_store_ignores_what_it_cannot_trust(tmp_path):
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
     assert store.get("nothing") is None
-    store.put("k", {}, {"x": np.array([{"evil": 1}], dtype=object)})  # pickled arrays are never loaded
+    store.put(
+        "k", {}, {"x": np.array([{"evil": 1}], dtype=object)}
+    )  # pickled arrays are never loaded
     with pytest.warns(UserWarning, match="Ignored"):
         assert store.get("k") is None
 
@@ -306,10 +368,15 @@ def test_a_changed_file_is_another_data_set(tmp_path):
 
 
 def test_a_plain_name_that_the_recipe_has_means_the_recipe_and_convolutions_take_a_smaller_step():
-    plans = plans_for(Settings.make(epochs=3), ["dense"]), plans_for(Settings.make(**{"dense.epochs": 4}), ["dense"])
+    plans = (
+        plans_for(Settings.make(epochs=3), ["dense"]),
+        plans_for(Settings.make(**{"dense.epochs": 4}), ["dense"]),
+    )
     default = METHODS["dense"]().epochs
     assert [(p.recipe.epochs, p.method.epochs) for (p,) in plans] == [(3, default), (40, 4)]
-    rates = [plans_for(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")]
+    rates = [
+        plans_for(Settings.make(model=model), ["fedavg"])[0].recipe.lr for model in ("mlp", "cnn")
+    ]
     assert rates == [0.05, 0.02]
     assert plans_for(Settings.make(model="cnn", lr=0.1), ["fedavg"])[0].recipe.lr == 0.1
 
@@ -317,10 +384,15 @@ def test_a_plain_name_that_the_recipe_has_means_the_recipe_and_convolutions_take
 def test_only_methods_that_need_it_pay_the_held_out_part():
     asked = {**QUICK, "cache": False, "holdout": 0.2}
     outs = {o.method: o for o in compare(["fens", "fedavg"], holdout_for="needed", **asked)}
-    assert {name: o.to_json()["holdout"] for name, o in outs.items()} == {"fens": 0.2, "fedavg": 0.0}
+    assert {name: o.to_json()["holdout"] for name, o in outs.items()} == {
+        "fens": 0.2,
+        "fedavg": 0.0,
+    }
     for name, share in (("fens", 0.2), ("fedavg", 0.0)):
         alone = run(name, **{**asked, "holdout": share})
-        assert outs[name].accuracy == alone.accuracy and np.array_equal(outs[name].test_features, alone.test_features)
+        assert outs[name].accuracy == alone.accuracy and np.array_equal(
+            outs[name].test_features, alone.test_features
+        )
     everybody = {o.method: o.plan.clients_key() for o in compare(["fens", "fedavg"], **asked)}
     assert len(set(everybody.values())) == 1
     with pytest.raises(UsageError, match="holdout_for"):

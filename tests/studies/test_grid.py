@@ -7,11 +7,25 @@ from fedlab_nb.studies.grid import Study
 
 
 def test_lists_are_axes_and_values_are_fixed():
-    study = Study.declare(["fedavg", "fens"], alpha=[0.1, 1], clients=5, seeds=3, **{"fens.rounds": [10, 50]})
+    study = Study.declare(
+        ["fedavg", "fens"], alpha=[0.1, 1], clients=5, seeds=3, **{"fens.rounds": [10, 50]}
+    )
     assert study.axes == ("alpha", "fens.rounds")
     cells = study.cells()
-    assert len(study) == len(cells) == len({cell.plan.run_key() for cell in cells}) == 2 * 3 * (1 + 2)
-    assert [cell.seed for cell in cells] == [0, 0, 0, 1, 1, 1, 2, 2, 2] * 2  # those of a seed are neighbours
+    assert (
+        len(study) == len(cells) == len({cell.plan.run_key() for cell in cells}) == 2 * 3 * (1 + 2)
+    )
+    assert [cell.seed for cell in cells] == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        2,
+        2,
+        2,
+    ] * 2  # those of a seed are neighbours
     cell = cells[-1]
     assert (cell.seed, cell.plan.name, cell.plan.method.rounds) == (2, "fens", 50)
     assert cell.values == {"alpha": 1, "clients": 5, "fens.rounds": 50}
@@ -27,7 +41,11 @@ def test_a_recipe_field_is_of_all_methods_and_cells_of_a_group_share_their_clien
 
 def test_a_plain_field_is_of_every_method_that_has_it():
     study = Study.declare(["fens", "fedavg_multi", "fedavg"], rounds=[5, 10])
-    assert study.own == {"fens": {"rounds": (5, 10)}, "fedavg_multi": {"rounds": (5, 10)}, "fedavg": {}}
+    assert study.own == {
+        "fens": {"rounds": (5, 10)},
+        "fedavg_multi": {"rounds": (5, 10)},
+        "fedavg": {},
+    }
     assert len(study) == 5
 
 
@@ -37,7 +55,9 @@ def test_a_file_says_the_same(tmp_path):
         'methods = ["fedavg", "fens"]\nseeds = [3, 5]\nalpha = [0.1, 1]\n'
         "[settings]\nepochs = 2\n[fens]\nrounds = [10, 50]\n"
     )
-    same = Study.declare(["fedavg", "fens"], seeds=[3, 5], alpha=[0.1, 1], epochs=2, **{"fens.rounds": [10, 50]})
+    same = Study.declare(
+        ["fedavg", "fens"], seeds=[3, 5], alpha=[0.1, 1], epochs=2, **{"fens.rounds": [10, 50]}
+    )
     assert Study.load(path) == same
 
 
@@ -55,7 +75,13 @@ def test_a_wrong_study_is_one_sentence_and_so_is_a_wrong_or_missing_file(tmp_pat
         with pytest.raises(UsageError) as caught:
             Study.declare(**{"methods": ["fedavg"], **arguments}).cells()
         assert "\n" not in str(caught.value)
-    for content in (None, b"methods = [", b"alpha = 1", b"methods = ['fens']\n[fedet]\nrounds = 3", b"\xff\xfe\x00"):
+    for content in (
+        None,
+        b"methods = [",
+        b"alpha = 1",
+        b"methods = ['fens']\n[fedet]\nrounds = 3",
+        b"\xff\xfe\x00",
+    ):
         if content is not None:
             (tmp_path / "wrong.toml").write_bytes(content)
         with pytest.raises(UsageError):

@@ -18,7 +18,15 @@ Y = np.arange(72) % 3
 X = (np.random.default_rng(0).random((72, 5)) + Y[:, None]).astype("float32")
 OWN = {"x_train": X, "y_train": Y, "x_test": X[:30], "y_test": Y[:30]}
 IDS = np.repeat(["a", "b", "c", "d"], [30, 20, 12, 10])
-CHEAP = {"rounds": 2, "iterations": 3, "epochs": 1, "steps": 5, "samples": 20, "distil_steps": 5, "one_shot_steps": 5}
+CHEAP = {
+    "rounds": 2,
+    "iterations": 3,
+    "epochs": 1,
+    "steps": 5,
+    "samples": 20,
+    "distil_steps": 5,
+    "one_shot_steps": 5,
+}
 QUICK = {"epochs": 1}
 pytestmark = pytest.mark.usefixtures("forget_names")
 
@@ -30,7 +38,12 @@ def file(tmp_path):
 
 
 def test_every_method_runs_on_a_persons_own_federation_or_says_what_it_lacks():
-    knobs = {f"{m}.{k.name}": CHEAP[k.name] for m, cls in METHODS.items() for k in cls.fields() if k.name in CHEAP}
+    knobs = {
+        f"{m}.{k.name}": CHEAP[k.name]
+        for m, cls in METHODS.items()
+        for k in cls.fields()
+        if k.name in CHEAP
+    }
     done, lacking = {}, {}
     for event in fl.job("all", dataset={**OWN, "client_train": IDS}, public=0.1, **QUICK, **knobs):
         if event.outcome is not None:
@@ -38,7 +51,9 @@ def test_every_method_runs_on_a_persons_own_federation_or_says_what_it_lacks():
         if event.error is not None:
             lacking[event.method] = event.error
     assert set(done) | set(lacking) == set(METHODS)
-    assert all(o.settings.partition == "natural" and len(o.label_counts) == 4 for o in done.values())
+    assert all(
+        o.settings.partition == "natural" and len(o.label_counts) == 4 for o in done.values()
+    )
     assert list(lacking) == ["fadi"] and isinstance(lacking["fadi"], fl.UsageError)
     assert str(lacking["fadi"]).startswith("F-ADI needs images, not feature rows")
     with_public = ["feddf", "fedkd", "dsfl", "fedet"]
@@ -49,11 +64,18 @@ def test_every_method_runs_on_a_persons_own_federation_or_says_what_it_lacks():
 
 def test_a_federation_gives_what_its_settings_give():
     fed = federate("digits", alpha=0.3, clients=4, seed=3)
-    given, plain = fl.run("local", dataset=fed, **QUICK), fl.run("local", alpha=0.3, clients=4, seed=3, **QUICK)
+    given, plain = (
+        fl.run("local", dataset=fed, **QUICK),
+        fl.run("local", alpha=0.3, clients=4, seed=3, **QUICK),
+    )
     assert (given.accuracy, given.bytes_up) == (plain.accuracy, plain.bytes_up)
     assert np.array_equal(given.label_counts, plain.label_counts)
     assert all(map(torch.equal, given.federation().shards, fed.shards))
-    assert given.settings.seed == 3 and given.settings.partition == "natural" and given.settings.clients == 4
+    assert (
+        given.settings.seed == 3
+        and given.settings.partition == "natural"
+        and given.settings.clients == 4
+    )
 
 
 def test_own_indices_and_the_store():
@@ -65,19 +87,26 @@ def test_own_indices_and_the_store():
     assert [shard.tolist() for shard in again.federation().shards] == [list(rows) for rows in lists]
     assert fl.run("fedavg", dataset=OWN, clients=3, **QUICK).settings.partition == "dirichlet"
     fl.add_dataset("renamed", OWN)
-    assert fl.run("fedavg", dataset="renamed", clients=3, **QUICK).cached  # content counts, not the name
+    assert fl.run(
+        "fedavg", dataset="renamed", clients=3, **QUICK
+    ).cached  # content counts, not the name
 
 
 def test_other_data_under_the_name_are_no_federation_of_the_outcome():
     fl.add_dataset("mine", OWN)
     outcome = fl.run("fedavg", dataset="mine", clients=3, **QUICK)
     fl.add_dataset("mine", {**OWN, "y_train": (Y + 1) % 3})
-    with pytest.raises(fl.UsageError, match="The name 'mine' now belongs to other data than in this run"):
+    with pytest.raises(
+        fl.UsageError, match="The name 'mine' now belongs to other data than in this run"
+    ):
         outcome.federation()
 
 
 def test_settings_that_change_nothing_are_not_in_the_keys():
-    plain, asked = Settings.make(), Settings.make(size_sigma=0, share="1", minimum=0, repair="move", partition=None)
+    plain, asked = (
+        Settings.make(),
+        Settings.make(size_sigma=0, share="1", minimum=0, repair="move", partition=None),
+    )
     options = {"partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
     assert plain.federation_options() == asked.federation_options() == options
 
@@ -134,16 +163,24 @@ def test_the_command_line_uses_the_files_own_clients_and_says_so(file, capsys):
 
 def test_the_command_line_says_what_it_takes_a_tables_columns_for(capsys, tmp_path):
     table = tmp_path / "wards.csv"
-    table.write_text("age,ward,ill\n" + "".join(f"{30 + i % 7},{'ab'[i % 2]},{'yn'[i % 3 == 0]}\n" for i in range(40)))
+    table.write_text(
+        "age,ward,ill\n"
+        + "".join(f"{30 + i % 7},{'ab'[i % 2]},{'yn'[i % 3 == 0]}\n" for i in range(40))
+    )
     assert main(["run", "gauss", "--json", "--clients", "2", "--dataset", str(table)]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
-    assert err.startswith("fedlab-nb: wards.csv: The label is column 'ill'. 1 column of numbers is standardised")
+    assert err.startswith(
+        "fedlab-nb: wards.csv: The label is column 'ill'. 1 column of numbers is standardised"
+    )
 
 
 def test_partition_options_of_the_command_line(capsys):
     words = ["run", "fedavg", "--json", "--clients", "5", "--set", "epochs=1"]
-    assert main([*words, "--partition", "client_dirichlet", "--size-sigma", "0.4", "--share", "0.5"]) == 0
+    assert (
+        main([*words, "--partition", "client_dirichlet", "--size-sigma", "0.4", "--share", "0.5"])
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["partition"] == "client_dirichlet"
     assert main([*words, "--repair", "redraw", "--minimum", "247", "--alpha", "0.01"]) == 1
     err = capsys.readouterr().err

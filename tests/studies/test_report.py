@@ -29,7 +29,9 @@ def test_a_report_comes_back_from_the_store_as_it_was():
         assert fresh.report.numbers() == stored.report.numbers() == stored.to_json()["extras"]
         arrays = fresh.report.arrays()
         assert arrays.keys() == stored.report.arrays().keys()
-        assert all(np.array_equal(array, stored.report.arrays()[key]) for key, array in arrays.items())
+        assert all(
+            np.array_equal(array, stored.report.arrays()[key]) for key, array in arrays.items()
+        )
     assert type(run("fedavg", **QUICK).report) is Report and not Report().filled()
     with pytest.raises(TypeError):
         Shown(paht=np.zeros(2))
@@ -60,9 +62,13 @@ def test_a_running_method_shows_what_it_has_so_far_and_another_type_is_refused()
         assert {event.report for event in events if event.phase == "local training"} == {None}
         assert [len(event.report.path) for event in events if event.phase == "steps"] == [1, 2]
         outcome = events[-1].outcome
-        assert outcome.report.scores == {"a": 2.0} and outcome.to_json()["extras"] == {"scores": {"a": 2.0}}
+        assert outcome.report.scores == {"a": 2.0} and outcome.to_json()["extras"] == {
+            "scores": {"a": 2.0}
+        }
         Running.wrong = True
         error = list(job("shown", cache=False, **QUICK))[-1].error
-        assert isinstance(error, TypeError) and "LocalReport" in str(error) and "Shown" in str(error)
+        assert (
+            isinstance(error, TypeError) and "LocalReport" in str(error) and "Shown" in str(error)
+        )
     finally:
         del METHODS["shown"]

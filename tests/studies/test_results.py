@@ -23,7 +23,9 @@ def results():
     a = {0: 0.5, 1: 0.6, 2: 0.7}
     b = {0: 0.6, 1: 0.7, 2: 0.81}
     rows = [row("fedavg", s, v) for s, v in a.items()] + [row("fens", s, v) for s, v in b.items()]
-    rows += [row("fedavg", s, v + 0.1, alpha=1) for s, v in a.items()] + [row("fens", 0, 0, alpha=1, error="diverged")]
+    rows += [row("fedavg", s, v + 0.1, alpha=1) for s, v in a.items()] + [
+        row("fens", 0, 0, alpha=1, error="diverged")
+    ]
     return Results(rows, ["alpha"])
 
 
@@ -69,7 +71,9 @@ def test_a_choice_is_made_on_validation_images():
 
 
 def test_own_axes_name_the_method():
-    results = Results([row("fens", 0, 0.5, **{"fens.rounds": 10}), row("fedavg", 0, 0.4)], ["fens.rounds"])
+    results = Results(
+        [row("fens", 0, 0.5, **{"fens.rounds": 10}), row("fedavg", 0, 0.4)], ["fens.rounds"]
+    )
     assert list(results.points()[()]) == ["fens (rounds = 10)", "fedavg"]
 
 

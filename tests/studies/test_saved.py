@@ -38,12 +38,18 @@ OTHERS = [
 def test_a_loaded_model_is_the_saved_one_to_the_last_bit(name, change, tmp_path):
     out = run(name, **in_study(name) | SMALL | change)
     again = load_model(out.save(tmp_path / "model.safetensors"))
-    x = torch.rand(70, *again.about["data"]["input_shape"], generator=torch.Generator().manual_seed(1))
+    x = torch.rand(
+        70, *again.about["data"]["input_shape"], generator=torch.Generator().manual_seed(1)
+    )
     for read in ("logits", "features", "predict"):
         assert torch.equal(getattr(out.model, read)(x), getattr(again.model, read)(x)), read
     assert np.array_equal(out.predict(x.numpy()), again.predict(x.numpy()))
     result = again.about["result"]
-    assert (result["method"], result["accuracy"], result["bytes_up"]) == (name, out.accuracy, out.bytes_up)
+    assert (result["method"], result["accuracy"], result["bytes_up"]) == (
+        name,
+        out.accuracy,
+        out.bytes_up,
+    )
     assert again.about["options"] == json.loads(json.dumps(out.options))
 
 
@@ -84,7 +90,9 @@ def rewritten(file, change):
     form, _, text = words[saved.NAME].partition(" ")
     form, text = change(form, text)
     other = file.with_name("other.safetensors")
-    save_file(tensors, other, {saved.NAME: f"{form} {text}", saved.DIGEST: saved.digest(text, tensors)})
+    save_file(
+        tensors, other, {saved.NAME: f"{form} {text}", saved.DIGEST: saved.digest(text, tensors)}
+    )
     return other
 
 
@@ -127,7 +135,12 @@ def test_a_model_of_unknown_make_is_not_saved():
 
 def test_the_order_of_axes_in_memory_is_kept(tmp_path):
     tensors = {}
-    for value in (torch.rand(3, 4).T, torch.rand(2, 3, 4).permute(2, 0, 1), torch.rand(5), torch.tensor(1.0)):
+    for value in (
+        torch.rand(3, 4).T,
+        torch.rand(2, 3, 4).permute(2, 0, 1),
+        torch.rand(5),
+        torch.tensor(1.0),
+    ):
         again = saved.unpacked(saved.packed(value, tensors, "x"), tensors)
         assert torch.equal(again, value) and again.stride() == value.stride()
 
@@ -136,4 +149,6 @@ def test_the_command_line_saves_one_run(tmp_path, capsys):
     path = str(tmp_path / "model.safetensors")
     assert main(["run", "fedavg", "--clients", "2", "--set", "epochs=1", "--save", path]) == 0
     assert load_model(path).about["method"] == "fedavg"
-    assert main(["run", "fedavg", "fens", "--save", path]) == main(["run", "all", "--save", path]) == 2
+    assert (
+        main(["run", "fedavg", "fens", "--save", path]) == main(["run", "all", "--save", path]) == 2
+    )

@@ -28,12 +28,16 @@ def test_the_data_are_the_bodys_features_standardised_and_kept(monkeypatch):
     made, images = Settings.make(**SMALL, transform="lite0").data(), load("tiny")
     plain = lite0.lite0()(images.x_train)
     expected = lite0.lite0()(images.x_test) - plain.mean(0)
-    torch.testing.assert_close(made.x_test, expected / plain.std(0, correction=0), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        made.x_test, expected / plain.std(0, correction=0), rtol=1e-4, atol=1e-4
+    )
     assert torch.equal(made.y_train, images.y_train) and made.digest != images.digest
     assert str(parameter_count(lite0.lite0())) in made.note
     kept = Store("features")
     monkeypatch.setattr(lite0.Lite0, "forward", lambda self, x: pytest.fail("read again"))
-    assert kept.has(made.digest) and torch.equal(Settings.make(**SMALL, transform="lite0").data().x_train, made.x_train)
+    assert kept.has(made.digest) and torch.equal(
+        Settings.make(**SMALL, transform="lite0").data().x_train, made.x_train
+    )
 
 
 def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one():
@@ -42,10 +46,14 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     assert (sums.settings.transform, sums.method.features) == ("none", "lite0")
     (direct,) = plans_for(Settings.make(**SMALL, transform="lite0"), ["fens"])
     assert direct.clients_key() == networks.clients_key() != sums.clients_key()
-    (one, other) = plans_for(Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"])
+    (one, other) = plans_for(
+        Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
+    )
     assert (one.settings.seen, other.settings.seen) == (True, False)
     cells = Study.declare(["fens", "afl"], features=["pixels", "lite0"], **SMALL).cells()
-    assert [(c.plan.name, c.plan.settings.seen) for c in cells].count(("fens", True)) == 1 and len(cells) == 4
+    assert [(c.plan.name, c.plan.settings.seen) for c in cells].count(("fens", True)) == 1 and len(
+        cells
+    ) == 4
     (plain,) = plans_for(Settings.make(**SMALL, features="pixels"), ["fens"])
     assert plain.architectures[0][1] == (1, 12, 12)
 
@@ -53,21 +61,28 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
 def test_a_rule_that_no_scale_changes_is_the_same_by_either_way():
     """LDA without shrinkage does not depend on the units of its features."""
     ways = [
-        run("gauss", **SMALL, head="lda", shrinkage=0, **way) for way in ({"features": "lite0"}, {"transform": "lite0"})
+        run("gauss", **SMALL, head="lda", shrinkage=0, **way)
+        for way in ({"features": "lite0"}, {"transform": "lite0"})
     ]
     assert np.array_equal(*(way.test_predictions for way in ways))
 
 
 def test_a_run_counts_the_head_alone_and_its_model_can_be_kept(tmp_path):
     out = run("fedavg", **SMALL, features="lite0", cache=False)
-    assert out.bytes_up == 2 * 4 * out.parameters and out.parameters == 112 * 64 + 64 + 64 * 32 + 32 + 32 * 2 + 2
+    assert (
+        out.bytes_up == 2 * 4 * out.parameters
+        and out.parameters == 112 * 64 + 64 + 64 * 32 + 32 + 32 * 2 + 2
+    )
     model, rows = load_model(out.save(tmp_path / "m.safetensors")), out.settings.data().x_test
     assert np.array_equal(model.predict(rows), out.predict(rows))
     assert torch.equal(out.federation().dataset.x_test, rows)
 
 
 def test_cues_are_on_the_images_that_the_body_sees():
-    plain, marked = (Settings.make(**SMALL, transform="lite0", cue="shape", spurious=s).federation() for s in ("", "0"))
+    plain, marked = (
+        Settings.make(**SMALL, transform="lite0", cue="shape", spurious=s).federation()
+        for s in ("", "0")
+    )
     changed = (plain.dataset.x_train != marked.dataset.x_train).any(1)
     assert bool(changed[marked.shards[0]].all()) and plain.dataset.digest != marked.dataset.digest
 

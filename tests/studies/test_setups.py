@@ -19,16 +19,33 @@ PAPERS = [name for name in SETUPS if name != CLASSROOM]
 
 # ------------------------------------------------------------------------------- the papers' values, typed from them
 CROPPED = "crop+flip"  # on CIFAR, in the codes
-FENS = Recipe(500, 16, lr=0.0025, momentum=0, weight_decay=0, schedule="cosine", lr_min=0.001, augmentation=CROPPED)
+FENS = Recipe(
+    500,
+    16,
+    lr=0.0025,
+    momentum=0,
+    weight_decay=0,
+    schedule="cosine",
+    lr_min=0.001,
+    augmentation=CROPPED,
+)
 FEDET = Recipe(200, 64, lr=0.1, momentum=0, weight_decay=0)
-COBOOSTING = Recipe(300, 128, lr=0.01, momentum=0.9, weight_decay=0, clip_norm=10, augmentation=CROPPED)
+COBOOSTING = Recipe(
+    300, 128, lr=0.01, momentum=0.9, weight_decay=0, clip_norm=10, augmentation=CROPPED
+)
 FUSEFL = Recipe(200, 128, lr=0.01, momentum=0.9, weight_decay=0, augmentation=CROPPED)
 CLIENTS = {  # data set, α, clients, model, recipe
     "fens": ("cifar10", 0.1, 20, "resnet8:128", FENS),
     "fedet": ("cifar10", 0.1, 100, "resnet18-nobn:64,resnet8-nobn:128,cnn:14", FEDET),
     "coboosting": ("cifar10", 0.1, 10, "cnn3", COBOOSTING),
     "fusefl": ("cifar10", 0.5, 5, "resnet18", FUSEFL),
-    "fedlpa": ("fashion-mnist", 0.1, 10, "cnn", Recipe(200, 64, lr=0.01, momentum=0.9, weight_decay=1e-5)),
+    "fedlpa": (
+        "fashion-mnist",
+        0.1,
+        10,
+        "cnn",
+        Recipe(200, 64, lr=0.01, momentum=0.9, weight_decay=1e-5),
+    ),
 }
 SYNTHESIS = {"epochs": 200, "images": 128, "batch": 128, "server_lr": 0.01, "temperature": 4}
 GENERATOR = {"generator_steps": 30, "generator_lr": 1e-3, "latent": 256, "width": 64}
@@ -106,7 +123,10 @@ ROWS = [
 
 def planned(preset, names=None, **settings):
     names = names or list(KNOBS[preset])
-    return {work.name: work for work in plans_for(Settings.make(preset=preset, device="cpu", **settings), names)}
+    return {
+        work.name: work
+        for work in plans_for(Settings.make(preset=preset, device="cpu", **settings), names)
+    }
 
 
 def has(work, wanted):
@@ -135,19 +155,39 @@ def test_images_are_brought_to_the_papers_range():
     of = {(name, data): Settings.make(preset=name, dataset=data, device="cpu").transform
           for name in PAPERS for data in ("cifar10", "svhn", "mnist", "digits")}  # fmt: skip
     both = "symmetric+crop+flip"
-    assert of["fens", "cifar10"] == of["coboosting", "cifar10"] == both and of["fens", "svhn"] == "symmetric+flip"
+    assert (
+        of["fens", "cifar10"] == of["coboosting", "cifar10"] == both
+        and of["fens", "svhn"] == "symmetric+flip"
+    )
     assert of["coboosting", "svhn"] == of["coboosting", "mnist"] == "symmetric"
-    assert of["fusefl", "cifar10"] == of["fedlpa", "cifar10"] == "crop+flip" and of["fedet", "cifar10"] == "none"
-    assert {of[name, data] for name in ("fusefl", "fedlpa") for data in ("svhn", "mnist", "digits")} == {"none"}
-    assert Settings.make(preset="fedlpa", dataset="cifar100", device="cpu").transform == "standardise+crop+flip"
+    assert (
+        of["fusefl", "cifar10"] == of["fedlpa", "cifar10"] == "crop+flip"
+        and of["fedet", "cifar10"] == "none"
+    )
+    assert {
+        of[name, data] for name in ("fusefl", "fedlpa") for data in ("svhn", "mnist", "digits")
+    } == {"none"}
+    assert (
+        Settings.make(preset="fedlpa", dataset="cifar100", device="cpu").transform
+        == "standardise+crop+flip"
+    )
 
 
 def test_public_data_are_those_of_the_papers():
     public = {name: Settings.make(preset=name, device="cpu").public for name in PAPERS}
-    assert public == {"fens": "cifar100", "fedet": 0.12, "coboosting": 0.2, "fusefl": "own", "fedlpa": 0}
+    assert public == {
+        "fens": "cifar100",
+        "fedet": 0.12,
+        "coboosting": 0.2,
+        "fusefl": "own",
+        "fedlpa": 0,
+    }
     assert Settings.make(preset="fens", dataset="svhn", device="cpu").public == "cifar10"
     fedet = Settings.make(preset="fedet", device="cpu")  # 7:1 of the 60,000 images
-    assert (round(fedet.share * fedet.describe().n_train), fedet.describe().n_public) == (42_000, 6_000)
+    assert (round(fedet.share * fedet.describe().n_train), fedet.describe().n_public) == (
+        42_000,
+        6_000,
+    )
     assert all(Settings.make(preset=name, device="cpu").holdout_for == "needed" for name in PAPERS)
 
 
@@ -168,7 +208,9 @@ def test_all_methods_stand_on_one_footing(preset):
     shared = {work.recipe for work in works if work.method.trains_locally}
     assert len(shared) == 1
     kinds = {work.architectures for work in works}
-    mixed = {work.architectures for work in works if "one architecture" not in work.method.info.needs}
+    mixed = {
+        work.architectures for work in works if "one architecture" not in work.method.info.needs
+    }
     assert len(kinds) == (2 if preset == "fedet" else 1) and len(mixed) == 1
     if preset == "fedet":  # the homogeneous methods train the large network
         (one,) = kinds - mixed
@@ -180,10 +222,15 @@ def test_every_line_is_a_setting_and_says_where_it_is_from():
         setup = SETUPS[name]
         assert set(setup.datasets) <= set(DATASETS) and setup.title and setup.paper and setup.help
         for block in (setup.block, *setup.rows):
-            assert set(block.shared) <= setting_names() | set(RECIPE_FIELDS) | {"model", "one_model"}
+            assert set(block.shared) <= setting_names() | set(RECIPE_FIELDS) | {
+                "model",
+                "one_model",
+            }
             lines = list(block.shared.values())
             for method, own in block.methods.items():
-                assert set(own) <= {k.name for k in METHODS[method].fields()} | set(RECIPE_FIELDS), method
+                assert set(own) <= {k.name for k in METHODS[method].fields()} | set(
+                    RECIPE_FIELDS
+                ), method
                 lines += own.values()
             assert all(isinstance(line, Line) and line.source.strip() for line in lines)
         for method in setup.methods:
@@ -200,7 +247,14 @@ def test_the_networks_can_be_built(preset, shape):
 
 
 def test_what_is_given_wins():
-    asked = {"dataset": "digits", "alpha": 0.3, "clients": 4, "model": "mlp", "public": 0.2, "holdout": 0.2}
+    asked = {
+        "dataset": "digits",
+        "alpha": 0.3,
+        "clients": 4,
+        "model": "mlp",
+        "public": 0.2,
+        "holdout": 0.2,
+    }
     works = planned("fens", ["fens", "fedadam"], lr=0.5, rounds=7, **{"fens.k": 5}, **asked)
     for work in works.values():
         assert {name: getattr(work.settings, name) for name in asked} == asked
@@ -212,9 +266,15 @@ def test_what_is_given_wins():
 
 def test_other_methods_have_the_same_clients_and_the_classrooms_knobs():
     works = planned("coboosting", ["coboosting", "fedov", "fens"])
-    assert len({work.architectures for work in works.values()}) == len({work.recipe for work in works.values()}) == 1
+    assert (
+        len({work.architectures for work in works.values()})
+        == len({work.recipe for work in works.values()})
+        == 1
+    )
     assert works["fens"].method == METHODS["fens"]() and works["fedov"].method == METHODS["fedov"]()
-    assert {w.model for w in planned("coboosting", dataset="mnist").values()} == {"lenet5"}  # of grey images
+    assert {w.model for w in planned("coboosting", dataset="mnist").values()} == {
+        "lenet5"
+    }  # of grey images
 
 
 # ------------------------------------------------------------------------------------------------------- what is said
@@ -233,12 +293,21 @@ def test_a_plan_gives_a_source_for_every_line(preset):
 
 
 def test_a_plan_says_what_is_the_persons_and_what_is_not_the_papers():
-    overview = fl.plan("fusefl", ["fusefl", "fens"], dataset="digits", lr=0.2, **{"fusefl.blocks": 4})
+    overview = fl.plan(
+        "fusefl", ["fusefl", "fens"], dataset="digits", lr=0.2, **{"fusefl.blocks": 4}
+    )
     shared, own = overview.shared, overview.methods
-    assert shared["dataset"] == Line("digits", "given here") and shared["lr"] == Line(0.2, "given here")
+    assert shared["dataset"] == Line("digits", "given here") and shared["lr"] == Line(
+        0.2, "given here"
+    )
     assert shared["momentum"].value == 0.9 and "4.1" in shared["momentum"].source
-    assert own["fusefl"]["blocks"] == Line(4, "given here") and own["fusefl"]["virtual"].source == "code"
-    assert own["fusefl"]["warm_start"].source == own["fens"]["rounds"].source == "not given: classroom"
+    assert (
+        own["fusefl"]["blocks"] == Line(4, "given here")
+        and own["fusefl"]["virtual"].source == "code"
+    )
+    assert (
+        own["fusefl"]["warm_start"].source == own["fens"]["rounds"].source == "not given: classroom"
+    )
     assert own["fens"][""].source.startswith("not in this paper")
     assert overview.notes[0].startswith("digits is not in this paper")
     assert fl.plan("fusefl", "fedavg_multi").methods["fedavg_multi"]["rounds"].value == 10
@@ -249,7 +318,10 @@ def test_data_that_name_their_clients_keep_them():
                    None, ("a", "b", "c"), "wards", client_train=torch.arange(30) % 5,
                    client_names=tuple("12345"))  # fmt: skip
     shared = fl.plan("fedlpa", ["fedavg"], dataset=data, model="mlp").shared
-    assert shared["partition"] == Line("natural", "the data's own clients") and shared["clients"].value == 5
+    assert (
+        shared["partition"] == Line("natural", "the data's own clients")
+        and shared["clients"].value == 5
+    )
     assert "alpha" not in shared and shared["epochs"].value == 200
 
 

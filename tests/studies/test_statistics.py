@@ -9,7 +9,15 @@ from scipy import stats
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.results import Outcomes
-from fedlab_nb.studies.statistics import Band, band, difference, holm, mean_ranks, over_images, welch
+from fedlab_nb.studies.statistics import (
+    Band,
+    band,
+    difference,
+    holm,
+    mean_ranks,
+    over_images,
+    welch,
+)
 
 
 @pytest.mark.parametrize("case", range(30))
@@ -27,7 +35,9 @@ def test_random_tables_as_scipy_has_them(case):
     assert (paired.verdict == "clear") == (test.pvalue < 0.05)
     independent = stats.ttest_ind(a, b, equal_var=False)
     interval = independent.confidence_interval(0.95)
-    assert (welch(a, b).low, welch(a, b).high) == pytest.approx((interval.low, interval.high), abs=1e-12)
+    assert (welch(a, b).low, welch(a, b).high) == pytest.approx(
+        (interval.low, interval.high), abs=1e-12
+    )
     assert (welch(a, b).verdict == "clear") == (independent.pvalue < 0.05)
     assert difference(dict(enumerate(a)), dict(enumerate(b)), paired=False) == welch(a, b)
 
@@ -36,7 +46,8 @@ def test_random_tables_as_scipy_has_them(case):
 def test_clear_is_said_of_nothing_in_five_percent(n):
     rng = np.random.default_rng(n)
     clear = sum(
-        difference(dict(enumerate(rng.normal(size=n))), dict(enumerate(rng.normal(size=n)))).verdict == "clear"
+        difference(dict(enumerate(rng.normal(size=n))), dict(enumerate(rng.normal(size=n)))).verdict
+        == "clear"
         for _ in range(1000)
     )
     assert 30 <= clear <= 70
@@ -61,7 +72,9 @@ def test_seeds_are_paired_by_their_number():
     a, b = {0: 0.9, 1: 0.5, 2: 0.7}, {1: 0.4, 2: 0.6, 3: 0.1}
     assert difference(a, b).n == 2
     assert difference(a, b).mean == pytest.approx(0.1)
-    apart = difference({0: 0.9, 1: 0.5}, {2: 0.4, 3: 0.6})  # nothing in common: two independent means
+    apart = difference(
+        {0: 0.9, 1: 0.5}, {2: 0.4, 3: 0.6}
+    )  # nothing in common: two independent means
     assert apart == welch([0.9, 0.5], [0.4, 0.6])
 
 
@@ -84,7 +97,9 @@ def test_a_band_over_seeds_and_images_by_hand():
 
 
 @pytest.mark.parametrize("seed_effect, image_effect", [(0.5, 0.0), (0.5, 1.0), (0.1, 2.0)])
-def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(seed_effect, image_effect):
+def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(
+    seed_effect, image_effect
+):
     """1,000 pairs of equally good methods, ten seeds, 360 images: what a method finds hard is its own."""
     rng, said = np.random.default_rng(0), {"seeds": 0, "both": 0}
     for _ in range(1000):
@@ -96,7 +111,9 @@ def test_with_other_images_each_time_clear_is_said_of_nothing_in_five_percent(se
         said["seeds"] += band(gaps.mean(1).tolist()).verdict == "clear"
         said["both"] += over_images(gaps).verdict == "clear"
     assert 30 <= said["both"] <= 70
-    assert image_effect < 2 or said["seeds"] > 300  # the seeds alone take these images' luck for the methods' worth
+    assert (
+        image_effect < 2 or said["seeds"] > 300
+    )  # the seeds alone take these images' luck for the methods' worth
 
 
 def test_holm_is_the_step_down_of_the_p_values():
@@ -108,7 +125,9 @@ def test_holm_is_the_step_down_of_the_p_values():
         if p[i] > 0.05 / (5 - place):
             break
         clear[i] = True
-    assert holm([band(v.tolist()) for v in values]) == ["clear" if c else "within the noise" for c in clear]
+    assert holm([band(v.tolist()) for v in values]) == [
+        "clear" if c else "within the noise" for c in clear
+    ]
     assert 0 < sum(clear) < sum(p < 0.05)  # the correction takes some away
     assert holm([Band(1.0, math.nan, 1), Band(0.5, 0.1, 5)]) == ["one seed", "clear"]
 
@@ -126,7 +145,14 @@ def test_a_comparison_compares_image_by_image():
         made.test_predictions, made.test_labels = np.array(answers), np.array([1, 1, 0])
         return made
 
-    both = Outcomes([run("a", 0, [1, 0, 1]), run("a", 1, [1, 1, 1]), run("b", 0, [0, 0, 1]), run("b", 1, [0, 0, 1])])
+    both = Outcomes(
+        [
+            run("a", 0, [1, 0, 1]),
+            run("a", 1, [1, 1, 1]),
+            run("b", 0, [0, 0, 1]),
+            run("b", 1, [0, 0, 1]),
+        ]
+    )
     gaps = np.array([[1.0, 0, 0], [1, 1, 0]])
     assert both.difference("a", "b") == band(gaps.mean(1).tolist())
     assert both.difference("a", "b", images=True) == over_images(gaps)

@@ -28,7 +28,9 @@ def test_it_is_complete_and_says_where_it_is_from(stored):
     assert about["date"] in stored.label and f"version {about['version']}" in stored.label
     assert file_of("stored", stored.dataset).stat().st_size < 600_000
     for row in stored.rows.values():
-        assert row["seeds"] == stored.seeds and 0 < min(row["accuracy"]) <= max(row["accuracy"]) <= 1
+        assert (
+            row["seeds"] == stored.seeds and 0 < min(row["accuracy"]) <= max(row["accuracy"]) <= 1
+        )
         assert min(row["parameters"]) > 0 and min(row["seconds_method"]) >= 0
 
 

@@ -10,7 +10,9 @@ from fedlab_nb.models import MODELS, build, model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, trained
 
-STACKED = [name for name in MODELS if name not in ("mobilenet", "shufflenet")]  # theirs is the loop alone
+STACKED = [
+    name for name in MODELS if name not in ("mobilenet", "shufflenet")
+]  # theirs is the loop alone
 SIZES = (1, 70, 33, 32, 5, 64)
 
 
@@ -18,7 +20,10 @@ def clients(name, shape, sizes=SIZES, dtype=torch.float64, classes=4, width=None
     shape = (3, 16) if MODELS[name].needs == "recordings" else shape
     g = generator(0, "test data", name, shape)
     shards = [
-        (torch.rand(n, *shape, generator=g, dtype=torch.float64).to(dtype), torch.randint(classes, (n,), generator=g))
+        (
+            torch.rand(n, *shape, generator=g, dtype=torch.float64).to(dtype),
+            torch.randint(classes, (n,), generator=g),
+        )
         for n in sizes
     ]
     models = [
@@ -58,18 +63,23 @@ def test_stacked_equals_loop_in_float64(name, shape, width, recipe):
 @pytest.mark.parametrize("name", [*STACKED, "resnet8-nobn"])
 def test_every_architecture(name, optimizer):
     """Two epochs in float64 of clients of 1 to 40 samples."""
-    recipe = Recipe(epochs=2, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
+    recipe = Recipe(
+        epochs=2, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
+    )
     few = clients(name, (1, 8, 8), sizes=(1, 9, 40, 17), width=12 if name == "mlp" else 4)
     assert apart(*few, recipe) < 1e-9
 
 
 @pytest.mark.parametrize(
-    "sizes", [(32, 32, 32), (31, 32, 33), (1, 1, 1), (400, 2, 2, 2, 2), (1, 2, 3, 5, 8, 13, 21, 34, 55)]
+    "sizes",
+    [(32, 32, 32), (31, 32, 33), (1, 1, 1), (400, 2, 2, 2, 2), (1, 2, 3, 5, 8, 13, 21, 34, 55)],
 )
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("cnn2", 4)])
 def test_every_distribution_of_sizes(name, width, optimizer, sizes):
-    recipe = Recipe(epochs=2, batch_size=32, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
+    recipe = Recipe(
+        epochs=2, batch_size=32, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
+    )
     assert apart(*clients(name, (1, 8, 8), sizes=sizes, width=width), recipe) < 1e-9
 
 
@@ -77,10 +87,16 @@ def test_every_distribution_of_sizes(name, width, optimizer, sizes):
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
 def test_float32_ten_steps(name, optimizer):
     models, shards = clients(
-        name, (1, 8, 8), sizes=(160, 160, 37), dtype=torch.float32, width=4 if name == "resnet8" else None
+        name,
+        (1, 8, 8),
+        sizes=(160, 160, 37),
+        dtype=torch.float32,
+        width=4 if name == "resnet8" else None,
     )
     start = copy.deepcopy(models)
-    recipe = Recipe(epochs=1, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05)
+    recipe = Recipe(
+        epochs=1, batch_size=16, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
+    )
     assert apart(models, shards, recipe) < 1e-5 < largest_difference(models, start)
 
 
@@ -117,10 +133,18 @@ def test_a_step_by_hand():
     logits = model(x)
     error = (logits.softmax(1) - torch.eye(2, dtype=torch.float64)[y]) / 2  # ∂(mean loss)/∂logits
     hidden = model.features(x)
-    expected = before["classifier.weight"] - 0.5 * (error.T @ hidden + 0.1 * before["classifier.weight"])
+    expected = before["classifier.weight"] - 0.5 * (
+        error.T @ hidden + 0.1 * before["classifier.weight"]
+    )
     for backend in ("loop", "stacked"):
         twin = copy.deepcopy(model)
-        trained([twin], [(x, y)], Recipe(epochs=1, lr=0.5, momentum=0.9, weight_decay=0.1), seed=0, backend=backend)
+        trained(
+            [twin],
+            [(x, y)],
+            Recipe(epochs=1, lr=0.5, momentum=0.9, weight_decay=0.1),
+            seed=0,
+            backend=backend,
+        )
         assert torch.allclose(model_state(twin)["classifier.weight"], expected, atol=1e-12)
 
 

@@ -37,8 +37,12 @@ def test_against_log_loss_and_a_slow_loop(sharp):
     probabilities = scores.double().softmax(1).numpy()
     report = calibration(scores, labels)
     if sharp < 30:  # scikit-learn cuts probabilities below 1e-16 off
-        assert report.nll == pytest.approx(log_loss(labels, probabilities, labels=range(7)), rel=1e-12)
-    by_hand = -sum(math.log(p[y]) for p, y in zip(probabilities, labels.tolist(), strict=True)) / len(labels)
+        assert report.nll == pytest.approx(
+            log_loss(labels, probabilities, labels=range(7)), rel=1e-12
+        )
+    by_hand = -sum(
+        math.log(p[y]) for p, y in zip(probabilities, labels.tolist(), strict=True)
+    ) / len(labels)
     assert report.nll == pytest.approx(by_hand, rel=1e-12)
     assert report.ece == pytest.approx(slow_error(probabilities, labels.numpy()), abs=1e-12)
     assert sum(report.counts) == len(labels) and len(report.counts) == BINS == 15
@@ -55,7 +59,9 @@ def test_a_bin_holds_its_upper_edge_and_not_its_lower_one():
 
 def test_a_probability_too_small_for_its_numbers_counts_as_the_smallest():
     scores = torch.tensor([[0.0, -torch.inf]])
-    assert calibration(scores, torch.tensor([1])).nll == pytest.approx(-math.log(torch.finfo(torch.float32).tiny))
+    assert calibration(scores, torch.tensor([1])).nll == pytest.approx(
+        -math.log(torch.finfo(torch.float32).tiny)
+    )
     assert math.isfinite(calibration(scores.double(), torch.tensor([1])).nll)
 
 
@@ -64,18 +70,24 @@ def test_several_models_are_judged_by_all_their_answers():
     both = calibration(torch.stack([one, other]), labels)
     apart = [calibration(scores, labels) for scores in (one, other)]
     assert both.nll == pytest.approx(sum(c.nll for c in apart) / 2)
-    assert both.counts == tuple(a + b for a, b in zip(apart[0].counts, apart[1].counts, strict=True))
+    assert both.counts == tuple(
+        a + b for a, b in zip(apart[0].counts, apart[1].counts, strict=True)
+    )
 
 
 def test_the_area_by_hand_and_against_scikit_learn():
-    one = torch.tensor([0.1, 0.4, 0.35, 0.8])  # of the four pairs 0.4 > 0.35 alone is in the wrong order
+    one = torch.tensor(
+        [0.1, 0.4, 0.35, 0.8]
+    )  # of the four pairs 0.4 > 0.35 alone is in the wrong order
     y = torch.tensor([0, 0, 1, 1])
     assert ranking(torch.stack([-one, one], 1), y) == 0.75
     assert ranking(torch.tensor([[0.5, 0.5]]).expand(4, 2), y) == 0.5  # ties count half
     both = torch.stack([torch.stack([-one, one], 1), torch.stack([one, -one], 1)])
     assert ranking(both, y) == 0.5  # two models, one as good as the other is bad
     assert ranking(torch.eye(3), torch.tensor([1, 1, 1])) is None  # nothing to tell apart
-    thirds = torch.tensor([[3.0, 0, 9], [2, 1, 9], [1, 0, 9], [0, 5, 9]])  # nobody is of class 2, which does not count
+    thirds = torch.tensor(
+        [[3.0, 0, 9], [2, 1, 9], [1, 0, 9], [0, 5, 9]]
+    )  # nobody is of class 2, which does not count
     assert ranking(thirds, torch.tensor([0, 0, 1, 1])) == pytest.approx((1 + 2.5 / 4) / 2)
     scores, labels = drawn(sharp=0.5)
     scores[:, 0] = scores[:, 0].round()
@@ -86,7 +98,12 @@ def test_the_area_by_hand_and_against_scikit_learn():
 @pytest.mark.parametrize("kind", SCORES)
 def test_scores_that_are_no_probabilities_have_no_numbers(kind):
     report = calibration(*drawn(), kind)
-    assert (report.nll is None) == (report.ece is None) == (report.counts == ()) == (SCORES[kind] == "")
+    assert (
+        (report.nll is None)
+        == (report.ece is None)
+        == (report.counts == ())
+        == (SCORES[kind] == "")
+    )
     assert report.scores == kind and 0.4 < report.auc < 0.6  # chance
 
 
@@ -97,15 +114,27 @@ def test_an_outcome_has_it_and_the_store_gives_it_back():
     assert record["nll"] == round(fresh.nll, 4) and record["ece"] == round(fresh.ece, 4)
     truth = fresh.federation().dataset
     right = float((fresh.model.logits(truth.x_test).argmax(1) == truth.y_test).double().mean())
-    assert sum(fresh.calibration.right) / sum(fresh.calibration.counts) == pytest.approx(right) == fresh.accuracy
+    assert (
+        sum(fresh.calibration.right) / sum(fresh.calibration.counts)
+        == pytest.approx(right)
+        == fresh.accuracy
+    )
     named, y = fresh.model.logits(truth.x_test), truth.y_test
-    assert fresh.balanced_accuracy == pytest.approx(balanced_accuracy_score(y, named.argmax(1)), abs=1e-12)
-    assert fresh.auc == pytest.approx(roc_auc_score(y, named.double().softmax(1), multi_class="ovr"), abs=1e-12)
+    assert fresh.balanced_accuracy == pytest.approx(
+        balanced_accuracy_score(y, named.argmax(1)), abs=1e-12
+    )
+    assert fresh.auc == pytest.approx(
+        roc_auc_score(y, named.double().softmax(1), multi_class="ovr"), abs=1e-12
+    )
     counts = np.array(fresh.label_counts, float)
     homes = counts @ np.array(fresh.per_class) / counts.sum(1)
-    assert record["worst_client"] == round(fresh.worst_client, 4) and fresh.worst_client == pytest.approx(homes.min())
+    assert record["worst_client"] == round(
+        fresh.worst_client, 4
+    ) and fresh.worst_client == pytest.approx(homes.min())
     votes = run("ensemble", rule="votes", **QUICK)
-    assert votes.nll is None and votes.to_json()["ece"] is None and votes.calibration.scores == "votes"
+    assert (
+        votes.nll is None and votes.to_json()["ece"] is None and votes.calibration.scores == "votes"
+    )
 
 
 def test_the_mean_over_clients_is_over_all_their_answers():
@@ -120,4 +149,9 @@ def test_an_entry_from_before_has_no_numbers():
     values, arrays = fresh.to_entry()
     del values["calibration"]
     old = Outcome.from_entry(values, arrays, plan=fresh.plan, again=lambda: None)
-    assert old.calibration == Calibration() and old.nll is None and old.to_json()["nll"] is None and old.auc is None
+    assert (
+        old.calibration == Calibration()
+        and old.nll is None
+        and old.to_json()["nll"] is None
+        and old.auc is None
+    )

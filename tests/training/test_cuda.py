@@ -16,7 +16,9 @@ from tests.training.test_backends import STACKED, apart, clients, largest_differ
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device on this machine"),
+    pytest.mark.skipif(
+        not torch.cuda.is_available(), reason="there is no CUDA device on this machine"
+    ),
 ]
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5, "cache": False}
 MOMENTUM = Recipe(epochs=2, batch_size=16, lr=0.05, momentum=0.9, weight_decay=1e-3)
@@ -33,7 +35,9 @@ def exact():
 
 
 def on_card(models, shards):
-    return [model.cuda() for model in models], [tuple(part.cuda() for part in shard) for shard in shards]
+    return [model.cuda() for model in models], [
+        tuple(part.cuda() for part in shard) for shard in shards
+    ]
 
 
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
@@ -44,10 +48,16 @@ def test_stacked_equals_loop_in_float64(name, recipe):
 
 
 @pytest.mark.parametrize("recipe", [MOMENTUM, ADAM], ids=["sgd", "adam"])
-@pytest.mark.parametrize(("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 32, 32))])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("mlp", (1, 8, 8)), ("cnn", (3, 32, 32)), ("resnet8", (3, 32, 32))]
+)
 def test_float32_ten_steps(name, shape, recipe):
     """Within 1e-5, or, where ten steps in float32 are not worth that, within the loop's own distance from float64."""
-    sizes = {"sizes": (80, 80, 19), "dtype": torch.float32, "width": 4 if name == "resnet8" else None}
+    sizes = {
+        "sizes": (80, 80, 19),
+        "dtype": torch.float32,
+        "width": 4 if name == "resnet8" else None,
+    }
     models, shards = on_card(*clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
     far = apart(models, shards, recipe)
@@ -66,22 +76,31 @@ def test_the_card_and_the_processor_agree():
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_gives_the_same_digits_twice(method):
     """And sends the bytes that it sends from a processor."""
-    card, again, processor = (run(method, device=d, model="mlp", **QUICK) for d in ("cuda", "cuda", "cpu"))
+    card, again, processor = (
+        run(method, device=d, model="mlp", **QUICK) for d in ("cuda", "cuda", "cpu")
+    )
     assert card.settings.device == "cuda"
-    assert card.accuracy == again.accuracy and (card.test_predictions == again.test_predictions).all()
+    assert (
+        card.accuracy == again.accuracy and (card.test_predictions == again.test_predictions).all()
+    )
     assert card.ledger == processor.ledger and card.parameters == processor.parameters
 
 
 @pytest.mark.parametrize("method", ["ensemble", "fedlpa", "fusefl", "fedet", "dense", "coboosting"])
 def test_convolutions_give_the_same_digits_twice(method):
     first, second = (run(method, device="cuda", model="cnn", **QUICK) for _ in range(2))
-    assert first.accuracy == second.accuracy and (first.test_predictions == second.test_predictions).all()
+    assert (
+        first.accuracy == second.accuracy
+        and (first.test_predictions == second.test_predictions).all()
+    )
 
 
 def test_a_model_from_the_card_predicts_the_same_on_a_processor(tmp_path):
     out = run("fens", device="cuda", **QUICK)
     x = out.settings.data().x_test
-    assert (load_model(out.save(tmp_path / "model.safetensors")).predict(x) == out.predict(x)).mean() > 0.99
+    assert (
+        load_model(out.save(tmp_path / "model.safetensors")).predict(x) == out.predict(x)
+    ).mean() > 0.99
 
 
 def test_what_a_run_takes_is_known_beforehand():

@@ -22,7 +22,9 @@ def draw(*shape, seed=0):
 
 @pytest.fixture
 def student():
-    return build("mlp", (5,), C, width=6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return build(
+        "mlp", (5,), C, width=6, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
 
 
 # ------------------------------------------------------------------------------------------------ losses
@@ -44,7 +46,9 @@ def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temp
     p, q = (t / temperature).softmax(1), (s / temperature).softmax(1)
     torch.testing.assert_close(to_student, temperature * (q - p), rtol=0, atol=1e-12)
     gap = (p / q).log()
-    torch.testing.assert_close(to_teacher, temperature * p * (gap - (p * gap).sum(1, keepdim=True)), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        to_teacher, temperature * p * (gap - (p * gap).sum(1, keepdim=True)), rtol=0, atol=1e-12
+    )
 
 
 def test_l1_and_pseudo_labels():
@@ -80,7 +84,8 @@ def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
             torch_optimizer.zero_grad()
             s, t = student(x[rows]), targets[rows]
             value = {
-                "kl": 4 * F.kl_div((s / 2).log_softmax(1), (t / 2).softmax(1), reduction="batchmean"),
+                "kl": 4
+                * F.kl_div((s / 2).log_softmax(1), (t / 2).softmax(1), reduction="batchmean"),
                 "l1": F.l1_loss(s, t),
                 "ce": F.cross_entropy(s, t.argmax(1)),
             }[name]
@@ -95,8 +100,14 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
     x, weights = draw(N, 5), draw(5, C, seed=3)
     recipe, loss, twin = Recipe(2, 4, lr=0.1), distillation_loss("kl"), copy.deepcopy(student)
     list(distil(student, x, x @ weights, recipe, loss, torch.Generator().manual_seed(0)))
-    list(distil(twin, x, lambda batch: batch @ weights, recipe, loss, torch.Generator().manual_seed(0)))
-    assert all(torch.equal(a, b) for a, b in zip(student.parameters(), twin.parameters(), strict=True))
+    list(
+        distil(
+            twin, x, lambda batch: batch @ weights, recipe, loss, torch.Generator().manual_seed(0)
+        )
+    )
+    assert all(
+        torch.equal(a, b) for a, b in zip(student.parameters(), twin.parameters(), strict=True)
+    )
     seen = []
     learner = Learner(twin, recipe, lambda target, s: seen.append(target) or kl_each(target, s))
     passes = learner.one_pass(
@@ -122,7 +133,9 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
 
 def test_no_global_random_state_and_no_epochs(student):
     state, before = torch.get_rng_state(), model_state(student)
-    ticks = distil(student, draw(N, 5), draw(N, C), Recipe(0, 4), distillation_loss("kl"), torch.Generator())
+    ticks = distil(
+        student, draw(N, 5), draw(N, C), Recipe(0, 4), distillation_loss("kl"), torch.Generator()
+    )
     assert list(ticks) == []
     assert torch.equal(state, torch.get_rng_state())
     assert all(torch.equal(t, before[name]) for name, t in model_state(student).items())

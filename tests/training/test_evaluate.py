@@ -19,7 +19,11 @@ from fedlab_nb.training.evaluate import CHUNK, Remembered, rows_at_once
     ("name", "shape", "rows"),
     [
         ("mlp", (64,), CHUNK),
-        ("resnet8", (1, 8, 8), CHUNK),  # small images stay whole, and so to the last bit as they were
+        (
+            "resnet8",
+            (1, 8, 8),
+            CHUNK,
+        ),  # small images stay whole, and so to the last bit as they were
         ("cnn", (1, 28, 28), 256),
         ("resnet8", (1, 28, 28), 128),
         ("resnet8", (3, 32, 32), 128),
@@ -81,7 +85,9 @@ def test_remembered_forgets_what_was_written_to_and_what_is_too_large(monkeypatc
 
 
 def clients(shape: tuple, count: int) -> ClientModels:
-    return ClientModels([build("mlp", shape, 10, generator=generator(k, "init")) for k in range(count)])
+    return ClientModels(
+        [build("mlp", shape, 10, generator=generator(k, "init")) for k in range(count)]
+    )
 
 
 def test_clients_read_in_turn():
@@ -93,13 +99,18 @@ def test_clients_read_in_turn():
 
 @pytest.mark.parametrize(("side", "turns"), [(16, False), (18, True)])
 def test_the_curve_shares_out_large_images_alone(side, turns):
-    models, x = clients((1, side, side), 3), torch.rand(60, 1, side, side, generator=generator(0, "images"))
+    models, x = (
+        clients((1, side, side), 3),
+        torch.rand(60, 1, side, side, generator=generator(0, "images")),
+    )
     y = models.logits(x)[0].argmax(1)  # the first client is always right
     y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one where it is asked
     everyone = (models.logits(x).argmax(-1) == y).double().mean()
     in_turn = (models.in_turn(x) == y).double().mean()
     assert in_turn > everyone
-    assert ClientsAlone(models).accuracy(x, y) == pytest.approx(float(in_turn if turns else everyone))
+    assert ClientsAlone(models).accuracy(x, y) == pytest.approx(
+        float(in_turn if turns else everyone)
+    )
 
 
 @pytest.mark.parametrize("method", ["ensemble", "fedavg", "fens", "fusefl", "fedov", "coboosting"])

@@ -26,9 +26,17 @@ def clients(kinds, sizes=SIZES, classes=4):
     models, shards = [], []
     for k, n in enumerate(sizes):
         name, shape, width = kinds[k % len(kinds)]
-        models.append(build(name, shape, classes, width=width, generator=generator(1, k), dtype=EXACT))
+        models.append(
+            build(name, shape, classes, width=width, generator=generator(1, k), dtype=EXACT)
+        )
         x = torch.rand(n, *shape, generator=g, dtype=EXACT)
-        shards.append((x, torch.randint(classes, (n,), generator=g), torch.rand(n, 2, 3, generator=g, dtype=EXACT)))
+        shards.append(
+            (
+                x,
+                torch.randint(classes, (n,), generator=g),
+                torch.rand(n, 2, 3, generator=g, dtype=EXACT),
+            )
+        )
     return models, shards
 
 
@@ -36,7 +44,9 @@ def both(models, shards, recipe, **change):
     """The models after training by the loop, and by the stack."""
     out = []
     for backend in ("loop", "stacked"):
-        out.append(trained(copy.deepcopy(models), shards, recipe, seed=3, backend=backend, **change))
+        out.append(
+            trained(copy.deepcopy(models), shards, recipe, seed=3, backend=backend, **change)
+        )
     return out
 
 
@@ -45,7 +55,9 @@ def drift(clients, parameters, gradients):
     rows = torch.tensor(clients, dtype=EXACT)
     for gradient, parameter in zip(gradients, parameters.values(), strict=True):
         assert gradient.shape == parameter.shape and len(gradient) == len(clients)
-        gradient.mul_(0.5).add_((parameter - 0.1) * (rows.view(-1, *[1] * (gradient.dim() - 1)) + 1) * 0.05)
+        gradient.mul_(0.5).add_(
+            (parameter - 0.1) * (rows.view(-1, *[1] * (gradient.dim() - 1)) + 1) * 0.05
+        )
 
 
 def pulled(features, logits, labels, column):
@@ -76,7 +88,11 @@ def test_every_gradient_reaches_its_own_client(kinds):
 
     def numbered(clients, parameters, gradients):
         for gradient in gradients:
-            gradient.copy_(torch.tensor(clients, dtype=EXACT).view(-1, *[1] * (gradient.dim() - 1)).expand_as(gradient))
+            gradient.copy_(
+                torch.tensor(clients, dtype=EXACT)
+                .view(-1, *[1] * (gradient.dim() - 1))
+                .expand_as(gradient)
+            )
 
     recipe = Recipe(epochs=2, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
     for ends in both(models, shards, recipe, adjust=numbered):
@@ -89,7 +105,9 @@ def test_every_gradient_reaches_its_own_client(kinds):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
     models, shards = clients([KINDS[2]])
-    plain = trained(copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend)
+    plain = trained(
+        copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend
+    )
 
     def same(features, logits, labels, column):
         return F.cross_entropy(logits, labels, reduction="none")
@@ -101,9 +119,16 @@ def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_one_hot_soft_labels_are_labels(backend):
     models, shards = clients([KINDS[0]])
-    hard = trained(copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend)
+    hard = trained(
+        copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend
+    )
     soft = [(x, F.one_hot(y, 4).to(EXACT)) for x, y, _ in shards]
-    assert largest_difference(hard, trained(copy.deepcopy(models), soft, RECIPES[0], seed=0, backend=backend)) < 1e-12
+    assert (
+        largest_difference(
+            hard, trained(copy.deepcopy(models), soft, RECIPES[0], seed=0, backend=backend)
+        )
+        < 1e-12
+    )
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])

@@ -35,7 +35,13 @@ def both(mine, theirs, parameters, steps=6):
 def test_sgd_is_torchs(momentum, decay):
     parameters = draw(0)
     mine = Sgd(draw(0), 0.1, momentum=momentum, weight_decay=decay)
-    assert close(*both(mine, torch.optim.SGD(parameters, 0.1, momentum=momentum, weight_decay=decay), parameters))
+    assert close(
+        *both(
+            mine,
+            torch.optim.SGD(parameters, 0.1, momentum=momentum, weight_decay=decay),
+            parameters,
+        )
+    )
 
 
 @pytest.mark.parametrize("options", [{}, {"rows": 5}])
@@ -44,10 +50,14 @@ def test_sgd_is_torchs(momentum, decay):
 def test_adam_is_torchs(betas, decay, options):
     parameters = draw(0)
     mine = Adam(draw(0), 0.1, betas=betas, weight_decay=decay, **options)
-    assert close(*both(mine, torch.optim.Adam(parameters, 0.1, betas=betas, weight_decay=decay), parameters))
+    assert close(
+        *both(mine, torch.optim.Adam(parameters, 0.1, betas=betas, weight_decay=decay), parameters)
+    )
 
 
-@pytest.mark.parametrize("recipe", [Recipe(lr=0.1), Recipe(lr=0.1, optimizer="adam", weight_decay=0.1)])
+@pytest.mark.parametrize(
+    "recipe", [Recipe(lr=0.1), Recipe(lr=0.1, optimizer="adam", weight_decay=0.1)]
+)
 def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     """Rows 0 and 1 take three steps, rows 2 to 4 the first only: each is what it would be by itself."""
     whole, few, once = draw(0), [p[:2].clone() for p in draw(0)], [p[2:].clone() for p in draw(0)]

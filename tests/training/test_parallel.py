@@ -36,13 +36,17 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     Auto's ticks come in order."""
     torch.set_num_threads(count)
     models, shards = clients("cnn", (1, side, side), sizes=sizes)
-    assert pieces("cpu", models[0], (1, side, side), len(models)) == (parts if count == 2 or side == 8 else 1)
+    assert pieces("cpu", models[0], (1, side, side), len(models)) == (
+        parts if count == 2 or side == 8 else 1
+    )
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
     ticks = list(train_clients(models, shards, recipe, seed=0))
     done = [tick.done for tick in ticks]
     assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
-    with suited("cpu", (1, 8, 8)):  # one thread: two wait for each other where another process is at work
+    with suited(
+        "cpu", (1, 8, 8)
+    ):  # one thread: two wait for each other where another process is at work
         trained(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
     assert largest_difference(models, twins) < 1e-9
@@ -93,9 +97,17 @@ def test_parts():
 
 def test_how_many_parts(two_cores):
     mlp, cnn = build("mlp", (1, 8, 8), 10), build("cnn", (1, 8, 8), 10)
-    assert [pieces("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]  # its steps are short
+    assert [pieces("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [
+        1,
+        1,
+        2,
+    ]  # its steps are short
     assert [pieces("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
-    assert [pieces("cpu", build("cnn", (1, 28, 28), 10), (1, 28, 28), m) for m in (1, 2, 50)] == [1, 2, 50]
+    assert [pieces("cpu", build("cnn", (1, 28, 28), 10), (1, 28, 28), m) for m in (1, 2, 50)] == [
+        1,
+        2,
+        50,
+    ]
     assert pieces("cuda", cnn, (1, 28, 28), 20) == 1
     with suited("cpu", (1, 8, 8)):
         assert torch.get_num_threads() == 1 and cores() == 2

@@ -17,7 +17,11 @@ from tests.training.test_backends import clients
 
 EXACT = torch.float64
 SIZES = (1, 40, 33, 64)
-ON = {"sam": {"sam_rho": 0.1}, "clip": {"clip_norm": 0.3}, "crop+flip": {"augmentation": "crop+flip"}}
+ON = {
+    "sam": {"sam_rho": 0.1},
+    "clip": {"clip_norm": 0.3},
+    "crop+flip": {"augmentation": "crop+flip"},
+}
 ON["all"] = ON["sam"] | ON["clip"] | ON["crop+flip"]
 
 
@@ -34,7 +38,9 @@ def test_stacked_equals_loop(name, width, change, optimizer):
     models, shards = clients(name, (1, 8, 8), SIZES, width=width)
     plain = Recipe(epochs=2, batch_size=16, lr=0.01, optimizer=optimizer, weight_decay=1e-3)
     loop, stack, off = (
-        trained(copy.deepcopy(models), shards, Recipe(**{**vars(plain), **own}), seed=3, backend=backend)
+        trained(
+            copy.deepcopy(models), shards, Recipe(**{**vars(plain), **own}), seed=3, backend=backend
+        )
         for backend, own in (("loop", change), ("stacked", change), ("loop", {}))
     )
     assert largest_difference(loop, stack) < 1e-9 < 1e-6 < largest_difference(loop, off)
@@ -59,7 +65,9 @@ def test_sam_is_the_gradient_at_the_worst_place_nearby():
     norm = sum(float((g**2).sum()) for g in first) ** 0.5
     names = [name for name, _ in model.named_parameters()]
     probe = copy.deepcopy(model)
-    load_state(probe, {name: start[name] + rho / norm * g for name, g in zip(names, first, strict=True)})
+    load_state(
+        probe, {name: start[name] + rho / norm * g for name, g in zip(names, first, strict=True)}
+    )
     second = slope(probe, x, y)
     after = one_step(model, x, y, sam_rho=rho)
     for name, g in zip(names, second, strict=True):
@@ -75,7 +83,9 @@ def test_sam_shows_a_batch_to_batch_norm_once(backend):
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
         own = trained(copy.deepcopy(models), shards, recipe, seed=0, backend=backend)
-        statistics.append([b.clone() for m in own for name, b in m.named_buffers() if "running" in name])
+        statistics.append(
+            [b.clone() for m in own for name, b in m.named_buffers() if "running" in name]
+        )
     assert all(torch.equal(a, b) for a, b in zip(*statistics, strict=True))
 
 
@@ -98,7 +108,9 @@ def test_each_client_is_clipped_by_its_own_norm():
 
 def test_what_crop_and_flip_do_to_an_image():
     x = torch.arange(1.0, 17).view(1, 1, 4, 4)
-    same, flipped, up_left = (moved(x, torch.tensor([m]), (1, 1)) for m in ([1, 1, 0], [1, 1, 1], [0, 0, 0]))
+    same, flipped, up_left = (
+        moved(x, torch.tensor([m]), (1, 1)) for m in ([1, 1, 0], [1, 1, 1], [0, 0, 0])
+    )
     assert torch.equal(same, x) and torch.equal(flipped, x.flip(3))
     assert torch.equal(up_left[0, 0, 1:, 1:], x[0, 0, :3, :3]) and not up_left[0, 0, 0].any()
 
@@ -108,11 +120,15 @@ def test_an_augmentation_is_the_clients_own():
     models, shards = clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
     together = trained(copy.deepcopy(models), shards, recipe, seed=3, backend="stacked")
-    alone = trained([copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop")
+    alone = trained(
+        [copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop"
+    )
     assert largest_difference(together[2:3], alone) < 1e-9
 
 
-@pytest.mark.parametrize("wrong", [{"sam_rho": -1}, {"clip_norm": "much"}, {"augmentation": "rotate"}])
+@pytest.mark.parametrize(
+    "wrong", [{"sam_rho": -1}, {"clip_norm": "much"}, {"augmentation": "rotate"}]
+)
 def test_wrong_values_are_refused(wrong):
     with pytest.raises(UsageError):
         Recipe(**wrong)

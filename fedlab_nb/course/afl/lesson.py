@@ -21,14 +21,19 @@ SKEWS, RESENT, SHOWN = (lesson_words(__name__, name) for name in ("skews", "rese
 def skew() -> Picture:
     """Accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten seeds."""
     table = stored.load()
-    lines = {title(method): table.against_alpha(method, CLIENTS) for method in ("afl", "ensemble", "fedavg")}
+    lines = {
+        title(method): table.against_alpha(method, CLIENTS)
+        for method in ("afl", "ensemble", "fedavg")
+    }
     return against(lines, "α", setting=f"digits, {CLIENTS} clients, means of ten seeds", chance=0.1)
 
 
 def better_at() -> str:
     """Which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or not."""
     by_alpha = stored.load().against_alpha("afl", CLIENTS)
-    low, high = (100 * np.mean([*by_alpha[alpha].values()]) for alpha in (min(by_alpha), max(by_alpha)))
+    low, high = (
+        100 * np.mean([*by_alpha[alpha].values()]) for alpha in (min(by_alpha), max(by_alpha))
+    )
     return SKEWS[2] if abs(low - high) < 1 else SKEWS[0] if low > high else SKEWS[1]
 
 
@@ -52,7 +57,11 @@ def first(outcomes: Iterable[Outcome]) -> Outcome:
 def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     """Which of RESENT it takes: the first if the server's own sums give the fit to the others' images."""
     outcome = first(outcomes)
-    return RESENT[0] if apart(without(outcome.report, client), retrained(outcome, client)) < 1e-6 else RESENT[2]
+    return (
+        RESENT[0]
+        if apart(without(outcome.report, client), retrained(outcome, client)) < 1e-6
+        else RESENT[2]
+    )
 
 
 def seen(outcomes: Iterable[Outcome]) -> str:
@@ -63,7 +72,9 @@ def seen(outcomes: Iterable[Outcome]) -> str:
 
 def on_glyphs() -> float:
     """Test accuracy of AFL with random filters on the small glyphs in percent, seed 0."""
-    return round(mean_of(runs("afl", seeds=1, dataset="glyphs:16g", **{"afl.features": "conv"}), "afl"))
+    return round(
+        mean_of(runs("afl", seeds=1, dataset="glyphs:16g", **{"afl.features": "conv"}), "afl")
+    )
 
 
 # ---------------------------------------------------------------------------------- to build
@@ -84,7 +95,9 @@ SLIPS = {
         [fit(g[k, None], s[k, None], gamma, rho) for k in range(len(g))], 0
     ),
     "ridges_left": ridges_left,
-    "one_ridge_off": lambda moments, class_sums, gamma, rho: ridges_left(moments, class_sums, gamma, rho - gamma),
+    "one_ridge_off": lambda moments, class_sums, gamma, rho: ridges_left(
+        moments, class_sums, gamma, rho - gamma
+    ),
     "no_final_ridge": lambda moments, class_sums, gamma, rho: fit(moments, class_sums, gamma, 0.0),
     "not_solved": lambda moments, class_sums, gamma, rho: moments.sum(0) @ class_sums.sum(0),
 }

@@ -40,7 +40,11 @@ AT_HOSPITALS = {
 FRAMES = {  # the names' places, and from where to where
     "digits": (NAMED, 0.1, 1.06),
     "heart": (AT_HOSPITALS, 0.72, 0.88),
-    "glyphs:16g": ({**NAMED, "distilled": ("right", "bottom", 12, 9), "fedlpa": ("center", "top", 2, -6)}, 0.1, 1.06),
+    "glyphs:16g": (
+        {**NAMED, "distilled": ("right", "bottom", 12, 9), "fedlpa": ("center", "top", 2, -6)},
+        0.1,
+        1.06,
+    ),
     "mnist:5k": ({**NAMED, "fens": ("right", "bottom", 0, 6)}, 0.3, 1.06),
 }
 
@@ -51,7 +55,11 @@ def rows(dataset: str) -> list[Row]:
     if dataset in stored.SETS:
         table = stored.load(dataset)
         return [table.rows[method, ALPHA, CLIENTS] for method in table.methods]
-    return [row for row in read(FOLDER / "sets.json")[1] if dataset.startswith(row["runs"]) and "failed" not in row]
+    return [
+        row
+        for row in read(FOLDER / "sets.json")[1]
+        if dataset.startswith(row["runs"]) and "failed" not in row
+    ]
 
 
 def all_methods(dataset: str = "digits") -> list[Series]:
@@ -81,33 +89,63 @@ def stored_percent(method: str, dataset: str) -> float:
 def prices(*datasets: str) -> Picture:
     """A picture a data set: a dot a method, accuracy against bytes. Blue and joined: those that are not beaten."""
     cells, words = [], []
-    with drawing(1, len(datasets), size=(4.2 + 2.8 * len(datasets), 4.2), squeeze=False) as (figure, axes):
+    with drawing(1, len(datasets), size=(4.2 + 2.8 * len(datasets), 4.2), squeeze=False) as (
+        figure,
+        axes,
+    ):
         for dataset, ax in zip(datasets, axes.flat, strict=True):
             named, low, high = FRAMES.get(dataset, FRAMES["digits"])
             made, name = {s.name: s for s in all_methods(dataset)}, title_of(dataset)
             best = front([*made.values()])
-            dress(ax, title=name, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-            ax.plot(*zip(*((made[m].total, made[m].mean) for m in best), strict=True), color=ACCENT, lw=1.2, zorder=0.8)
+            dress(
+                ax, title=name, x="bytes of all clients, both ways", y="test accuracy", grid="both"
+            )
+            ax.plot(
+                *zip(*((made[m].total, made[m].mean) for m in best), strict=True),
+                color=ACCENT,
+                lw=1.2,
+                zorder=0.8,
+            )
             for s in made.values():
-                mark(ax.plot(s.total, s.mean, "o", color=QUIET, ms=4, zorder=1)[0], s.says, method=s.name)
+                mark(
+                    ax.plot(s.total, s.mean, "o", color=QUIET, ms=4, zorder=1)[0],
+                    s.says,
+                    method=s.name,
+                )
             for method, (across, up, right, higher) in named.items():
                 if (of := made.get(title(method))) is None:  # not tried on these data
                     continue
                 hue = ACCENT if of.name in best else QUIET
                 ax.plot(of.total, of.mean, "o", color=hue, ms=8)
-                style = {"ha": across, "va": up, "color": hue, "textcoords": "offset points", "fontsize": 9}
+                style = {
+                    "ha": across,
+                    "va": up,
+                    "color": hue,
+                    "textcoords": "offset points",
+                    "fontsize": 9,
+                }
                 ax.annotate(short(of.name), (of.total, of.mean), (right, higher), **style)
             bytes_axis(ax, [s.total for s in made.values()], pad=4)
             percent_axis(ax, "y", high, low=low)
             cells += [(name, s.name, f"{number(s.band)} %", data_size(s.total), "no" if s.name in best else "yes")
                       for s in sorted(made.values(), key=lambda s: s.total)]  # fmt: skip
-            said = listed([f"{m} ({data_size(made[m].total)}, {percent(made[m].mean)})" for m in best])
+            said = listed(
+                [f"{m} ({data_size(made[m].total)}, {percent(made[m].mean)})" for m in best]
+            )
             words.append(f"{name}: {len(best)} of {len(made)} methods are not beaten: {said}.")
     dealt = {"heart": "four hospitals"}  # to all others:
-    groups = dict.fromkeys(dealt.get(dataset, f"α = {ALPHA:g}, {CLIENTS} clients") for dataset in datasets)
+    groups = dict.fromkeys(
+        dealt.get(dataset, f"α = {ALPHA:g}, {CLIENTS} clients") for dataset in datasets
+    )
     setting = f"{listed([*groups])}, means of ten seeds"
     table = tabled("data | method | accuracy | bytes | beaten", cells)
-    return told(figure, "Accuracy against bytes of all clients, a dot a method", setting, " ".join(words), table)
+    return told(
+        figure,
+        "Accuracy against bytes of all clients, a dot a method",
+        setting,
+        " ".join(words),
+        table,
+    )
 
 
 # ---------------------------------------------------------------------------------- many rounds, sureness
@@ -127,7 +165,9 @@ def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
 def worth_it(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble, in another clearly
     worse. Both are found on validation images; the test images are looked at for these two alone."""
-    gaps = chosen_gaps(outcomes, None, "fedlpa", "ensemble", lambda at: f"{at[0].dataset}, α = {at[0].alpha:g}")
+    gaps = chosen_gaps(
+        outcomes, None, "fedlpa", "ensemble", lambda at: f"{at[0].dataset}, α = {at[0].alpha:g}"
+    )
     return two_kinds(gaps, others=(BELOW,), **words)
 
 
@@ -152,7 +192,9 @@ def paired_band(a, b):
 def variant(gaps, ddof=1, factor=None, root=0.5):
     """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t, the `root` of n."""
     n = len(gaps)
-    return gaps.mean(), (t_quantile(n - 1) if factor is None else factor) * gaps.std(ddof=ddof) / n**root
+    return gaps.mean(), (t_quantile(n - 1) if factor is None else factor) * gaps.std(
+        ddof=ddof
+    ) / n**root
 
 
 def unpaired(a, b):
@@ -176,4 +218,6 @@ def hidden(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]
 
 
 SIZES = ((3,), (5,), (10,), (4,))  # seeds
-q1, q2, q3 = exercises(__name__, q2=(worth_it, solution_runs), q3=Build(paired_band, SIZES, hidden, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q2=(worth_it, solution_runs), q3=Build(paired_band, SIZES, hidden, SLIPS)
+)

@@ -40,7 +40,12 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
 
 
 # ---------------------------------------------------------------------------------- the function to build
-SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))  # M, N, C; the first lets a wrong axis run, the others stop it
+SIZES = (
+    (3, 3, 3),
+    (2, 4, 3),
+    (5, 2, 4),
+    (1, 3, 2),
+)  # M, N, C; the first lets a wrong axis run, the others stop it
 
 
 def soft_labels(logits, temperature):
@@ -58,7 +63,9 @@ SLIPS = {
     "over_images": lambda logits, temperature: softmax(logits.mean(0) / temperature, axis=0),
     "softmax_first": lambda logits, temperature: softmax(logits / temperature, axis=2).mean(0),
     "no_temperature": lambda logits, temperature: softmax(logits.mean(0), axis=1),
-    "of_the_loss": lambda logits, temperature: temperature**2 * soft_labels(logits, temperature),  # it has τ² alone
+    "of_the_loss": lambda logits, temperature: (
+        temperature**2 * soft_labels(logits, temperature)
+    ),  # it has τ² alone
     "no_softmax": lambda logits, temperature: logits.mean(0) / temperature,
 }
 

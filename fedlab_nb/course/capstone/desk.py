@@ -98,7 +98,10 @@ class Hidden:
 def word(code: str) -> str:
     """A code word as it counts: without its spaces at the ends, in capitals. UsageError if nothing is left."""
     text = " ".join(str(code).split()).upper()
-    demand(text, "The code word is empty; give the one that your teacher has chosen, or any word for practice.")
+    demand(
+        text,
+        "The code word is empty; give the one that your teacher has chosen, or any word for practice.",
+    )
     return text
 
 
@@ -108,12 +111,18 @@ def drawn(code: str) -> Hidden:
     seed = seed_for(0, "capstone", code)
     draw = numpy_rng(seed, "federation")
     names = (SETS, ALPHAS, CLIENTS, SIGMAS, SHARES, BUDGETS)
-    source, alpha, clients, sigma, share, times = (options[int(draw.integers(len(options)))] for options in names)
+    source, alpha, clients, sigma, share, times = (
+        options[int(draw.integers(len(options)))] for options in names
+    )
     trial, final = two_sets(load(source), seed, code)
-    dealt = federate(trial, alpha=alpha, clients=clients, seed=seed % 2**31, size_sigma=sigma, share=share)
+    dealt = federate(
+        trial, alpha=alpha, clients=clients, seed=seed % 2**31, size_sigma=sigma, share=share
+    )
     counts = dealt.label_counts.numpy()
     noise = numpy_rng(seed, "noise").laplace(0, NOISE, counts.shape)
-    numbers = parameter_count(build_specified(default_model(trial.input_shape), trial.input_shape, trial.classes))
+    numbers = parameter_count(
+        build_specified(default_model(trial.input_shape), trial.input_shape, trial.classes)
+    )
     return Hidden(
         code=code, source=source, alpha=alpha, clients=clients, sigma=sigma, share=share,
         trial=with_clients(trial, dealt.shards), final=with_clients(final, dealt.shards),
@@ -128,9 +137,18 @@ def two_sets(own: Dataset, seed: int, code: str) -> tuple[Dataset, Dataset]:
     held, rest = order[: len(order) // 5], order[len(order) // 5 :]
     names = tuple(str(c) for c in range(own.classes))
     digest = digest_of(own.digest, "capstone", code)
-    same = {"x_train": own.x_train[rest], "y_train": own.y_train[rest], "y_public": None, "class_names": names}
+    same = {
+        "x_train": own.x_train[rest],
+        "y_train": own.y_train[rest],
+        "y_public": None,
+        "class_names": names,
+    }
     final = dataclasses.replace(own, name="hidden", note="", digest=digest, **same)
-    validation = {"x_test": own.x_train[held], "y_test": own.y_train[held], "digest": f"{digest}, validation"}
+    validation = {
+        "x_test": own.x_train[held],
+        "y_test": own.y_train[held],
+        "digest": f"{digest}, validation",
+    }
     return dataclasses.replace(final, **validation), final
 
 
@@ -182,7 +200,11 @@ class Case:
         """All tries: validation accuracy against the bytes of a client, with the budget."""
         rows = []
         for t in self.record.tries:
-            rows.append(Series(t.title, f"try {t.number}", accuracies=t.validation, up=t.bytes, method=t.method))
+            rows.append(
+                Series(
+                    t.title, f"try {t.number}", accuracies=t.validation, up=t.bytes, method=t.method
+                )
+            )
         return tried(rows, self.budget, code=self.code)
 
     def _checked(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:
@@ -194,7 +216,9 @@ class Case:
         for name in knobs:
             given = "in a capstone, because the federation is given; what can be set"
             allowed = name.removeprefix(f"{method}.") in known
-            demand(allowed, f"{name!r} cannot be set for {method} {given}: {', '.join(sorted(known))}.")
+            demand(
+                allowed, f"{name!r} cannot be set for {method} {given}: {', '.join(sorted(known))}."
+            )
         return {name: str(knobs[name]) for name in sorted(knobs)}
 
     def _runs(
@@ -221,7 +245,10 @@ class Case:
         chosen = tries[choice - 1]
         costs = f"{chosen.bytes} bytes, {chosen.bytes / self.budget:.1f} times the budget of {self.budget} bytes"
         over = f"{chosen.title} costs a client {costs}, so it cannot be submitted"
-        demand(chosen.bytes <= self.budget, f"{over}; choose a try within the budget, or try a method that sends less.")
+        demand(
+            chosen.bytes <= self.budget,
+            f"{over}; choose a try within the budget, or try a method that sends less.",
+        )
         short = f"Your argument has {len(text)} letters, but it should have at least {ENOUGH}"
         demand(len(text) >= ENOUGH, f"{short}; say in a sentence or more why you chose this try.")
         test, sent, leaks = self._runs(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
@@ -232,7 +259,9 @@ class Case:
             budget=self.budget, leaks=leaks, version=__version__,
             earlier=tuple(entry["accuracy"] for entry in self.record.submissions),
         )  # fmt: skip
-        self.record.add({"submission": report.number, "accuracy": report.band.mean, "choice": choice})
+        self.record.add(
+            {"submission": report.number, "accuracy": report.band.mean, "choice": choice}
+        )
         return report
 
     @staticmethod
@@ -254,4 +283,6 @@ def behind(code: str) -> Card:
     h = drawn(word(code))
     sizes = f"sizes with σ = {h.sigma:g}, {100 * h.share:.0f} % of the training images"
     first = f"{h.code}: {h.source}, α = {h.alpha:g}, {h.clients} clients, {sizes}."
-    return worked(first, f"Budget {h.budget} bytes, {h.budget / (4 * h.numbers):.1f} networks of a client.")
+    return worked(
+        first, f"Budget {h.budget} bytes, {h.budget / (4 * h.numbers):.1f} networks of a client."
+    )

@@ -38,22 +38,37 @@ class CaseForm(Form):
         self.case, self.report, self.own = case, None, False
         offered = [(cls.info.title, name) for name, cls in METHODS.items() if name != "centralized"]
         self.method = widgets.Dropdown(options=offered, value="ensemble", description="Method")
-        self.knobs = widgets.Text(placeholder="as usual, or for example epochs=20, lr=0.1", description="Settings")
+        self.knobs = widgets.Text(
+            placeholder="as usual, or for example epochs=20, lr=0.1", description="Settings"
+        )
         self.knobs.layout = WIDE
         self.help, self.tries = widgets.HTML(), widgets.HTML()
         self.method.observe(lambda _: self._refresh(), "value")
         self.choice = widgets.Dropdown(description="Choice")
         self.name = widgets.Text(value=case.name, description="Your name")
-        self.argument = widgets.Textarea(placeholder="Why this one?", description="Argument", rows=5, layout=WIDE)
+        self.argument = widgets.Textarea(
+            placeholder="Why this one?", description="Argument", rows=5, layout=WIDE
+        )
         self.folder = widgets.Text(value="reports", description="Folder")
-        self.message, self.page = widgets.HTML(layout=widgets.Layout(min_height="3em")), widgets.HTML()
+        self.message, self.page = (
+            widgets.HTML(layout=widgets.Layout(min_height="3em")),
+            widgets.HTML(),
+        )
         actions = {"Try": self._try, "Submit": self._submit, "Save the report": self._save}
         self.buttons = {words: widgets.Button(description=words) for words in actions}
         for words, action in actions.items():
             self.buttons[words].on_click(lambda _, action=action: self._do(action))
         save = widgets.HBox([self.folder, self.buttons["Save the report"]])
         trying = [self.method, self.knobs, self.help, self.buttons["Try"], self.tries]
-        choosing = [self.choice, self.name, self.argument, self.buttons["Submit"], save, self.message, self.page]
+        choosing = [
+            self.choice,
+            self.name,
+            self.argument,
+            self.buttons["Submit"],
+            save,
+            self.message,
+            self.page,
+        ]
         super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), [*trying, *choosing])
         self._refresh()
 
@@ -65,7 +80,10 @@ class CaseForm(Form):
         try:
             card = action()
         except Exception as error:  # in a callback nobody would see it
-            card = Card("wrong", str(error) if isinstance(error, FedlabError) else f"Unexpected {reason(error)}")
+            card = Card(
+                "wrong",
+                str(error) if isinstance(error, FedlabError) else f"Unexpected {reason(error)}",
+            )
         self.message.value = card._repr_html_()
         for button in self.buttons.values():
             button.disabled = False
@@ -84,7 +102,9 @@ class CaseForm(Form):
 
     def _save(self) -> Card:
         if self.report is None:
-            raise UsageError("There is no report yet; choose a try, say why, and press Submit first.")
+            raise UsageError(
+                "There is no report yet; choose a try, say why, and press Submit first."
+            )
         file = self.report.save(self.folder.value or ".")
         return Card("right", f"Written to {file}, with .html and .jsonl.", "Saved")
 
@@ -106,7 +126,9 @@ class CaseForm(Form):
 def folded(title: str, lines: Sequence[str], opened: bool = False) -> str:
     """Lines that open under a title, as HTML."""
     items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-    return f"<details{' open' if opened else ''}><summary>{title}</summary><ol>{items}</ol></details>"
+    return (
+        f"<details{' open' if opened else ''}><summary>{title}</summary><ol>{items}</ol></details>"
+    )
 
 
 # ------------------------------------------------------------------------------------- worked numbers, exercises

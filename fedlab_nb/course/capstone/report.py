@@ -33,8 +33,24 @@ FORMAT = "fedlab_nb capstone 1"
 STYLE = "body{font:16px/1.5 sans-serif;max-width:52em;margin:2em auto}td,th{border:1px solid #d5d9de;padding:.2em .6em}"
 ORDINALS = ("First", "Second", "Third")
 GIVE = "give .jsonl files that reports saved, or folders that hold such files"
-COLUMNS = ("try", "method", "settings", "validation accuracy, %", "bytes of a client", "within the budget")
-HEAD = ("rank", "name", "method", "settings", "test accuracy, %", "bytes of a client", "of the budget", "tries")
+COLUMNS = (
+    "try",
+    "method",
+    "settings",
+    "validation accuracy, %",
+    "bytes of a client",
+    "within the budget",
+)
+HEAD = (
+    "rank",
+    "name",
+    "method",
+    "settings",
+    "test accuracy, %",
+    "bytes of a client",
+    "of the budget",
+    "tries",
+)
 PAGE = """# Capstone {title}
 
 {r.standing}
@@ -120,7 +136,10 @@ class Record:
                     if "submission" in row:
                         record.submissions.append(row)
                     else:
-                        own = {"validation": by_seed(row["validation"]), "number": len(record.tries) + 1}
+                        own = {
+                            "validation": by_seed(row["validation"]),
+                            "number": len(record.tries) + 1,
+                        }
                         record.tries.append(Try(**{**row, **own}))
         return record
 
@@ -205,8 +224,15 @@ class Report:
 
     def line(self) -> str:
         """What a class's leaderboard reads: one JSON object."""
-        same = {name: getattr(self, name) for name in ("code", "name", "test", "bytes", "budget", "version")}
-        chosen = {"method": self.chosen.method, "title": self.chosen.title, "knobs": self.chosen.knobs}
+        same = {
+            name: getattr(self, name)
+            for name in ("code", "name", "test", "bytes", "budget", "version")
+        }
+        chosen = {
+            "method": self.chosen.method,
+            "title": self.chosen.title,
+            "knobs": self.chosen.knobs,
+        }
         about = {"format": FORMAT, "submission": self.number, "tries": len(self.tries)}
         return json.dumps({**about, **same, **chosen}, ensure_ascii=False)
 
@@ -214,10 +240,16 @@ class Report:
         """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the Markdown file. RunError
         where that is no place to write."""
         parts = ["capstone", self.code, *([self.name] if self.name else []), str(self.number)]
-        place = Path(folder).expanduser() / "_".join(re.sub(r"[^\w-]+", "-", part) for part in parts)
+        place = Path(folder).expanduser() / "_".join(
+            re.sub(r"[^\w-]+", "-", part) for part in parts
+        )
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            for ending, text in (("md", self.markdown()), ("html", self.html()), ("jsonl", self.line() + "\n")):
+            for ending, text in (
+                ("md", self.markdown()),
+                ("html", self.html()),
+                ("jsonl", self.line() + "\n"),
+            ):
                 write(place.with_name(f"{place.name}.{ending}"), text)
         except OSError as error:
             why = f"{error.strerror or error}; choose another folder"
@@ -253,11 +285,15 @@ class Entry:
         if not isinstance(row, dict) or row.get("format") != FORMAT:
             raise ValueError(f"it does not begin with the format {FORMAT!r}")
         test = by_seed(row["test"])
-        made = cls(**{each.name: row[each.name] for each in dataclasses.fields(cls)} | {"test": test})
+        made = cls(
+            **{each.name: row[each.name] for each in dataclasses.fields(cls)} | {"test": test}
+        )
         if not test or not all(0 <= share <= 1 for share in test.values()):
             raise ValueError("its test accuracies are not shares from 0 to 1")
         if made.bytes > made.budget or made.submission < 1:
-            raise ValueError(f"{made.bytes} bytes of a budget of {made.budget}, submission {made.submission}")
+            raise ValueError(
+                f"{made.bytes} bytes of a budget of {made.budget}, submission {made.submission}"
+            )
         return made
 
     @property
@@ -280,9 +316,18 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
     UsageError, with file and line, for a line that is no report's; UsageError if there is none at all.
     """
     places = [Path(path).expanduser() for path in paths]
-    files = [file for path in places for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])]
-    entries = list({repr(entry): entry for file in files for entry in read(file)}.values())  # copies count once
-    demand(entries, f"There is no report in {listed([str(path) for path in paths]) or 'nothing'}; {GIVE}.")
+    files = [
+        file
+        for path in places
+        for file in (sorted(path.rglob("*.jsonl")) if path.is_dir() else [path])
+    ]
+    entries = list(
+        {repr(entry): entry for file in files for entry in read(file)}.values()
+    )  # copies count once
+    demand(
+        entries,
+        f"There is no report in {listed([str(path) for path in paths]) or 'nothing'}; {GIVE}.",
+    )
     return Board(entries, form)
 
 
@@ -291,7 +336,9 @@ def read(file: Path) -> list[Entry]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {GIVE}.") from None
+        raise UsageError(
+            f"{file} cannot be read: {getattr(error, 'strerror', None) or error}; {GIVE}."
+        ) from None
     entries = []
     for place, line in enumerate(lines, 1):
         try:
@@ -299,7 +346,9 @@ def read(file: Path) -> list[Entry]:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = "it is not JSON" if isinstance(error, json.JSONDecodeError) else error
             why = f"no {error}" if isinstance(error, KeyError) else why
-            raise UsageError(f"Line {place} of {file} is not from a report: {why}; {GIVE}.") from None
+            raise UsageError(
+                f"Line {place} of {file} is not from a report: {why}; {GIVE}."
+            ) from None
     return entries
 
 
@@ -339,7 +388,9 @@ class Board:
         rows = []
         for place, group in self.places(code):
             rank = f"{place}=" if len(group) > 1 else str(place)
-            rows += [e.row(rank) for e in sorted(group, key=lambda e: (e.bytes, -e.band.mean, e.who))]
+            rows += [
+                e.row(rank) for e in sorted(group, key=lambda e: (e.bytes, -e.band.mean, e.who))
+            ]
         later = [e for e in self.entries if e.code == code and e.submission > 1]
         later.sort(key=lambda e: (e.submission, -e.band.mean, e.who))
         return rows + [e.row(f"submission {e.submission}") for e in later]
@@ -350,14 +401,18 @@ class Board:
         for place, (best, *others) in self.places(code):
             if others:
                 gaps = listed([f"{e.who} {points(difference(e.test, best.test))}" for e in others])
-                lines.append(f"Rank {place} is shared: within the noise of {best.who}: {gaps}. Fewer bytes come first.")
+                lines.append(
+                    f"Rank {place} is shared: within the noise of {best.who}: {gaps}. Fewer bytes come first."
+                )
         return lines
 
     def __repr__(self) -> str:
         parts = []
         for code in self.codes():
             own = [e for e in self.entries if e.code == code]
-            parts.append(f"{code}: {plural(len(own), 'report')}, budget {own[0].budget} bytes of a client.")
+            parts.append(
+                f"{code}: {plural(len(own), 'report')}, budget {own[0].budget} bytes of a client."
+            )
             parts.append(FORM[self.form]([list(HEAD), *self.rows(code)]))
             parts += self.ties(code)
         return "\n\n".join(parts)

@@ -20,13 +20,21 @@ mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
 def below() -> str:
     """Which of STUDENTS is true of its mean over ten seeds."""
     student, teacher, equal = (mean_of(figure) for figure in ("server", "weighted", "equal"))
-    return STUDENTS[0] if student > teacher else STUDENTS[1] if student > (teacher + equal) / 2 else STUDENTS[2]
+    return (
+        STUDENTS[0]
+        if student > teacher
+        else STUDENTS[1]
+        if student > (teacher + equal) / 2
+        else STUDENTS[2]
+    )
 
 
 # ---------------------------------------------------------------------------------- worked numbers
 def worst(o: Outcome) -> tuple[int, float]:
     """The class that the ensemble recognises worst, and its accuracy."""
-    accuracy = votes.by_class(o.test_predictions == o.test_labels, o.test_labels, o.label_counts.shape[1])
+    accuracy = votes.by_class(
+        o.test_predictions == o.test_labels, o.test_labels, o.label_counts.shape[1]
+    )
     return int(np.nanargmin(accuracy)), float(np.nanmin(accuracy))
 
 
@@ -41,7 +49,9 @@ def one_class(o: Outcome) -> Card:
     held = o.label_counts[:, c]
     holders = [int(k) for k in np.argsort(-held) if held[k] > 0.1 * held.sum()]
     logits = votes.client_logits(o)[o.test_labels == c]
-    alone = [f"client {letter(k)} {100 * (logits[:, k].argmax(1) == c).mean():.0f} %" for k in holders]
+    alone = [
+        f"client {letter(k)} {100 * (logits[:, k].argmax(1) == c).mean():.0f} %" for k in holders
+    ]
     return worked(
         f"With equal weights the ensemble recognises {100 * accuracy:.0f} % of the “{c}”s. Those who hold most of them "
         f"do better alone ({', '.join(alone)}). {(held == 0).sum()} of {len(held)} clients never saw a “{c}”, and they "
@@ -55,7 +65,11 @@ def by_weights(o: Outcome) -> tuple[object, str] | None:
     if o.method == "ensemble" and o.options.get("rule", "logits") == "logits":
         return o.conditions, "equal"
     learnt = o.method == "coboosting" and o.options.get("answer") == "ensemble"
-    return (o.conditions, "learnt") if learnt and all(o.options[idea] for idea in ("ghs", "dhs", "ee")) else None
+    return (
+        (o.conditions, "learnt")
+        if learnt and all(o.options[idea] for idea in ("ghs", "dhs", "ee"))
+        else None
+    )
 
 
 LOW, HIGH = 0.1, 10.0  # the lesson prints what happens at these two α
@@ -65,14 +79,20 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere re-weighting clearly helps, elsewhere it does not. The settings are found on
     validation images; the test images are looked at for these two alone."""
     between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
-    gaps = chosen_gaps(between, by_weights, "learnt", "equal", lambda shared: f"α = {shared[0].alpha:g}", MANY)
+    gaps = chosen_gaps(
+        between, by_weights, "learnt", "equal", lambda shared: f"α = {shared[0].alpha:g}", MANY
+    )
     return two_kinds(gaps, others=(NOISE, BELOW), **words)
 
 
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 2."""
     answer = {**LOGITS, "coboosting.answer": "ensemble"}
-    return Outcomes(o for alpha in (0.3, 3) for o in runs(["coboosting", "ensemble"], alpha, seeds=MANY, **answer))
+    return Outcomes(
+        o
+        for alpha in (0.3, 3)
+        for o in runs(["coboosting", "ensemble"], alpha, seeds=MANY, **answer)
+    )
 
 
 # ---------------------------------------------------------------------------------- the function to build
@@ -80,7 +100,9 @@ def ee_step(logits, labels, w, eta):
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
     p = np.exp(ensemble - ensemble.max(axis=1, keepdims=True))
     p = p / p.sum(axis=1, keepdims=True)
-    error = (p - np.eye(p.shape[1])[labels]) / len(labels)  # the gradient of the loss in the ensemble's logits
+    error = (p - np.eye(p.shape[1])[labels]) / len(
+        labels
+    )  # the gradient of the loss in the ensemble's logits
     gradient = np.einsum("nc,mnc->m", error, (logits - ensemble) / w.sum())
     return np.clip(w - eta * np.sign(gradient), 0, 1)
 
@@ -107,7 +129,9 @@ SLIPS = {
     "no_sign": lambda logits, labels, w, eta: np.clip(w - eta * slope(logits, labels, w), 0, 1),
     "not_clipped": lambda logits, labels, w, eta: w - eta * np.sign(slope(logits, labels, w)),
     "sum_of_logits": sum_of_logits,
-    "equal_weights": lambda logits, labels, w, eta: moved(w, slope(logits, labels, np.ones(len(w))), eta),
+    "equal_weights": lambda logits, labels, w, eta: moved(
+        w, slope(logits, labels, np.ones(len(w))), eta
+    ),
 }
 SIZES = ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5))  # M, N, C
 
@@ -122,4 +146,6 @@ def hidden(
     return (logits, labels, w, 0.1) if np.abs(slope(logits, labels, w)).min() > 0.02 else None
 
 
-q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=Build(ee_step, SIZES * 4, hidden, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q2=(two_settings, solution_runs), q3=Build(ee_step, SIZES * 4, hidden, SLIPS)
+)

@@ -20,7 +20,10 @@ _, ways = figures_of(__name__, "ways")
 # ---------------------------------------------------------------------------------- bytes
 def size(outcomes: Sequence[Outcome]) -> str:
     """Which of SIZES the images of a client are, on average."""
-    up = {name: mean(o.ledger.up for o in outcomes if o.method == name) for name in ("distilled", "fedavg")}
+    up = {
+        name: mean(o.ledger.up for o in outcomes if o.method == name)
+        for name in ("distilled", "fedavg")
+    }
     part = up["distilled"] / up["fedavg"]
     return SIZES[0] if part < 0.25 else SIZES[1] if part < 1 else SIZES[2]
 
@@ -29,7 +32,16 @@ def size(outcomes: Sequence[Outcome]) -> str:
 def best_for_a_network() -> str:
     """Which of BEST it is."""
     ways = ("random", "kmeans", "kip")
-    return BEST[int(np.argmax([percent(runs("distilled", images=way, server="network"), "distilled") for way in ways]))]
+    return BEST[
+        int(
+            np.argmax(
+                [
+                    percent(runs("distilled", images=way, server="network"), "distilled")
+                    for way in ways
+                ]
+            )
+        )
+    ]
 
 
 # ---------------------------------------------------------------------------------- what it shows
@@ -48,15 +60,22 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     found on validation images; the test images are looked at for these two alone."""
 
     def name(at: tuple) -> str:
-        return "{per_class} per class and the {server}, α = {alpha:g}".format(alpha=at[0][0].alpha, **dict(at[1:]))
+        return "{per_class} per class and the {server}, α = {alpha:g}".format(
+            alpha=at[0][0].alpha, **dict(at[1:])
+        )
 
-    return two_kinds(chosen_gaps(outcomes, but_for("distilled", "images"), "kmeans", "random", name, MANY), **words)
+    return two_kinds(
+        chosen_gaps(outcomes, but_for("distilled", "images"), "kmeans", "random", name, MANY),
+        **words,
+    )
 
 
 def both_settings() -> Outcomes:
     """Runs that support the claim of exercise 2."""
     settings = [{"per_class": 1, "server": "kernel"}, {"per_class": 10, "server": "network"}]
-    ways = [{"images": images, **setting} for setting in settings for images in ("random", "kmeans")]
+    ways = [
+        {"images": images, **setting} for setting in settings for images in ("random", "kmeans")
+    ]
     return Outcomes(outcome for way in ways for outcome in runs("distilled", seeds=MANY, **way))
 
 
@@ -86,19 +105,37 @@ def plain_ridge(sent, labels, images, classes, ridge):
 
 SLIPS = {
     "not_centred": not_centred,
-    "no_ridge": lambda sent, labels, images, classes, ridge: scores(sent, labels, images, classes, 0),
+    "no_ridge": lambda sent, labels, images, classes, ridge: scores(
+        sent, labels, images, classes, 0
+    ),
     "plain_ridge": plain_ridge,
-    "no_solve": lambda sent, labels, images, classes, _: kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes),
+    "no_solve": lambda sent, labels, images, classes, _: (
+        kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes)
+    ),
 }
 # images sent and new, pixels, classes, those that somebody has sent, ridge; once as many new images as sent ones
 HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 
 
 def hidden(
-    draw: np.random.Generator, sent: int, new: int, pixels: int, classes: int, known: int, ridge: float
+    draw: np.random.Generator,
+    sent: int,
+    new: int,
+    pixels: int,
+    classes: int,
+    known: int,
+    ridge: float,
 ) -> tuple:
     labels = draw.integers(0, known, sent)
-    return draw.uniform(size=(sent, pixels)), labels, draw.uniform(size=(new, pixels)), classes, ridge
+    return (
+        draw.uniform(size=(sent, pixels)),
+        labels,
+        draw.uniform(size=(new, pixels)),
+        classes,
+        ridge,
+    )
 
 
-q1, q2, q3 = exercises(__name__, q2=(two_settings, both_settings), q3=Build(scores, HIDDEN, hidden, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q2=(two_settings, both_settings), q3=Build(scores, HIDDEN, hidden, SLIPS)
+)

@@ -39,12 +39,16 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
         f"all {len(p)} together say “{label}” with {percent(float(vote.distribution[sample, label]))}; {agree} of them "
         f"say so themselves; the picture is a “{int(truth[sample])}”"
     )
-    return worked(f"Test sample {sample}, seed {panel.state('expert').outcome.settings.seed}:", *lines)
+    return worked(
+        f"Test sample {sample}, seed {panel.state('expert').outcome.settings.seed}:", *lines
+    )
 
 
 def loud() -> str:
     """Which of LOUD is true of two equally peaked outputs: σ² knows nothing of what a client has seen."""
-    sure = torch.full((2, 1, 10), 0.01 / 9, dtype=torch.float64)  # one client that knows, one that does not
+    sure = torch.full(
+        (2, 1, 10), 0.01 / 9, dtype=torch.float64
+    )  # one client that knows, one that does not
     sure[0, 0, 3] = sure[1, 0, 7] = 0.99
     knows, guesses = fedet_consensus(sure.log()).weights[:, 0].tolist()
     return LOUD[0] if abs(knows - guesses) < 1e-12 else LOUD[1]
@@ -55,7 +59,9 @@ def ignorance(outcomes: Sequence[Any]) -> Card:
     rows = []
     for outcome in (o for o in outcomes if o.method == "fedet"):
         vote, truth = votes_on_test(outcome)
-        never = torch.as_tensor(outcome.label_counts)[outcome.report.members][:, truth] == 0  # [m, B]
+        never = (
+            torch.as_tensor(outcome.label_counts)[outcome.report.members][:, truth] == 0
+        )  # [m, B]
         certain = (vote.outputs.max(-1).values > 0.99)[never]
         parts = (never, certain, vote.weights[~never], vote.weights[never])
         rows.append([float(part.double().mean()) for part in parts])
@@ -83,10 +89,14 @@ def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
     found on validation images; the test images are looked at for them alone."""
     good, others = [o for o in outcomes if o.method == "fedet" and o.settings.alpha >= GOOD], []
     for source in sorted({o.options["public"] for o in good} - {"held-out"}):
-        for gap in chosen_gaps(good, _setting_and_source, "held-out", source, lambda _, of=source: f"held-out − {of}"):
+        for gap in chosen_gaps(
+            good, _setting_and_source, "held-out", source, lambda _, of=source: f"held-out − {of}"
+        ):
             if gap.kind == CLEAR and gap.band.low > COST:
                 tested = f"On the test images: {gap.tested.mean} points."
-                return Verdict("right", f"Supported by your runs: {gap.words()}. {tested} Only P has changed.")
+                return Verdict(
+                    "right", f"Supported by your runs: {gap.words()}. {tested} Only P has changed."
+                )
             if gap.kind == SHORT:
                 gap = replace(gap, name=source)
             others += [gap.words("both")] * bool(gap.shares)
@@ -105,7 +115,10 @@ def _setting_and_source(outcome: Any) -> tuple[Any, str]:
 
 def solution_runs() -> list[Any]:
     """Runs that support the claim of exercise 2."""
-    return [*runs(alpha=GOOD, seeds=MANY), *runs(alpha=GOOD, seeds=MANY, **{"fedet.public": "glyphs"})]
+    return [
+        *runs(alpha=GOOD, seeds=MANY),
+        *runs(alpha=GOOD, seeds=MANY, **{"fedet.public": "glyphs"}),
+    ]
 
 
 # ---------------------------------------------------------------------------------- the function to build
@@ -122,11 +135,17 @@ SLIPS = {
     # The variance of the clients' answers, for each image and class.
     "over_clients": lambda s: (s.var(0) / s.var(0).sum(0) * s).sum(0),
     # Weights that add up to 1 over the images of one client.
-    "shares_of_images": lambda s: np.einsum("mn,mnc->nc", s.var(2) / s.var(2).sum(1, keepdims=True), s),
+    "shares_of_images": lambda s: np.einsum(
+        "mn,mnc->nc", s.var(2) / s.var(2).sum(1, keepdims=True), s
+    ),
     "not_divided": lambda s: np.einsum("mn,mnc->nc", s.var(2), s),
     "deviations": lambda s: np.einsum("mn,mnc->nc", s.std(2) / s.std(2).sum(0), s),
 }
-SHAPES = ((4, 4, 4), (3, 5, 4), (2, 6, 3))  # M, N, C: first all alike, where a wrong axis gives numbers
+SHAPES = (
+    (4, 4, 4),
+    (3, 5, 4),
+    (2, 6, 3),
+)  # M, N, C: first all alike, where a wrong axis gives numbers
 
 
 def hidden(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
@@ -134,4 +153,6 @@ def hidden(stream: np.random.Generator, *shape: int) -> tuple[np.ndarray]:
     return (softmax(stream.normal(size=shape) * stream.uniform(0.5, 4, shape[:2])[..., None], 2),)
 
 
-q1, q2, q3 = exercises(__name__, q2=(public_data_decide, solution_runs), q3=Build(consensus, SHAPES, hidden, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q2=(public_data_decide, solution_runs), q3=Build(consensus, SHAPES, hidden, SLIPS)
+)

@@ -32,7 +32,10 @@ def share_of_a() -> str:
 def by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
     """Runs of FedLPA with its knobs as they are, and of RegMean: all that was set, and the method."""
     known = outcome.method in ("fedlpa", "regmean")
-    if not known or any(outcome.options.get(k.name, k.default) != k.default for k in METHODS[outcome.method].fields()):
+    if not known or any(
+        outcome.options.get(k.name, k.default) != k.default
+        for k in METHODS[outcome.method].fields()
+    ):
         return None
     return outcome.conditions, outcome.method
 
@@ -55,7 +58,15 @@ def solution_runs() -> Outcomes:
 
 # ---------------------------------------------------------------------------------- the function to build
 # M and d of the hidden inputs, and whether the precisions are diagonal
-SIZES = ((1, 2, False), (2, 2, False), (3, 3, True), (2, 4, False), (5, 3, False), (3, 3, False), (2, 4, True))
+SIZES = (
+    (1, 2, False),
+    (2, 2, False),
+    (3, 3, True),
+    (2, 4, False),
+    (5, 3, False),
+    (3, 3, False),
+    (2, 4, True),
+)
 
 
 def product_mean(means, precisions):
@@ -77,11 +88,15 @@ SLIPS = {
 }
 
 
-def hidden(stream: np.random.Generator, clients: int, d: int, diagonal: bool) -> tuple[np.ndarray, np.ndarray]:
+def hidden(
+    stream: np.random.Generator, clients: int, d: int, diagonal: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """Means [M, d] and precisions [M, d, d]."""
     root = stream.normal(size=(clients, d, d))
     precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(d)
     return stream.normal(size=(clients, d)), precisions * np.eye(d) if diagonal else precisions
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=(two_settings, solution_runs), q4=Build(product_mean, SIZES, hidden, SLIPS))
+q1, q2, q3, q4 = exercises(
+    __name__, q3=(two_settings, solution_runs), q4=Build(product_mean, SIZES, hidden, SLIPS)
+)

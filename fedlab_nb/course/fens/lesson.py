@@ -49,13 +49,19 @@ def bill(panel: Panel) -> Card:
     outcome, lines = first(panel), []
     counted, (clients, classes) = bytes_by_part(outcome.ledger, 0), outcome.label_counts.shape
     for many, counted_by in ((clients, ", as the ledger counted"), (2 * clients, "")):
-        own, models, rounds = counted[OWN], *(counted[part] * many // clients for part in (ENSEMBLE, ROUNDS))
+        own, models, rounds = (
+            counted[OWN],
+            *(counted[part] * many // clients for part in (ENSEMBLE, ROUNDS)),
+        )
         lines.append(
             f"{many} clients{counted_by}: {own:,} bytes for the client's own model, down and up, + {models:,} for "
             f"{many} models of 8 bits + {rounds:,} for the rounds = {own + models + rounds:,}, which is "
             f"{ratio(panel, many)} times one-shot learning."
         )
-    d, q = counted[OWN] // formulas.one_shot_bytes(1), Fens(aggregator="nn").terms(clients, classes, ())["q"]
+    d, q = (
+        counted[OWN] // formulas.one_shot_bytes(1),
+        Fens(aggregator="nn").terms(clients, classes, ())["q"],
+    )
     paper = "1 + M/8 + q T / d = 1 + {clients}/8 + {q} · {rounds} / ".format(**PAPER)
     return worked(
         *lines,
@@ -69,14 +75,18 @@ def sum_for_one(panel: Panel) -> Card:
     """The two sums for the first test sample that the average gets wrong and FENS right, term by term."""
     outcome = first(panel)
     if outcome.report.weights is None:
-        return worked("This sum has one weight a client and class: take the aggregator “per_class”, and Run.")
+        return worked(
+            "This sum has one weight a client and class: take the aggregator “per_class”, and Run."
+        )
     data = outcome.federation().dataset
     z = outcome.model.experts(data.x_test.to(outcome.settings.device)).double().cpu()
     table = torch.from_numpy(outcome.report.weights).double()
     average, fens, y = z.mean(1), (z * table).sum(1), data.y_test
     samples = ((average.argmax(1) != y) & (fens.argmax(1) == y)).nonzero().flatten()
     if not len(samples):
-        return worked("With this run there is no test sample that FENS gets right and the average wrong.")
+        return worked(
+            "With this run there is no test sample that FENS gets right and the average wrong."
+        )
     i, names = int(samples[0]), data.class_names
     right, wrong = int(y[i]), int(average[i].argmax())
     lines = [f"Test sample {i} is a {names[right]}. Two of the ten sums:"]
@@ -108,20 +118,35 @@ def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
 def solution_runs() -> list[Outcome]:
     """Runs that support the claim of exercise 2."""
     rules = [{"fens.aggregator": rule} for rule in ("weighted", "per_class")]
-    return [o for alpha in (0.05, 1) for rule in rules for o in runs(["fens"], alpha, seeds=MANY, **rule)]
+    return [
+        o
+        for alpha in (0.05, 1)
+        for rule in rules
+        for o in runs(["fens"], alpha, seeds=MANY, **rule)
+    ]
 
 
 # ---------------------------------------------------------------------------------- the function to build
-SIZES = ((3, 3, 3), (2, 4, 3), (4, 2, 3), (3, 5, 3), (1, 2, 2))  # M, N, C; wrong axes run for the first, and stop later
+SIZES = (
+    (3, 3, 3),
+    (2, 4, 3),
+    (4, 2, 3),
+    (3, 5, 3),
+    (1, 2, 2),
+)  # M, N, C; wrong axes run for the first, and stop later
 
 
 def weighted_sum(logits, weights):
     return (weights[:, None, :] * logits).sum(axis=0)
 
 
-def hidden(stream: np.random.Generator, clients: int, images: int, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def hidden(
+    stream: np.random.Generator, clients: int, images: int, classes: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Logits of both signs, and weights of which some are below zero and some above one."""
-    return 3 * stream.normal(size=(clients, images, classes)), stream.normal(0.4, 0.6, (clients, classes))
+    return 3 * stream.normal(size=(clients, images, classes)), stream.normal(
+        0.4, 0.6, (clients, classes)
+    )
 
 
 SLIPS = {
@@ -135,4 +160,6 @@ SLIPS = {
     "last_alone": lambda logits, weights: weighted_sum(logits[-1:], weights[-1:]),
 }
 
-q1, q2, q3 = exercises(__name__, q2=(two_skews, solution_runs), q3=Build(weighted_sum, SIZES, hidden, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q2=(two_skews, solution_runs), q3=Build(weighted_sum, SIZES, hidden, SLIPS)
+)

@@ -35,14 +35,22 @@ def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
         if head != "ccvr":
             pairs.append((f"calibrated − not, K = {k}", (k, "ccvr"), (k, head)))
         elif k > 1:
-            pairs.append((f"fused (K = {k}) − not fused, both calibrated", (k, "ccvr"), (1, "ccvr")))
+            pairs.append(
+                (f"fused (K = {k}) − not fused, both calibrated", (k, "ccvr"), (1, "ccvr"))
+            )
     place, seen = but_for("fusefl", "blocks", "head"), []
-    for gaps in zip(*(chosen_gaps(mild, place, *two, lambda _, name=name: name) for name, *two in pairs), strict=True):
+    for gaps in zip(
+        *(chosen_gaps(mild, place, *two, lambda _, name=name: name) for name, *two in pairs),
+        strict=True,
+    ):
         good = [gap for gap in gaps if gap.kind == CLEAR and gap.name.startswith("calibrated")]
         beside = [gap for gap in gaps if gap.kind != SHORT and gap.name.startswith("fused")]
         if good and beside:
             both = good[0], beside[0]
-            measured, tested = "; ".join(g.words() for g in both), " and ".join(g.tested.mean for g in both)
+            measured, tested = (
+                "; ".join(g.words() for g in both),
+                " and ".join(g.tested.mean for g in both),
+            )
             return Verdict("right", f"Measured: {measured}. On the test images: {tested} points.")
         seen += [gap.words("both") for gap in gaps if gap.shares]
     wanted = "calibration that is clearly better than none, with Blocks = 1 and Blocks = 2 under the same setting"
@@ -76,7 +84,9 @@ def relu(x: np.ndarray) -> np.ndarray:
 
 def block(join=np.hstack, middle=lambda x: x, last=relu) -> Any:
     """The block with one part changed: how the outputs below are joined, and what follows each of the two layers."""
-    return lambda h, a, shifts, w, biases: last(linear(middle(linear(join(h), a, shifts)), w, biases))
+    return lambda h, a, shifts, w, biases: last(
+        linear(middle(linear(join(h), a, shifts)), w, biases)
+    )
 
 
 SLIPS = {
@@ -96,8 +106,12 @@ SIZES = ((3, 3, 3, 3), (3, 5, 4, 2), (2, 4, 3, 6), (4, 6, 2, 3))
 
 def hidden(stream: np.random.Generator, m: int, n: int, r: int, o: int) -> tuple[np.ndarray, ...]:
     """Outputs below, adaptors and blocks."""
-    h, *layers = (stream.normal(size=shape) for shape in ((m, n, r), (m, r, m * r), (m, r), (m, o, r), (m, o)))
+    h, *layers = (
+        stream.normal(size=shape) for shape in ((m, n, r), (m, r, m * r), (m, r), (m, o, r), (m, o))
+    )
     return relu(h), *layers
 
 
-q1, q2 = exercises(__name__, q1=(calibration_and_fusion, halves_runs), q2=Build(fused_block, SIZES, hidden, SLIPS))
+q1, q2 = exercises(
+    __name__, q1=(calibration_and_fusion, halves_runs), q2=Build(fused_block, SIZES, hidden, SLIPS)
+)

@@ -23,11 +23,16 @@ mean_of, starts = figures_of(__name__, "starts")
 
 def largest_share(alpha: float, clients: int = 10) -> float:
     """Percent of a class's images at the client with most of them: the mean over classes and the lesson's seeds."""
-    made = [federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts for seed in range(SEEDS)]
+    made = [
+        federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts
+        for seed in range(SEEDS)
+    ]
     return 100 * mean(float((counts.amax(0) / counts.sum(0)).mean()) for counts in made)
 
 
-def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0) -> Picture:
+def partitions(
+    alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0
+) -> Picture:
     """Who holds what for each α, side by side; the titles give the skew as numbers."""
     said, cells = [], []
     with drawing(1, len(alphas), size=(3.2 * len(alphas), 3.2)) as (figure, axes):
@@ -38,11 +43,15 @@ def partitions(alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10,
             dress(ax, title=f"α = {alpha:g}, skew {skew.jensen_shannon:.2f}", x="client", y="class")
             ax.set_xticks(range(clients), [letter(k) for k in range(clients)])
             ax.set_yticks(range(made.classes))
-            said.append(f"α = {alpha:g}: a client effectively sees {skew.effective_classes:.1f} classes.")
+            said.append(
+                f"α = {alpha:g}: a client effectively sees {skew.effective_classes:.1f} classes."
+            )
             cells += [(alpha, letter(k), *row) for k, row in enumerate(counts.tolist())]
     columns = ["α", "client", *(f"class {c}" for c in range(made.classes))]
     setting = f"{DATASET}, {clients} clients, seed {seed}"
-    return told(figure, "Each client's share of each class", setting, " ".join(said), tabled(columns, cells))
+    return told(
+        figure, "Each client's share of each class", setting, " ".join(said), tabled(columns, cells)
+    )
 
 
 RESTARTS = ("as good as with a common start", "clearly worse", "no better than guessing")
@@ -58,7 +67,9 @@ def after_restarting() -> str:
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise, each on ten seeds. Both
     are found on validation images; the test images are looked at for these two alone."""
-    rules = [o.options.get("rule") for o in outcomes if o.method == "ensemble"]  # two of them are two questions
+    rules = [
+        o.options.get("rule") for o in outcomes if o.method == "ensemble"
+    ]  # two of them are two questions
     both = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
     return two_kinds(chosen_gaps(both, None, "ensemble", "fedavg", where, MANY), **words)
 
@@ -66,12 +77,18 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
 def where(conditions: tuple[Settings, Any]) -> str:
     """What tells the setting from the panel's: 'α = 0.3', or 'α = 0.3, 20 clients'."""
     settings = conditions[0]
-    return f"α = {settings.alpha:g}" + (f", {settings.clients} clients" if settings.clients != 10 else "")
+    return f"α = {settings.alpha:g}" + (
+        f", {settings.clients} clients" if settings.clients != 10 else ""
+    )
 
 
 def solution_runs() -> Outcomes:
     """Runs that support the claim of exercise 2."""
-    return Outcomes(o for alpha in (0.3, 0.032) for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY, **LOGITS))
+    return Outcomes(
+        o
+        for alpha in (0.3, 0.032)
+        for o in runs(("fedavg", "ensemble"), alpha, seeds=MANY, **LOGITS)
+    )
 
 
 # ---------------------------------------------------------------------------------- the function to build
@@ -90,13 +107,19 @@ def fedavg(networks, counts):
 
 def hidden(stream: np.random.Generator, clients: int) -> tuple[list[Network], np.ndarray]:
     """Networks of three layers; clients hold between 5 and 60 images, each another number."""
-    networks = [{layer: stream.normal(size=shape) for layer, shape in SHAPES.items()} for _ in range(clients)]
+    networks = [
+        {layer: stream.normal(size=shape) for layer, shape in SHAPES.items()}
+        for _ in range(clients)
+    ]
     return networks, stream.permutation(np.arange(5, 61))[:clients]
 
 
 def weighted(networks: Sequence[Network], weights: np.ndarray) -> Network:
     """Σ_k weights[k] · θ_k."""
-    return {layer: sum(w * n[layer] for w, n in zip(weights, networks, strict=True)) for layer in networks[0]}
+    return {
+        layer: sum(w * n[layer] for w, n in zip(weights, networks, strict=True))
+        for layer in networks[0]
+    }
 
 
 SLIPS = {
@@ -109,4 +132,6 @@ SLIPS = {
 }
 
 
-q1, q2, q3 = exercises(__name__, q2=(two_settings, solution_runs), q3=Build(fedavg, ((2,), (3,), (5,)), hidden, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q2=(two_settings, solution_runs), q3=Build(fedavg, ((2,), (3,), (5,)), hidden, SLIPS)
+)

@@ -38,7 +38,10 @@ RULES = (
 def bars(rules: Sequence[str] = RULES) -> Picture:
     """Seed 4 and the mean of ten seeds for names of `RULES`; nothing is trained."""
     setting = setting_of({**FEDERATION, "seed": SEED})
-    rows = [Series(name(r), setting=setting, accuracies=accuracies(r), method=LOOKS.get(r, r)) for r in rules]
+    rows = [
+        Series(name(r), setting=setting, accuracies=accuracies(r), method=LOOKS.get(r, r))
+        for r in rules
+    ]
     return one_seed(rows, SEED)
 
 
@@ -58,21 +61,37 @@ def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
     """Left: each client's largest logit, mean over the test images. Right: which digits each rule answers how often."""
     z = logits.test_features.reshape(len(logits.test_labels), CLIENTS, -1)  # [N, M, C]
     loud = z.max(2).mean(0)
-    offices = {office(k, row): {"logit": float(loud[k])} for k, row in enumerate(logits.label_counts)}
+    offices = {
+        office(k, row): {"logit": float(loud[k])} for k, row in enumerate(logits.label_counts)
+    }
     rows, said = {"true digits": np.bincount(logits.test_labels, minlength=10)}, []
-    for rule, o in {"FedAvg": weights, "mean of logits": logits, "mean of probabilities": probabilities}.items():
+    for rule, o in {
+        "FedAvg": weights,
+        "mean of logits": logits,
+        "mean of probabilities": probabilities,
+    }.items():
         rows[f"{rule}: {percent(o.accuracy)}"] = of = np.bincount(o.test_predictions, minlength=10)
         said.append(f"{rule} {percent(o.accuracy)}, most often “{of.argmax()}” ({of.max()} images)")
     with drawing(1, 2, width_ratios=[1, 1.7]) as (figure, (left, right)):
-        stacked(dress(left, title="Largest logit", x="mean over the test images", grid="x"), offices, {"logit": ACCENT})
+        stacked(
+            dress(left, title="Largest logit", x="mean over the test images", grid="x"),
+            offices,
+            {"logit": ACCENT},
+        )
         heat_map(right, np.array([*rows.values()], float), top=360, text="{:.0f}".format)
         dress(right, title="How many of the 360 images are called …", x="digit")
         right.set_xticks(range(10))
-        right.set_yticks(range(len(rows)), [row.replace(" of ", " of\n").replace(": ", "\n") for row in rows])
+        right.set_yticks(
+            range(len(rows)), [row.replace(" of ", " of\n").replace(": ", "\n") for row in rows]
+        )
     sentence = f"Largest logit {loud.max():.1f}, smallest {loud.min():.1f}. Right: {listed(said)}."
-    table = [{"rule": rule, **{str(c): int(n) for c, n in enumerate(of)}} for rule, of in rows.items()]
+    table = [
+        {"rule": rule, **{str(c): int(n) for c, n in enumerate(of)}} for rule, of in rows.items()
+    ]
     setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
-    return told(figure, "How loud each client is, and what averages answer", setting, sentence, table)
+    return told(
+        figure, "How loud each client is, and what averages answer", setting, sentence, table
+    )
 
 
 def office(client: int, counts: np.ndarray) -> str:
@@ -86,7 +105,12 @@ def digits(clients: Sequence[int] = (4, 8), count: int = 12) -> Picture:
     made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
     rows, said = [], []
     for k in clients:
-        rows.append((f"office {letter(k)}", [image.numpy() for image in made.dataset.x_train[made.shards[k][:count]]]))
+        rows.append(
+            (
+                f"office {letter(k)}",
+                [image.numpy() for image in made.dataset.x_train[made.shards[k][:count]]],
+            )
+        )
         held = [f"{n} × “{digit}”" for digit, n in enumerate(made.label_counts[k].tolist()) if n]
         said.append(f"Office {letter(k)} holds {listed(held)}.")
     with drawing(size=(9, 2)) as (figure, ax):
@@ -103,16 +127,32 @@ def hospitals() -> Picture:
     held = dict(zip(data.client_names, counts.tolist(), strict=True))
     with drawing(size=(7.5, 2.3)) as (figure, ax):
         rows = {name: {"ill": ill, "not ill": well} for name, (well, ill) in held.items()}
-        ends = stacked(dress(ax, title="Patients of four hospitals, for training", grid="x"), rows, colours)
+        ends = stacked(
+            dress(ax, title="Patients of four hospitals, for training", grid="x"), rows, colours
+        )
         for row, ((well, ill), end) in enumerate(zip(held.values(), ends, strict=True)):
-            ax.text(end + 3, row, f"{percent(ill / (ill + well))} ill", va="center", fontsize=9.5, color=INK)
+            ax.text(
+                end + 3,
+                row,
+                f"{percent(ill / (ill + well))} ill",
+                va="center",
+                fontsize=9.5,
+                color=INK,
+            )
         ax.set_xlim(0, max(ends) * 1.14)
         legend(ax, loc="lower right", ncols=2, bbox_to_anchor=(1, 1))
     said = listed([f"{name} {ill} of {well + ill}" for name, (well, ill) in held.items()])
-    table = tabled("hospital | ill | not ill", [(name, ill, well) for name, (well, ill) in held.items()])
-    return told(figure, "Patients of four hospitals", "heart", f"Ill are, for training: {said}.", table)
+    table = tabled(
+        "hospital | ill | not ill", [(name, ill, well) for name, (well, ill) in held.items()]
+    )
+    return told(
+        figure, "Patients of four hospitals", "heart", f"Ill are, for training: {said}.", table
+    )
 
 
 def introduce() -> Picture:
     """Who holds what in the ten post offices of seed 0."""
-    return partition(federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=0), setting=setting_of(FEDERATION, "seed 0"))
+    return partition(
+        federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=0),
+        setting=setting_of(FEDERATION, "seed 0"),
+    )

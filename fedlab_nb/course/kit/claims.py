@@ -73,10 +73,14 @@ class Gap:
         return number(self.band, 0, "+")
 
 
-def still(missing: Iterable[str], seen: Iterable[str], nothing: str, enough: int = ENOUGH) -> Verdict:
+def still(
+    missing: Iterable[str], seen: Iterable[str], nothing: str, enough: int = ENOUGH
+) -> Verdict:
     """What is still to be found, beside what the record shows so far."""
     wanted, record = " and ".join(missing), "; ".join(seen) or nothing
-    return Verdict("wrong", f"Still to find, with {enough} seeds or more: {wanted}. Your record: {record}.")
+    return Verdict(
+        "wrong", f"Still to find, with {enough} seeds or more: {wanted}. Your record: {record}."
+    )
 
 
 def two_kinds(
@@ -95,7 +99,9 @@ def two_kinds(
         text = right.format(clear=words[CLEAR][0], other=words["other"][0])
         chosen = [next(g for g in gaps if g.kind in kinds) for kinds in ((CLEAR,), others)]
         tests = [f"{g.name} {g.tested.mean} points" for g in chosen if g.tested is not None]
-        return Verdict("right", text + (f" On the test images: {'; '.join(tests)}." if tests else ""))
+        return Verdict(
+            "right", text + (f" On the test images: {'; '.join(tests)}." if tests else "")
+        )
     missing = [text for kind, text in ((CLEAR, clear), ("other", other)) if not words[kind]]
     enough = max((gap.enough for gap in gaps), default=ENOUGH)
     return still(missing, [text for texts in words.values() for text in texts], nothing, enough)
@@ -149,5 +155,7 @@ def stored_bars(module: str, name: str) -> Picture:
     `chance` is what guessing gets right, a tenth where it is not given."""
     rows = dict(declared("/".join([*module.split(".")[1:-1], "figures.toml"]))["bars"][name])
     setting, chance = rows.pop("setting"), rows.pop("chance", 0.1)
-    made = [Series(setting=setting, accuracies=quoted(module, of), **row) for of, row in rows.items()]
+    made = [
+        Series(setting=setting, accuracies=quoted(module, of), **row) for of, row in rows.items()
+    ]
     return bars(made, chance=chance)

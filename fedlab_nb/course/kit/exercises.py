@@ -73,23 +73,35 @@ def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]
     file, tables = read(module)
     checked(tables, dict.fromkeys(tables, TABLE), file)
     asked = {name: table for name, table in tables.items() if name != "words"}
-    return tuple(ProblemView(problem(name, table, file, records.get(name))) for name, table in asked.items())
+    return tuple(
+        ProblemView(problem(name, table, file, records.get(name))) for name, table in asked.items()
+    )
 
 
-def problem(name: str, table: Mapping[str, Any], file: str, record: Record | Build | None) -> Problem:
+def problem(
+    name: str, table: Mapping[str, Any], file: str, record: Record | Build | None
+) -> Problem:
     """The exercise `name` of `file`, which says `table` of it."""
     place, title = f"[{name}] of {file}", f"Exercise {name[1:]}"
     if record is None:
-        fields = checked(table, {**OF_NUMBER, "units": TEXTS} if "units" in table else OF_NUMBER, place)
+        fields = checked(
+            table, {**OF_NUMBER, "units": TEXTS} if "units" in table else OF_NUMBER, place
+        )
         return NumberProblem(title=title, right_answer=fields.pop("answer"), **fields)
     if isinstance(record, Build):
         fields = checked(table, {**OF_RECORD, "slips": TABLE}, place)
-        texts = checked(fields.pop("slips"), dict.fromkeys(record.slips, TEXT), f"[{name}.slips] of {file}")
-        return BuildProblem(title=title, right_answer=record.right, build=record, slips=texts, **fields)
+        texts = checked(
+            fields.pop("slips"), dict.fromkeys(record.slips, TEXT), f"[{name}.slips] of {file}"
+        )
+        return BuildProblem(
+            title=title, right_answer=record.right, build=record, slips=texts, **fields
+        )
     claim, runs = record
     fields = checked(table, {**OF_RECORD, "claim": TABLE} if "claim" in table else OF_RECORD, place)
     if "claim" in fields:
-        claim = partial(claim, **checked(fields.pop("claim"), OF_CLAIM, f"[{name}.claim] of {file}"))
+        claim = partial(
+            claim, **checked(fields.pop("claim"), OF_CLAIM, f"[{name}.claim] of {file}")
+        )
     return RecordProblem(title=title, right_answer=runs, claim=claim, **fields)
 
 
@@ -110,7 +122,9 @@ def kind_of(value: Any) -> str | None:
         if isinstance(value, types) and not isinstance(value, bool):
             return kind
     items = value if isinstance(value, list) else []
-    kinds = {tuple(map(kind_of, item)) if isinstance(item, list) else kind_of(item) for item in items}
+    kinds = {
+        tuple(map(kind_of, item)) if isinstance(item, list) else kind_of(item) for item in items
+    }
     return {TEXT: TEXTS, (NUMBER, TEXT): SLIPS}.get(kinds.pop()) if len(kinds) == 1 else None
 
 

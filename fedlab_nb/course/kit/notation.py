@@ -31,7 +31,10 @@ class Notation(Markdown):
 
     def _repr_html_(self) -> str:
         box = f'<input type="search" placeholder="a symbol or a word" aria-label="Filter" oninput="{FILTER}">'
-        head = "".join(f"<th>{name}</th>" for name in ("symbol", "meaning", "shape or range", "first in", "papers"))
+        head = "".join(
+            f"<th>{name}</th>"
+            for name in ("symbol", "meaning", "shape or range", "first in", "papers")
+        )
         body = "".join(map(row_html, self.rows))
         rows = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f"<div>{box if self.boxed else ''}{rows}</div>"
@@ -40,8 +43,12 @@ class Notation(Markdown):
 def row_html(row: Symbol) -> str:
     """A row; its `data-find` has what the box looks for."""
     cells = (f"${row.latex}$", row.meaning, row.shape, row.first, row.papers)
-    shown = (re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(cell, quote=False)) for cell in cells)
-    asked = html.escape(" ".join([row.name, row.latex, *row.also, plain(row.meaning), row.papers]).lower())
+    shown = (
+        re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(cell, quote=False)) for cell in cells
+    )
+    asked = html.escape(
+        " ".join([row.name, row.latex, *row.also, plain(row.meaning), row.papers]).lower()
+    )
     return f'<tr data-find="{asked}">{"".join(f"<td style=text-align:left>{cell}</td>" for cell in shown)}</tr>'
 
 

@@ -91,7 +91,9 @@ class NumberProblem(Problem):
             if meant := [value for value in values if abs(value - number) <= self.tolerance]:
                 return Verdict("wrong", f"{meant[0]:g} is not it: {slip}")
         given = min(values, key=self.far)
-        return Verdict("wrong", f"{given:g} is too {'small' if given < self.right_answer else 'large'}.")
+        return Verdict(
+            "wrong", f"{given:g} is too {'small' if given < self.right_answer else 'large'}."
+        )
 
     def far(self, value: float) -> tuple[float, float]:
         """How far a reading is from the answer: how many times as large or small, then the difference."""
@@ -115,10 +117,17 @@ class RecordProblem(Problem):
     def judge(self, answer: Any) -> Verdict:
         outcomes = getattr(answer, "outcomes", answer)
         if not isinstance(outcomes, Iterable) or isinstance(outcomes, str):
-            return Verdict("wrong", "Give the panel whose runs count, or the outcomes of `fl.compare`.")
+            return Verdict(
+                "wrong", "Give the panel whose runs count, or the outcomes of `fl.compare`."
+            )
         outcomes = list(outcomes)
-        if not all(hasattr(outcome, "accuracy") and hasattr(outcome, "method") for outcome in outcomes):
-            return Verdict("wrong", "Only outcomes of runs count here: give the panel, or what `fl.compare` returned.")
+        if not all(
+            hasattr(outcome, "accuracy") and hasattr(outcome, "method") for outcome in outcomes
+        ):
+            return Verdict(
+                "wrong",
+                "Only outcomes of runs count here: give the panel, or what `fl.compare` returned.",
+            )
         if not outcomes:
             return Verdict("unattempted", "No runs in the record yet: press Run first.")
         return self.claim(outcomes)
@@ -135,7 +144,12 @@ def close(returned: Any, wanted: Any) -> bool:
         same = isinstance(returned, Mapping) and returned.keys() == wanted.keys()
         return same and all(close(returned[key], wanted[key]) for key in wanted)
     one, other = as_numbers(returned), as_numbers(wanted)
-    return one is not None and other is not None and one.shape == other.shape and np.allclose(one, other, 1e-5, 1e-6)
+    return (
+        one is not None
+        and other is not None
+        and one.shape == other.shape
+        and np.allclose(one, other, 1e-5, 1e-6)
+    )
 
 
 def as_numbers(value: Any) -> np.ndarray | None:
@@ -169,7 +183,9 @@ class Build:
 
     def inputs(self) -> list[tuple]:
         """The hidden inputs: a tuple of arguments for each call, each from a stream of its own."""
-        drawn = (self.draw(np.random.default_rng(seed), *size) for seed, size in enumerate(self.sizes))
+        drawn = (
+            self.draw(np.random.default_rng(seed), *size) for seed, size in enumerate(self.sizes)
+        )
         return [arguments for arguments in drawn if arguments is not None]
 
 
@@ -188,18 +204,26 @@ class BuildProblem(Problem):
     def solution(self) -> str:
         """The explanation, and the right function as it is written."""
         source = textwrap.dedent(inspect.getsource(self.right_answer))
-        wide = "\n".join(line.replace("    ", "\N{NO-BREAK SPACE}" * 4) for line in source.rstrip().splitlines())
+        wide = "\n".join(
+            line.replace("    ", "\N{NO-BREAK SPACE}" * 4) for line in source.rstrip().splitlines()
+        )
         return f"{self.explanation}\n{wide}"
 
     def judge(self, answer: Any) -> Verdict:
         if not callable(answer):
-            return Verdict("wrong", f"The answer is the function {self.name}, not {type(answer).__name__}.")
+            return Verdict(
+                "wrong", f"The answer is the function {self.name}, not {type(answer).__name__}."
+            )
         fitting, wrong, stopped = dict(self.build.slips), [], ""
         for arguments in self.build.inputs():
             returned = tried(answer, arguments)
             if untouched(returned):
                 return Verdict("unattempted", f"{self.name} returns nothing yet.")
-            fitting = {name: slip for name, slip in fitting.items() if alike(returned, tried(slip, arguments))}
+            fitting = {
+                name: slip
+                for name, slip in fitting.items()
+                if alike(returned, tried(slip, arguments))
+            }
             if isinstance(returned, Exception):
                 text = " ".join(str(returned).split())
                 stopped = stopped or f"{self.name} stopped with {type(returned).__name__}: {text}"
@@ -211,7 +235,9 @@ class BuildProblem(Problem):
             return Verdict("right", "Yes: right for all hidden inputs.")
         # Where two axes are equally long by chance, a wrong shape looks right: another input tells more.
         first = min(wrong, key=lambda words: RIGHT_SHAPE in words, default="")
-        return Verdict("wrong", self.slips[next(iter(fitting))] if wrong and fitting else stopped or first)
+        return Verdict(
+            "wrong", self.slips[next(iter(fitting))] if wrong and fitting else stopped or first
+        )
 
 
 def tried(function: Function, arguments: tuple) -> Any:
@@ -234,8 +260,14 @@ def difference(name: str, returned: Any, wanted: Any) -> str:
     if isinstance(wanted, Mapping):
         keys = ", ".join(map(repr, wanted))
         if not isinstance(returned, Mapping) or returned.keys() != wanted.keys():
-            lost = [repr(key) for key in wanted if isinstance(returned, Mapping) and key not in returned]
-            loop = f" It lacks {', '.join(lost)}: is return inside a loop?" if 0 < len(lost) < len(wanted) else ""
+            lost = [
+                repr(key) for key in wanted if isinstance(returned, Mapping) and key not in returned
+            ]
+            loop = (
+                f" It lacks {', '.join(lost)}: is return inside a loop?"
+                if 0 < len(lost) < len(wanted)
+                else ""
+            )
             return f"{name} does not return a dict with the keys {keys}.{loop}"
         key = next(key for key in wanted if not close(returned[key], wanted[key]))
         return difference(f"{name}, in the entry {key!r},", returned[key], wanted[key])
@@ -254,11 +286,17 @@ QUOTES = " \t\r\n\"'“”„‘’«»`"  # round a number, with white space
 PER_CENT = ("%", "percent", "per cent")
 BYTES = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
 WORDS = r"(?:(?:more than|at least|above|over|about|exactly|slope) +)?"
-NAMED = r"(?:\D*\bis )?(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*" + WORDS  # it is, λ = or T ≥ or > or × or nothing
+NAMED = (
+    r"(?:\D*\bis )?(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*" + WORDS
+)  # it is, λ = or T ≥ or > or × or nothing
 TYPED = re.compile(NAMED + r"(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")  # a number and a unit
-FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")  # a whole number or none, numerator, denominator
+FRACTION = re.compile(
+    r"(?:(-?\d+) +)?(.+?) */ *(.+)"
+)  # a whole number or none, numerator, denominator
 POWER = re.compile(r"(.+?) *(?:\^|\*\*) *(.+)")  # 2^1.5
-GROUPED = re.compile(r"([+-]?[1-9]\d{0,2}([ ,.'_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?")  # 16,040 or 1 234 567.8
+GROUPED = re.compile(
+    r"([+-]?[1-9]\d{0,2}([ ,.'_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?"
+)  # 16,040 or 1 234 567.8
 
 
 def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
@@ -277,7 +315,11 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
     values, unit = [answer.item() if getattr(answer, "shape", None) == () else answer], None
     if isinstance(answer, str):
         spread = re.sub(r"(?<=\d)[¼-¾⅐-⅞]", lambda sign: f" {sign[0]}", answer)
-        text = unicodedata.normalize("NFKC", spread).replace("\N{FRACTION SLASH}", "/").replace("−", "-")
+        text = (
+            unicodedata.normalize("NFKC", spread)
+            .replace("\N{FRACTION SLASH}", "/")
+            .replace("−", "-")
+        )
         parts = TYPED.fullmatch(text.strip(QUOTES).rstrip(".! "))
         values, unit = (quotients(parts[1]), parts[2]) if parts else ([], None)
     real: list[Any] = [v for v in values if isinstance(v, numbers.Real) and not isinstance(v, bool)]
@@ -289,7 +331,11 @@ def readings(answer: Any, units: Collection[str] = ()) -> list[float]:
     elif "bytes" in units and (unit or "").lower() in BYTES:
         return [value * BYTES[str(unit).lower()] for value in values]
     known = {name.removesuffix("s") for name in (*units, *(PER_CENT if "%" in units else ()))}
-    return values if unit is None or {unit.removesuffix("s"), unit.lower().removesuffix("s")} & known else []
+    return (
+        values
+        if unit is None or {unit.removesuffix("s"), unit.lower().removesuffix("s")} & known
+        else []
+    )
 
 
 def quotients(text: str) -> list[float]:

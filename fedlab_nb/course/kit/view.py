@@ -28,7 +28,9 @@ from .problem import BuildProblem, NumberProblem, Problem
 
 STYLES = declared("course/kit/styles.toml")
 ASKED: dict[str, Prediction] = {}  # {question: its last form}
-TRIED: dict[str, bool] = {}  # {question of an exercise that was shown or answered: whether it is right}
+TRIED: dict[
+    str, bool
+] = {}  # {question of an exercise that was shown or answered: whether it is right}
 
 
 class Card:
@@ -69,7 +71,9 @@ class ProblemView:
     def check(self, answer: Any = None) -> Card:
         """Judge `answer`; without one, a reminder of the question."""
         verdict = self.problem.check(answer)
-        TRIED[self.problem.question] = verdict.state == "right" or TRIED.get(self.problem.question, False)
+        TRIED[self.problem.question] = verdict.state == "right" or TRIED.get(
+            self.problem.question, False
+        )
         reminder = f" {self.problem.question}" if verdict.state == "unattempted" else ""
         return Card(verdict.state, verdict.message + reminder)
 
@@ -86,8 +90,12 @@ class ProblemView:
 
         Of a build exercise the answer is the notebook's function of that name, as it is when Check is pressed.
         """
-        box = widgets.Text(placeholder="a number", description="Answer", layout=widgets.Layout(width="16em"))
-        check, hint, solution = (widgets.Button(description=name) for name in ("Check", "Hint", "Solution"))
+        box = widgets.Text(
+            placeholder="a number", description="Answer", layout=widgets.Layout(width="16em")
+        )
+        check, hint, solution = (
+            widgets.Button(description=name) for name in ("Check", "Hint", "Solution")
+        )
         message = widgets.HTML(layout=widgets.Layout(min_height="6em"))
         hints = map(self.hint, itertools.count(1))
         TRIED.setdefault(self.problem.question, False)
@@ -98,7 +106,11 @@ class ProblemView:
         def answered() -> Any:
             if record is not None:
                 return record
-            return in_notebook(self.problem.name) if isinstance(self.problem, BuildProblem) else box.value
+            return (
+                in_notebook(self.problem.name)
+                if isinstance(self.problem, BuildProblem)
+                else box.value
+            )
 
         check.on_click(lambda _: show(self.check(answered())))
         hint.on_click(lambda _: show(next(hints)))
@@ -142,7 +154,9 @@ class Snapshot:
         self.shown = shown.still() if hasattr(shown, "still") else shown
         self.after = after if isinstance(after, Sequence) else [after]
         if hasattr(shown, "controls") and not self.settled:
-            shown.add_class("fl-covered").controls.run.on_click(lambda _: shown.remove_class("fl-covered"))
+            shown.add_class("fl-covered").controls.run.on_click(
+                lambda _: shown.remove_class("fl-covered")
+            )
             for guess in self.after:
                 guess.waiting.append(lambda: self.settled and shown.remove_class("fl-covered"))
 
@@ -161,7 +175,10 @@ class Snapshot:
         data, metadata = self.shown._repr_mimebundle_()
         inside, words = data.get("text/html", html.escape(repr(self))), repr(self)
         if "image/png" in data:
-            image, alt = base64.b64encode(data["image/png"]).decode(), html.escape(metadata["image/png"]["alt"])
+            image, alt = (
+                base64.b64encode(data["image/png"]).decode(),
+                html.escape(metadata["image/png"]["alt"]),
+            )
             inside = f'<img alt="{alt}" style="max-width:100%;max-height:78vh" src="data:image/png;base64,{image}">'
             inside += f'<p style="white-space:pre-line">{html.escape(words)}</p>'
         if not self.settled:
@@ -173,7 +190,9 @@ class Snapshot:
         data, metadata = self._repr_mimebundle_()
         output = display(data, metadata=metadata, raw=True, **(place or {"display_id": True}))
         for guess in self.after if output and not place else ():
-            guess.waiting.append(lambda: self._ipython_display_(display_id=output.display_id, update=True))
+            guess.waiting.append(
+                lambda: self._ipython_display_(display_id=output.display_id, update=True)
+            )
 
 
 # ---------------------------------------------------------------------------------- guesses and the score
@@ -243,7 +262,12 @@ class Prediction:
             return ""
         if self.options:
             return "right" if self.guess == self._answer[0] else "not it"
-        return gap(self.guess, self._answer[0], self.unit, near=max(self.step, 0.02 * (self.high - self.low)))
+        return gap(
+            self.guess,
+            self._answer[0],
+            self.unit,
+            near=max(self.step, 0.02 * (self.high - self.low)),
+        )
 
     def placed(self) -> Guess:
         """The guess and the answer on the scale of the question, for the picture of the score."""
@@ -252,7 +276,9 @@ class Prediction:
             at = [list(self.options).index(value) / (len(self.options) - 1) for value in both]
         else:
             at = [(value - self.low) / (self.high - self.low) for value in both]
-        return Guess(self.question, *at, tuple(map(self._with_unit, both)), self.gap, len(self.options))
+        return Guess(
+            self.question, *at, tuple(map(self._with_unit, both)), self.gap, len(self.options)
+        )
 
     def _verdict(self) -> str:
         value, why = self._answer
@@ -260,7 +286,9 @@ class Prediction:
         if self.guess is None:
             text = f"The answer is {shown}."
         elif self.options:
-            text = f"You guessed “{self.guess}”: " + ("so it is." if self.gap == "right" else f"it is “{shown}”.")
+            text = f"You guessed “{self.guess}”: " + (
+                "so it is." if self.gap == "right" else f"it is “{shown}”."
+            )
         else:
             text = f"You guessed {self._with_unit(self.guess)}, measured {shown}: {self.gap}."
         return f"{text} {why}".strip()
@@ -274,23 +302,34 @@ class Prediction:
     def form(self) -> Form:
         """The question with a choice or a slider, two buttons, and a line that says what was noted."""
         if self.options:
-            entry = widgets.RadioButtons(options=self.options, value=None, layout=widgets.Layout(width="auto"))
+            entry = widgets.RadioButtons(
+                options=self.options, value=None, layout=widgets.Layout(width="auto")
+            )
             allowed = " / ".join(self.options)
         else:
             middle = (self.low + self.high) / 2
             form = ".0f" if float(self.step).is_integer() else ".1f"
-            entry = widgets.FloatSlider(middle, min=self.low, max=self.high, step=self.step, readout_format=form)
+            entry = widgets.FloatSlider(
+                middle, min=self.low, max=self.high, step=self.step, readout_format=form
+            )
             entry.layout.width, entry.description = "28em", "Guess"
             allowed = f"{self.low:g} to {self._with_unit(self.high)}"
         button, skip = (widgets.Button(description=words) for words in ("That is my guess", "Skip"))
         note = widgets.HTML(layout=widgets.Layout(min_height="2em"))
 
         def on_commit(_: Any) -> None:
-            note.value = "Choose an answer first." if entry.value is None else html.escape(self.commit(entry.value))
+            note.value = (
+                "Choose an answer first."
+                if entry.value is None
+                else html.escape(self.commit(entry.value))
+            )
 
         button.on_click(on_commit)
         skip.on_click(lambda _: setattr(note, "value", html.escape(self.skip())))
-        return Form(Card("predict", f"{self.question} ({allowed})"), [entry, widgets.HBox([button, skip]), note])
+        return Form(
+            Card("predict", f"{self.question} ({allowed})"),
+            [entry, widgets.HBox([button, skip]), note],
+        )
 
 
 class Score(Form):
@@ -316,12 +355,16 @@ class Score(Form):
         asked, right = ASKED.values(), TRIED.values()
         made = [guess for guess in asked if guess.guess is not None]
         near = "; ".join(guess.gap for guess in made if guess.gap)
-        counted = f"{len(made)} of {plural(len(asked), 'guess')} made" + (f" ({near})" if near else "")
+        counted = f"{len(made)} of {plural(len(asked), 'guess')} made" + (
+            f" ({near})" if near else ""
+        )
         return f"{counted}. {sum(right)} of {plural(len(right), 'exercise')} right."
 
     def picture(self) -> Picture:
         """The guesses against what was measured; `score().picture().save("guesses.png")` keeps it."""
-        return guesses([guess.placed() for guess in ASKED.values() if guess.guess is not None and guess.gap])
+        return guesses(
+            [guess.placed() for guess in ASKED.values() if guess.guess is not None and guess.gap]
+        )
 
     def page(self) -> str:
         """The score with its picture, and a link that saves the picture."""

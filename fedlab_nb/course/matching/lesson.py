@@ -58,7 +58,10 @@ def under_skew() -> str:
 
 # ---------------------------------------------------------------------------------- on the record
 LARGE = 0.2
-PAIRS = {"matching − FedAvg": ("matching", "fedavg"), "ensemble − matching": ("ensemble", "matching")}
+PAIRS = {
+    "matching − FedAvg": ("matching", "fedavg"),
+    "ensemble − matching": ("ensemble", "matching"),
+}
 
 
 def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
@@ -74,7 +77,9 @@ def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
         seen.append("; ".join(gap.words() for gap in both))
         if all(gap.kind == CLEAR and gap.band.low > LARGE for gap in both):
             tested = " and ".join(gap.tested.mean for gap in both if gap.tested)
-            return Verdict("right", f"Supported by your runs. {seen[-1]}. On the test images: {tested} points.")
+            return Verdict(
+                "right", f"Supported by your runs. {seen[-1]}. On the test images: {tested} points."
+            )
     wanted = f"an α at which matching gains clearly more than {100 * LARGE:g} points, and stays clearly more behind"
     return still([wanted], seen, "no run of matching, FedAvg and the ensemble", MANY)
 
@@ -95,7 +100,9 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
     return linear_sum_assignment(distances)[1].tolist()
 
 
-def hidden(stream: np.random.Generator, units: int, width: int) -> tuple[np.ndarray, np.ndarray] | None:
+def hidden(
+    stream: np.random.Generator, units: int, width: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Two layers whose best order is clear, and the same by distances and by their squares (or inner products)."""
     a = stream.normal(size=(units, width))
     b = a[stream.permutation(units)] + 0.7 * stream.normal(size=(units, width))
@@ -127,4 +134,6 @@ SLIPS = {
 }
 
 
-q1, q2, q3, q4 = exercises(__name__, q3=(both_causes, solution_runs), q4=Build(match_units, SIZES * 6, hidden, SLIPS))
+q1, q2, q3, q4 = exercises(
+    __name__, q3=(both_causes, solution_runs), q4=Build(match_units, SIZES * 6, hidden, SLIPS)
+)

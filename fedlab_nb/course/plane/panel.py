@@ -42,36 +42,55 @@ def grid() -> Tensor:
 def picture(toy: Toy) -> Picture:
     """All squares, with their words and numbers."""
     averages = {"Average of weights": toy.weights, "Average of predictions": toy.predictions}
-    clients, fused = [client(toy, k) for k in range(CLIENTS)], [square(toy, *each) for each in averages.items()]
+    clients, fused = (
+        [client(toy, k) for k in range(CLIENTS)],
+        [square(toy, *each) for each in averages.items()],
+    )
     start = f"{toy.start} start{'s' * (toy.start == 'own')}"
     setting = f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}"
-    counts = [{f"points {name}": n for name, n in zip(CLASSES, toy.counts(k), strict=True)} for k in range(CLIENTS)]
+    counts = [
+        {f"points {name}": n for name, n in zip(CLASSES, toy.counts(k), strict=True)}
+        for k in range(CLIENTS)
+    ]
     rows = zip([*clients, *fused], [*counts, {}, {}], strict=True)
-    table = [{"picture": s.title, "right": s.foot.removesuffix(" right"), **held} for s, held in rows]
+    table = [
+        {"picture": s.title, "right": s.foot.removesuffix(" right"), **held} for s, held in rows
+    ]
     of_class = [c for c, places in enumerate(CENTRES) for _ in places]
     circles = [(*at, 2 * SPREAD, c) for at, c in zip(islands().tolist(), of_class, strict=True)]
     about = Plane(CLASSES, EDGE, circles)  # circles of two standard deviations round the islands
-    return plane([*clients, *fused], about, setting=setting, sentence=sentence(toy, fused), table=table)
+    return plane(
+        [*clients, *fused], about, setting=setting, sentence=sentence(toy, fused), table=table
+    )
 
 
 def client(toy: Toy, k: int) -> Square:
     """With the points that it trains on."""
     x, y = toy.shards[k]
-    held = listed([f"{count} {name}" for name, count in zip(CLASSES, toy.counts(k), strict=True) if count])
+    held = listed(
+        [f"{count} {name}" for name, count in zip(CLASSES, toy.counts(k), strict=True) if count]
+    )
     dots = {"points": x.numpy(), "labels": y.numpy(), "client": k}
     return square(toy, f"Client {letter(k)}", toy.client(k), f"\nhas {held}", **dots)
 
 
 def square(toy: Toy, title: str, predictor: Predictor, more: str = "", **dots: object) -> Square:
     """What a predictor says at each place of the grid."""
-    right, scores = f"{percent(toy.accuracy(predictor))} right", predictor(grid()).unflatten(0, (GRID, GRID))
-    return Square(title, right, f"{title}\n{right} of the test points{more}", scores.numpy(), **dots)
+    right, scores = (
+        f"{percent(toy.accuracy(predictor))} right",
+        predictor(grid()).unflatten(0, (GRID, GRID)),
+    )
+    return Square(
+        title, right, f"{title}\n{right} of the test points{more}", scores.numpy(), **dots
+    )
 
 
 def sentence(toy: Toy, fused: Sequence[Square]) -> str:
     """Who holds how many classes, and how often each predictor is right."""
     held = listed([str(sum(map(bool, toy.counts(k)))) for k in range(CLIENTS)])
-    own = f"mean client {percent(sum(toy.accuracy(toy.client(k)) for k in range(CLIENTS)) / CLIENTS)}"
+    own = (
+        f"mean client {percent(sum(toy.accuracy(toy.client(k)) for k in range(CLIENTS)) / CLIENTS)}"
+    )
     right = [f"{s.title[0].lower()}{s.title[1:]} {s.foot.removesuffix(' right')}" for s in fused]
     return (
         f"α = {toy.alpha:g}: clients {listed(list(map(letter, range(CLIENTS))))} train on points of {held} classes. "

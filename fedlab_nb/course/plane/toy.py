@@ -40,8 +40,12 @@ def points() -> Dataset:
     x, y = {}, {}
     for part, count in {"train": TRAIN, "test": TEST, "public": PUBLIC}.items():
         stream = generator(0, "plane", part)
-        y[part] = torch.tensor([c for c, places in enumerate(CENTRES) for _ in places]).repeat_interleave(count)
-        x[part] = islands().repeat_interleave(count, 0) + SPREAD * torch.randn(len(y[part]), 2, generator=stream)
+        y[part] = torch.tensor(
+            [c for c, places in enumerate(CENTRES) for _ in places]
+        ).repeat_interleave(count)
+        x[part] = islands().repeat_interleave(count, 0) + SPREAD * torch.randn(
+            len(y[part]), 2, generator=stream
+        )
     content = digest_of("plane", *(part.numpy().tobytes() for part in (*x.values(), *y.values())))
     return Dataset(
         "points in the plane", x["train"], y["train"], x["test"], y["test"], x["public"], CLASSES, content,
@@ -51,7 +55,12 @@ def points() -> Dataset:
 
 def islands() -> Tensor:
     """Their centres `[I, 2]`, class by class."""
-    turns = torch.tensor([place for places in CENTRES for place in places]) / sum(map(len, CENTRES)) * 2 * math.pi
+    turns = (
+        torch.tensor([place for places in CENTRES for place in places])
+        / sum(map(len, CENTRES))
+        * 2
+        * math.pi
+    )
     return RADIUS * torch.stack([turns.cos(), turns.sin()], 1)
 
 
@@ -72,8 +81,12 @@ class Toy:
         self.alpha, self.seed, self.start = alpha, seed, choose("start", start, STARTS)
         self.federation: Federation = federate(points(), alpha=alpha, clients=CLIENTS, seed=seed)
         data = self.federation.dataset
-        self.shards = [(data.x_train[own], data.y_train[own]) for own, _ in self.federation.split(HELD_OUT)]
-        self.clients = ClientModels(trained([self._network(k) for k in range(CLIENTS)], self.shards, RECIPE, seed=seed))
+        self.shards = [
+            (data.x_train[own], data.y_train[own]) for own, _ in self.federation.split(HELD_OUT)
+        ]
+        self.clients = ClientModels(
+            trained([self._network(k) for k in range(CLIENTS)], self.shards, RECIPE, seed=seed)
+        )
 
     def _network(self, k: int) -> Network:
         """An untrained network, from the common start or client k's own."""

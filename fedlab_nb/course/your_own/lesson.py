@@ -30,7 +30,9 @@ def scratch(name: str) -> str:
 # ---------------------------------------------------------------------------------- worked numbers
 def how_good(outcomes: Sequence[Outcome]) -> str:
     """Which of AVERAGING these runs show of FedAvg."""
-    alone, fedavg, ensemble = (accuracies(outcomes, method) for method in ("local", "fedavg", "ensemble"))
+    alone, fedavg, ensemble = (
+        accuracies(outcomes, method) for method in ("local", "fedavg", "ensemble")
+    )
     if statistics.difference(fedavg, ensemble).is_noise:
         return AVERAGING[2]
     return AVERAGING[statistics.difference(fedavg, alone).low > 0]
@@ -42,7 +44,10 @@ def wins(figure: str) -> int:
 
 
 # ---------------------------------------------------------------------------------- exercises
-GIVEN, COUNTS = "counted", {"ensemble.rule": "class_counts"}  # the lesson's own example, which is no answer
+GIVEN, COUNTS = (
+    "counted",
+    {"ensemble.rule": "class_counts"},
+)  # the lesson's own example, which is no answer
 
 
 def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
@@ -58,7 +63,10 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
         for gap in chosen_gaps(pair, None, method, "ensemble", lambda at: f"α = {at[0].alpha:g}"):
             text = f"{method} at {gap.name}: {gap.mean} points"
             if gap.kind == CLEAR and is_the_lessons(method, pair):
-                return Verdict("wrong", f"{method} answers just as {GIVEN!r} does. Change something that it computes.")
+                return Verdict(
+                    "wrong",
+                    f"{method} answers just as {GIVEN!r} does. Change something that it computes.",
+                )
             if gap.kind == CLEAR:
                 tested = f"On the test images: {gap.tested.mean} points."
                 return Verdict("right", f"Supported by your runs: {text}. {tested}")
@@ -80,17 +88,24 @@ def is_the_lessons(method: str, outcomes: Sequence[Outcome]) -> bool:
 
 def is_own(method: str) -> bool:
     """Whether a method was written by the learner: it is neither the package's nor the lesson's."""
-    return method != GIVEN and not (method in METHODS and METHODS[method].__module__.startswith("fedlab_nb."))
+    return method != GIVEN and not (
+        method in METHODS and METHODS[method].__module__.startswith("fedlab_nb.")
+    )
 
 
 def example_runs() -> list[Any]:
     """Runs of the solution, `counted` with ζ = 0.5 under a new name; without it, of the ensemble alone."""
     methods = ["ensemble", *filter(METHODS.__contains__, [GIVEN])]
-    outcomes = runs(methods, 1, seeds=MANY, **LOGITS, **{f"{method}.power": 0.5 for method in methods[1:]})
+    outcomes = runs(
+        methods, 1, seeds=MANY, **LOGITS, **{f"{method}.power": 0.5 for method in methods[1:]}
+    )
     return [
         SimpleNamespace(
             method="rooted" if o.method == GIVEN else o.method,
-            **{name: getattr(o, name) for name in ("accuracy", "accuracy_validation", "settings", "conditions")},
+            **{
+                name: getattr(o, name)
+                for name in ("accuracy", "accuracy_validation", "settings", "conditions")
+            },
         )
         for o in outcomes
     ]
@@ -128,14 +143,25 @@ def mean_not_taken_off(counts, sums, squares):
     return sums.sum(0) / rows, np.sqrt(squares.sum(0) / rows)
 
 
-SLIPS = {slip.__name__: slip for slip in (mean_of_means, one_row_less, variance, mean_not_taken_off)}
+SLIPS = {
+    slip.__name__: slip for slip in (mean_of_means, one_row_less, variance, mean_not_taken_off)
+}
 
 
-def hidden(stream: np.random.Generator, hospitals: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def hidden(
+    stream: np.random.Generator, hospitals: int, columns: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sums of hospitals of different sizes and patients: no value is exactly constant."""
-    groups = [stream.normal(3 + k, 1 + k, size=(int(stream.integers(3, 30)), columns)) for k in range(hospitals)]
-    return np.array([len(x) for x in groups]), *(np.array([(x**p).sum(0) for x in groups]) for p in (1, 2))
+    groups = [
+        stream.normal(3 + k, 1 + k, size=(int(stream.integers(3, 30)), columns))
+        for k in range(hospitals)
+    ]
+    return np.array([len(x) for x in groups]), *(
+        np.array([(x**p).sum(0) for x in groups]) for p in (1, 2)
+    )
 
 
 SIZES = ((1, 2), (2, 3), (5, 4), (3, 1))  # hospitals and columns
-q1, q2, q3 = exercises(__name__, q2=(beats_the_ensemble, example_runs), q3=Build(mean_and_spread, SIZES, hidden, SLIPS))
+q1, q2, q3 = exercises(
+    __name__, q2=(beats_the_ensemble, example_runs), q3=Build(mean_and_spread, SIZES, hidden, SLIPS)
+)

@@ -25,11 +25,16 @@ class Budget(Tried):
 
     def __init__(self) -> None:
         help, budgets = "The budget that the sentence explains", [(f"{e:g}", e) for e in BUDGETS]
-        self.epsilon = made(widgets.SelectionSlider, label="ε", help=help, width=300, options=budgets, value=1.0)
+        self.epsilon = made(
+            widgets.SelectionSlider, label="ε", help=help, width=300, options=budgets, value=1.0
+        )
 
     def asked(self, state: PanelState) -> Asked:
         kinds = {"pixels": {"afl.features": "pixels"}}
-        kinds[f"{state.knobs['size']} random features"] = {"afl.features": "relu", "afl.size": state.knobs["size"]}
+        kinds[f"{state.knobs['size']} random features"] = {
+            "afl.features": "relu",
+            "afl.size": state.knobs["size"],
+        }
         each = itertools.product(kinds.items(), (*BUDGETS, 0.0))
         of = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for (label, change), e in each}
         return choices("afl", state.settings, of)
@@ -47,7 +52,9 @@ class Budget(Tried):
         return budgets(by_budget, self.epsilon.value, delta, setting=setting)
 
 
-def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str) -> Picture:
+def budgets(
+    by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str
+) -> Picture:
     """Lines of test accuracy against ε for each kind of features; the promise of the `chosen` ε in words."""
     lines: dict[str, Budgets] = {}
     looks: dict[str, Look] = {}
@@ -57,7 +64,8 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         looks |= {label: Look(hue, "o", "-"), f"{label}, no noise": Look(hue, "", ":")}
     sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
     each = ", ".join(
-        f"{label} {mean_percent(of[chosen])} ({mean_percent(of[None])} without)" for label, of in by_kind.items()
+        f"{label} {mean_percent(of[chosen])} ({mean_percent(of[None])} without)"
+        for label, of in by_kind.items()
     )
     text = (
         f"ε = {chosen:g} is noise σ = {sigma:.2g}: {each}. One sample more or less changes the odds of a result at "
@@ -65,4 +73,6 @@ def budgets(by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, sett
         "share; a server that sees sums before the noise."
     )
     about = f"{setting}, δ = {delta:g}"
-    return against(lines, "ε", "ε (smaller: more private)", setting=about, methods=looks, sentence=text)
+    return against(
+        lines, "ε", "ε (smaller: more private)", setting=about, methods=looks, sentence=text
+    )

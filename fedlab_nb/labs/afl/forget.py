@@ -25,13 +25,22 @@ class Forget(LabView):
     _of: "Forgotten | None" = None  # computed last
 
     def __init__(self) -> None:
-        self.who = made(widgets.Dropdown, label="Client", help="Who is forgotten", width=160, options=[("client A", 0)])
+        self.who = made(
+            widgets.Dropdown,
+            label="Client",
+            help="Who is forgotten",
+            width=160,
+            options=[("client A", 0)],
+        )
 
     def adapt(self, state: PanelState) -> None:
         offer(self.who, clients_in(state))
 
     def draw(self, state: PanelState) -> Picture:
-        if self._of is None or (self._of.outcome, self._of.client) != (state.outcome, self.who.value):
+        if self._of is None or (self._of.outcome, self._of.client) != (
+            state.outcome,
+            self.who.value,
+        ):
             try:
                 self._of = forget(state.outcome, self.who.value)
             except UsageError as error:
@@ -60,24 +69,34 @@ def forget(outcome: Outcome, client: int) -> Forgotten:
     features, y = outcome.test_features.astype(np.float64), outcome.test_labels
     right = [(features @ w[:-1] + w[-1]).argmax(1) == y for w in (report.weights, weights)]
     classes = range(report.weights.shape[1])
-    of_class = [np.array([r[y == c].mean() if (y == c).any() else np.nan for c in classes]) for r in right]
+    of_class = [
+        np.array([r[y == c].mean() if (y == c).any() else np.nan for c in classes]) for r in right
+    ]
     scratch = retrained(outcome, client)
     distance = np.abs(weights - scratch).max() / np.abs(scratch).max()
     samples = report.classes[client, -1].round().astype(int)
-    return Forgotten(outcome, client, *of_class, tuple(float(r.mean()) for r in right), samples, float(distance))
+    return Forgotten(
+        outcome, client, *of_class, tuple(float(r.mean()) for r in right), samples, float(distance)
+    )
 
 
 def retrained(outcome: Outcome, client: int) -> np.ndarray:
     """The weights from the other clients' training samples, summed anew in one place: `[d, C]`."""
     federation, report = outcome.federation(), outcome.report
-    parts = [train for k, (train, _) in enumerate(federation.split(outcome.plan.holdout)) if k != client]
+    parts = [
+        train for k, (train, _) in enumerate(federation.split(outcome.plan.holdout)) if k != client
+    ]
     rows = torch.cat(parts)
-    features = torch.as_tensor(np.asarray(outcome.features(federation.dataset.x_train[rows]))).double()
+    features = torch.as_tensor(
+        np.asarray(outcome.features(federation.dataset.x_train[rows]))
+    ).double()
     total = Sums.of(features, federation.dataset.y_train[rows], federation.classes)
     return report.fitted(total.ridged(len(parts) * report.gamma), len(parts))
 
 
-def forgotten(of: Forgotten, class_names: Sequence[str], *, setting: str, klass: int | None = None) -> Picture:
+def forgotten(
+    of: Forgotten, class_names: Sequence[str], *, setting: str, klass: int | None = None
+) -> Picture:
     """Bars of each class's test accuracy, with all clients and without the forgotten one."""
     places, who = np.arange(len(of.before)), client_name(of.client, setting)
     title = f"With {who}, and as if it had never been there"

@@ -24,8 +24,12 @@ class Image(LabView):
             text = f"With {features} features a class sum is not an image. Set the features to pixels, and run again."
             return blank(text, setting=where(state))
         means, names = class_means(state.outcome), state.class_names
-        first = next((k for k, of in enumerate(means) if (of.counts == 1).any()), 0)  # a class with a single image
-        of = means[state.client if state.client is not None and state.client < len(means) else first]
+        first = next(
+            (k for k, of in enumerate(means) if (of.counts == 1).any()), 0
+        )  # a class with a single image
+        of = means[
+            state.client if state.client is not None and state.client < len(means) else first
+        ]
         single = [names[c] for c in of.labels[of.counts == 1]]
         who = client_name(of.client, where(state))
         text = f"No class of {who} has one image alone; its class sums are sums of several."

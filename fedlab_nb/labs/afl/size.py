@@ -36,7 +36,9 @@ class Size(Tried):
 def sizes(by_kind: Mapping[str, Mapping[int, Series]], pixels: Series, setting: str) -> Picture:
     """Lines of test accuracy against the number of random features, beside the pixels; `up` of a series: the bytes of
     one client."""
-    lines = {kind: {d: of.accuracies for d, of in by_size.items()} for kind, by_size in by_kind.items()}
+    lines = {
+        kind: {d: of.accuracies for d, of in by_size.items()} for kind, by_size in by_kind.items()
+    }
     lines["pixels"] = dict.fromkeys(next(iter(by_kind.values())), pixels.accuracies)
     parts = [
         f"{d} {kind} features {percent(of.mean)} for {data_size(of.up)} a client"

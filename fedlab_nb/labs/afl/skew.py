@@ -19,13 +19,22 @@ class Skew(Tried):
     name, title, work_label = "skew", "Skew", "Try five α"
 
     def asked(self, state: PanelState) -> Asked:
-        each = {(m, a): {**state.settings, "alpha": a, "partition": "dirichlet"} for m in BESIDE for a in ALPHAS}
-        return {f"{m}, α = {alpha:g}": (m, taken(m, settings)) for (m, alpha), settings in each.items()}
+        each = {
+            (m, a): {**state.settings, "alpha": a, "partition": "dirichlet"}
+            for m in BESIDE
+            for a in ALPHAS
+        }
+        return {
+            f"{m}, α = {alpha:g}": (m, taken(m, settings)) for (m, alpha), settings in each.items()
+        }
 
     def work(self, state: PanelState) -> Steps:
         """Run AFL, Gaussian heads, the ensemble and FedAvg with five α. Nothing else changes"""
         runs = iter((yield from all_of(self.asked(state))).values())
-        each = {label_of(m, state.settings): {alpha: accuracies(next(runs)) for alpha in ALPHAS} for m in BESIDE}
+        each = {
+            label_of(m, state.settings): {alpha: accuracies(next(runs)) for alpha in ALPHAS}
+            for m in BESIDE
+        }
         return words(state.settings), each, 1 / len(state.class_names)
 
     def kept(self, state: PanelState) -> Any:

@@ -28,7 +28,13 @@ LEARNT_HELP = "Show the weights that Co-Boosting has found, and its score"
 JUDGE_HELP = "Accuracy on the half on which nobody chose weights"
 LEVEL = 0.5  # of all sliders at the start
 # Weights from real images do not depend on synthetic images or on a student: as few as possible of both.
-REAL_OPTIONS = {"ee": True, "ee_data": "real", "answer": "ensemble", "dhs": False, "generator_steps": 1}
+REAL_OPTIONS = {
+    "ee": True,
+    "ee_data": "real",
+    "answer": "ensemble",
+    "dhs": False,
+    "generator_steps": 1,
+}
 
 
 class Hand(LabView):
@@ -43,9 +49,19 @@ class Hand(LabView):
     def __init__(self) -> None:
         self.sliders = Sliders()
         self.hands = self.sliders.model_id
-        self.start = made(widgets.Dropdown, label="Set to", help="Set all sliders", width=190, options=[("…", OWN)])
-        self.learnt = made(widgets.ToggleButton, label="Show Co-Boosting's", help=LEARNT_HELP, width="auto")
-        self.judge = made(widgets.ToggleButton, label="Show the judge half", help=JUDGE_HELP, width="auto")
+        self.start = made(
+            widgets.Dropdown,
+            label="Set to",
+            help="Set all sliders",
+            width=190,
+            options=[("…", OWN)],
+        )
+        self.learnt = made(
+            widgets.ToggleButton, label="Show Co-Boosting's", help=LEARNT_HELP, width="auto"
+        )
+        self.judge = made(
+            widgets.ToggleButton, label="Show the judge half", help=JUDGE_HELP, width="auto"
+        )
         # What `start` changes are the sliders, which redraw.
         self.controls = [self.sliders, widgets.HBox([self.start]), self.learnt, self.judge]
         self.start.observe(self._set, "value")
@@ -116,7 +132,9 @@ class Sliders(widgets.Box):
     description = "Weights of the clients"
 
     def __init__(self) -> None:
-        super().__init__(layout={"flex_flow": "row wrap", "max_height": "165px", "overflow": "auto"})
+        super().__init__(
+            layout={"flex_flow": "row wrap", "max_height": "165px", "overflow": "auto"}
+        )
         self._quiet, self.setting, self._names = False, "", []
 
     def put(self, w: Any) -> None:
@@ -129,7 +147,12 @@ class Sliders(widgets.Box):
             for slider in self.children:
                 slider.close()
             self.children = [
-                made(widgets.FloatSlider, label=name.split()[0], help=f"Weight of client {name}", **small)
+                made(
+                    widgets.FloatSlider,
+                    label=name.split()[0],
+                    help=f"Weight of client {name}",
+                    **small,
+                )
                 for name in names
             ]
             for slider in self.children:
@@ -209,8 +232,14 @@ class ByHand:
             self._update(tried, klass)
             moves(self.figure, shown, **self._parts(tried))
         scores = {"tune half": tried.tune, **({"judge half": tried.judge} if tried.judge else {})}
-        columns = ["weights", *scores, *(f"client {own_name(k, setting)}" for k in range(len(tried.counts)))]
-        cells = ((who, *(half[who] for half in scores.values()), *w) for who, w in tried.shares.items())
+        columns = [
+            "weights",
+            *scores,
+            *(f"client {own_name(k, setting)}" for k in range(len(tried.counts))),
+        ]
+        cells = (
+            (who, *(half[who] for half in scores.values()), *w) for who, w in tried.shares.items()
+        )
         table = tabled(columns, ((who, *map(percent, shares)) for who, *shares in cells))
         title = "Weights of the clients above the training samples that they hold, and accuracy"
         return told(self.figure, title, setting, sentence(tried, spoilt), table)
@@ -228,7 +257,9 @@ class ByHand:
         heading(upper, "Weights", 5)
         level_line(upper, 1 / clients)
         self._marks = {
-            who: upper.plot([], [], marker, color=colour, ms=7 if clients <= 16 else 4, mew=1.8, mfc="none")[0]
+            who: upper.plot(
+                [], [], marker, color=colour, ms=7 if clients <= 16 else 4, mew=1.8, mfc="none"
+            )[0]
             for who, marker, colour in ((LEARNT, "D", SECOND), (REAL, "s", "#009E73"))
         }
         scores.set_axis_off()
@@ -240,8 +271,12 @@ class ByHand:
         percent_axis(right, "x", ticks=HALVES)
         right.set(ylim=lower.get_ylim(), yticks=[])
         self._right_row = right.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
-        self._bars = right.barh(range(classes), np.zeros(classes), height=0.62, color=class_colours(classes))
-        self._ticks = right.vlines([0] * classes, np.arange(classes) - 0.38, np.arange(classes) + 0.38, color=INK, lw=2)
+        self._bars = right.barh(
+            range(classes), np.zeros(classes), height=0.62, color=class_colours(classes)
+        )
+        self._ticks = right.vlines(
+            [0] * classes, np.arange(classes) - 0.38, np.arange(classes) + 0.38, color=INK, lw=2
+        )
 
     def _parts(self, tried: Tried) -> dict[str, Any]:
         """What moves with the weights: see `vector.moves`."""
@@ -264,9 +299,14 @@ class ByHand:
             w = tried.shares.get(who, np.empty(0))
             line.set_data(range(len(w)), w)
         halves = [tried.tune, tried.judge or {}]
-        scores = (f"{who}: {' | '.join(percent(half[who]) for half in halves if half)}" for who in tried.shares)
+        scores = (
+            f"{who}: {' | '.join(percent(half[who]) for half in halves if half)}"
+            for who in tried.shares
+        )
         self._scores.set_text("\n".join(scores))
-        self._right_row.set(visible=klass is not None and klass < len(self._bars), y=(klass or 0) - 0.5)
+        self._right_row.set(
+            visible=klass is not None and klass < len(self._bars), y=(klass or 0) - 0.5
+        )
         yours, equal = (np.nan_to_num(tried.by_class[who]) for who in (YOURS, EQUAL))
         for bar, value in zip(self._bars, yours, strict=True):
             bar.set_width(value)
@@ -286,5 +326,7 @@ def sentence(tried: Tried, spoilt: bool) -> str:
     others = "".join(f"; {who} {percent(judge[who])}" for who in (LEARNT, REAL) if who in judge)
     text = f"Judge half: your weights {percent(judge[YOURS])}, equal ones {percent(judge[EQUAL])} ({about}){others}."
     if spoilt:
-        return f"{text} You moved weights after you had seen this half. So it no longer judges fairly."
+        return (
+            f"{text} You moved weights after you had seen this half. So it no longer judges fairly."
+        )
     return f"{text} On the tune half your weights had {percent(tune[YOURS])}."

@@ -49,7 +49,9 @@ class Images(LabView):
         alike = dataset.x_test.shape[1:] == report.synthetic_images.shape[2:]
         about = {"setting": where(state), "epochs": planned(state), "klass": state.klass}
         about |= {"frame": min(self.epoch.value, len(report.synthetic_epochs) - 1)}
-        return gallery(report, state.class_names, real=one_of_each(dataset) if alike else None, **about)
+        return gallery(
+            report, state.class_names, real=one_of_each(dataset) if alike else None, **about
+        )
 
 
 def planned(state: PanelState) -> int:
@@ -60,7 +62,14 @@ def planned(state: PanelState) -> int:
 def data_free(method: str) -> LabSpec:
     """What the lab of `method` (a key of DATA_FREE) consists of."""
     settings = {"seeds": 1, "ensemble.rule": "logits"}  # the teacher
-    return LabSpec(method, ("ensemble", "feddf"), DATA_FREE[method], settings=settings, views=(Images,), name="lab")
+    return LabSpec(
+        method,
+        ("ensemble", "feddf"),
+        DATA_FREE[method],
+        settings=settings,
+        views=(Images,),
+        name="lab",
+    )
 
 
 # ------------------------------------------------------------------------------------------------ picture
@@ -85,7 +94,9 @@ def gallery(
         f"{percent(differ)} of them."
     )
     rows = zip(map(percent, report.difficulty), map(percent, report.disagreement), strict=True)
-    table = tabled("epoch | difficulty | disagreement", ((t, *row) for t, row in enumerate(rows, 1)))
+    table = tabled(
+        "epoch | difficulty | disagreement", ((t, *row) for t, row in enumerate(rows, 1))
+    )
     title = f"{plural(len(images), 'synthetic image')} of server epoch {epoch} of {epochs} by intended class"
     return told(figure, title, setting, sentence, table)
 
@@ -99,14 +110,26 @@ def one_of_each(dataset: Any) -> np.ndarray | None:
 
 
 def images_of(
-    ax: Axes, images: np.ndarray, labels: np.ndarray, names: Sequence[str], real: np.ndarray | None, klass: int | None
+    ax: Axes,
+    images: np.ndarray,
+    labels: np.ndarray,
+    names: Sequence[str],
+    real: np.ndarray | None,
+    klass: int | None,
 ) -> None:
     """A column a class with a real image on top; of many classes the images in rows, with their names below."""
     pixels = images.astype(float) / (255 if images.ndim == 4 else 1)
     if len(names) > COLUMNS:
-        words = {(s // 10, s % 10): (names[c], ACCENT if c == klass else INK) for s, c in enumerate(labels)}
+        words = {
+            (s // 10, s % 10): (names[c], ACCENT if c == klass else INK)
+            for s, c in enumerate(labels)
+        }
         short = {at: (shorten([name], 8)[0], colour) for at, (name, colour) in words.items()}
-        tiles(ax, [("", pixels[first : first + 10]) for first in range(0, len(pixels), 10)], under=short)
+        tiles(
+            ax,
+            [("", pixels[first : first + 10]) for first in range(0, len(pixels), 10)],
+            under=short,
+        )
         return
     columns = [[*pixels[labels == c][:ROWS], *[None] * ROWS] for c in range(len(names))]
     rows = [] if real is None else [("real", real)]

@@ -42,26 +42,42 @@ class Switches(Tried):
     name, title, work_label, of = "switches", "GHS, DHS, EE", "Run these variants", "which"
 
     def __init__(self) -> None:
-        self.which = made(Dropdown, label="Variants", help="Which combinations to run", width=200, options=list(SETS))
+        self.which = made(
+            Dropdown,
+            label="Variants",
+            help="Which combinations to run",
+            width=200,
+            options=list(SETS),
+        )
 
     def asked(self, state: PanelState) -> Asked:
         settings = {**state.settings, "coboosting.answer": "server"}
         sets = {Variant(on).name: on for on in SETS[self.which.value]}
-        of = {name: {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS} for name, on in sets.items()}
+        of = {
+            name: {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS}
+            for name, on in sets.items()
+        }
         return choices("coboosting", settings, of)
 
     def work(self, state: PanelState) -> Steps:
         """Run the method with some of its three ideas switched off, on the federation that the controls describe"""
         which = self.which.value
         outcomes = yield from all_of(self.asked(state))
-        variants = [Variant(on, *accuracies_of(of)) for on, of in zip(SETS[which], outcomes.values(), strict=True)]
+        variants = [
+            Variant(on, *accuracies_of(of))
+            for on, of in zip(SETS[which], outcomes.values(), strict=True)
+        ]
         return words(state.settings), variants, which
 
     def kept(self, state: PanelState) -> Any:
         about, rows = stored_runs("switches")
-        by_ideas = {tuple(i for i in IDEAS if row["at"][f"coboosting.{i.lower()}"]): row for row in rows}
+        by_ideas = {
+            tuple(i for i in IDEAS if row["at"][f"coboosting.{i.lower()}"]): row for row in rows
+        }
         of = ((on, by_ideas[on]) for on in SETS[self.which.value])
-        return about, [Variant(on, by_seed(row, "report.ensemble_curve.-1"), by_seed(row)) for on, row in of]
+        return about, [
+            Variant(on, by_seed(row, "report.ensemble_curve.-1"), by_seed(row)) for on, row in of
+        ]
 
     def tried(self, state: PanelState) -> Picture:
         return switches(state.worked[1], state.worked[0])
@@ -77,8 +93,12 @@ def switches(variants: Sequence[Variant], setting: str) -> Picture:
     """Bars of teacher and student; the first variant is what the others are compared with, seed by seed."""
     whole = variants[0]
     with drawing(1, 2) as (figure, axes):
-        for ax, part, title in zip(axes, PARTS, ("Ensemble (teacher)", "Server model (student)"), strict=True):
-            rows = [Series(v.name, accuracies=getattr(v, part), method="coboosting") for v in variants]
+        for ax, part, title in zip(
+            axes, PARTS, ("Ensemble (teacher)", "Server model (student)"), strict=True
+        ):
+            rows = [
+                Series(v.name, accuracies=getattr(v, part), method="coboosting") for v in variants
+            ]
             Bars(ax, rows).update(rows, title)
     table = []
     for v in variants:
@@ -86,7 +106,11 @@ def switches(variants: Sequence[Variant], setting: str) -> Picture:
         for part in PARTS:
             values = getattr(v, part)
             row += [mean_percent(values) if values else "not run yet"]
-            row += [apart(values, getattr(whole, part), one_seed="one seed") if values and v is not whole else ""]
+            row += [
+                apart(values, getattr(whole, part), one_seed="one seed")
+                if values and v is not whole
+                else ""
+            ]
         table.append(row)
     columns = "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | server, against all three"
     title = "Bars of the accuracy of ensemble and server model with ideas switched off"

@@ -8,7 +8,9 @@ import numpy as np
 
 def client_logits(ensemble: Any) -> np.ndarray:
     """Every client's logits `[N, M, C]` on the shown test images: the features of an outcome of `ensemble`."""
-    return ensemble.test_features.astype(np.float32).reshape(len(ensemble.test_labels), len(ensemble.label_counts), -1)
+    return ensemble.test_features.astype(np.float32).reshape(
+        len(ensemble.test_labels), len(ensemble.label_counts), -1
+    )
 
 
 def halves(images: int) -> tuple[np.ndarray, np.ndarray]:
@@ -26,7 +28,9 @@ def correct(logits: np.ndarray, w: Sequence[float]) -> np.ndarray:
 def by_class(right: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """Accuracy for each class `[C]`, nan where there is no image."""
     count = np.bincount(labels, minlength=classes)
-    return np.where(count > 0, np.bincount(labels, right, minlength=classes) / np.maximum(count, 1), np.nan)
+    return np.where(
+        count > 0, np.bincount(labels, right, minlength=classes) / np.maximum(count, 1), np.nan
+    )
 
 
 def shares_of(w: Sequence[float]) -> np.ndarray:

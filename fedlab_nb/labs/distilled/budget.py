@@ -22,11 +22,20 @@ class Bytes(Tried):
     name, title, work_label = "budget", "Accuracy and bytes", "Try 1 to 10 per class"
 
     def __init__(self) -> None:
-        help, many = "The sentence has the test accuracy for this number", {"options": PER_CLASS, "value": 3}
-        self.per_class = made(widgets.SelectionSlider, label="Images per class", help=help, width=340, **many)
+        help, many = (
+            "The sentence has the test accuracy for this number",
+            {"options": PER_CLASS, "value": 3},
+        )
+        self.per_class = made(
+            widgets.SelectionSlider, label="Images per class", help=help, width=340, **many
+        )
 
     def asked(self, state: PanelState) -> Asked:
-        return choices("distilled", state.settings, {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS})
+        return choices(
+            "distilled",
+            state.settings,
+            {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS},
+        )
 
     def work(self, state: PanelState) -> Steps:
         """Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else changes"""
@@ -36,7 +45,11 @@ class Bytes(Tried):
 
     def tried(self, state: PanelState) -> Picture:
         points, setting = state.worked
-        others = {label_of(name, state.settings): budget(runs) for name, runs in state.others.items() if runs}
+        others = {
+            label_of(name, state.settings): budget(runs)
+            for name, runs in state.others.items()
+            if runs
+        }
         return budgets(points, self.per_class.value, setting=setting, others=others)
 
 
@@ -51,12 +64,16 @@ class Budget(NamedTuple):
 
 def budget(outcomes: Mapping[int, Outcome]) -> Budget:
     """`Budget` of the outcomes `{seed: Outcome}` with one `m_c`."""
-    validation = {s: o.accuracy_validation for s, o in outcomes.items() if o.accuracy_validation is not None}
+    validation = {
+        s: o.accuracy_validation for s, o in outcomes.items() if o.accuracy_validation is not None
+    }
     up = max(up for up, _ in next(iter(outcomes.values())).ledger.by_client().values())
     return Budget(up, validation, accuracies(outcomes))
 
 
-def budgets(points: Mapping[int, Budget], chosen: int, *, setting: str, others: Mapping[str, Budget]) -> Picture:
+def budgets(
+    points: Mapping[int, Budget], chosen: int, *, setting: str, others: Mapping[str, Budget]
+) -> Picture:
     """Lines of validation accuracy over images per class, beside the other methods of the run.
 
     points: by rising `m_c`;   chosen: `m_c` whose test accuracy is shown
@@ -69,8 +86,16 @@ def budgets(points: Mapping[int, Budget], chosen: int, *, setting: str, others: 
     text = f"With {chosen} per class the server is right for {mean_percent(taken.test)} of the test images, for at most"
     text += f" {data_size(taken.bytes)} a client"
     text += f" ({min(points)}: {data_size(few.bytes)}, {max(points)}: {data_size(many.bytes)})"
-    text += "".join(f"; {title}: {mean_percent(of.test)}, {data_size(of.bytes)}" for title, of in others.items()) + "."
+    text += (
+        "".join(
+            f"; {title}: {mean_percent(of.test)}, {data_size(of.bytes)}"
+            for title, of in others.items()
+        )
+        + "."
+    )
     lines, own = {name: of for name, of in lines.items() if of}, look("distilled")
     looks = {"validation images": own, "test images": Look(INK, "*", "-")}
     looks = {name: of for name, of in looks.items() if name in lines}
-    return against(lines, "m_c", "images per class m_c", setting=setting, sentence=text, methods=looks)
+    return against(
+        lines, "m_c", "images per class m_c", setting=setting, sentence=text, methods=looks
+    )

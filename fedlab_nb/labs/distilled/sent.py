@@ -27,7 +27,9 @@ class Sent(LabView):
         prepared, at, names = state.prepared, state.client, state.class_names
         of, setting = prepared[at if at is not None and at < len(prepared) else 0], where(state)
         title = f"{capital(client_name(of.client, setting))} sends {WAYS[state.outcome.options['images']]}"
-        return pairs(of, names, title, sentence(of, names, setting), setting=setting, klass=state.klass)
+        return pairs(
+            of, names, title, sentence(of, names, setting), setting=setting, klass=state.klass
+        )
 
 
 def attack(outcome: Outcome) -> list[Neighbours]:
@@ -36,7 +38,11 @@ def attack(outcome: Outcome) -> list[Neighbours]:
 
     def sent(client: int) -> tuple[np.ndarray, ...]:
         own = report.client == client
-        return report.images[own].astype(np.float32), report.labels[own], np.ones(own.sum(), dtype=int)
+        return (
+            report.images[own].astype(np.float32),
+            report.labels[own],
+            np.ones(own.sum(), dtype=int),
+        )
 
     return attacks(outcome, sent)
 

@@ -12,7 +12,11 @@ from .target import Target
 from .traffic import Traffic
 
 SIZES = "mlp:16,mlp:32,mlp:64"  # the small models of lab and lesson, dealt out in turn
-MODELS = (("one size", "auto"), ("three sizes (MLP)", SIZES), ("MLP and CNN", "mlp:16,cnn:8,mlp:64"))
+MODELS = (
+    ("one size", "auto"),
+    ("three sizes (MLP)", SIZES),
+    ("MLP and CNN", "mlp:16,cnn:8,mlp:64"),
+)
 HELP = "Which networks the clients have, in turn. The server's network is larger than each of them"
 LAB = LabSpec(
     method="fedet", name="fedet", companions=("local", "ensemble"),

@@ -26,13 +26,27 @@ class Expert(LabView):
 
     def __init__(self) -> None:
         help = "All samples, those where the consensus is wrong, least or most dissent first, or public ones"
-        kinds = [(f"test, {kind}", kind) for kind in ("all", "wrong", "agreed", "disputed")] + [("public", "public")]
+        kinds = [(f"test, {kind}", kind) for kind in ("all", "wrong", "agreed", "disputed")] + [
+            ("public", "public")
+        ]
         self.kind = made(widgets.Dropdown, label="Samples", help=help, width=180, options=kinds)
         help = "Go from sample to sample"
-        self.at = made(widgets.IntSlider, label="Sample", help=help, width=150, max=0, readout=False)
-        rules = [("softmax (paper)", "softmax"), ("raw logits", "logit-variance"), ("raw logits, summed", "logits")]
+        self.at = made(
+            widgets.IntSlider, label="Sample", help=help, width=150, max=0, readout=False
+        )
+        rules = [
+            ("softmax (paper)", "softmax"),
+            ("raw logits", "logit-variance"),
+            ("raw logits, summed", "logits"),
+        ]
         rules += [("equal", "uniform")]
-        self.rule = made(widgets.Dropdown, label="Weights", help="What makes the weights", width=175, options=rules)
+        self.rule = made(
+            widgets.Dropdown,
+            label="Weights",
+            help="What makes the weights",
+            width=175,
+            options=rules,
+        )
         ends = {"value": 1.0, "min": -1, "max": 2, "step": 0.05, "readout_format": ".2g"}
         help = "Temperature of the weights. Only softmax has one"
         self.heat = made(widgets.FloatLogSlider, label="τ", help=help, width=150, **ends)
@@ -50,7 +64,11 @@ class Expert(LabView):
         vote, kind = self._vote(state), self.kind.value
         mass, labels = vote.mass.numpy(), vote.labels.numpy()
         truth = state.report.test_truth if self._tests(state) else labels
-        keep = labels != truth if self._tests(state) and kind == "wrong" else np.ones(len(mass), dtype=bool)
+        keep = (
+            labels != truth
+            if self._tests(state) and kind == "wrong"
+            else np.ones(len(mass), dtype=bool)
+        )
         sign = {"agreed": 1, "disputed": -1}.get(kind, 0) * self._tests(state)
         order = np.argsort(sign * mass, kind="stable")
         if state.klass is not None and (keep & (truth == state.klass)).any():
@@ -70,9 +88,16 @@ class Expert(LabView):
         vote, rows, report = self._vote(state), self._rows(state), state.report
         i = int(rows[self.at.value])
         if self._tests(state):
-            truth, logits, student = int(report.test_truth[i]), report.test_logits[:, i], report.test_student[i]
+            truth, logits, student = (
+                int(report.test_truth[i]),
+                report.test_logits[:, i],
+                report.test_student[i],
+            )
             number = int(report.test_rows[i])
-            name, x = f"test sample {number}", load(state.outcome.settings.dataset).x_test[number].numpy()
+            name, x = (
+                f"test sample {number}",
+                load(state.outcome.settings.dataset).x_test[number].numpy(),
+            )
         else:
             truth, logits, student = None, report.logits[:, i], report.student[i]
             name, x = f"public sample {i}", report.samples[i]
@@ -80,7 +105,9 @@ class Expert(LabView):
         spread = softmax(logits / self.heat.value, -1) if self.rule.value == "softmax" else logits
         known = {"weight ω": vote.weights[:, i].numpy(), "σ²": spread.var(-1)}
         if state.outcome is not None:  # what the server cannot know
-            known[f"own “{shorten(state.class_names, 5)[label]}”"] = state.outcome.label_counts[report.members, label]
+            known[f"own “{shorten(state.class_names, 5)[label]}”"] = state.outcome.label_counts[
+                report.members, label
+            ]
         answers = {"consensus": vote.distribution[i].numpy(), "server": softmax(student)}
         of = OneSample(
             x, name, truth, vote.outputs[:, i].numpy(), answers, vote.dissent[:, i].numpy(),
@@ -92,8 +119,14 @@ class Expert(LabView):
         """A closing sentence on all test samples under the chosen weights, mean over the seeds."""
         if state.outcome is None:
             return ""
-        each = [votes_on_test(outcome, self.rule.value, self.heat.value) for outcome in state.outcomes.values()]
-        right, count = mean(share_right(*of) for of in each), mean(float(of.effective_clients.mean()) for of, _ in each)
+        each = [
+            votes_on_test(outcome, self.rule.value, self.heat.value)
+            for outcome in state.outcomes.values()
+        ]
+        right, count = (
+            mean(share_right(*of) for of in each),
+            mean(float(of.effective_clients.mean()) for of, _ in each),
+        )
         return (
             f" On all test samples ({seeds_of(state.outcomes)}) the consensus of these weights is right for "
             f"{percent(right)}, and in effect {count:.1f} of {plural(len(state.report.members), 'client')} count."
@@ -107,7 +140,11 @@ def told_by(of: OneSample) -> str:
     i = of.members.index(of.client) if of.client in of.members else int(weights.argmax())
     text = f"{capital(of.name)}: the consensus is {of.top(consensus)} ({percent(consensus.max())})"
     if of.truth is not None:
-        text += ", and it is right" if of.truth == consensus.argmax() else f", wrong, it is “{of.names[of.truth]}”"
+        text += (
+            ", and it is right"
+            if of.truth == consensus.argmax()
+            else f", wrong, it is “{of.names[of.truth]}”"
+        )
     return (
         f"{text}; dissent ω_div = {weights[of.against].sum():.2f}. Client {own_name(of.members[i], of.setting)} says "
         f"{of.top(of.said[i])} ({percent(of.said[i].max())}) with weight {weights[i]:.2f}. "

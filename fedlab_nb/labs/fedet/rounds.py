@@ -24,7 +24,11 @@ Curves = dict[str, dict[int, float]]  # {one of the labels below: {round from 1:
 # label -> (colour, marker, line); what stands before the round's distillation is hollow
 BEFORE, AFTER = "large, head overwritten", "large, after distillation"
 AVERAGED, COPIED = "small, averaged by kind", "small, server's head copied in"
-CONSENSUS, CLIENTS, DISSENT = "consensus of the clients", "clients after local steps", "votes against that"
+CONSENSUS, CLIENTS, DISSENT = (
+    "consensus of the clients",
+    "clients after local steps",
+    "votes against that",
+)
 KINDS = {
     AFTER: (ACCENT, "o", "-"), BEFORE: (SECOND, "v", ""), CONSENSUS: (QUIET, "", "--"), CLIENTS: (QUIET, "", "-"),
     AVERAGED: (SERIES[3], "s", ""), COPIED: (SERIES[2], "D", "-"), DISSENT: (SECOND, "", ":"),
@@ -66,20 +70,35 @@ class Rounds(LabView):
             return rounds(curves, where(state), marked, f"Round {marked} of {total}")
         student = {seed: student_points(points, steps) for seed, points in histories.items()}
         curves = one_shot(student, [o.report for o in state.outcomes.values()])
-        return rounds(curves, state.setting, last := max(curves[AFTER]), f"After {last} steps of the server", "step")
+        return rounds(
+            curves,
+            state.setting,
+            last := max(curves[AFTER]),
+            f"After {last} steps of the server",
+            "step",
+        )
 
 
 def loop_curves(report: FedETReport, points: Points, total: int) -> Curves:
     """As far as known: of the server before and after distillation, and what the report has of the others; `progress`
     of the points counts the run's steps."""
     curves = {
-        BEFORE: {int(p["progress"] * total) + 1: p["accuracy"] for p in points if p["phase"] == "heads averaged"},
-        AFTER: {round(p["progress"] * total): p["accuracy"] for p in points if p["phase"] == "rounds"},
+        BEFORE: {
+            int(p["progress"] * total) + 1: p["accuracy"]
+            for p in points
+            if p["phase"] == "heads averaged"
+        },
+        AFTER: {
+            round(p["progress"] * total): p["accuracy"] for p in points if p["phase"] == "rounds"
+        },
     }
     if report.shown_rounds:
         measured = {CONSENSUS: report.consensus_accuracy, CLIENTS: report.clients_accuracy}
         measured |= {AVERAGED: report.small_before, COPIED: report.small_after}
-        curves |= {name: dict(zip(report.shown_rounds, shares, strict=True)) for name, shares in measured.items()}
+        curves |= {
+            name: dict(zip(report.shown_rounds, shares, strict=True))
+            for name, shares in measured.items()
+        }
     if report.dissent_by_round is not None:
         curves[DISSENT] = dict(enumerate(report.dissent_by_round.tolist(), 1))
     return curves
@@ -91,7 +110,9 @@ def student_points(points: Points, steps: int) -> list[tuple[int, float]]:
     return [(round(steps * (2 * p["progress"] - 1)), p["accuracy"]) for p in student] or [(0, 0.0)]
 
 
-def one_shot(student: Mapping[int, Sequence[tuple[int, float]]], reports: Sequence[FedETReport]) -> Curves:
+def one_shot(
+    student: Mapping[int, Sequence[tuple[int, float]]], reports: Sequence[FedETReport]
+) -> Curves:
     """The student's mean accuracy by server steps, of {seed: [(server steps, accuracy)]}; flat, of the seeds that are
     done: its teachers' consensus, and the mean single client."""
     steps, middle = mean_line(student)
@@ -111,19 +132,36 @@ def rounds(curves: Curves, setting: str, marked: int, when: str, unit: str = "ro
         dress(ax, title="Accuracy on test samples", x=unit, grid="y")
         before, after = (curves.get(name, {}) for name in (BEFORE, AFTER))
         zigzag = sorted([*((t - 0.5, a) for t, a in before.items()), *after.items()])
-        ax.plot([t for t, _ in zigzag], [a for _, a in zigzag], color=ACCENT, lw=1.2, alpha=0.6, zorder=1)
+        ax.plot(
+            [t for t, _ in zigzag],
+            [a for _, a in zigzag],
+            color=ACCENT,
+            lw=1.2,
+            alpha=0.6,
+            zorder=1,
+        )
         for name, (colour, marker, line) in KINDS.items():
-            t, accuracies = zip(*sorted(curves.get(name, {}).items()), strict=True) if curves.get(name) else ((), ())
+            t, accuracies = (
+                zip(*sorted(curves.get(name, {}).items()), strict=True)
+                if curves.get(name)
+                else ((), ())
+            )
             if t:
                 shown = np.array(t) - 0.5 * (name == BEFORE)
-                style = {"marker": marker or None, "ls": line or "none", "mfc": colour if line else "white"}
+                style = {
+                    "marker": marker or None,
+                    "ls": line or "none",
+                    "mfc": colour if line else "white",
+                }
                 ax.plot(shown, accuracies, color=colour, label=name, **style)
         level_line(ax, marked, axis="x")
         few_ticks(ax, "x", 8, whole=True)
         percent_axis(ax, top=1.02)
         if known:
             legend(figure, loc="outside lower center", ncols=1 if narrow() else 3)
-    table = [{unit: t, **{name: percent(of[t]) for name, of in curves.items() if t in of}} for t in known]
+    table = [
+        {unit: t, **{name: percent(of[t]) for name, of in curves.items() if t in of}} for t in known
+    ]
     said = ", ".join(f"{name} {percent(of[marked])}" for name, of in curves.items() if marked in of)
     title = f"Accuracy of the large model and of the small ones by {unit}"
     return told(figure, title, setting, f"{when}: {said or 'not measured'}.", table)

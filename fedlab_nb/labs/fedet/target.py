@@ -25,7 +25,10 @@ class Target(LabView):
     def __init__(self) -> None:
         help = "Go from one public sample to the next"
         self.at = made(widgets.IntSlider, label="Public sample", help=help, width=250, max=0)
-        help, ends = "Weight of the dissenters' target", {"value": 0.5, "min": 0, "max": 4, "step": 0.05}
+        help, ends = (
+            "Weight of the dissenters' target",
+            {"value": 0.5, "min": 0, "max": 4, "step": 0.05},
+        )
         self.strength = made(widgets.FloatSlider, label="λ_div", help=help, width=210, **ends)
 
     def adapt(self, state: PanelState) -> None:
@@ -68,7 +71,9 @@ def target(
         percent_axis(above, "x", ticks=FIFTHS)
         own = said["dissenters"][sample]
         bars = ax.bar(range(classes), own, 0.6, color=SECOND)
-        ax.bar_label(bars, [percent(v) if v >= 0.005 else "" for v in own], padding=2, fontsize=9, color=INK)
+        ax.bar_label(
+            bars, [percent(v) if v >= 0.005 else "" for v in own], padding=2, fontsize=9, color=INK
+        )
         dress(ax, title="What the dissenters get, by class", x="class", grid="y")
         class_ticks(ax, names, length=6)
         mark(ax, klass, classes)

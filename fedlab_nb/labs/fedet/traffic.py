@@ -24,7 +24,9 @@ class Traffic(LabView):
     def __init__(self) -> None:
         ends = {"value": 0.6, "min": 0.2, "max": 0.98, "step": 0.02, "readout_format": ".0%"}
         help = "The traffic until this accuracy is reached for the first time is compared"
-        self.goal = made(widgets.FloatSlider, label="Accuracy to reach", help=help, width=330, **ends)
+        self.goal = made(
+            widgets.FloatSlider, label="Accuracy to reach", help=help, width=330, **ends
+        )
 
     def work(self, state: PanelState) -> Steps:
         """Run FedAvg with the server's model, and with the clients' smallest one. The rounds and local steps are about
@@ -38,17 +40,27 @@ class Traffic(LabView):
         if total == 1:
             total = FEWEST
         else:
-            seen = (1 - outcome.plan.holdout) * outcome.label_counts.sum() / len(outcome.label_counts)
-            epochs = max(1, round(outcome.options["local_steps"] * outcome.recipe.batch_size / seen))
+            seen = (
+                (1 - outcome.plan.holdout) * outcome.label_counts.sum() / len(outcome.label_counts)
+            )
+            epochs = max(
+                1, round(outcome.options["local_steps"] * outcome.recipe.batch_size / seen)
+            )
         sizes = dict(zip(dict.fromkeys(report.architectures), report.small_parameters, strict=True))
-        models = {"FedAvg, large": report.server, "FedAvg, smallest": min(sizes, key=sizes.__getitem__)}
+        models = {
+            "FedAvg, large": report.server,
+            "FedAvg, smallest": min(sizes, key=sizes.__getitem__),
+        }
         rounds = {"fedavg_multi.rounds": total, "fedavg_multi.local_epochs": epochs}
         of = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
         return choices("fedavg_multi", state.runs.find("fedet").settings, of)
 
     def draw(self, state: PanelState) -> Picture:
         shown = {"Fed-ET": state.outcomes, **(state.worked or {})}
-        lines = {name: {seed: by_round(outcome) for seed, outcome in of.items()} for name, of in shown.items()}
+        lines = {
+            name: {seed: by_round(outcome) for seed, outcome in of.items()}
+            for name, of in shown.items()
+        }
         return traffic(lines, state.setting, self.goal.value)
 
 
@@ -77,11 +89,15 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
         for name, (hue, mark, dashes) in looks(lines).items():
-            points = {seed: [(sent, share) for _, sent, share in of] for seed, of in lines[name].items()}
+            points = {
+                seed: [(sent, share) for _, sent, share in of] for seed, of in lines[name].items()
+            }
             _, y = seed_lines(ax, points, hue, mark, label=name, ls=dashes)
             ends.append((y[-1], name.replace(" (", "\n("), hue))
             if reached[name] is not None:
-                ax.plot([reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5)
+                ax.plot(
+                    [reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5
+                )
         level_line(ax, target, percent(target), left=True)
         percent_axis(ax, top=1.02)
         log_axis(ax, form=amount)
@@ -96,7 +112,9 @@ def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: flo
         said.append(f"{name} {first[0]}" + (f" numbers in {first[1]} {rounds}" if first[1] else ""))
         best = percent(max(p[2] for points in of.values() for p in points))
         rows.append((name, *first, best, amount(mean(points[-1][1] for points in of.values()))))
-    sentence = f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(said)}."
+    sentence = (
+        f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(said)}."
+    )
     columns = f"method | numbers to {percent(target)} | rounds | best accuracy | numbers in all"
     return told(figure, "Accuracy against numbers sent", setting, sentence, tabled(columns, rows))
 

@@ -19,7 +19,9 @@ def votes(logits: np.ndarray, weighting: str = "softmax", temperature: float = 1
     return consensus(torch.as_tensor(logits), weighting, temperature)
 
 
-def votes_on_test(outcome: Outcome, weighting: str = "softmax", temperature: float = 1.0) -> tuple[Consensus, Tensor]:
+def votes_on_test(
+    outcome: Outcome, weighting: str = "softmax", temperature: float = 1.0
+) -> tuple[Consensus, Tensor]:
     """What the last round's clients say of the report's test samples, and the true classes `[B]`."""
     report = outcome.report
     return votes(report.test_logits, weighting, temperature), torch.as_tensor(report.test_truth)

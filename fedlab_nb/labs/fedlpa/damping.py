@@ -40,8 +40,16 @@ class Damping(LabView):
 
     def __init__(self) -> None:
         rules = [("π = 1", "one"), ("π by the traces", "trace")]
-        self.damping = made(SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered())
-        self.pi = made(Dropdown, label="Split", help="How the two factors share the damping", width=210, options=rules)
+        self.damping = made(
+            SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered()
+        )
+        self.pi = made(
+            Dropdown,
+            label="Split",
+            help="How the two factors share the damping",
+            width=210,
+            options=rules,
+        )
 
     def adapt(self, state: PanelState) -> None:
         """Start at what the run had."""
@@ -90,9 +98,13 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     and of it alone, the test accuracy. RunError where the run has no validation images."""
     held = validation_of(outcome)
     if held is None:
-        raise RunError("This run has no validation images to compare λ_damp on; choose a holdout above 0.")
+        raise RunError(
+            "This run has no validation images to compare λ_damp on; choose a holdout above 0."
+        )
     server = replay(outcome, held[:2])
-    accuracies: dict[str, dict[str, list[float]]] = {rule: {use: [] for use in USES} for rule in PI_RULES}
+    accuracies: dict[str, dict[str, list[float]]] = {
+        rule: {use: [] for use in USES} for rule in PI_RULES
+    }
     for rule, by_use in accuracies.items():
         for damping in DAMPINGS:
             received = server.uploads(damping, rule)
@@ -101,10 +113,14 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
                 shares.append(shares[0] if known else server.accuracy(server.use(use, received)))
                 yield
     of_clients = server.posteriors
-    measured = np.array([[layer.b.diagonal().mean().item() for layer in own.factors.values()] for own in of_clients])
+    measured = np.array(
+        [[layer.b.diagonal().mean().item() for layer in own.factors.values()] for own in of_clients]
+    )
     ratios = {rule: np.array([own.ratios(rule) for own in of_clients]) for rule in PI_RULES}
     names, tested = [f"layer {i + 1}" for i in range(len(outcome.report.layers))], {}
-    sweep = DampingSweep(DAMPINGS, accuracies, measured, ratios, names, where(outcome), tested, held[2])
+    sweep = DampingSweep(
+        DAMPINGS, accuracies, measured, ratios, names, where(outcome), tested, held[2]
+    )
     on_test = replay(outcome)
     for rule in PI_RULES:
         received = on_test.uploads(DAMPINGS[sweep.best(rule)], rule)
@@ -120,16 +136,23 @@ def damping(sweep: DampingSweep, rule: str, chosen: int) -> Picture:
         dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
         for use, shares in accuracies.items():
             words, colour, line, marker = LOOKS[use]
-            ax.plot(dampings, shares, ls=line, marker=marker, color=colour, ms=4.5, lw=1.9, label=words)
+            ax.plot(
+                dampings, shares, ls=line, marker=marker, color=colour, ms=4.5, lw=1.9, label=words
+            )
         if tested is not None:
             ax.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         ax.axvline(dampings[chosen], color=ACCENT, lw=7, alpha=0.16, zorder=0)
         log_axis(ax, most=5 if narrow() else 9, form=ten)
         percent_axis(ax, "y", 1.03, ticks=FIFTHS)
         end_labels(ax, [(shares[-1], *LOOKS[use][:2]) for use, shares in accuracies.items()])
-    here = ", ".join(f"{LOOKS[use][0].split(' (')[0]} {percent(shares[chosen])}" for use, shares in accuracies.items())
+    here = ", ".join(
+        f"{LOOKS[use][0].split(' (')[0]} {percent(shares[chosen])}"
+        for use, shares in accuracies.items()
+    )
     on_test = "" if tested is None else f"; on test images {percent(tested)}"
-    rows = zip(map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True)
+    rows = zip(
+        map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True
+    )
     return told(
         figure,
         "Validation accuracy against λ_damp for each use of the uploads",

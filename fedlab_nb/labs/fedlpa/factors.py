@@ -29,19 +29,33 @@ class Factors(LabView):
 
     def __init__(self) -> None:
         how = [("as sent", "sent"), ("before damping", "measured")]
-        self.layer = made(Dropdown, label="Layer", help="Whose factors are shown", width=190, options=[("layer 1", 0)])
+        self.layer = made(
+            Dropdown,
+            label="Layer",
+            help="Whose factors are shown",
+            width=190,
+            options=[("layer 1", 0)],
+        )
         self.what = made(Dropdown, label="Factors", help=WHAT, width=220, options=how)
 
     def adapt(self, state: PanelState) -> None:
         last = len(state.report.layers) - 1
-        offer(self.layer, [(f"layer {i + 1}" + " (last)" * (i == last), i) for i in range(last + 1)], last)
+        offer(
+            self.layer,
+            [(f"layer {i + 1}" + " (last)" * (i == last), i) for i in range(last + 1)],
+            last,
+        )
 
     def prepare(self, state: PanelState) -> list:
         return posteriors_of(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        client = state.client if state.client is not None and state.client < len(state.prepared) else 0
-        layer = layer_factors(state.outcome, state.prepared, client, self.layer.value, self.what.value == "sent")
+        client = (
+            state.client if state.client is not None and state.client < len(state.prepared) else 0
+        )
+        layer = layer_factors(
+            state.outcome, state.prepared, client, self.layer.value, self.what.value == "sent"
+        )
         return factors(layer, state.class_names, state.klass)
 
 
@@ -72,21 +86,30 @@ class LayerFactors(NamedTuple):
         return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.shape)
 
 
-def layer_factors(outcome: Any, posteriors: Sequence[Any], client: int, at: int, sent: bool = True) -> LayerFactors:
+def layer_factors(
+    outcome: Any, posteriors: Sequence[Any], client: int, at: int, sent: bool = True
+) -> LayerFactors:
     """Layer number `at` of a client, as it was sent or before damping."""
     own, report, options = posteriors[client], outcome.report, outcome.options
     name = report.layers[at]
     of, weight, seen, shape, both = own.factors[name], own.state[f"{name}.weight"], "", (), None
     if sent:
         noise = generator(outcome.settings.seed, "fedlpa", "noise", client)  # the run's own draw
-        upload = own.upload(options["damping"], options["pi"], options["noise"], noise)["factors"][name]
-        both = (from_upper_triangle(upload["a"]).cpu().numpy(), from_upper_triangle(upload["b"]).cpu().numpy())
+        upload = own.upload(options["damping"], options["pi"], options["noise"], noise)["factors"][
+            name
+        ]
+        both = (
+            from_upper_triangle(upload["a"]).cpu().numpy(),
+            from_upper_triangle(upload["b"]).cpu().numpy(),
+        )
     if at == 0 and f"{name}.bias" in own.state:
         shape = image_shape(outcome.settings.dataset, tuple(weight.shape))
         seen = "" if not shape else "patch, all positions mixed" if weight.ndim == 4 else "image"
     classes = at == len(report.layers) - 1 and len(of.b) == len(outcome.per_class)
     a, b, counts = of.a.cpu().numpy(), of.b.cpu().numpy(), report.train_counts[client]
-    return LayerFactors(a, b, f"layer {at + 1}", client, counts, seen, shape, classes, where(outcome), both)
+    return LayerFactors(
+        a, b, f"layer {at + 1}", client, counts, seen, shape, classes, where(outcome), both
+    )
 
 
 def image_shape(dataset: str, weight: tuple[int, ...]) -> tuple[int, ...]:
@@ -107,12 +130,23 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
         for axis in "xy":
             mark(axes[1], klass, len(names), axis, frame=True)
         if layer.seen:
-            dress(axes[2], title=f"Mean {layer.seen.split(',')[0]}", x="the last column of A").set(xticks=[], yticks=[])
-            axes[2].imshow(np.moveaxis(layer.mean / max(1e-300, layer.mean.max()), 0, -1).clip(0), cmap="gray_r")
+            dress(axes[2], title=f"Mean {layer.seen.split(',')[0]}", x="the last column of A").set(
+                xticks=[], yticks=[]
+            )
+            axes[2].imshow(
+                np.moveaxis(layer.mean / max(1e-300, layer.mean.max()), 0, -1).clip(0),
+                cmap="gray_r",
+            )
     column = f"; the last column of A is its mean {layer.seen}" if layer.seen else ""
-    how = "before damping, as they are not sent" if layer.sent is None else "as sent, with λ_damp on the diagonals"
+    how = (
+        "before damping, as they are not sent"
+        if layer.sent is None
+        else "as sent, with λ_damp on the diagonals"
+    )
     who = own_name(layer.client, layer.setting)
-    rows = zip(names or map(str, range(len(b))), (float(f"{v:.3g}") for v in b.diagonal()), strict=True)
+    rows = zip(
+        names or map(str, range(len(b))), (float(f"{v:.3g}") for v in b.diagonal()), strict=True
+    )
     return told(
         figure,
         f"Factors A and B of {layer.layer} of client {who}",
@@ -123,7 +157,9 @@ def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None =
     )
 
 
-def symmetric(ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()) -> None:
+def symmetric(
+    ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()
+) -> None:
     """A symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
     dress(ax, title=title, x=side)

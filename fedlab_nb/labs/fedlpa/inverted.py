@@ -28,7 +28,10 @@ class Inverted(LabView):
         self.first = made(IntSlider, label="First", help=FIRST, width=225, value=0, max=7)
 
     def draw(self, state: PanelState) -> Picture:
-        return inverted(got_back(state.federation, state.client or 0, self.first.value, self.few.value), state.setting)
+        return inverted(
+            got_back(state.federation, state.client or 0, self.first.value, self.few.value),
+            state.setting,
+        )
 
 
 class GotBack(NamedTuple):
@@ -74,14 +77,30 @@ def inverted(of: GotBack, setting: str) -> Picture:
         under = {(0, k): (word, INK) for k, word in enumerate(words)}
         tiles(ax, [("", [*of.images, of.by_gradient, of.by_factors])], columns=names, under=under)
     ways = ("the quotient of the first layer's gradients", "the last column of the first A")
-    what = "the image itself" if len(of.labels) == 1 else ("a mixture of the samples", "the mean of the samples")
+    what = (
+        "the image itself"
+        if len(of.labels) == 1
+        else ("a mixture of the samples", "the mean of the samples")
+    )
     said = [what] * 2 if isinstance(what, str) else what
     found = [
-        f"{way} is {is_}, {far:.3f} a pixel from the nearest" for way, is_, far in zip(ways, said, of.far, strict=True)
+        f"{way} is {is_}, {far:.3f} a pixel from the nearest"
+        for way, is_, far in zip(ways, said, of.far, strict=True)
     ]
     sentence = (
         f"Of {plural(len(of.labels), 'sample')}, read with an untrained network, {'; '.join(found)}. The gradient "
         f"names {of.label}, and the last B {listed(of.classes)} (true: {listed(sorted(set(of.labels)))})."
     )
-    cells = zip(("gradient", "factors"), (of.label, listed(of.classes)), (f"{far:.3f}" for far in of.far), strict=True)
-    return told(figure, "Samples, and what comes back", setting, sentence, tabled("read | classes | distance", cells))
+    cells = zip(
+        ("gradient", "factors"),
+        (of.label, listed(of.classes)),
+        (f"{far:.3f}" for far in of.far),
+        strict=True,
+    )
+    return told(
+        figure,
+        "Samples, and what comes back",
+        setting,
+        sentence,
+        tabled("read | classes | distance", cells),
+    )

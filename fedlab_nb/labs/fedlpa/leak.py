@@ -20,7 +20,9 @@ from ..runs import where
 from .replay import replay
 
 SOURCE = "Which numbers of the upload the attacker reads. FedAvg also sends the bias"
-NOISE = "Laplace noise on all uploads, as a share of the size of each tensor. It guarantees no privacy"
+NOISE = (
+    "Laplace noise on all uploads, as a share of the size of each tensor. It guarantees no privacy"
+)
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
 DIAGONAL, BIAS = "diagonal of the last B", "bias of the last layer"
 
@@ -33,7 +35,9 @@ class Leak(LabView):
     def __init__(self) -> None:
         noises = [(f"{noise:g}", noise) for noise in NOISES]
         self.source = made(Dropdown, label="Read", help=SOURCE, width=260, options=[DIAGONAL, BIAS])
-        self.noise = made(SelectionSlider, label="Noise", help=NOISE, width=280, label_width=46, options=noises)
+        self.noise = made(
+            SelectionSlider, label="Noise", help=NOISE, width=280, label_width=46, options=noises
+        )
 
     def prepare(self, state: PanelState) -> Generator[None, None, "NoiseSweep"]:
         return sweep_noises(state.outcome)
@@ -65,7 +69,10 @@ class NoiseSweep(NamedTuple):
     def guesses(self, what: str, chosen: int) -> list[list[int]]:
         """The classes that are taken to be there, by client, as many as it has."""
         held = (self.counts > 0).sum(1).tolist()
-        return [classes_read_off(torch.as_tensor(row), n) for row, n in zip(self.sent[what][chosen], held, strict=True)]
+        return [
+            classes_read_off(torch.as_tensor(row), n)
+            for row, n in zip(self.sent[what][chosen], held, strict=True)
+        ]
 
 
 def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
@@ -73,7 +80,9 @@ def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
     server = replay(outcome)
     options, last = outcome.options, outcome.report.layers[-1]
     counts = torch.as_tensor(outcome.report.train_counts)
-    readings = {DIAGONAL: lambda upload: from_upper_triangle(upload["factors"][last]["b"]).diagonal()}
+    readings = {
+        DIAGONAL: lambda upload: from_upper_triangle(upload["factors"][last]["b"]).diagonal()
+    }
     if f"{last}.bias" in server.posteriors[0].state:
         readings[BIAS] = lambda upload: upload["state"][f"{last}.bias"]
     sent: dict[str, list[np.ndarray]] = {what: [] for what in readings}
@@ -86,7 +95,9 @@ def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
             yield
         accuracy.append(mean(server.accuracy(server.use("exact", received)) for received in draws))
         for what, read in readings.items():
-            numbers = [torch.stack([read(upload) for upload in received]).cpu() for received in draws]
+            numbers = [
+                torch.stack([read(upload) for upload in received]).cpu() for received in draws
+            ]
             sent[what].append(numbers[0].double().numpy())
             precision[what].append(mean(label_leak(of, counts)["precision"] for of in numbers))
     chance = float((counts > 0).double().mean())
@@ -95,7 +106,12 @@ def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
 
 # ------------------------------------------------------------------------------------------------ picture
 def leak(
-    sweep: NoiseSweep, what: str, chosen: int, names: Sequence[str], client: int | None = None, klass: int | None = None
+    sweep: NoiseSweep,
+    what: str,
+    chosen: int,
+    names: Sequence[str],
+    client: int | None = None,
+    klass: int | None = None,
 ) -> Picture:
     """What the clients hold, and what an attacker reads off the numbers `what` (in words, a key of `sweep.sent`) at
     noise number `chosen`: a ring where the guess of a class is right, a cross where it is wrong."""
@@ -113,8 +129,15 @@ def leak(
         for right, marker, colour in ((1, "o", INK), (0, "x", SECOND)):
             style = {"ms": 200 / max(25, *counts.shape), "mfc": "none", "mec": colour, "mew": 1.6}
             ax.plot(*named[named[:, 2] == right, :2].T, marker, **style)
-    classes = [[np.flatnonzero(own).tolist() for own in counts], guesses, np.argsort(-sent, kind="stable")[:, :5]]
-    rows = [(k, *([names[c] for c in each] for each in of)) for k, of in enumerate(zip(*classes, strict=True))]
+    classes = [
+        [np.flatnonzero(own).tolist() for own in counts],
+        guesses,
+        np.argsort(-sent, kind="stable")[:, :5],
+    ]
+    rows = [
+        (k, *([names[c] for c in each] for each in of))
+        for k, of in enumerate(zip(*classes, strict=True))
+    ]
     noise = sweep.noises[chosen]
     words = f"At noise {noise:g}" if noise else "Without noise"
     if client is not None and client < len(rows):
@@ -128,6 +151,7 @@ def leak(
         f"{percent(sweep.precision[what][chosen])} of them correctly (blind guess {percent(sweep.chance)}); FedLPA has "
         f"an accuracy of {percent(sweep.accuracy[chosen])}.",
         tabled(
-            "client | holds | guessed | largest", ((own_name(k, sweep.setting), *map(", ".join, of)) for k, *of in rows)
+            "client | holds | guessed | largest",
+            ((own_name(k, sweep.setting), *map(", ".join, of)) for k, *of in rows),
         ),
     )

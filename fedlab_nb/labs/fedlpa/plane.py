@@ -16,7 +16,10 @@ from .two_weights import TwoWeights, two_weights
 ANGLE = "The direction of which client B is sure. Client A is sure of weight 1, which is 0 degrees"
 RATIO = "How much surer a client is along its direction than at right angles to it"
 PRIOR = "Damping, the prior precision of every weight"
-PLACES = (((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5)), ((0.14, 0.42, 0.83, 0.53), (0.5, 0.08, 0.45, 0.2)))
+PLACES = (
+    ((0.09, 0.125, 0.46, 0.8), (0.77, 0.3, 0.21, 0.5)),
+    ((0.14, 0.42, 0.83, 0.53), (0.5, 0.08, 0.45, 0.2)),
+)
 # name -> words, colour, marker, size
 ANSWERS = {
     "average": ("average (no precision)", look("fedavg").colour, "s", 7),
@@ -32,10 +35,16 @@ class Plane(LabView):
     name, title, ready = "plane", "Two weights", "always"
 
     def __init__(self) -> None:
-        self.angle = made(IntSlider, label="Angle (°)", help=ANGLE, width=225, value=90, max=180, step=5)
-        self.ratio = made(IntSlider, label="Precision", help=RATIO, width=225, value=9, min=1, max=25)
+        self.angle = made(
+            IntSlider, label="Angle (°)", help=ANGLE, width=225, value=90, max=180, step=5
+        )
+        self.ratio = made(
+            IntSlider, label="Precision", help=RATIO, width=225, value=9, min=1, max=25
+        )
         span = {"value": 1e-6, "min": -6, "max": 6, "step": 0.5, "readout_format": ".1g"}
-        self.damping = made(FloatLogSlider, label="λ_damp", help=PRIOR, width=240, label_width=56, **span)
+        self.damping = made(
+            FloatLogSlider, label="λ_damp", help=PRIOR, width=240, label_width=56, **span
+        )
 
     def draw(self, state: PanelState) -> Picture:
         return plane(self.angle.value, self.ratio.value, self.damping.value)
@@ -57,9 +66,13 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
             far = float(np.linalg.norm(point - weights.pooled))
             edge = INK if name == "pooled" else "white"
             for at, (x, y) in ((ax, point), (right, (far, row))):
-                at.plot(x, y, marker, color=colour, ms=size, mec=edge, mew=1.4, zorder=6, clip_on=False)
+                at.plot(
+                    x, y, marker, color=colour, ms=size, mec=edge, mew=1.4, zorder=6, clip_on=False
+                )
             rows.append((words, *(round(float(value), 3) + 0.0 for value in point), round(far, 3)))
-            said[name] = f"{place(point)}, {'which is the same' if far < 0.005 else f'{far:.2f} away'}"
+            said[name] = (
+                f"{place(point)}, {'which is the same' if far < 0.005 else f'{far:.2f} away'}"
+            )
         rows_axis(right, [words for words, *_ in ANSWERS.values()], size=9.5)
         right.set_xlim(-0.1, max(1.5, right.get_xlim()[1]))
     return told(
@@ -74,7 +87,9 @@ def plane(angle: float, ratio: float, damping: float) -> Picture:
 
 def gaussians(ax: Axes, weights: TwoWeights) -> None:
     """The two clients: ellipses of one and two standard deviations, and where the client itself is."""
-    for k, (mean, precision, colour) in enumerate(zip(weights.means, weights.precisions, SERIES, strict=False)):
+    for k, (mean, precision, colour) in enumerate(
+        zip(weights.means, weights.precisions, SERIES, strict=False)
+    ):
         values, vectors = np.linalg.eigh(precision)
         angle = np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0]))
         for sigmas, strength in ((2, 0.12), (1, 0.25)):

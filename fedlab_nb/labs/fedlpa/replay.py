@@ -21,7 +21,9 @@ def posteriors_of(outcome: Any) -> list:
     """What the clients of a run had measured; RunError where it was too large to stay with the model."""
     if not outcome.model.posteriors:
         most = f"more than {LIMIT // 10**6} MB in all"
-        raise RunError(f"The factors are too large to be stored ({most}); choose a smaller network or fewer clients.")
+        raise RunError(
+            f"The factors are too large to be stored ({most}); choose a smaller network or fewer clients."
+        )
     return outcome.model.posteriors
 
 

@@ -38,7 +38,13 @@ class Solver(LabView):
     work_label = "Solve in three ways"
 
     def __init__(self) -> None:
-        self.damping = made(Dropdown, label="λ_damp", help="The damping of all three solvers", width=140, **offered())
+        self.damping = made(
+            Dropdown,
+            label="λ_damp",
+            help="The damping of all three solvers",
+            width=140,
+            **offered(),
+        )
         many = {"options": [100, 1000, 10000], "value": 1000}
         self.steps = made(Dropdown, label="Gradient steps", help=STEPS, width=196, **many)
 
@@ -70,7 +76,9 @@ class Solutions(NamedTuple):
     setting: str
 
 
-def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, int, str], None, Solutions]:
+def solutions(
+    outcome: Any, damping: float, steps: int
+) -> Generator[tuple[int, int, str], None, Solutions]:
     """The three solvers of the paper's question on the run's uploads; `steps` of gradient descent."""
     server = replay(outcome)
     received = server.uploads(damping, outcome.options["pi"])
@@ -82,7 +90,9 @@ def solutions(outcome: Any, damping: float, steps: int) -> Generator[tuple[int, 
                 accuracies[now.iteration] = accuracy
             if now.iteration % 10 == 0:
                 yield min(now.iteration, steps), steps, f"{name}, step {now.iteration}"
-        curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()}
+        curves[name] = {
+            layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()
+        }
         points[name] = list(accuracies.items())
     return Solutions(curves, points, where(outcome, f"λ_damp = {damping:g}"))
 
@@ -101,14 +111,29 @@ def own_solution(outcome: Any) -> Solutions:
 # ------------------------------------------------------------------------------------------------ picture
 def solver(solutions: Solutions, *, running: bool = False) -> Picture:
     """Every solver's residuals, a line a layer; in words how far it came; `running`: so far."""
-    longest = max(9, *(len(curve) - 1 for by_layer in solutions.curves.values() for curve in by_layer.values()))
+    longest = max(
+        9,
+        *(len(curve) - 1 for by_layer in solutions.curves.values() for curve in by_layer.values()),
+    )
     with drawing() as (figure, ax):
-        dress(ax, title="How far from solved", x="steps of the solver", y="relative residual, a line a layer", grid="y")
+        dress(
+            ax,
+            title="How far from solved",
+            x="steps of the solver",
+            y="relative residual, a line a layer",
+            grid="y",
+        )
         for name, by_layer in solutions.curves.items():
             words, colour, line = SOLVERS[name]
             for i, curve in enumerate(by_layer.values()):
                 marked = [at for at in DOUBLED if at < len(curve)]
-                style = {"ls": line, "marker": "o", "ms": 4, "markevery": marked, "label": "" if i else words}
+                style = {
+                    "ls": line,
+                    "marker": "o",
+                    "ms": 4,
+                    "markevery": marked,
+                    "label": "" if i else words,
+                }
                 ax.plot(np.maximum(curve, LEAST), color=colour, lw=1.6, **style)
         log_axis(ax, "y", most=7, form=ten)
         ax.set_xscale("symlog", linthresh=1, linscale=0.4)  # step 0, then powers of ten
@@ -120,9 +145,17 @@ def solver(solutions: Solutions, *, running: bool = False) -> Picture:
     shown = []
     for *_, end in by_solver:
         accuracy = f", accuracy {end['accuracy']}" if "accuracy" in end else ""
-        shown.append(f"{end['solver']} after {plural(end['steps'], 'step')}: residual {end['residual']}{accuracy}")
-    title, text = "Relative residual of each layer against the solver's steps", f"{capital('; '.join(shown))}."
-    setting, table = solutions.setting + ", so far" * running, [row for of in by_solver for row in of]
+        shown.append(
+            f"{end['solver']} after {plural(end['steps'], 'step')}: residual {end['residual']}{accuracy}"
+        )
+    title, text = (
+        "Relative residual of each layer against the solver's steps",
+        f"{capital('; '.join(shown))}.",
+    )
+    setting, table = (
+        solutions.setting + ", so far" * running,
+        [row for of in by_solver for row in of],
+    )
     return told(figure, title, setting, "Solving. " * running + text, table)
 
 
@@ -135,5 +168,9 @@ def rows(solutions: Solutions, name: str) -> list[dict]:
     for step in sorted({last, *(step for step in DOUBLED if step < last)}):
         worst = max(LEAST, *(curve[min(step, len(curve) - 1)] for curve in curves))
         row = {"solver": SOLVERS[name][0], "steps": step, "residual": power(worst)}
-        table.append(row | {"accuracy": percent([share for at, share in path if at <= step][-1])} if path else row)
+        table.append(
+            row | {"accuracy": percent([share for at, share in path if at <= step][-1])}
+            if path
+            else row
+        )
     return table

@@ -16,11 +16,30 @@ from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, look
 from ..runs import where
 
-OWN, ENSEMBLE, ROUNDS, OTHER, FEDAVG = "own model", "ensemble", "aggregator rounds", "other", "FedAvg, all rounds"
-PARTS = {"initial model": OWN, "local models": OWN, "ensemble": ENSEMBLE, "aggregator": ROUNDS}  # of the ledger
-HUES = {OWN: "#9aa4ae", ENSEMBLE: "#56B4E9", ROUNDS: ACCENT, OTHER: "#E69F00", FEDAVG: look("fedavg_multi").colour}
+OWN, ENSEMBLE, ROUNDS, OTHER, FEDAVG = (
+    "own model",
+    "ensemble",
+    "aggregator rounds",
+    "other",
+    "FedAvg, all rounds",
+)
+PARTS = {
+    "initial model": OWN,
+    "local models": OWN,
+    "ensemble": ENSEMBLE,
+    "aggregator": ROUNDS,
+}  # of the ledger
+HUES = {
+    OWN: "#9aa4ae",
+    ENSEMBLE: "#56B4E9",
+    ROUNDS: ACCENT,
+    OTHER: "#E69F00",
+    FEDAVG: look("fedavg_multi").colour,
+}
 PAPER_RATIO = formulas.fens_ratio(PAPER_D, **PAPER)
-Bars = Mapping[str, Mapping[str, float]]  # {what costs it: {part: bytes of one client}}; the first is one-shot learning
+Bars = Mapping[
+    str, Mapping[str, float]
+]  # {what costs it: {part: bytes of one client}}; the first is one-shot learning
 
 
 def bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
@@ -53,13 +72,22 @@ class Cost(LabView):
     name, title, ready = "cost", "Bytes at two sizes", "data"
 
     def __init__(self) -> None:
-        help, options = "The paper's: 20 clients, 8450 numbers, 500 rounds, 8 bits", ["as set here", "the paper's"]
-        self.whose = made(widgets.Dropdown, label="Clients, rule, rounds", help=help, width=270, options=options)
+        help, options = (
+            "The paper's: 20 clients, 8450 numbers, 500 rounds, 8 bits",
+            ["as set here", "the paper's"],
+        )
+        self.whose = made(
+            widgets.Dropdown, label="Clients, rule, rounds", help=help, width=270, options=options
+        )
         help, ends = "Rounds of FedAvg to compare with", {"value": 20, "min": 1, "max": 100}
         self.rounds = made(widgets.IntSlider, label="FedAvg's rounds", help=help, width=330, **ends)
 
     def draw(self, state: PanelState) -> Picture:
-        shape, classes, clients = state.federation.dataset.input_shape, len(state.class_names), state.federation.clients
+        shape, classes, clients = (
+            state.federation.dataset.input_shape,
+            len(state.class_names),
+            state.federation.clients,
+        )
         terms = Fens(**state.knobs).terms(clients, classes, shape)
         if self.whose.value == "the paper's":
             terms, clients = PAPER, PAPER["clients"]
@@ -75,13 +103,23 @@ def bytes_at_two_sizes(own: Bars, paper: Bars, d: int, *, clients: int, setting:
     times = {}
     for what, bars in networks.items():
         for name, parts in bars.items():
-            times[f"{name},\n{what}"] = {part: size / sum(bars["one-shot"].values()) for part, size in parts.items()}
+            times[f"{name},\n{what}"] = {
+                part: size / sum(bars["one-shot"].values()) for part, size in parts.items()
+            }
             each = (round(parts.get(part, 0)) for part in HUES)
             rows.append((what, name, *each, round(sum(parts.values())), ratio(bars, name)))
     with drawing() as (figure, ax):
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
         for i, (end, row) in enumerate(zip(stacked(ax, times, HUES), rows, strict=True)):
-            ax.text(end, i, f" {end:.3g}× · {data_size(row[-2])}", va="center", fontsize=9.5, color=INK, gid="outside")
+            ax.text(
+                end,
+                i,
+                f" {end:.3g}× · {data_size(row[-2])}",
+                va="center",
+                fontsize=9.5,
+                color=INK,
+                gid="outside",
+            )
         legend(figure, loc="outside lower center", ncols=5)
     *_, fedavg = own
     sentence = (
@@ -90,7 +128,9 @@ def bytes_at_two_sizes(own: Bars, paper: Bars, d: int, *, clients: int, setting:
         f"The paper's own setting: {PAPER_RATIO:.3g}×."
     )
     table = tabled(["network", "what", *HUES, "bytes of one client", "× one-shot"], rows)
-    return told(figure, "Bars of one client's bytes, at two sizes of the network", setting, sentence, table)
+    return told(
+        figure, "Bars of one client's bytes, at two sizes of the network", setting, sentence, table
+    )
 
 
 def ratio(bars: Bars, name: str) -> float:

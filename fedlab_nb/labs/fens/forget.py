@@ -44,7 +44,13 @@ class Forget(LabView):
 
     def __init__(self) -> None:
         help = "Whose model and samples are left out of phase 2"
-        self.who = made(widgets.Dropdown, label="Client", help=help, width=200, options=[("each in turn", self.EACH)])
+        self.who = made(
+            widgets.Dropdown,
+            label="Client",
+            help=help,
+            width=200,
+            options=[("each in turn", self.EACH)],
+        )
 
     def adapt(self, state: PanelState) -> None:
         offer(self.who, [("each in turn", self.EACH), *clients_in(state)])
@@ -52,8 +58,14 @@ class Forget(LabView):
     def asked(self, state: PanelState) -> Asked | None:
         if len(state.outcome.label_counts) < 2:
             return None
-        gone = range(len(state.outcome.label_counts)) if self.who.value == self.EACH else [self.who.value]
-        return choices("fens", state.outcome.settings.keywords(), {k: {"fens.without": k} for k in (-1, *gone)})
+        gone = (
+            range(len(state.outcome.label_counts))
+            if self.who.value == self.EACH
+            else [self.who.value]
+        )
+        return choices(
+            "fens", state.outcome.settings.keywords(), {k: {"fens.without": k} for k in (-1, *gone)}
+        )
 
     def work(self, state: PanelState) -> Steps:
         """Run FENS with all clients, then without the chosen one, or without each in turn. Only the first seed runs."""
@@ -64,19 +76,27 @@ class Forget(LabView):
     def draw(self, state: PanelState) -> Picture:
         forgotten, who = state.worked or Forgotten(state.outcome, {}), self.who.value
         if who != self.EACH:
-            forgotten = forgotten._replace(without={k: of for k, of in forgotten.without.items() if k == who})
+            forgotten = forgotten._replace(
+                without={k: of for k, of in forgotten.without.items() if k == who}
+            )
         if not forgotten.without:
             return blank(f"Press “{self.work_label}”. {self.work.__doc__}", setting=state.setting)
         return forgetting(forgotten, state.class_names, where(state), state.client, state.klass)
 
 
 def forgetting(
-    forgotten: Forgotten, names: Sequence[str], setting: str, client: int | None = None, klass: int | None = None
+    forgotten: Forgotten,
+    names: Sequence[str],
+    setting: str,
+    client: int | None = None,
+    klass: int | None = None,
 ) -> Picture:
     """What each client's leaving changes, class by class, beside who holds what."""
     counts, change, before = forgotten.whole.label_counts, forgotten.change, forgotten.per_class()
     title, unit = "Change without the client", "accuracy of the class, points"
-    figure = beside_the_samples(counts, 100 * change, names, setting, title, unit, 100, True, client, klass, False)
+    figure = beside_the_samples(
+        counts, 100 * change, names, setting, title, unit, 100, True, client, klass, False
+    )
     whole = percent(forgotten.whole.accuracy)
     rows = [("nobody", whole, *("" if np.isnan(v) else percent(v) for v in before))]
     for k, outcome in forgotten.without.items():

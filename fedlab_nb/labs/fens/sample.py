@@ -31,11 +31,17 @@ class Sample(LabView):
 
     def __init__(self) -> None:
         help = "Which test samples to look at"
-        self.kind = made(widgets.Dropdown, label="Samples", help=help, width=250, options=self.KINDS)
+        self.kind = made(
+            widgets.Dropdown, label="Samples", help=help, width=250, options=self.KINDS
+        )
         help = "Go from sample to sample"
-        self.at = made(widgets.IntSlider, label="Sample", help=help, width=300, max=0, readout=False)
+        self.at = made(
+            widgets.IntSlider, label="Sample", help=help, width=300, max=0, readout=False
+        )
         help = "Draw a digit, and see at once what every client and every method takes it for"
-        self.pen = made(widgets.ToggleButton, "fl-pen", label="Draw a digit", help=help, width="auto")
+        self.pen = made(
+            widgets.ToggleButton, "fl-pen", label="Draw a digit", help=help, width="auto"
+        )
         self.ink, self.says = made(Ink, "fl-drawn"), made(widgets.HTML, "fl-says")
         self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.says])]
         show_if(False, self.pen, self.ink, self.says)
@@ -80,23 +86,48 @@ class Sample(LabView):
         p, rows, members = state.prepared, self.chosen(state), state.report.members
         i, outcome = int(rows[self.at.value]), state.outcome
         if drawn := drawable(state) and self.pen.value and self.ink.value:
-            x, name, truth, (said, answers) = np.reshape(drawn, DIGIT), "your drawing", None, of_drawing(state, drawn)
+            x, name, truth, (said, answers) = (
+                np.reshape(drawn, DIGIT),
+                "your drawing",
+                None,
+                of_drawing(state, drawn),
+            )
             about = int(answers["FENS"].argmax())
         else:
-            x, name, said, about = p["x"][i], f"test sample {p['points'][i]}", p["logits"][i], int(p["y"][i])
-            truth, answers = about, {who: probabilities(scores[i]) for who, scores in p["answers"].items()}
-        known = {f"samples of {shorten([state.class_names[about]], 8)[0]}": outcome.label_counts[members, about]}
+            x, name, said, about = (
+                p["x"][i],
+                f"test sample {p['points'][i]}",
+                p["logits"][i],
+                int(p["y"][i]),
+            )
+            truth, answers = (
+                about,
+                {who: probabilities(scores[i]) for who, scores in p["answers"].items()},
+            )
+        known = {
+            f"samples of {shorten([state.class_names[about]], 8)[0]}": outcome.label_counts[
+                members, about
+            ]
+        }
         of = OneSample(
             x, name, truth, said, answers, said.argmax(1) != about, known, members.tolist(), state.class_names,
             where(state), state.client, state.klass,
         )  # fmt: skip
         which = f"{capital(of.name)}, {self.at.value + 1} of {len(rows)} ({self.kind.value})."
-        text = f"Your drawing: {guesses(state, said, answers)}." if drawn else f"{which} {told_by(of)}"
-        return one_sample(of, "Logits of the clients", text + ("" if drawn else of_student(outcome)))
+        text = (
+            f"Your drawing: {guesses(state, said, answers)}." if drawn else f"{which} {told_by(of)}"
+        )
+        return one_sample(
+            of, "Logits of the clients", text + ("" if drawn else of_student(outcome))
+        )
 
     def _see(self, ink: Sequence[float]) -> None:
         """Say what everybody takes the drawing for while it grows: a picture would come too late."""
-        words = guesses(state, *of_drawing(state, ink)) if ink and (state := self._state) and state.prepared else ""
+        words = (
+            guesses(state, *of_drawing(state, ink))
+            if ink and (state := self._state) and state.prepared
+            else ""
+        )
         self.says.value = f'<p role="status">{words}</p>'
 
 
@@ -130,14 +161,19 @@ def probabilities(scores: np.ndarray) -> np.ndarray:
 def guesses(state: PanelState, said: np.ndarray, answers: Mapping[str, np.ndarray]) -> str:
     """What all take a drawing for, in words."""
     names, each = state.class_names, zip(state.report.members, said.argmax(1), strict=True)
-    first = ", ".join(f"{who} says “{names[a.argmax()]}” ({percent(a.max())} sure)" for who, a in answers.items())
+    first = ", ".join(
+        f"{who} says “{names[a.argmax()]}” ({percent(a.max())} sure)" for who, a in answers.items()
+    )
     return f"{first}; clients: {', '.join(f'{own_name(k, where(state))} “{names[c]}”' for k, c in each)}"
 
 
 def told_by(of: OneSample) -> str:
     """What the client that is looked at says, or the loudest one; and the answers."""
     truth, loud, (held,) = of.names[of.truth], of.said.max(1), of.beside.values()
-    each = [f"{who} says {of.top(answer)} ({percent(answer.max())} sure)" for who, answer in of.answers.items()]
+    each = [
+        f"{who} says {of.top(answer)} ({percent(answer.max())} sure)"
+        for who, answer in of.answers.items()
+    ]
     i = of.members.index(of.client) if of.client in of.members else int(loud.argmax())
     return (
         f"The truth is “{truth}”; {of.against.sum()} of {plural(len(of.said), 'client')} say something else. Client "
@@ -151,5 +187,7 @@ def of_student(outcome: Outcome) -> str:
     report = outcome.report
     if report.agreement is None:
         return ""
-    text = f" On all test samples the student has {percent(outcome.accuracy)}, the whole FENS model "
+    text = (
+        f" On all test samples the student has {percent(outcome.accuracy)}, the whole FENS model "
+    )
     return f"{text}{percent(report.teacher_accuracy)}; on unlabelled images they agree in {percent(report.agreement)}."

@@ -74,7 +74,9 @@ class Trust(LabView):
 
     def __init__(self) -> None:
         help = "After which round the table is shown"
-        self.round = made(widgets.SelectionSlider, label="Round", help=help, width=250, options=["end"])
+        self.round = made(
+            widgets.SelectionSlider, label="Round", help=help, width=250, options=["end"]
+        )
         self.play = player(self.round, interval=450, tooltip="Replay the rounds", show_repeat=False)
         help = "The weight alone, or what a client adds on average to the score of the true class, at the end"
         options = [("weight", False), ("weight × logit", True)]
@@ -96,14 +98,22 @@ class Trust(LabView):
         counts = state.federation.label_counts.numpy() if outcome is None else outcome.label_counts
         rule, when, limit = options["aggregator"], "", 0.0
         if report.frames is None:
-            table = report.competency.diagonal(axis1=1, axis2=2) if rule == "voting" else report.weights
+            table = (
+                report.competency.diagonal(axis1=1, axis2=2) if rule == "voting" else report.weights
+            )
         elif self.table.value and outcome is not None:
             rule, table = "added", report.contribution
         else:
             at = -1 if outcome is None else self.round.index
-            table, when = report.frames[at], f"round {report.frame_rounds[at]} of {options['rounds']}"
+            table, when = (
+                report.frames[at],
+                f"round {report.frame_rounds[at]} of {options['rounds']}",
+            )
             limit = 0.0 if outcome is None else float(np.abs(report.frames).max())
-        weights, marks = for_everybody(table, report.members, len(counts)), (state.client, state.klass)
+        weights, marks = (
+            for_everybody(table, report.members, len(counts)),
+            (state.client, state.klass),
+        )
         return trust(counts, weights, state.class_names, where(state), rule, when, limit, *marks)
 
 
@@ -118,7 +128,9 @@ def trust(
     title, unit, signed = KINDS[rule]
     title += f", {when}" if when else ""
     limit = limit or float(np.nanmax(np.abs(weights))) or 1.0
-    figure = beside_the_samples(counts, weights, names, setting, title, unit, limit, signed, client, klass)
+    figure = beside_the_samples(
+        counts, weights, names, setting, title, unit, limit, signed, client, klass
+    )
     rows: list[tuple[Any, ...]] = []
     for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
         cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
@@ -127,7 +139,9 @@ def trust(
     table = tabled(["client", "what", *(f"class {n}" for n in names)], rows)
     sentence = f"After {when}" if when else "Here"
     sentence += f" {trusted(counts, weights, names, setting, client, klass)}."
-    return told(figure, f"Two heat-maps, training samples and {title} ({unit})", setting, sentence, table)
+    return told(
+        figure, f"Two heat-maps, training samples and {title} ({unit})", setting, sentence, table
+    )
 
 
 def beside_the_samples(
@@ -148,13 +162,22 @@ def beside_the_samples(
 
 
 def trusted(
-    counts: np.ndarray, weights: np.ndarray, names: Sequence[str], setting: str, client: int | None, klass: int | None
+    counts: np.ndarray,
+    weights: np.ndarray,
+    names: Sequence[str],
+    setting: str,
+    client: int | None,
+    klass: int | None,
 ) -> str:
     """How like both tables are; before it the heaviest class of the chosen client, or client of the chosen class."""
     like, text = likeness(counts, weights), ""
     if not like.classes:
         return "every client counts the same for every class"
-    if client is not None and np.isfinite(weights[client : client + 1]).all() and client < len(counts):
+    if (
+        client is not None
+        and np.isfinite(weights[client : client + 1]).all()
+        and client < len(counts)
+    ):
         klass = int(weights[client].argmax())
     if klass is not None and klass < len(names):
         k = int(np.nanargmax(weights[:, klass])) if client is None else client

@@ -9,7 +9,11 @@ from .steps import Steps
 MARKED = "The training images of these clients get a cue that shows the label. The test images stay as they are"
 KIND = "A background whose grey or colour shows the label, or the paper's trigger: a small figure at a random place"
 MODEL = "The network that is cut into K blocks. The usual perceptron has two layers, so it has at most two blocks"
-NETWORKS = (("as usual", "auto"), ("five-layer CNN", "cnn:12"), ("ResNet-8, batch norm", "resnet8:8"))
+NETWORKS = (
+    ("as usual", "auto"),
+    ("five-layer CNN", "cnn:12"),
+    ("ResNet-8, batch norm", "resnet8:8"),
+)
 
 LAB = LabSpec(
     method="fusefl", name="fusefl", companions=("fedavg", "ensemble"), views=(Steps, SpuriousCue, Halves, Probes),

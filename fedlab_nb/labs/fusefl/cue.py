@@ -24,7 +24,11 @@ from ...rng import generator
 from ...training import accuracy
 from ..runs import Steps, plain_ensemble, where
 
-TESTS = {"clean": "without a cue", "tied": "with the cue of their class", "untied": "with a random cue"}
+TESTS = {
+    "clean": "without a cue",
+    "tied": "with the cue of their class",
+    "untied": "with a random cue",
+}
 HELP = "The test images as they are, with the cue of their own class, or with the cue of a random class"
 STRIP = 10  # images of the client that is shown
 MOST = 2000  # test samples and samples of one client that are looked at, at most
@@ -44,12 +48,25 @@ class SpuriousCue(LabView):
 
     def prepare(self, state: PanelState) -> Steps:
         """Of the plain ensemble's clients, each trained alone."""
-        settings, federation, device = state.outcome.settings, state.outcome.federation(), state.outcome.settings.device
+        settings, federation, device = (
+            state.outcome.settings,
+            state.outcome.federation(),
+            state.outcome.settings.device,
+        )
         clients = (yield from plain_ensemble(state)).model.clients
-        data, plain, y_test = federation.dataset, settings.data(), federation.dataset.y_test[:MOST].to(device)
-        cues = with_and_without_cue(data, federation.tint or settings.tint, settings.seed, settings.cue)
+        data, plain, y_test = (
+            federation.dataset,
+            settings.data(),
+            federation.dataset.y_test[:MOST].to(device),
+        )
+        cues = with_and_without_cue(
+            data, federation.tint or settings.tint, settings.seed, settings.cue
+        )
         tests = {name: x.to(device) for name, x in cues.items()}
-        outside = {name: [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)] for name, x in tests.items()}
+        outside = {
+            name: [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)]
+            for name, x in tests.items()
+        }
         home, bare, images = [], [], []
         for m, (rows, _) in enumerate(federation.split(state.outcome.plan.holdout)):
             y, shown = data.y_train[rows[:MOST]].to(device), varied(rows, data.y_train)
@@ -89,7 +106,9 @@ class Cue(NamedTuple):
     images: Sequence[tuple[np.ndarray, np.ndarray]]
 
 
-def with_and_without_cue(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, torch.Tensor]:
+def with_and_without_cue(
+    data: Any, strength: float, seed: int, cue: str = "tint"
+) -> dict[str, torch.Tensor]:
     """Test samples as they are and, of images, with the cue of their own class and with one drawn at random."""
     x, y = data.x_test[:MOST], data.y_test[:MOST]
     if x.ndim != 4:
@@ -118,10 +137,22 @@ def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture
         names = (f"client {called[who]}, without cue", "as it has them")
         tiles(upper, list(zip(names, data.images[who], strict=True))[who not in data.marked :])
         clients(lower, data, test, client)
-    names = ("who", "cue", "own images", "own, cue removed", *(f"test, {TESTS[test]}" for test in data.outside))
+    names = (
+        "who",
+        "cue",
+        "own images",
+        "own, cue removed",
+        *(f"test, {TESTS[test]}" for test in data.outside),
+    )
     each = enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
-    table = [(f"client {called[k]}", "yes" if k in data.marked else "", *map(percent, shares)) for k, shares in each]
-    table += [(name, "", "", "", *(percent(shares[t]) for t in data.outside)) for name, shares in data.systems.items()]
+    table = [
+        (f"client {called[k]}", "yes" if k in data.marked else "", *map(percent, shares))
+        for k, shares in each
+    ]
+    table += [
+        (name, "", "", "", *(percent(shares[t]) for t in data.outside))
+        for name, shares in data.systems.items()
+    ]
     title = f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together"
     return told(figure, title, data.setting, sentence(data, test, client), tabled(names, table))
 
@@ -150,11 +181,16 @@ def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
 
 def sentence(data: Cue, test: str, client: int | None) -> str:
     """How often the chosen client, else the clients with the cue, else all are right at home and outside."""
-    who, cue = list(data.marked) or range(len(data.home)), "with the cue" if data.marked else "without a cue"
+    who, cue = (
+        list(data.marked) or range(len(data.home)),
+        "with the cue" if data.marked else "without a cue",
+    )
     text = f"{plural(len(who), 'client')} {cue}"
     if client is not None:
         who, text = [client], f"Client {own_name(client, data.setting)}"
-    home, bare, out = (percent(mean(of[k] for k in who)) for of in (data.home, data.bare, data.outside[test]))
+    home, bare, out = (
+        percent(mean(of[k] for k in who)) for of in (data.home, data.bare, data.outside[test])
+    )
     together = ", ".join(f"{name} {percent(shares[test])}" for name, shares in data.systems.items())
     return (
         f"{text}: right for {home} of the own images, for {bare} of them without a cue, and for {out} of the test "

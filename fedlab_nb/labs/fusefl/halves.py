@@ -12,7 +12,11 @@ from ...plots.kit import Bars
 from ...plots.words import apart, band_words, seed_words
 from ..runs import Steps, all_of, choices
 
-HEADS = {"average": "classifiers averaged", "own": "everyone's own", "ccvr": "averaged and calibrated"}
+HEADS = {
+    "average": "classifiers averaged",
+    "own": "everyone's own",
+    "ccvr": "averaged and calibrated",
+}
 Accuracies = Mapping[int, float]  # seed -> share of the test samples
 Heads = Mapping[str, Accuracies]  # by classifier
 
@@ -25,7 +29,9 @@ class Halves(LabView):
     def asked(self, state: PanelState) -> Asked:
         own = state.outcome.options
         wanted = [1 if own["blocks"] > 1 else 2] + [own["blocks"]] * (own["head"] != "ccvr")
-        of = {f"K = {blocks}": {"fusefl.blocks": blocks, "fusefl.head": "ccvr"} for blocks in wanted}
+        of = {
+            f"K = {blocks}": {"fusefl.blocks": blocks, "fusefl.head": "ccvr"} for blocks in wanted
+        }
         return choices("fusefl", state.runs.find("fusefl").settings, of)
 
     def work(self, state: PanelState) -> Steps:
@@ -35,8 +41,14 @@ class Halves(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         heads = by_classifier([*state.outcomes.values(), *(state.worked or [])])
-        ensemble = {s: o.accuracy for s, o in state.others.get("ensemble", {}).items() if s in state.outcomes}
-        return halves(heads, setting=state.setting, ensemble=ensemble, chance=1 / len(state.class_names))
+        ensemble = {
+            s: o.accuracy
+            for s, o in state.others.get("ensemble", {}).items()
+            if s in state.outcomes
+        }
+        return halves(
+            heads, setting=state.setting, ensemble=ensemble, chance=1 / len(state.class_names)
+        )
 
 
 def by_classifier(outcomes: Iterable[Any]) -> dict[int, dict[str, dict[int, float]]]:
@@ -48,7 +60,9 @@ def by_classifier(outcomes: Iterable[Any]) -> dict[int, dict[str, dict[int, floa
     return accuracies
 
 
-def halves(outcomes: Mapping[int, Heads], *, setting: str, ensemble: Accuracies, chance: float) -> Picture:
+def halves(
+    outcomes: Mapping[int, Heads], *, setting: str, ensemble: Accuracies, chance: float
+) -> Picture:
     """`outcomes`: {K: {"average" | "own" | "ccvr": {seed: accuracy}}} with K = 1 and with one more K; either may still
     be missing. `ensemble`: full-width clients, predictions averaged; `chance`: accuracy of guessing.
     """
@@ -57,12 +71,17 @@ def halves(outcomes: Mapping[int, Heads], *, setting: str, ensemble: Accuracies,
     for head, words in HEADS.items():
         for network, k in (("not fused", 1), ("fused", blocks)):
             accuracies = outcomes.get(k, {}).get(head, {})
-            rows.append(Series(words, f"{network}, K = {k}", "", accuracies, method="fusefl", pinned=k == 1))
+            rows.append(
+                Series(words, f"{network}, K = {k}", "", accuracies, method="fusefl", pinned=k == 1)
+            )
     rows += [Series("Ensemble", "full width", "", ensemble, method="ensemble")] * bool(ensemble)
     with drawing() as (figure, ax):
         Bars(ax, rows, chance).update(rows, "Which half of FuseFL does the work")
     shown = [s for s in rows if s.accuracies]
-    each = ((s.label, s.detail, mean_percent(of := s.accuracies), band_words(s.band), seed_words(of)) for s in shown)
+    each = (
+        (s.label, s.detail, mean_percent(of := s.accuracies), band_words(s.band), seed_words(of))
+        for s in shown
+    )
     table = tabled("classifier | network | accuracy | ± 95 % band | seeds", each)
     text = sentence(outcomes.get(blocks, {}), outcomes.get(1, {}))
     return told(figure, "Bars of test accuracy, fused or not, by classifier", setting, text, table)
@@ -70,9 +89,16 @@ def halves(outcomes: Mapping[int, Heads], *, setting: str, ensemble: Accuracies,
 
 def sentence(fused: Heads, alone: Heads) -> str:
     """What each half adds, over the seeds that both sides have."""
-    parts, words = [], {"clear": "more than noise", "one_seed": "one seed: nobody can tell noise from more"}
+    parts, words = (
+        [],
+        {"clear": "more than noise", "one_seed": "one seed: nobody can tell noise from more"},
+    )
     if "ccvr" in fused and "average" in fused:
-        parts.append(f"Calibrating the averaged classifier: {apart(fused['ccvr'], fused['average'], **words)}.")
+        parts.append(
+            f"Calibrating the averaged classifier: {apart(fused['ccvr'], fused['average'], **words)}."
+        )
     if "ccvr" in fused and "ccvr" in alone:
-        parts.append(f"Fusing, between two calibrated networks: {apart(fused['ccvr'], alone['ccvr'], **words)}.")
+        parts.append(
+            f"Fusing, between two calibrated networks: {apart(fused['ccvr'], alone['ccvr'], **words)}."
+        )
     return " ".join(parts) or "Press the button for the same without fusion."

@@ -53,7 +53,9 @@ MOST_CLIENTS, MOST_TRAIN, MOST_TEST = 10, 2000, 1000
 AXES = 32  # principal axes of the images that are decoded
 RIDGE = 1e-3  # of a feature's variance
 UNLIKE = "The clients' networks differ in shape or depth, so their features have no mean to probe."
-Point = tuple[Sequence[Any], Any]  # `Read` of one layer: each client's features, and the mean over the clients
+Point = tuple[
+    Sequence[Any], Any
+]  # `Read` of one layer: each client's features, and the mean over the clients
 
 
 class Read(NamedTuple):
@@ -102,19 +104,32 @@ class Probes(LabView):
     def prepare(self, state: PanelState) -> Steps:
         outcome, isolated = state.outcome, state.outcome
         if outcome.options["blocks"] > 1:  # the same federation, unfused
-            isolated = yield from again(outcome, "fusefl", {"fusefl.blocks": 1, "fusefl.head": "average"})
+            isolated = yield from again(
+                outcome, "fusefl", {"fusefl.blocks": 1, "fusefl.head": "average"}
+            )
         data, device = outcome.settings.data(), outcome.settings.device
         x, y = (part[:MOST_TRAIN].to(device) for part in (data.x_train, data.y_train))
         x_test, y_test = (part[:MOST_TEST].to(device) for part in (data.x_test, data.y_test))
         curves = []
-        for outputs, network in ((layers_of, isolated.model.module), (blocks_of, outcome.model.module)):
+        for outputs, network in (
+            (layers_of, isolated.model.module),
+            (blocks_of, outcome.model.module),
+        ):
             curves.append([])
-            for point in probe(outputs(network, x), outputs(network, x_test), (x, y), (x_test, y_test), MOST_CLIENTS):
+            for point in probe(
+                outputs(network, x),
+                outputs(network, x_test),
+                (x, y),
+                (x_test, y_test),
+                MOST_CLIENTS,
+            ):
                 curves[-1].append(point)
                 yield
         stages = outcome.model.module.stages
         adaptors = [0] + [outcome.options["adaptor"] == "conv"] * (len(stages) - 1)
-        sizes = [len(stage.branches[0]) - extra for stage, extra in zip(stages, adaptors, strict=True)]
+        sizes = [
+            len(stage.branches[0]) - extra for stage, extra in zip(stages, adaptors, strict=True)
+        ]
         return Probed(*curves, list(accumulate(sizes)), where(outcome), len(y))
 
     def draw(self, state: PanelState) -> Picture:
@@ -136,7 +151,9 @@ def decoded(h: Tensor, h_test: Tensor, train: Samples, test: Samples) -> Read:
     centre, scale = h.mean(0), h.std(0)
     scale = torch.where(scale > 0, scale, 1)
     h, h_test = (h - centre) / scale, (h_test - centre) / scale
-    return Read(*about_labels(h, h_test, train[1], test[1]), about_images(h, h_test, train[0], test[0]))
+    return Read(
+        *about_labels(h, h_test, train[1], test[1]), about_images(h, h_test, train[0], test[0])
+    )
 
 
 def about_labels(h: Tensor, h_test: Tensor, y: Tensor, y_test: Tensor) -> tuple[float, float]:
@@ -177,7 +194,10 @@ def layers_of(isolated: FusedNetwork, x: Tensor) -> Outputs:
     UsageError where blocks are fused, or the networks differ in depth.
     """
     blocks = len(isolated.stages)
-    demand(blocks == 1, f"These networks are fused from {blocks} blocks; run FuseFL with blocks=1 for isolated ones.")
+    demand(
+        blocks == 1,
+        f"These networks are fused from {blocks} blocks; run FuseFL with blocks=1 for isolated ones.",
+    )
     (stage,) = isolated.eval().stages
     of_clients = []
     for branch in stage.branches:
@@ -234,13 +254,27 @@ def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy"
     words = MEASURES[measure]
     shown = "{:.2f} bits".format if words.axis else percent
     layers, curves, looks = range(1, len(data.isolated) + 1), {}, {}
-    kinds = (("isolated", data.isolated, layers, ACCENT), ("fused", data.fused, data.places, SECOND))
+    kinds = (
+        ("isolated", data.isolated, layers, ACCENT),
+        ("fused", data.fused, data.places, SECOND),
+    )
     for kind, points, x, hue in kinds:
-        points = [([getattr(one, measure) for one in each], getattr(of_mean, measure)) for each, of_mean in points]
+        points = [
+            ([getattr(one, measure) for one in each], getattr(of_mean, measure))
+            for each, of_mean in points
+        ]
         at = dict(zip(x, points, strict=True))
         three = {
-            "mean over the clients": ({layer: {0: of_mean} for layer, (_, of_mean) in at.items()}, "o", "-"),
-            "one client": ({layer: dict(enumerate(each)) for layer, (each, _) in at.items()}, "s", "--"),
+            "mean over the clients": (
+                {layer: {0: of_mean} for layer, (_, of_mean) in at.items()},
+                "o",
+                "-",
+            ),
+            "one client": (
+                {layer: dict(enumerate(each)) for layer, (each, _) in at.items()},
+                "s",
+                "--",
+            ),
         }
         if client is not None and client < len(points[0][0]):
             own = {layer: {0: each[client]} for layer, (each, _) in at.items()}
@@ -257,9 +291,21 @@ def probes(data: Probed, *, client: int | None = None, measure: str = "accuracy"
             percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
         few_ticks(ax, "x", min(len(layers), 13), whole=True)
         end_labels(ax, [(y, name.replace(", ", ",\n"), hue) for y, name, hue in ends], gap=0.1)
-    shares = {name: {layer: mean(of.values()) for layer, of in by_layer.items()} for name, by_layer in curves.items()}
-    rows = ((layer, *(shown(of[layer]) if layer in of else "" for of in shares.values())) for layer in layers)
+    shares = {
+        name: {layer: mean(of.values()) for layer, of in by_layer.items()}
+        for name, by_layer in curves.items()
+    }
+    rows = (
+        (layer, *(shown(of[layer]) if layer in of else "" for of in shares.values()))
+        for layer in layers
+    )
     top = ", ".join(f"{name} {shown(of[max(of)])}" for name, of in shares.items())
     text = f"At the top: {top}. Probes train on {data.samples} samples of all clients, as no federation could."
     table = tabled(["layer", *shares], rows)
-    return told(figure, f"{words.alt} by linear probes, layer by layer", data.setting, text + words.note, table)
+    return told(
+        figure,
+        f"{words.alt} by linear probes, layer by layer",
+        data.setting,
+        text + words.note,
+        table,
+    )

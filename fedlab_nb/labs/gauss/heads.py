@@ -22,18 +22,26 @@ class Heads(Tried):
     def asked(self, state: PanelState) -> Asked:
         given = {k.removeprefix("gauss."): v for k, v in state.settings.items()}
         features = {name: given[name] for name in SHARED if name in given}
-        plain = {k: v for k, v in state.settings.items() if "." not in k and k not in (*SHARED, "head", "shrinkage")}
+        plain = {
+            k: v
+            for k, v in state.settings.items()
+            if "." not in k and k not in (*SHARED, "head", "shrinkage")
+        }
         variants = {"gauss": {h: {"gauss.head": h} for h in (*HEADS, *TRAINED)}}
         variants["fedpft"] = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         asked = {}
         for method, of in variants.items():
-            asked |= choices(method, plain | {f"{method}.{name}": v for name, v in features.items()}, of)
+            asked |= choices(
+                method, plain | {f"{method}.{name}": v for name, v in features.items()}, of
+            )
         return asked
 
     def work(self, state: PanelState) -> Steps:
         """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""
         runs = yield from all_of(asked := self.asked(state))
-        return [series(name, of, asked[name][0]) for name, of in runs.items()], words(state.settings)
+        return [series(name, of, asked[name][0]) for name, of in runs.items()], words(
+            state.settings
+        )
 
     def tried(self, state: PanelState) -> Picture:
         return heads(*state.worked)
@@ -48,5 +56,13 @@ def heads(tried: Sequence[Series], setting: str) -> Picture:
     high, low = (f"with {percent(s.mean)} for {data_size(s.up)} a client" for s in (best, least))
     rows = ((s.name, seed_words(s.accuracies), data_size(s.up)) for s in tried)
     table = tabled("classifier | accuracy | bytes up of a client", rows)
-    text = f"{best.name} is the most accurate {high}, {least.name} the least {low} ({tried[0].seeds})."
-    return told(figure, "Accuracy against a client's bytes for classifiers on frozen features", setting, text, table)
+    text = (
+        f"{best.name} is the most accurate {high}, {least.name} the least {low} ({tried[0].seeds})."
+    )
+    return told(
+        figure,
+        "Accuracy against a client's bytes for classifiers on frozen features",
+        setting,
+        text,
+        table,
+    )

@@ -22,7 +22,9 @@ WORDS = {
     "lda": "all classes share one covariance",
     "fedcgs": "all classes share the covariance of all samples",
     "means": "nothing is known of the spread",
-    **dict.fromkeys(TRAINED, "a head is trained on draws, for which each class has a covariance of its own"),
+    **dict.fromkeys(
+        TRAINED, "a head is trained on draws, for which each class has a covariance of its own"
+    ),
 }
 
 
@@ -33,7 +35,9 @@ class Pictures(LabView):
 
     def __init__(self) -> None:
         help = "Draw other images from the same Gaussians"
-        self.draws = made(widgets.IntSlider, label="Seed of the draws", help=help, width=280, max=20)
+        self.draws = made(
+            widgets.IntSlider, label="Seed of the draws", help=help, width=280, max=20
+        )
 
     def draw(self, state: PanelState) -> Picture:
         about = {"setting": where(state), "klass": state.klass, "seed": self.draws.value}
@@ -55,11 +59,15 @@ def classes(
     are drawn as a table of colours. seed: of the draws."""
     counts = report.counts.sum(0)
     width, height = current_size()
-    fit = 0.9 * height / width * min(len(names), MOST) - 3 if width > height else 0  # beside two rows, names below
+    fit = (
+        0.9 * height / width * min(len(names), MOST) - 3 if width > height else 0
+    )  # beside two rows, names below
     rows = pictured(report, shape, seed, int(np.clip(fit, *DRAWS))) if shape else []
     with drawing() as (figure, ax):
         if rows:
-            called = [f"{name}\n{n}" for name, n in zip(shorten(names[:MOST], 9), counts, strict=False)]
+            called = [
+                f"{name}\n{n}" for name, n in zip(shorten(names[:MOST], 9), counts, strict=False)
+            ]
             tiles(ax, [(word, of[:MOST]) for word, of in rows], columns=called, marked=klass)
         else:
             top = float(np.abs(report.means).max()) or 1.0
@@ -67,7 +75,11 @@ def classes(
             class_ticks(ax, names, "y")
             few_ticks(ax, "x", 6, whole=True)
             colour_bar(image, ax, "mean")
-    shown = listed([word for word, _ in rows if word]) if rows else f"means of {report.means.shape[1]} features"
+    shown = (
+        listed([word for word, _ in rows if word])
+        if rows
+        else f"means of {report.means.shape[1]} features"
+    )
     sentence = f"The server has seen no sample, and knows this of {plural(int(counts.sum()), 'sample')}: {WORDS[head]}."
     if missing := [names[c] for c in np.flatnonzero(counts == 0)]:
         sentence += f" Nobody holds class {listed(missing)}, so it is never named."
@@ -75,7 +87,9 @@ def classes(
     return told(figure, f"Class by class: {shown}", setting, sentence, table)
 
 
-def pictured(report: GaussReport, shape: tuple[int, ...], seed: int, count: int) -> list[tuple[str, np.ndarray]]:
+def pictured(
+    report: GaussReport, shape: tuple[int, ...], seed: int, count: int
+) -> list[tuple[str, np.ndarray]]:
     """Rows of images: mean, deviation (brightest: the largest), `count` rows of draws."""
     held = (report.counts.sum(0) > 0)[:, None]
     means = np.where(held, report.means, np.nan)
@@ -83,7 +97,10 @@ def pictured(report: GaussReport, shape: tuple[int, ...], seed: int, count: int)
     if report.deviations is not None:
         spread = np.broadcast_to(report.deviations, means.shape)
         rows.append(("deviation", np.where(held, spread / max(spread.max(), 1e-12), np.nan)))
-        rows += [("draws" if i == 0 else "", means + part) for i, part in enumerate(draws(report, seed, count))]
+        rows += [
+            ("draws" if i == 0 else "", means + part)
+            for i, part in enumerate(draws(report, seed, count))
+        ]
     return [(word, part.reshape(len(part), *shape)) for word, part in rows]
 
 

@@ -24,7 +24,9 @@ class Sent(LabView):
         client = min(state.client or 0, len(report.counts) - 1)
         counts = report.counts[client]
         held = np.flatnonzero(counts)
-        (of,) = attacks(outcome, lambda k: (report.client_means[k][held], held, counts[held]), [client])
+        (of,) = attacks(
+            outcome, lambda k: (report.client_means[k][held], held, counts[held]), [client]
+        )
         rarest = int(held[counts[held].argmin()])
         who = client_name(client, where(outcome))
         text = (

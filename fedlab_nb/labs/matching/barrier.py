@@ -17,7 +17,9 @@ class Barrier(TwoClients):
     def __init__(self) -> None:
         super().__init__()
         help = "What is drawn along the line"
-        self.measure = made(widgets.Dropdown, label="Show", help=help, width=150, options=["loss", "accuracy"])
+        self.measure = made(
+            widgets.Dropdown, label="Show", help=help, width=150, options=["loss", "accuracy"]
+        )
 
     def draw(self, state: PanelState) -> Picture:
         return barrier(self.pair(state), self.measure.value, 1 / len(state.class_names))
@@ -25,20 +27,32 @@ class Barrier(TwoClients):
 
 def barrier(pair: Pair, measure: str, chance: float) -> Picture:
     """`measure`: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies."""
-    shown = {"as they stand": (pair.before, SECOND, (0, (4, 2))), "matched": (pair.after, ACCENT, "-")}
+    shown = {
+        "as they stand": (pair.before, SECOND, (0, (4, 2))),
+        "matched": (pair.after, ACCENT, "-"),
+    }
     a, b = pair.names
     title = f"From client {a} to client {b}"
     with drawing() as (figure, ax):
         x = f"way: 0 is client {a}, 1 is client {b}, ½ their average"
         dress(ax, title=title, x=x, y=f"test {measure}", grid="y")
         for name, (line, colour, dashes) in shown.items():
-            ax.plot(line.along, getattr(line, measure), color=colour, ls=dashes, lw=2.2, label=f"units {name}")
+            ax.plot(
+                line.along,
+                getattr(line, measure),
+                color=colour,
+                ls=dashes,
+                lw=2.2,
+                label=f"units {name}",
+            )
         if measure == "accuracy":
             percent_axis(ax)
             level_line(ax, chance, "guessing")
         few_ticks(ax, "x", 5, form="{:g}".format)
         ax.set_xlim(0, 1)
-        end_labels(ax, [(getattr(line, measure)[-1], name, hue) for name, (line, hue, _) in shown.items()])
+        end_labels(
+            ax, [(getattr(line, measure)[-1], name, hue) for name, (line, hue, _) in shown.items()]
+        )
     before, after = pair.before, pair.after
     sentence = (
         f"The loss barrier between clients {a} and {b} is {before.barrier:.2f} with the units as they stand, "

@@ -18,7 +18,14 @@ from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
 
 UNITS, NOISE, POINTS = 4, 0.06, 41
 INPUTS = np.linspace(-2, 2, 81)
-STREAMS = (4, 12, 20, 27, 47, 51)  # puzzles with one clear solution, in which every unit of B has another place
+STREAMS = (
+    4,
+    12,
+    20,
+    27,
+    47,
+    51,
+)  # puzzles with one clear solution, in which every unit of B has another place
 
 
 # ------------------------------------------------------------------------------------------------ the puzzles
@@ -48,7 +55,9 @@ def puzzle(number: int) -> Puzzle:
     """Puzzle `number`, counted from 0: one of STREAMS."""
     stream = np.random.default_rng([11, STREAMS[number]])
     signs = np.array([1, -1, 1, -1])  # two units look to the right, two to the left
-    a = np.stack([signs * stream.uniform(0.6, 1.6, UNITS), stream.uniform(-0.6, 0.8, UNITS), signs], 1)
+    a = np.stack(
+        [signs * stream.uniform(0.6, 1.6, UNITS), stream.uniform(-0.6, 0.8, UNITS), signs], 1
+    )
     a[:, 2] = stream.permutation([1.2, -1.0, 0.7, -1.5])
     hidden = stream.permutation(UNITS)
     while (hidden == np.arange(UNITS)).any():
@@ -119,11 +128,15 @@ class Game(LabView):
 
     def __init__(self) -> None:
         options = [(f"puzzle {i + 1}", i) for i in range(len(STREAMS))]
-        self.puzzle = made(widgets.Dropdown, label="Puzzle", help="Which two networks", width=150, options=options)
+        self.puzzle = made(
+            widgets.Dropdown, label="Puzzle", help="Which two networks", width=150, options=options
+        )
         help = "The unit of network B beside unit {} of network A. The two units of B change places"
         menu = {"width": 130, "options": [(f"B {j + 1}", j) for j in range(UNITS)]}
         self.place1, self.place2, self.place3, self.place4 = self.places = [
-            made(widgets.Dropdown, label=f"A {i + 1} with", help=help.format(i + 1), value=i, **menu)
+            made(
+                widgets.Dropdown, label=f"A {i + 1} with", help=help.format(i + 1), value=i, **menu
+            )
             for i in range(UNITS)
         ]
         self.controls = [self.puzzle, *self.places]
@@ -134,7 +147,9 @@ class Game(LabView):
         if self.puzzle.value != self.shown:
             self.order, self.shown = tuple(range(UNITS)), self.puzzle.value
         else:
-            moved = [place for place, menu in enumerate(self.places) if menu.value != self.order[place]]
+            moved = [
+                place for place, menu in enumerate(self.places) if menu.value != self.order[place]
+            ]
             for place in moved[:1]:
                 self.order = swapped(self.order, place, self.places[place].value)
         for menu, unit in zip(self.places, self.order, strict=True):

@@ -32,7 +32,9 @@ RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activ
 def clients_of(outcome: Any) -> ClientModels:
     """The clients' networks of a run; RunError where they were too large to stay with the model."""
     if outcome.model.clients is None:
-        raise RunError("These networks are too large to be stored with the run: choose fewer or smaller ones.")
+        raise RunError(
+            "These networks are too large to be stored with the run: choose fewer or smaller ones."
+        )
     return outcome.model.clients
 
 
@@ -61,7 +63,9 @@ class Line(NamedTuple):
 
 
 @torch.no_grad()
-def line(network: Network, one: State, other: State, x: Tensor, y: Tensor, points: int = POINTS) -> Line:
+def line(
+    network: Network, one: State, other: State, x: Tensor, y: Tensor, points: int = POINTS
+) -> Line:
     """The line between the states `one` and `other` of networks like `network`, on samples `x [N, ...]`, `y [N]`."""
     walker, losses, accuracies = copied(network).eval(), [], []
     for t in np.linspace(0, 1, points).tolist():
@@ -107,7 +111,13 @@ def pair_of(outcome: Any, a: int, b: int, rule: str) -> Pair:
 
 
 def pair(
-    first: Network, second: Network, numbers: tuple[int, int], rule: str, x: Tensor, y: Tensor, setting: str = ""
+    first: Network,
+    second: Network,
+    numbers: tuple[int, int],
+    rule: str,
+    x: Tensor,
+    y: Tensor,
+    setting: str = "",
 ) -> Pair:
     """The Pair of two networks with these client numbers, looked at on samples `x [N, ...]`, `y [N]`.
 
@@ -125,14 +135,18 @@ def pair(
         draw = torch.rand if x.dim() == 4 else torch.randn
         noise = draw(500, *x.shape[1:], generator=generator(0, "matching", "noise")).to(x)
         ours, theirs = (activations(first, state, wiring, noise) for state in states)
-        orders = [rules.assigned(rules.correlation(p, q)) for p, q in zip(ours, theirs, strict=True)]
+        orders = [
+            rules.assigned(rules.correlation(p, q)) for p, q in zip(ours, theirs, strict=True)
+        ]
     matched = permuted(states[1], wiring, orders)
     lines = [line(first, states[0], end, x, y) for end in (states[1], matched)]
     likeness = [cosines(one, other, wiring, orders, g).numpy() for g in range(len(wiring.units))]
     return Pair(*numbers, rule, *lines, likeness, [order.numpy() for order in orders], setting)
 
 
-def cosines(one: State, other: State, wiring: Wiring, orders: Sequence[Tensor], group: int) -> Tensor:
+def cosines(
+    one: State, other: State, wiring: Wiring, orders: Sequence[Tensor], group: int
+) -> Tensor:
     """`[units, units]`: of the numbers that come into units of `group`; those of `other` stand as they are there, and
     in `orders` everywhere else."""
     others = [torch.arange(len(o)) if g == group else o for g, o in enumerate(orders)]
@@ -149,11 +163,28 @@ class TwoClients(LabView):
     """A view of two clients of the run, `a` and `b`, matched by `rule`."""
 
     def __init__(self) -> None:
-        help, rules = "The network at the {} end. Its units {}", [(words, rule) for rule, words in RULES.items()]
+        help, rules = (
+            "The network at the {} end. Its units {}",
+            [(words, rule) for rule, words in RULES.items()],
+        )
         menu = {"options": [("client A", 0), ("client B", 1)], "width": 150}
-        self.a = made(widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), **menu)
-        self.b = made(widgets.Dropdown, label="to", help=help.format("right", "change places"), value=1, **menu)
-        self.rule = made(widgets.Dropdown, label="Rule", help="How the units are matched", width=190, options=rules)
+        self.a = made(
+            widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), **menu
+        )
+        self.b = made(
+            widgets.Dropdown,
+            label="to",
+            help=help.format("right", "change places"),
+            value=1,
+            **menu,
+        )
+        self.rule = made(
+            widgets.Dropdown,
+            label="Rule",
+            help="How the units are matched",
+            width=190,
+            options=rules,
+        )
 
     def adapt(self, state: PanelState) -> None:
         """Fit both menus to the run's clients; two different ones at the start."""

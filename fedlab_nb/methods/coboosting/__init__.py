@@ -46,7 +46,16 @@ from ...errors import UsageError
 from ...models import Network
 from ...models.state import copied
 from ...training import ClientModels
-from ..base import Context, EnsembleModel, GlobalModel, NetworkModel, Progress, Steps, knob, register
+from ..base import (
+    Context,
+    EnsembleModel,
+    GlobalModel,
+    NetworkModel,
+    Progress,
+    Steps,
+    knob,
+    register,
+)
 from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server, SynthesisReport, clip_knob
 from . import boosting
@@ -84,14 +93,29 @@ class WeightedEnsemble(EnsembleModel):
     parts = ("clients", "weights", "normalise")
 
     def __init__(
-        self, clients: ClientModels, weights: Tensor | Sequence[float], *, normalise: bool = True, report: Any = None
+        self,
+        clients: ClientModels,
+        weights: Tensor | Sequence[float],
+        *,
+        normalise: bool = True,
+        report: Any = None,
     ) -> None:
         super().__init__(clients)
         self.report = report or CoBoostingReport()
         reference = next(clients.module(0).parameters())
-        w = torch.as_tensor(weights, dtype=reference.dtype, device=reference.device).detach().clone()
-        if w.shape != (len(clients),) or not bool((w >= 0).all()) or not 0 < float(w.sum()) < torch.inf:
-            raise UsageError(f"The ensemble's weights are {w.tolist()}; give {len(clients)}, none negative, not all 0.")
+        w = (
+            torch.as_tensor(weights, dtype=reference.dtype, device=reference.device)
+            .detach()
+            .clone()
+        )
+        if (
+            w.shape != (len(clients),)
+            or not bool((w >= 0).all())
+            or not 0 < float(w.sum()) < torch.inf
+        ):
+            raise UsageError(
+                f"The ensemble's weights are {w.tolist()}; give {len(clients)}, none negative, not all 0."
+            )
         self.weights, self.normalise = w, normalise
 
     def logits(self, x: Tensor) -> Tensor:
@@ -157,7 +181,11 @@ class CoBoosting(GeneratorKnobs):
 
     @property
     def leaks(self) -> str:
-        return "each client's model and its training samples" if self.ee_data == "real" else "each client's model"
+        return (
+            "each client's model and its training samples"
+            if self.ee_data == "real"
+            else "each client's model"
+        )
 
     def first_weights(self, ctx: Context, like: Tensor) -> Tensor:
         return client_weights(self.start, ctx.sizes, like)
@@ -166,13 +194,17 @@ class CoBoosting(GeneratorKnobs):
         """f̄_w from client logits `[M, N, C]`, `[N, C]`."""
         return combine(logits, w, normalise=self.weighted == "mean")
 
-    def loss(self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor) -> Tensor:
+    def loss(
+        self, x: Tensor, y: Tensor, ensemble: FrozenEnsemble, student: nn.Module, w: Tensor
+    ) -> Tensor:
         """L_H + λ_A L_A of images `x [b, ...]` with intended labels `y [b]` (Eq. 8)."""
         teacher = self.teacher(ensemble.logits(x), w)
         hard = boosting.hard_sample_loss(teacher, y, exponent=1 if self.ghs else 0)
         if not self.beta:
             return hard
-        return hard + self.beta * boosting.adversarial_loss(teacher, student(x), self.adversarial_temperature)
+        return hard + self.beta * boosting.adversarial_loss(
+            teacher, student(x), self.adversarial_temperature
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -181,9 +213,16 @@ class CoBoosting(GeneratorKnobs):
         # Server.
         with ctx.server():
             server = GeneratorServer(self, ctx, uploaded)
-            directions, order = ctx.generator("coboosting", "directions"), ctx.generator("coboosting", "weights")
+            directions, order = (
+                ctx.generator("coboosting", "directions"),
+                ctx.generator("coboosting", "weights"),
+            )
             bank = None if real is None else (server.ensemble.remembered(real[0]), real[1])
-            perturb = partial(self.perturbed, server=server, stream=directions) if self.dhs and self.epsilon else None
+            perturb = (
+                partial(self.perturbed, server=server, stream=directions)
+                if self.dhs and self.epsilon
+                else None
+            )
             for t in range(self.epochs):
                 # (a) GHS: hard images.
                 x, y = yield from server.images(t, self.loss)
@@ -202,11 +241,17 @@ class CoBoosting(GeneratorKnobs):
             return server.ensemble.remembered(x), y
         return (server.pool.logits, server.pool.labels) if len(server.pool) else None
 
-    def enhanced(self, w: Tensor, logits: Tensor, y: Tensor, t: int, stream: torch.Generator) -> Steps[Tensor]:
+    def enhanced(
+        self, w: Tensor, logits: Tensor, y: Tensor, t: int, stream: torch.Generator
+    ) -> Steps[Tensor]:
         """(b): w `[M]` after epoch t's steps on samples with client logits `[M, N, C]` and labels `y [N]`."""
         mu, normalise = self.mu / len(w) * MU_DECAY**t, self.weighted == "mean"
-        batch, steps = (self.batch, self.passes or None) if self.updates == "batches" else (len(y), 1)
-        for moved in boosting.reweight(w, logits, y, mu, batch=batch, steps=steps, stream=stream, normalise=normalise):
+        batch, steps = (
+            (self.batch, self.passes or None) if self.updates == "batches" else (len(y), 1)
+        )
+        for moved in boosting.reweight(
+            w, logits, y, mu, batch=batch, steps=steps, stream=stream, normalise=normalise
+        ):
             w = moved
             yield Progress("ensemble weights", t, self.epochs)
         return w
@@ -215,16 +260,27 @@ class CoBoosting(GeneratorKnobs):
         """(c) with DHS: a batch of the pool, moved one step by the ensemble as it is now."""
         u = boosting.random_directions(len(x), server.ctx.classes, stream, x)
         epsilon, kind = self.epsilon / 255, self.perturbation
-        return boosting.perturb(x, server.teacher, u, epsilon, kind=kind, temperature=self.perturbation_temperature)
+        return boosting.perturb(
+            x, server.teacher, u, epsilon, kind=kind, temperature=self.perturbation_temperature
+        )
 
     def real_samples(self, ctx: Context) -> tuple[Tensor, Tensor]:
         """For the reference alone: everybody's training samples, which no federated method may have."""
-        sent = [ctx.link.up(k, ctx.private.train(k), phase="raw samples") for k in range(ctx.clients_count)]
+        sent = [
+            ctx.link.up(k, ctx.private.train(k), phase="raw samples")
+            for k in range(ctx.clients_count)
+        ]
         x, y = (torch.cat(column) for column in zip(*sent, strict=True))
         return x, y
 
     def model(self, server: Server) -> GlobalModel:
         w = server.weights
         report = CoBoostingReport(**server.trace.arrays(), ensemble_weights=(w / w.sum()).tolist())
-        ensemble = WeightedEnsemble(server.uploaded, w, normalise=self.weighted == "mean", report=report)
-        return ensemble if self.answer == "ensemble" else BoostedModel(copied(server.student), ensemble)
+        ensemble = WeightedEnsemble(
+            server.uploaded, w, normalise=self.weighted == "mean", report=report
+        )
+        return (
+            ensemble
+            if self.answer == "ensemble"
+            else BoostedModel(copied(server.student), ensemble)
+        )

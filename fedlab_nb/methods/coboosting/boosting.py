@@ -56,7 +56,13 @@ def random_directions(count: int, classes: int, stream: torch.Generator, like: T
 
 
 def perturb(
-    x: Tensor, teacher: Answers, u: Tensor, epsilon: float, *, kind: str = "sign", temperature: float = 4.0
+    x: Tensor,
+    teacher: Answers,
+    u: Tensor,
+    epsilon: float,
+    *,
+    kind: str = "sign",
+    temperature: float = 4.0,
 ) -> Tensor:
     """x moved by one step along the gradient g of u's share of the teacher's output, `[N, ...]`; `x` itself stays.
 

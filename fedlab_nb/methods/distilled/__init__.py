@@ -30,7 +30,17 @@ from torch import Tensor
 
 from ...errors import demand
 from ...training import ClientModels, Recipe, in_chunks, train_clients
-from ..base import GlobalModel, Method, NetworkModel, Progress, Steps, knob, register, reported, server_model_knob
+from ..base import (
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Progress,
+    Steps,
+    knob,
+    register,
+    reported,
+    server_model_knob,
+)
 from ..context import Context, check_finite
 from ..results import Report
 from . import images as making
@@ -61,7 +71,9 @@ class KernelModel(GlobalModel):
     score_kind = "regression"
     parts = ("x", "coefficients", "depth")
 
-    def __init__(self, x: Tensor, coefficients: Tensor, depth: int, report: Report = DistilledReport()) -> None:  # noqa: B008
+    def __init__(
+        self, x: Tensor, coefficients: Tensor, depth: int, report: Report = DistilledReport()
+    ) -> None:  # noqa: B008
         self.x, self.coefficients, self.depth, self.report = x, coefficients, depth, report
         self.parameters = x.numel() + self.coefficients.numel()
 
@@ -116,10 +128,16 @@ class Distilled(Method):
 
     def refuse(self, ctx: Context) -> None:
         fits = self.images != "crops" or ctx.has("images")
-        demand(fits, f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip.")
+        demand(
+            fits,
+            f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip.",
+        )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        passes = {"kip": self.steps, "crops": recipe.epochs}  # a step on a few images is no pass over all samples
+        passes = {
+            "kip": self.steps,
+            "crops": recipe.epochs,
+        }  # a step on a few images is no pass over all samples
         return float(passes.get(self.images, 0))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
@@ -129,7 +147,9 @@ class Distilled(Method):
         losses: list[list[Tensor]] = [[] for _ in range(ctx.clients_count)]
         for k, own in enumerate(losses):
             images, labels = yield from self.images_of(ctx, k, networks, own)
-            received.append(ctx.link.up(k, {"images": images, "labels": labels.int()}, phase="images"))
+            received.append(
+                ctx.link.up(k, {"images": images, "labels": labels.int()}, phase="images")
+            )
         # Server: learn from the union.
         with ctx.server():
             x = torch.cat([message["images"] for message in received])
@@ -142,7 +162,9 @@ class Distilled(Method):
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="distilled")
             yield from reported("server training", ticks, lambda: NetworkModel(student, report))
-            check_finite(student.parameters(), "The server's training", f"server_lr={self.server_lr:g}")
+            check_finite(
+                student.parameters(), "The server's training", f"server_lr={self.server_lr:g}"
+            )
             return NetworkModel(student, report)
 
     def images_of(
@@ -150,7 +172,10 @@ class Distilled(Method):
     ) -> Steps[tuple[Tensor, Tensor]]:
         """What client k sends, `[S, ...]` and `[S]`; `losses` gets one value for each step that makes them."""
         x, y = ctx.private.train(k)
-        groups, stream = making.rows_by_class(y, ctx.classes), ctx.generator("distilled", self.images, k)
+        groups, stream = (
+            making.rows_by_class(y, ctx.classes),
+            ctx.generator("distilled", self.images, k),
+        )
         steps: Iterable[tuple[Tensor, Tensor]] = ()
         if networks is not None:
             network = networks.module(k)
@@ -158,10 +183,16 @@ class Distilled(Method):
             rows = making.least_lossy(groups, each, self.per_class).to(x.device)
             others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
             images = making.amplitude_mix(crops[rows], others, self.mix)
-            steps = making.feature_matched(network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr)
+            steps = making.feature_matched(
+                network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr
+            )
         elif self.images == "kmeans":
-            images = torch.cat([making.centres(x[rows.to(x.device)], self.per_class, stream) for rows in groups])
-            rows = torch.cat([rows[: self.per_class] for rows in groups]).to(x.device)  # as many of each class
+            images = torch.cat(
+                [making.centres(x[rows.to(x.device)], self.per_class, stream) for rows in groups]
+            )
+            rows = torch.cat([rows[: self.per_class] for rows in groups]).to(
+                x.device
+            )  # as many of each class
         else:
             rows = making.random_rows(groups, self.per_class, stream).to(x.device)
             images = x[rows]
@@ -178,12 +209,22 @@ class Distilled(Method):
             yield Progress("images", k + 1, ctx.clients_count)
         return images, y[rows]
 
-    def reported(self, received: list[dict], losses: list[list[Tensor]], classes: int) -> DistilledReport:
+    def reported(
+        self, received: list[dict], losses: list[list[Tensor]], classes: int
+    ) -> DistilledReport:
         """What the server received, for pictures."""
         most = max(1, SHOWN // len(received))
         shown = [(message["images"][:most], message["labels"][:most]) for message in received]
-        client = torch.arange(len(shown)).repeat_interleave(torch.tensor([len(labels) for _, labels in shown]))
-        counts = torch.stack([torch.bincount(m["labels"].long(), minlength=classes) for m in received])
+        client = torch.arange(len(shown)).repeat_interleave(
+            torch.tensor([len(labels) for _, labels in shown])
+        )
+        counts = torch.stack(
+            [torch.bincount(m["labels"].long(), minlength=classes) for m in received]
+        )
         images, labels = (torch.cat(column).cpu().numpy() for column in zip(*shown, strict=True))
-        loss = torch.stack([torch.stack(each) for each in losses]).mean(0).cpu().numpy() if losses[0] else None
+        loss = (
+            torch.stack([torch.stack(each) for each in losses]).mean(0).cpu().numpy()
+            if losses[0]
+            else None
+        )
         return DistilledReport(images, labels, client.numpy(), counts.cpu().numpy(), loss)

@@ -73,7 +73,9 @@ def inducing_loss(
     KIP's loss (Nguyen et al., ICLR 2021): how well regression on the `support [S, ...]` answers on `x`. Targets
     `[S, C]` and `[N, C]`.
     """
-    kernel = tangent_kernel(torch.cat([x, support]), support, depth)  # of both at once: half as many operations
+    kernel = tangent_kernel(
+        torch.cat([x, support]), support, depth
+    )  # of both at once: half as many operations
     answers = kernel[: len(x)] @ solved(kernel[len(x) :], support_targets, ridge)
     return (answers - targets).square().sum(1).mean() / 2
 
@@ -112,7 +114,9 @@ def centres(x: Tensor, m: int, stream: torch.Generator) -> Tensor:
         chosen = torch.cat([chosen, flat[rows]], 1)
     for _ in range(LLOYD):
         nearest = square_distances(flat, chosen).argmin(2)
-        members = (nearest[:, :, None] == torch.arange(m, device=x.device)).to(flat)  # [STARTS, n, m]
+        members = (nearest[:, :, None] == torch.arange(m, device=x.device)).to(
+            flat
+        )  # [STARTS, n, m]
         counts = members.sum(1)[:, :, None]
         chosen = torch.where(counts > 0, members.mT @ flat / counts.clamp(min=1), chosen)
     spread = square_distances(flat, chosen).amin(2).sum(1)
@@ -123,7 +127,9 @@ def centres(x: Tensor, m: int, stream: torch.Generator) -> Tensor:
 def square_distances(x: Tensor, points: Tensor) -> Tensor:
     """‖x_i - z_j‖² of `x [n, p]` and `points [R, m, p]`: `[R, n, m]`."""
     products = x @ points.mT
-    return (x.square().sum(1)[:, None] - 2 * products + points.square().sum(2)[:, None]).clamp(min=0)
+    return (x.square().sum(1)[:, None] - 2 * products + points.square().sum(2)[:, None]).clamp(
+        min=0
+    )
 
 
 def kernel_inducing(
@@ -166,14 +172,19 @@ ENTROPY = 0.01  # weight of the cross-entropy beside the features
 
 
 @torch.no_grad()
-def best_crops(network: Network, x: Tensor, y: Tensor, stream: torch.Generator) -> tuple[Tensor, Tensor]:
+def best_crops(
+    network: Network, x: Tensor, y: Tensor, stream: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """Of each image of `x [n, C, H, W]` the crop with the least loss of `network`, and that loss `[n]`."""
     best, least = x, torch.full((len(x),), torch.inf, device=x.device, dtype=x.dtype)
     for draw in torch.rand(CROPS, 3, len(x), generator=stream).to(x):
         crops = cropped(x, *draw)
         losses = F.cross_entropy(in_chunks(network, crops), y, reduction="none")
         better = losses < least
-        best, least = torch.where(better[:, None, None, None], crops, best), torch.where(better, losses, least)
+        best, least = (
+            torch.where(better[:, None, None, None], crops, best),
+            torch.where(better, losses, least),
+        )
     return best, least
 
 

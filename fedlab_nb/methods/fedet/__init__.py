@@ -73,7 +73,9 @@ def local_training(
         streams = [ctx.generator("fedet", "local", t, k) for k in chosen]
         shards = [cycled(*own, count, stream) for own, stream in zip(shards, streams, strict=True)]
     stream = f"fedet batches {t}"
-    yield from train_clients(models, shards, recipe, seed=ctx.seed, backend=ctx.backend, ids=chosen, stream=stream)
+    yield from train_clients(
+        models, shards, recipe, seed=ctx.seed, backend=ctx.backend, ids=chosen, stream=stream
+    )
     for k, model in zip(chosen, models, strict=True):
         check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
 
@@ -95,7 +97,9 @@ def client_architectures(ctx: Context, pool: str) -> list[Architecture]:
     return [kinds[i] for i in drawn.tolist()]
 
 
-def larger(ctx: Context, kinds: list[Architecture], name: str = "auto", width: int = 0) -> Architecture:
+def larger(
+    ctx: Context, kinds: list[Architecture], name: str = "auto", width: int = 0
+) -> Architecture:
     """The server's architecture: `name` with `width`, or what "auto" and 0 stand for.
 
     "auto": the kind of the clients' largest model. Width 0: the one in `name` ("cnn:12"), or else twice that model's
@@ -107,7 +111,11 @@ def larger(ctx: Context, kinds: list[Architecture], name: str = "auto", width: i
     name, _, own_width = (largest[0] if name == "auto" else name).partition(":")
     width = width or int(own_width or 0)
     if not width:
-        usual = largest[3] if largest[0] == name and largest[3] else default_width(name, ctx.input_shape)
+        usual = (
+            largest[3]
+            if largest[0] == name and largest[3]
+            else default_width(name, ctx.input_shape)
+        )
         times = 4 if name == "mlp" and prod(ctx.input_shape) <= MLP_SMALL_INPUT else 2
         width = min(MODELS[name].widths[1], times * usual)
     return name, tuple(ctx.input_shape), ctx.classes, width
@@ -119,7 +127,13 @@ def spelled(kind: Architecture) -> str:
 
 
 VOTES = 256  # public samples that the teachers label before Stop can act
-TRANSFERS = {"auto": None, "both": (True, True), "up": (True, False), "down": (False, True), "none": (False, False)}
+TRANSFERS = {
+    "auto": None,
+    "both": (True, True),
+    "up": (True, False),
+    "down": (False, True),
+    "none": (False, False),
+}
 
 
 @register(
@@ -183,11 +197,15 @@ class FedET(Method):
         small = ClientModels([self._network(ctx, kind, "small") for kind in dict.fromkeys(kinds)])
         table = {kind: small.state(i) for i, kind in enumerate(dict.fromkeys(kinds))}
         x = public_samples(ctx, self.public, self.public_size, self.transform)
-        report = FedETReport([spelled(kind) for kind in kinds], spelled(large), small_parameters=small.parameters)
+        report = FedETReport(
+            [spelled(kind) for kind in kinds], spelled(large), small_parameters=small.parameters
+        )
         losses, past = list[Tensor](), list[PastRound]()
         for t in range(self.rounds):
             # Clients: train, send the small model.
-            chosen = chosen_clients(ctx.sizes, self.per_round * (self.rounds > 1), ctx.generator("fedet", "chosen", t))
+            chosen = chosen_clients(
+                ctx.sizes, self.per_round * (self.rounds > 1), ctx.generator("fedet", "chosen", t)
+            )
             clients = yield from self._clients(ctx, t, chosen, kinds, table)
             with ctx.server():
                 # Step 1: heads up.
@@ -195,7 +213,9 @@ class FedET(Method):
                 if up:
                     load_state(server, model_state(server) | consensus.mean_head(states))
                     if shown(t + 1, self.rounds):
-                        yield self._progress(t, self.local_steps, Student(server, report), "heads averaged")
+                        yield self._progress(
+                            t, self.local_steps, Student(server, report), "heads averaged"
+                        )
                 # Step 2: the ensemble loss on the public samples.
                 teachers, answers = FrozenEnsemble(clients, backend=ctx.backend), []
                 for part in x.split(VOTES):
@@ -206,7 +226,9 @@ class FedET(Method):
                     rows = half_the_classes(self.votes(logits).labels)
                     x, logits = x[rows], logits[:, rows]
                 votes = self.votes(logits)
-                ways = 1 if self._is_shared(ctx, kinds) and ctx.init == "different" else 2  # up; down and up
+                ways = (
+                    1 if self._is_shared(ctx, kinds) and ctx.init == "different" else 2
+                )  # up; down and up
                 report = report.with_votes(chosen, clients, votes, logits, x, ways=ways)
                 losses.append((yield from self._distil(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.
@@ -214,9 +236,13 @@ class FedET(Method):
                 head = consensus.head_of(model_state(server)) if down else {}
                 table = {kind: state | head for kind, state in means.items()}
             if shown(t + 1, self.rounds):
-                last = PastRound(t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table)))
+                last = PastRound(
+                    t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table))
+                )
                 past = with_room(past, last)
-        return LargeModel(server, replace(report, loss=torch.stack(losses).cpu().numpy()), last, past, self.votes)
+        return LargeModel(
+            server, replace(report, loss=torch.stack(losses).cpu().numpy()), last, past, self.votes
+        )
 
     def votes(self, logits: Tensor) -> Consensus:
         """What the server makes of clients' `logits [m, B, C]`."""
@@ -241,42 +267,83 @@ class FedET(Method):
                 yield Progress("local training", tick.done, tick.total, model=snapshot)
             else:
                 yield self._progress(t, self.local_steps * tick.done // tick.total)
-        sent = (ctx.sent(k, table[kinds[k]], model) for k, model in zip(chosen, models, strict=True))
-        received = [ctx.link.up(k, state, phase="small models") for k, state in zip(chosen, sent, strict=True)]
+        sent = (
+            ctx.sent(k, table[kinds[k]], model) for k, model in zip(chosen, models, strict=True)
+        )
+        received = [
+            ctx.link.up(k, state, phase="small models")
+            for k, state in zip(chosen, sent, strict=True)
+        ]
         return ClientModels(models).with_states(received)
 
     def _distil(
-        self, ctx: Context, t: int, server: nn.Module, x: Tensor, votes: Consensus, report: FedETReport
+        self,
+        ctx: Context,
+        t: int,
+        server: nn.Module,
+        x: Tensor,
+        votes: Consensus,
+        report: FedETReport,
     ) -> Steps[Tensor]:
         """J_s steps on ℓ + λ_div KL, in shuffled passes over the public samples `x`; returns the losses `[J_s]`."""
-        recipe = Recipe(batch_size=self.server_batch, lr=self.server_lr, momentum=self.server_momentum, weight_decay=0)
+        recipe = Recipe(
+            batch_size=self.server_batch,
+            lr=self.server_lr,
+            momentum=self.server_momentum,
+            weight_decay=0,
+        )
         labels, against, losses = votes.labels, votes.diversity, list[Tensor]()
         learner = Learner(
-            server, recipe, lambda at, z: consensus.ensemble_loss(z, labels[at], against[at], self.diversity)
+            server,
+            recipe,
+            lambda at, z: consensus.ensemble_loss(z, labels[at], against[at], self.diversity),
         )
-        rows, stream = torch.arange(len(x), device=x.device), ctx.generator("fedet", "public batches", t)
+        rows, stream = (
+            torch.arange(len(x), device=x.device),
+            ctx.generator("fedet", "public batches", t),
+        )
         steps = self.server_steps if self.rounds > 1 else self.one_shot_steps
         while len(losses) < steps:
             for value in learner.one_pass(x, rows, stream, epoch=0, steps=steps - len(losses)):
                 losses.append(value)
-                point = shown(t + 1, self.rounds) and shown(len(losses), steps, 20 if self.rounds == 1 else 1)
-                yield self._progress(t, self.local_steps + len(losses), Student(server, report) if point else None)
-        check_finite(server.parameters(), "Training the server's model", f"server_lr={self.server_lr:g}")
+                point = shown(t + 1, self.rounds) and shown(
+                    len(losses), steps, 20 if self.rounds == 1 else 1
+                )
+                yield self._progress(
+                    t, self.local_steps + len(losses), Student(server, report) if point else None
+                )
+        check_finite(
+            server.parameters(), "Training the server's model", f"server_lr={self.server_lr:g}"
+        )
         return torch.stack(losses)
 
-    def _progress(self, t: int, step: int, model: Student | None = None, phase: str = "rounds") -> Progress:
+    def _progress(
+        self, t: int, step: int, model: Student | None = None, phase: str = "rounds"
+    ) -> Progress:
         """Where the run stands after `step` of round t's J + J_s steps; in one shot, after those of the server."""
         metrics: dict[str, float] = {}
-        if model is not None and phase == "rounds":  # the last round in two numbers, for the live curve
-            metrics = {name: getattr(model.report, name) for name in ("dissent", "effective_clients")}
+        if (
+            model is not None and phase == "rounds"
+        ):  # the last round in two numbers, for the live curve
+            metrics = {
+                name: getattr(model.report, name) for name in ("dissent", "effective_clients")
+            }
         if self.rounds == 1:
-            return Progress("distillation", step - self.local_steps, self.one_shot_steps, metrics, model)
+            return Progress(
+                "distillation", step - self.local_steps, self.one_shot_steps, metrics, model
+            )
         each = self.local_steps + self.server_steps
-        return Progress(phase, t * each + step, self.rounds * each, {"round": t + 1, **metrics}, model)
+        return Progress(
+            phase, t * each + step, self.rounds * each, {"round": t + 1, **metrics}, model
+        )
 
     def _network(self, ctx: Context, kind: tuple, role: str) -> Network:
         """A fresh network of that architecture, with a common head if heads could travel."""
         stream = ctx.generator("fedet", role, kind[0], kind[3])
         network = ctx.build(kind, stream)
         common = self.rounds > 1 or any(self.up_down)
-        return consensus.Represented(network, self.width, self.head, generator=stream) if common else network
+        return (
+            consensus.Represented(network, self.width, self.head, generator=stream)
+            if common
+            else network
+        )

@@ -81,7 +81,9 @@ def consensus(
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
     else:
-        weights = variance_weights((logits / temperature).softmax(-1) if weighting == "softmax" else logits)
+        weights = variance_weights(
+            (logits / temperature).softmax(-1) if weighting == "softmax" else logits
+        )
     voices = weights[..., None] * outputs
     distribution = voices.sum(0)
     if weighting == "logits":
@@ -92,8 +94,12 @@ def consensus(
     target = (dissent[..., None] * voices).sum(0)
     if normalise != "all":
         somebody = dissent.any(0)[:, None]
-        nobody = torch.full_like(target, 1 / target.shape[-1] if normalise == "dissenters-or-uniform" else 0.0)
-        target = torch.where(somebody, target / target.sum(-1, keepdim=True).where(somebody, 1), nobody)
+        nobody = torch.full_like(
+            target, 1 / target.shape[-1] if normalise == "dissenters-or-uniform" else 0.0
+        )
+        target = torch.where(
+            somebody, target / target.sum(-1, keepdim=True).where(somebody, 1), nobody
+        )
     return Consensus(outputs, weights, distribution, labels, dissent, mass, target)
 
 
@@ -136,7 +142,9 @@ State = dict[str, Tensor]
 class Represented(Network):
     """`base` with an adapter and a head of width `width`; `base`'s classifier is dropped, its body moves in."""
 
-    def __init__(self, base: Network, width: int, head: str = "mlp", *, generator: torch.Generator) -> None:
+    def __init__(
+        self, base: Network, width: int, head: str = "mlp", *, generator: torch.Generator
+    ) -> None:
         name, input_shape, classes, own = base.architecture
         like = base.classifier.weight
         with torch.device("meta"):  # no draw from the global random state

@@ -64,7 +64,13 @@ class FedETReport(Report):
     test_student: np.ndarray | None = None
 
     def with_votes(
-        self, chosen: Sequence[int], clients: ClientModels, votes: Consensus, logits: Tensor, x: Tensor, ways: int = 2
+        self,
+        chosen: Sequence[int],
+        clients: ClientModels,
+        votes: Consensus,
+        logits: Tensor,
+        x: Tensor,
+        ways: int = 2,
     ) -> FedETReport:
         """After the `chosen` `clients` of one more round gave `logits [m, P, N]` to the public samples `x`, `votes` in
         all. `ways` their models travelled: 2, down and up; 1 where clients draw their own first weights."""
@@ -124,7 +130,9 @@ class PastRound:
 
 def with_room(past: list[PastRound], last: PastRound) -> list[PastRound]:
     """The `past` rounds and the `last` one, which is left out if MOST numbers are there already."""
-    numbers = sum(sum(models.parameters) for one in past for models in (one.clients, one.before, one.after))
+    numbers = sum(
+        sum(models.parameters) for one in past for models in (one.clients, one.before, one.after)
+    )
     return [*past, last] if numbers < MOST else past
 
 
@@ -139,7 +147,12 @@ class LargeModel(NetworkModel):
         votes: Callable[[Tensor], Consensus],
     ) -> None:  # fmt: skip
         super().__init__(module)
-        self.report, self.last, self._past, self._votes = report.with_student(self), last, past, votes
+        self.report, self.last, self._past, self._votes = (
+            report.with_student(self),
+            last,
+            past,
+            votes,
+        )
 
     def measured(self, x: Tensor, y: Tensor) -> FedETReport:
         """Models of past rounds are let go, so that only the first call measures."""
@@ -147,7 +160,13 @@ class LargeModel(NetworkModel):
             rounds, *shares = zip(*(self._accuracies(one, x, y) for one in self._past), strict=True)
             clients, votes, before, after = map(list, shares)
             logits = self.last.clients.logits(x)
-            rows = torch.linspace(0, len(x) - 1, room(logits, TESTED)).round().long().unique().to(x.device)
+            rows = (
+                torch.linspace(0, len(x) - 1, room(logits, TESTED))
+                .round()
+                .long()
+                .unique()
+                .to(x.device)
+            )
             self.report = replace(
                 self.report, shown_rounds=list(rounds), clients_accuracy=clients, consensus_accuracy=votes,
                 small_before=before, small_after=after, test_rows=rows.cpu().numpy(),

@@ -43,7 +43,17 @@ from dataclasses import replace
 import torch
 
 from ...training import Recipe
-from ..base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, client_weights_knob, knob, register
+from ..base import (
+    Context,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Progress,
+    Steps,
+    client_weights_knob,
+    knob,
+    register,
+)
 from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
 from ..parts.rounds import Rounds
 from .client import LocalPosterior, label_leak
@@ -88,8 +98,12 @@ class FedLPA(Method):
 
         # Client k: one more pass over its samples for the factors. They are sent damped; the undamped ones stay.
         def posterior(k: int) -> dict:
-            posteriors.append(LocalPosterior.measure(clients.module(k), *ctx.private.train(k), self.conv_scale))
-            return posteriors[k].upload(self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k))
+            posteriors.append(
+                LocalPosterior.measure(clients.module(k), *ctx.private.train(k), self.conv_scale)
+            )
+            return posteriors[k].upload(
+                self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k)
+            )
 
         received = yield from ctx.collect("factor pass", posterior, phase="posteriors")
         with ctx.server():
@@ -100,7 +114,9 @@ class FedLPA(Method):
         # Not part of the algorithm: for pictures and lessons, what nobody has sent beside what the server has made.
         labels = (ctx.private.train(k)[1] for k in range(ctx.clients_count))
         counts = torch.stack([torch.bincount(y, minlength=ctx.classes) for y in labels]).cpu()
-        diagonal = list(systems.values())[-1].b.diagonal(dim1=1, dim2=2).cpu()  # of the last layer, as it was sent
+        diagonal = (
+            list(systems.values())[-1].b.diagonal(dim1=1, dim2=2).cpu()
+        )  # of the last layer, as it was sent
         leak = label_leak(diagonal, counts)
         report = replace(FedLPAReport.of(end), label_leak=leak, train_counts=counts.numpy())
         return FedLPAModel(ctx.new_model(state), report, posteriors)
@@ -117,6 +133,10 @@ class FedLPA(Method):
             if now.doubled or now.iteration % 10 == 0:
                 snapshot = None
                 if now.doubled:
-                    snapshot = NetworkModel(ctx.new_model(with_layers(average, now.matrices)), FedLPAReport.of(now))
-                yield Progress("solve", now.iteration, max(total, 1), {"residual": now.worst}, snapshot)
+                    snapshot = NetworkModel(
+                        ctx.new_model(with_layers(average, now.matrices)), FedLPAReport.of(now)
+                    )
+                yield Progress(
+                    "solve", now.iteration, max(total, 1), {"residual": now.worst}, snapshot
+                )
         return with_layers(average, now.matrices), systems, now

@@ -37,12 +37,21 @@ class LocalPosterior:
     factors: dict[str, Factors]
 
     @classmethod
-    def measure(cls, module: nn.Module, x: Tensor, y: Tensor, conv_scale: str = "one") -> LocalPosterior:
+    def measure(
+        cls, module: nn.Module, x: Tensor, y: Tensor, conv_scale: str = "one"
+    ) -> LocalPosterior:
         """The factor pass over a client's own samples `x [n, ...]`, `y [n]`; the module is left as it was."""
         factors = kronecker_factors(module, x, y, conv_scale=conv_scale)
-        return cls(len(x), model_state(module), tuple(name for name, _ in module.named_parameters()), factors)
+        return cls(
+            len(x),
+            model_state(module),
+            tuple(name for name, _ in module.named_parameters()),
+            factors,
+        )
 
-    def upload(self, damping: float, pi: str, noise: float = 0.0, stream: torch.Generator | None = None) -> dict:
+    def upload(
+        self, damping: float, pi: str, noise: float = 0.0, stream: torch.Generator | None = None
+    ) -> dict:
         """What a FedLPA client sends:
 
         samples: n_k, a whole number in the header, which counts no bytes
@@ -55,7 +64,9 @@ class LocalPosterior:
         for name in self.parameters:  # running statistics stay
             state[name] = noisy(state[name], noise, stream)
         for name, layer in self.factors.items():
-            noised = Factors(noisy_factor(layer.a, noise, stream), noisy_factor(layer.b, noise, stream))
+            noised = Factors(
+                noisy_factor(layer.a, noise, stream), noisy_factor(layer.b, noise, stream)
+            )
             precision = damped(noised, damping, damping_ratio(layer, pi))
             triangles[name] = {"a": upper_triangle(precision.a), "b": upper_triangle(precision.b)}
         return {"samples": self.samples, "state": state, "factors": triangles}
@@ -67,7 +78,10 @@ class LocalPosterior:
     @property
     def size(self) -> int:
         """Bytes of the tensors."""
-        tensors = [*self.state.values(), *(t for layer in self.factors.values() for t in (layer.a, layer.b))]
+        tensors = [
+            *self.state.values(),
+            *(t for layer in self.factors.values() for t in (layer.a, layer.b)),
+        ]
         return sum(t.numel() * t.element_size() for t in tensors)
 
 
@@ -87,7 +101,9 @@ def noisy_factor(matrix: Tensor, share: float, stream: torch.Generator | None) -
     """A positive semi-definite matrix with noise on its upper triangle, and no negative eigenvalue afterwards."""
     if not share:
         return matrix
-    values, vectors = torch.linalg.eigh(from_upper_triangle(noisy(upper_triangle(matrix), share, stream)))
+    values, vectors = torch.linalg.eigh(
+        from_upper_triangle(noisy(upper_triangle(matrix), share, stream))
+    )
     mended = (vectors * values.clamp(min=0)) @ vectors.T
     return (mended + mended.T) / 2
 

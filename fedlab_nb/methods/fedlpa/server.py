@@ -29,7 +29,9 @@ def layer_systems(
     systems = {}
     for name in received[0]["factors"]:
         triangles = [r["factors"][name] for r in received]
-        factors = [Factors(from_upper_triangle(t["a"]), from_upper_triangle(t["b"])) for t in triangles]
+        factors = [
+            Factors(from_upper_triangle(t["a"]), from_upper_triangle(t["b"])) for t in triangles
+        ]
         matrices = [layer_matrix(state, name) for state in states]
         systems[name] = Posterior.of(matrices, factors, [n / sum(trust) for n in trust])
     return weighted_mean(states, trust), systems
@@ -60,17 +62,23 @@ class FedLPAReport(Report):
     @classmethod
     def of(cls, iterate: Iterate) -> FedLPAReport:
         """How far the server has come."""
-        curves = {name: torch.stack(curve).cpu().numpy() for name, curve in iterate.residuals.items()}
+        curves = {
+            name: torch.stack(curve).cpu().numpy() for name, curve in iterate.residuals.items()
+        }
         last = {name: curve[-1].item() for name, curve in curves.items()}
         residuals = np.full((len(curves), max(map(len, curves.values()))), np.nan)
         for row, curve in zip(residuals, curves.values(), strict=True):
             row[: len(curve)] = curve
-        return cls(list(curves), {name: len(curve) - 1 for name, curve in curves.items()}, last, residuals)
+        return cls(
+            list(curves), {name: len(curve) - 1 for name, curve in curves.items()}, last, residuals
+        )
 
     @property
     def curves(self) -> dict[str, np.ndarray]:
         """Layer -> its relative residuals after 0, 1, 2, … steps."""
-        assert self.layers is not None and self.residuals is not None and self.iterations is not None
+        assert (
+            self.layers is not None and self.residuals is not None and self.iterations is not None
+        )
         rows = zip(self.layers, self.residuals, strict=True)
         return {name: row[: self.iterations[name] + 1] for name, row in rows}
 
@@ -86,7 +94,9 @@ LIMIT = 48_000_000  # bytes of all clients' posteriors that a model holds; beyon
 class FedLPAModel(NetworkModel):
     """FedLPA's network; `posteriors`: of the clients that it was made from, none where they are too large."""
 
-    def __init__(self, module: nn.Module, report: FedLPAReport, posteriors: Sequence[LocalPosterior]) -> None:
+    def __init__(
+        self, module: nn.Module, report: FedLPAReport, posteriors: Sequence[LocalPosterior]
+    ) -> None:
         super().__init__(module, report)
         self.posteriors = list(posteriors) if sum(own.size for own in posteriors) <= LIMIT else []
 
@@ -113,9 +123,14 @@ class ServerReplay:
         self.x, self.y = x, y
         self._network = copy.deepcopy(model.module)
 
-    def uploads(self, damping: float, pi: str = "one", noise: float = 0.0, seed: int = 0) -> list[dict]:
+    def uploads(
+        self, damping: float, pi: str = "one", noise: float = 0.0, seed: int = 0
+    ) -> list[dict]:
         """What the clients would send; `seed` draws the noise."""
-        return [own.upload(damping, pi, noise, generator(seed, "noise", k)) for k, own in enumerate(self.posteriors)]
+        return [
+            own.upload(damping, pi, noise, generator(seed, "noise", k))
+            for k, own in enumerate(self.posteriors)
+        ]
 
     def use(self, what: str, received: list[dict]) -> dict[str, Tensor]:
         """The global state when the server uses as much of the uploads as `what` says (one of USES)."""

@@ -37,7 +37,9 @@ class Step:
     residual: Tensor
 
 
-def steps(system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L") -> Iterator[Step]:
+def steps(
+    system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
+) -> Iterator[Step]:
     """The iterates of one of `SOLVERS`: the first is EA's ("adam": the average), the last is the answer. Only "gd" and
     "adam" use `iterations`, only "gd" uses `step` (one of STEPS; UsageError for another)."""
     choose("step of gradient descent", step, STEPS)
@@ -49,7 +51,9 @@ def steps(system: Posterior, solver: str = "cg", iterations: int = 1000, step: s
     return gradient_descent(system, start, iterations if solver == "gd" else 0, step)
 
 
-def gradient_descent(system: Posterior, start: Tensor, iterations: int, step: str = "1/L") -> Iterator[Step]:
+def gradient_descent(
+    system: Posterior, start: Tensor, iterations: int, step: str = "1/L"
+) -> Iterator[Step]:
     """Plain gradient descent on Eq. 14, as in the paper, which gives no step. Yields `iterations + 1` steps.
 
     "1/L": L, the largest eigenvalue of S squared, is the largest curvature of Eq. 14; this step always converges.
@@ -97,7 +101,9 @@ def conjugate_gradients(
         relatives, curvatures = torch.stack([torch.stack(column) for column in numbers]).cpu()
         for matrix, relative, curvature in zip(matrices, relatives, curvatures, strict=True):
             yield Step(matrix, relative)
-            if relative <= tolerance or not curvature > 0:  # or rounding has used up the digits: no further progress
+            if (
+                relative <= tolerance or not curvature > 0
+            ):  # or rounding has used up the digits: no further progress
                 return
 
 
@@ -117,7 +123,9 @@ def _unending(system: Posterior, start: Tensor) -> Iterator[tuple[Tensor, Tensor
         direction = preconditioned + (residual * preconditioned).sum() / slope * direction
 
 
-def solve(system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L") -> tuple[Tensor, Tensor]:
+def solve(
+    system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
+) -> tuple[Tensor, Tensor]:
     """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
     *_, end = solve_layers({"layer": system}, solver, iterations, step)
     return end.matrices["layer"], torch.stack(end.residuals["layer"])
@@ -151,7 +159,9 @@ def solve_layers(
     """
     matrices: dict[str, Tensor] = {}
     residuals: dict[str, list[Tensor]] = {name: [] for name in systems}
-    together = zip_longest(*(steps(system, solver, iterations, step) for system in systems.values()))
+    together = zip_longest(
+        *(steps(system, solver, iterations, step) for system in systems.values())
+    )
     for iteration, layers in enumerate(together):
         for name, made in zip(systems, layers, strict=True):
             if made is not None:
@@ -161,5 +171,7 @@ def solve_layers(
         if solver == "gd" and (now.doubled or iteration == iterations):
             for name, curve in residuals.items():
                 if not torch.isfinite(curve[-1]):
-                    raise RunError(f"Descent with step={step} diverged in layer {name!r}; use step=1/L or solver=cg.")
+                    raise RunError(
+                        f"Descent with step={step} diverged in layer {name!r}; use step=1/L or solver=cg."
+                    )
         yield now

@@ -60,7 +60,14 @@ from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from . import training
 from .aggregators import AGGREGATORS, PHASE, TRAINED, Aggregator, trained_aggregator
-from .model import FensModel, FensReport, byte_numbers, distilled, measured_ranges, quantised_experts
+from .model import (
+    FensModel,
+    FensReport,
+    byte_numbers,
+    distilled,
+    measured_ranges,
+    quantised_experts,
+)
 from .training import Owner, Proxy
 
 
@@ -90,7 +97,9 @@ class Fens(Method):
     beta2: float = knob(0.99, "β₂", low=0, high=0.99999)
     tau: float = knob(1e-3, "Floor", symbol="κ", low=1e-8, high=1, log=True)
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
-    client_weights: str = knob("samples", "Client weights", symbol="w_k", options=training.CLIENT_WEIGHTS)
+    client_weights: str = knob(
+        "samples", "Client weights", symbol="w_k", options=training.CLIENT_WEIGHTS
+    )
     start: str = knob("average", "Start", options=("average", "xavier"))
     bits: int = knob(8, "Bits", low=2, high=32)
     activation_bits: int = knob(32, "Activation bits", low=2, high=32)
@@ -107,9 +116,17 @@ class Fens(Method):
     def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):
             bits = getattr(self, name)
-            demand(not 8 < bits < 32, f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.")
-        held_out = not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
-        demand(held_out, "FENS needs held-out samples, but no client has any; hold out more, or set proxy=reused.")
+            demand(
+                not 8 < bits < 32,
+                f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.",
+            )
+        held_out = (
+            not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
+        )
+        demand(
+            held_out,
+            "FENS needs held-out samples, but no client has any; hold out more, or set proxy=reused.",
+        )
         members = ctx.clients_count - (self.without >= 0)
         if self.aggregator == "deepset":
             averages.check_average("trimmed", self.assumed, members, self.info.title)
@@ -117,11 +134,20 @@ class Fens(Method):
         demand(self.assumed < members, some)
         last = ctx.clients_count - 1
         others = self.without < 0 or (0 < last >= self.without)
-        demand(others, f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.")
+        demand(
+            others,
+            f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.",
+        )
         taught = not self.distil or ctx.has("public")
-        demand(taught, f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1.")
+        demand(
+            taught,
+            f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1.",
+        )
         asked = not (self.distil and ctx.poison.of_answers)
-        demand(asked, "FENS with distil=true asks no client for predictions, so none can lie; set distil=false.")
+        demand(
+            asked,
+            "FENS with distil=true asks no client for predictions, so none can lie; set distil=false.",
+        )
 
     @property
     def uses_proxy(self) -> bool:
@@ -139,7 +165,9 @@ class Fens(Method):
             return "each client's model, to every other client"
         if self.uses_proxy:
             return "each client's model and its held-out samples, to the server"
-        return "each client's model" + (" and label counts" if self.aggregator == "weighted" else "")
+        return "each client's model" + (
+            " and label counts" if self.aggregator == "weighted" else ""
+        )
 
     def terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
         """What one client's bytes depend on beside its network, by the names of `client_bytes`."""
@@ -148,14 +176,25 @@ class Fens(Method):
             q = self.new_rule(members, classes, input_shape).q
             taking_part = min(self.per_round or members, members) / members
             rounds = round(self.rounds * taking_part) if self.federated else 0
-        return {"clients": members if self.federated else 0, "q": q, "rounds": rounds, "bits": self.bits}
+        return {
+            "clients": members if self.federated else 0,
+            "q": q,
+            "rounds": rounds,
+            "bits": self.bits,
+        }
 
     def new_rule(
-        self, clients: int, classes: int, input_shape: Sequence[int], stream: torch.Generator | None = None
+        self,
+        clients: int,
+        classes: int,
+        input_shape: Sequence[int],
+        stream: torch.Generator | None = None,
     ) -> Aggregator:
         """The trained f_λ at its initial values."""
         shape = tuple(input_shape)
-        return trained_aggregator(self.aggregator, clients, classes, self.k, shape, self.start, stream, self.assumed)
+        return trained_aggregator(
+            self.aggregator, clients, classes, self.k, shape, self.start, stream, self.assumed
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         """Algorithm 1; its phase 2 is `train_aggregator`."""
@@ -165,15 +204,23 @@ class Fens(Method):
         uploaded = yield from ctx.one_upload()
         ranges = measured_ranges(ctx, uploaded, members) if self.activation_bits <= 8 else []
         with ctx.server():
-            packed, experts = quantised_experts(uploaded, self.bits, members, ranges, self.activation_bits)
+            packed, experts = quantised_experts(
+                uploaded, self.bits, members, ranges, self.activation_bits
+            )
         if self.federated:
             ctx.link.broadcast(packed, phase="ensemble", clients=members)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
         if self.aggregator not in TRAINED:
-            fens = FensModel(experts, training.fixed_rule(ctx, self.aggregator, experts, self.proxy))
+            fens = FensModel(
+                experts, training.fixed_rule(ctx, self.aggregator, experts, self.proxy)
+            )
         else:
-            proxies = training.cached_logits(ctx, experts, self.proxy, self.aggregator == "moe", self.assumed)
-            rule = self.new_rule(len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator"))
+            proxies = training.cached_logits(
+                ctx, experts, self.proxy, self.aggregator == "moe", self.assumed
+            )
+            rule = self.new_rule(
+                len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator")
+            )
             rule = rule.to(ctx.device, ctx.dtype)
             link = ctx.link if self.federated else None
             stream = partial(ctx.generator, "fens", "batches")
@@ -181,9 +228,13 @@ class Fens(Method):
             rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
             fens = yield from training.watched(experts, rule, proxies, rounds, self.rounds, rates)
         terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)
-        fens.report = replace(fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges)))
+        fens.report = replace(
+            fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges))
+        )
         if not self.distil:
-            liars = [i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned]
+            liars = [
+                i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned
+            ]
             experts.liars = liars  # they were honest until now
             return fens
         with ctx.server():
@@ -202,10 +253,17 @@ class Fens(Method):
         """
         w = training.client_weights(proxies, self.batch, self.client_weights)
         lam, steps = training.flat_parameters(rule), self.local_steps
-        batches = {i: training.draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i)) for i in w}
+        batches = {
+            i: training.draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i))
+            for i in w
+        }
         taking_part = training.participants(list(w), self.per_round, self.rounds, stream)
         partial = 0 < self.per_round < len(w)
-        shortcut = training.all_at_once(rule, proxies, batches, w) if at_once and steps == 1 and not partial else None
+        shortcut = (
+            training.all_at_once(rule, proxies, batches, w)
+            if at_once and steps == 1 and not partial
+            else None
+        )
         state, rate = averages.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
         for t, chosen in enumerate(taking_part):
@@ -221,7 +279,9 @@ class Fens(Method):
                     # Link: λ down. Client i: J steps of SGD. Link: its λ up.
                     lam.copy_(link.down(i, start, phase=PHASE) if link else start)
                     for j in range(steps):
-                        value, slope = training.gradient(rule, proxies[i].rows(batches[i][t * steps + j]))
+                        value, slope = training.gradient(
+                            rule, proxies[i].rows(batches[i][t * steps + j])
+                        )
                         lam -= self.eta_l * slope
                         loss = loss if j else loss + share[i] * value
                     returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())

@@ -112,7 +112,9 @@ class MLP(Aggregator):
     The paper's formula has no biases, its numbers and its code do.
     """
 
-    def __init__(self, clients: int, classes: int, k: int = 40, generator: torch.Generator | None = None):
+    def __init__(
+        self, clients: int, classes: int, k: int = 40, generator: torch.Generator | None = None
+    ):
         super().__init__()
         self.hidden = drawn_layer(nn.Linear, clients * classes, k, generator=generator)
         self.output = drawn_layer(nn.Linear, k, classes, generator=generator)
@@ -145,7 +147,9 @@ class DeepSet(Aggregator):
     leaves out the `cut` largest and smallest values of each of phi's outputs (Dhasade et al., ICLR 2026).
     """
 
-    def __init__(self, classes: int, k: int = 40, cut: int = 0, generator: torch.Generator | None = None):
+    def __init__(
+        self, classes: int, k: int = 40, cut: int = 0, generator: torch.Generator | None = None
+    ):
         super().__init__()
         self.cut = cut
         self.each = drawn_layer(nn.Linear, classes, k, generator=generator)
@@ -161,7 +165,9 @@ class DeepSet(Aggregator):
         return self.output(self.features(z))
 
 
-def gate(input_shape: tuple[int, ...], clients: int, generator: torch.Generator | None = None) -> nn.Sequential:
+def gate(
+    input_shape: tuple[int, ...], clients: int, generator: torch.Generator | None = None
+) -> nn.Sequential:
     """The gate's scores `[B, M]` before the softmax.
 
     Images of 16x16 and more: LeNet-like, two 5x5 convolutions (6, 16 channels), each with ReLU and max-pooling, then
@@ -176,10 +182,18 @@ def gate(input_shape: tuple[int, ...], clients: int, generator: torch.Generator 
     channels, height, width = input_shape
     for _ in range(2):  # a 5x5 convolution without padding, then 2x2 pooling
         height, width = (height - 4) // 2, (width - 4) // 2
-    images = drawn(nn.Conv2d, channels, 6, 5), nn.ReLU(), nn.MaxPool2d(2), drawn(nn.Conv2d, 6, 16, 5), nn.ReLU()
+    images = (
+        drawn(nn.Conv2d, channels, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        drawn(nn.Conv2d, 6, 16, 5),
+        nn.ReLU(),
+    )
     sizes = (16 * height * width, 120, 84, clients)
     first, second, last = (drawn(nn.Linear, *pair) for pair in itertools.pairwise(sizes))
-    return nn.Sequential(*images, nn.MaxPool2d(2), nn.Flatten(), first, nn.ReLU(), second, nn.ReLU(), last)
+    return nn.Sequential(
+        *images, nn.MaxPool2d(2), nn.Flatten(), first, nn.ReLU(), second, nn.ReLU(), last
+    )
 
 
 def trained_aggregator(

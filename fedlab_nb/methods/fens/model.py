@@ -102,7 +102,9 @@ def rounded(x: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
 def with_rounded_inputs(module: Network, ranges: Tensor, bits: int) -> Network:
     """The same module, changed in place: every layer reads its input at `bits` bits within its row of `ranges`."""
 
-    def read(low: Tensor, high: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def read(
+        low: Tensor, high: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
         return (rounded(inputs[0], low, high, bits), *inputs[1:])
 
     for layer, (low, high) in zip(quantised_layers(module), ranges, strict=True):
@@ -116,7 +118,9 @@ def measured_ranges(ctx: Context, trained: ClientModels, members: Sequence[int])
     for k in members:
         held_out, _ = ctx.private.held_out(k)
         x = held_out if len(held_out) else ctx.private.train(k)[0]
-        received.append(ctx.link.up(k, {"ranges": input_ranges(trained.module(k), x)}, phase=RANGES)["ranges"])
+        received.append(
+            ctx.link.up(k, {"ranges": input_ranges(trained.module(k), x)}, phase=RANGES)["ranges"]
+        )
     return received
 
 
@@ -137,7 +141,11 @@ class Experts:
         self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32,
         liars: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        self.clients, self.members, self.parameters = clients, list(members), sum(clients.parameters)
+        self.clients, self.members, self.parameters = (
+            clients,
+            list(members),
+            sum(clients.parameters),
+        )
         self.ranges, self.bits, self.liars = list(ranges), bits, list(liars)
         for module, own in zip(clients.modules, self.ranges, strict=False):
             with_rounded_inputs(module, own, bits)
@@ -149,21 +157,29 @@ class Experts:
 
     def told(self, rule: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
         """What a rule (`[N, M, C]` to `[N, C]`) hears where `z [N, M, C]` is true."""
-        return with_lies(lambda told: rule(told.transpose(0, 1)), z.transpose(0, 1), self.liars).transpose(0, 1)
+        return with_lies(
+            lambda told: rule(told.transpose(0, 1)), z.transpose(0, 1), self.liars
+        ).transpose(0, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._remembered(x)
 
 
 def quantised_experts(
-    uploaded: ClientModels, bits: int, members: Sequence[int], ranges: Sequence[Tensor] = (), activation_bits: int = 32
+    uploaded: ClientModels,
+    bits: int,
+    members: Sequence[int],
+    ranges: Sequence[Tensor] = (),
+    activation_bits: int = 32,
 ) -> tuple[list[dict[str, Any]], Experts]:
     """The members' models as they go down, and what answers from here on; `bits` = 32 leaves them as they are.
 
     With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `activation_bits`.
     """
     states = [uploaded.state(k) for k in members]
-    packed: list[dict[str, Any]] = [quantise_state(own, bits) if bits <= 8 else own for own in states]
+    packed: list[dict[str, Any]] = [
+        quantise_state(own, bits) if bits <= 8 else own for own in states
+    ]
     architectures = ClientModels([uploaded.module(k) for k in members])
     answering = architectures.with_states([dequantise_state(state) for state in packed])
     for own, state in zip(ranges, packed, strict=False):
@@ -184,9 +200,18 @@ class FensModel(GlobalModel):
     def __init__(self, experts: Experts, rule: Aggregator, **more: Any) -> None:
         self.experts, self.rule = experts, rule.eval()
         self.parameters = experts.parameters + rule.q
-        more |= {"members": torch.tensor(experts.members), "weights": rule.weights(), "competency": rule.competency()}
-        tensors = {name: value.detach().cpu() for name, value in more.items() if isinstance(value, Tensor)}
-        arrays = {name: (t.float() if t.is_floating_point() else t).numpy().copy() for name, t in tensors.items()}
+        more |= {
+            "members": torch.tensor(experts.members),
+            "weights": rule.weights(),
+            "competency": rule.competency(),
+        }
+        tensors = {
+            name: value.detach().cpu() for name, value in more.items() if isinstance(value, Tensor)
+        }
+        arrays = {
+            name: (t.float() if t.is_floating_point() else t).numpy().copy()
+            for name, t in tensors.items()
+        }
         self.report = FensReport(aggregator_parameters=rule.q, **{**more, **arrays})
 
     def logits(self, x: Tensor) -> Tensor:
@@ -199,13 +224,20 @@ class FensModel(GlobalModel):
         """With what the rule starts from: accuracy on `x, y` of the members' plain average, and of each of them."""
         z = self.experts.told(lambda z: z.mean(1), self.experts(x))
         alone = (z.argmax(2) == y[:, None]).double().mean(0)
-        return replace(self.report, average_accuracy=accuracy(z.mean(1).argmax(1), y), member_accuracy=alone.tolist())
+        return replace(
+            self.report,
+            average_accuracy=accuracy(z.mean(1).argmax(1), y),
+            member_accuracy=alone.tolist(),
+        )
 
     @torch.no_grad()
     def _by_chunks(self, read, x: Tensor) -> Tensor:
         z = self.experts(x)
         parts = zip(z.split(CHUNK), x.split(CHUNK), strict=True)
-        told = ((self.experts.told(functools.partial(self.rule, x=some), own), some) for own, some in parts)
+        told = (
+            (self.experts.told(functools.partial(self.rule, x=some), own), some)
+            for own, some in parts
+        )
         return torch.cat([read(part, some) for part, some in told])
 
 
@@ -218,7 +250,9 @@ class Student(NetworkModel):
         super().__init__(module)
         self.teacher = teacher
         agreement = accuracy(self.predict(images), teacher.predict(images))
-        self.report = teacher.report = replace(teacher.report, public_images=len(images), agreement=agreement)
+        self.report = teacher.report = replace(
+            teacher.report, public_images=len(images), agreement=agreement
+        )
 
     def measured(self, x: Tensor, y: Tensor) -> FensReport:
         """As of the teacher, with its accuracy."""
@@ -268,7 +302,9 @@ def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int, range
     return formulas.fens_bytes(size.d, clients, q, rounds, bits, size.plain, size.tensors, ranges)
 
 
-def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int], ranged: bool = False) -> dict[str, Any]:
+def byte_numbers(
+    ctx: Context, client: nn.Module, terms: Mapping[str, int], ranged: bool = False
+) -> dict[str, Any]:
     """What one client's traffic came to, beside the formula.
 
     `client`: the (first) member's model;   `terms`: `Fens.terms` of this run, whose rounds are those that a client is
@@ -281,10 +317,27 @@ def byte_numbers(ctx: Context, client: nn.Module, terms: Mapping[str, int], rang
     busiest = max(traffic, key=traffic.__getitem__)
     formula = None
     if len(set(ctx.architectures)) == 1:
-        start = 0 if ctx.init == "same" else formulas.state_bytes(size.d)  # clients that draw their own get none
-        own = [int(r["messages"]) for r in ledger.rows() if (r["client"], r["phase"]) == (busiest, PHASE)]
-        taken = {"rounds": max(own, default=0), "ranges": 2 * len(quantised_layers(client)) if ranged else 0}
-        besides = sum(int(r["bytes"]) for r in ledger.rows() if r["client"] == busiest and r["phase"] in BESIDES)
+        start = (
+            0 if ctx.init == "same" else formulas.state_bytes(size.d)
+        )  # clients that draw their own get none
+        own = [
+            int(r["messages"])
+            for r in ledger.rows()
+            if (r["client"], r["phase"]) == (busiest, PHASE)
+        ]
+        taken = {
+            "rounds": max(own, default=0),
+            "ranges": 2 * len(quantised_layers(client)) if ranged else 0,
+        }
+        besides = sum(
+            int(r["bytes"])
+            for r in ledger.rows()
+            if r["client"] == busiest and r["phase"] in BESIDES
+        )
         formula = client_bytes(size, **{**terms, **taken}) - start + besides
     measured = traffic[busiest]
-    return {"measured": measured, "formula": formula, "ratio": measured / formulas.one_shot_bytes(size.d)}
+    return {
+        "measured": measured,
+        "formula": formula,
+        "ratio": measured / formulas.one_shot_bytes(size.d),
+    }

@@ -72,11 +72,20 @@ def cached_logits(
         sent = [ctx.link.up(k, own, phase="labelled set") for k, own in sets.items()]
         sets = {"server": tuple(torch.cat(part) for part in zip(*sent, strict=True))}
     empty = 0, len(members), ctx.classes
-    logits = {owner: experts.fresh(x) if len(y) else x.new_zeros(empty) for owner, (x, y) in sets.items()}
-    proxies = {owner: Proxy(logits[owner], y, x if inputs else None) for owner, (x, y) in sets.items()}
+    logits = {
+        owner: experts.fresh(x) if len(y) else x.new_zeros(empty) for owner, (x, y) in sets.items()
+    }
+    proxies = {
+        owner: Proxy(logits[owner], y, x if inputs else None) for owner, (x, y) in sets.items()
+    }
     if liars:
-        told = {k: taught(own.logits, liars, ctx.generator("fens", "lies", k)) for k, own in proxies.items()}
-        proxies = {k: Proxy.joined([own, own._replace(logits=told[k])]) for k, own in proxies.items()}
+        told = {
+            k: taught(own.logits, liars, ctx.generator("fens", "lies", k))
+            for k, own in proxies.items()
+        }
+        proxies = {
+            k: Proxy.joined([own, own._replace(logits=told[k])]) for k, own in proxies.items()
+        }
     return proxies
 
 
@@ -90,7 +99,10 @@ def draw_batches(proxy: Proxy, batch: int, steps: int, generator: torch.Generato
     if samples <= batch:
         return torch.arange(samples, device=device).expand(steps, samples)
     a_pass = samples // batch
-    passes = [torch.randperm(samples, generator=generator)[: a_pass * batch] for _ in range(-(-steps // a_pass))]
+    passes = [
+        torch.randperm(samples, generator=generator)[: a_pass * batch]
+        for _ in range(-(-steps // a_pass))
+    ]
     return torch.cat(passes).view(-1, batch)[:steps].to(device)
 
 
@@ -99,7 +111,10 @@ def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dic
     choose("client weighting", kind, CLIENT_WEIGHTS)
     most = batch if kind == "samples" else 1
     used = {i: min(len(proxy.labels), most) for i, proxy in proxies.items() if len(proxy.labels)}
-    demand(used, "No client has a proxy sample to train the aggregator on; hold out a larger part of the data.")
+    demand(
+        used,
+        "No client has a proxy sample to train the aggregator on; hold out a larger part of the data.",
+    )
     return {i: n / sum(used.values()) for i, n in used.items()}
 
 
@@ -117,12 +132,16 @@ def flat_parameters(module: nn.Module) -> Tensor:
     """All parameters of `module` as one vector `[q]` that they share memory with: writing to it changes the module."""
     parameters = list(module.parameters())
     flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
-    for parameter, part in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+    for parameter, part in zip(
+        parameters, flat.split([p.numel() for p in parameters]), strict=True
+    ):
         parameter.data = part.view_as(parameter)
     return flat
 
 
-def gradient(aggregator: Aggregator, batch: Proxy, each: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def gradient(
+    aggregator: Aggregator, batch: Proxy, each: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The cross-entropy over a batch (its mean, or weighted by `each [b]`) and its gradient, flat `[q]`."""
     with torch.enable_grad():
         scores = aggregator(batch.logits, batch.inputs)
@@ -144,10 +163,16 @@ def all_at_once(
     """
     pool = Proxy.joined([proxies[i] for i in weights])
     ends = itertools.accumulate(len(proxies[i].labels) for i in weights)
-    index = torch.cat([batches[i] + first for i, first in zip(weights, [0, *ends], strict=False)], 1)  # [T, P]
+    index = torch.cat(
+        [batches[i] + first for i, first in zip(weights, [0, *ends], strict=False)], 1
+    )  # [T, P]
     sizes = {i: batches[i].shape[1] for i in weights}
-    each = torch.cat([pool.logits.new_full((sizes[i],), w / sizes[i]) for i, w in weights.items()])  # [P]
-    whole = index.shape[1] == len(pool.labels)  # all use all their samples in every round: nothing to choose
+    each = torch.cat(
+        [pool.logits.new_full((sizes[i],), w / sizes[i]) for i, w in weights.items()]
+    )  # [P]
+    whole = index.shape[1] == len(
+        pool.labels
+    )  # all use all their samples in every round: nothing to choose
     return lambda t: gradient(aggregator, pool if whole else pool.rows(index[t]), each)
 
 
@@ -158,7 +183,9 @@ def participants(
     if not 0 < m < len(owners):
         return [list(owners)] * rounds
     draws = stream("participants")
-    chosen = (sorted(torch.randperm(len(owners), generator=draws)[:m].tolist()) for _ in range(rounds))
+    chosen = (
+        sorted(torch.randperm(len(owners), generator=draws)[:m].tolist()) for _ in range(rounds)
+    )
     return [[owners[i] for i in own] for own in chosen]
 
 
@@ -193,7 +220,9 @@ def watched(
         tables, at = torch.stack(list(frames.values())), torch.tensor(list(frames))
         return FensModel(experts, of, frames=tables, frame_rounds=at, **more)
 
-    yield Progress(PHASE, 0, total, model=model(copy.deepcopy(rule), 0))  # of a copy: rounds change the rule in place
+    yield Progress(
+        PHASE, 0, total, model=model(copy.deepcopy(rule), 0)
+    )  # of a copy: rounds change the rule in place
     for done, loss in enumerate(rounds, 1):
         losses.append(loss)
         if not shown(done, total):
@@ -203,7 +232,10 @@ def watched(
         if not well:
             raise RunError(f"Training the aggregator diverged with {rates}; use smaller rates.")
         yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))
-    numbers = {"proxy_samples": sum(len(own.labels) for own in samples), "contribution": contribution(rule, samples)}
+    numbers = {
+        "proxy_samples": sum(len(own.labels) for own in samples),
+        "contribution": contribution(rule, samples),
+    }
     return model(rule, total, losses=torch.stack(losses), **numbers)
 
 
@@ -279,7 +311,11 @@ def vote_counts(z: Tensor, labels: Tensor) -> Tensor:
     client = torch.arange(clients, device=z.device)
     # [n, M]: where (client, truth, vote) lies in the flat table
     cell = (client * classes + labels[:, None]) * classes + z.argmax(2)
-    return torch.bincount(cell.flatten(), minlength=clients * classes**2).view(clients, classes, classes).int()
+    return (
+        torch.bincount(cell.flatten(), minlength=clients * classes**2)
+        .view(clients, classes, classes)
+        .int()
+    )
 
 
 def fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggregator:
@@ -292,7 +328,12 @@ def fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggreg
         return weighted_averaging(class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
     proxies = cached_logits(ctx, experts, source)
-    counts = {k: vote_counts(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)}
-    up = [own if k == "server" else ctx.link.up(k, own, phase="confusion matrices") for k, own in counts.items()]
+    counts = {
+        k: vote_counts(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)
+    }
+    up = [
+        own if k == "server" else ctx.link.up(k, own, phase="confusion matrices")
+        for k, own in counts.items()
+    ]
     with ctx.server():
         return Voting(torch.stack(up).sum(0)).to(ctx.device, ctx.dtype)

@@ -41,7 +41,17 @@ from ...training import ClientModels, Recipe
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register, weighted_mean
 from . import ccvr
 from .blocks import ADAPTORS, Client, adaptor, check_borders, joined, narrow
-from .network import MERGES, FusedModel, FusedNetwork, FuseFLReport, Inputs, Rounds, Stage, Uppers, loaded
+from .network import (
+    MERGES,
+    FusedModel,
+    FusedNetwork,
+    FuseFLReport,
+    Inputs,
+    Rounds,
+    Stage,
+    Uppers,
+    loaded,
+)
 
 HEADS = ("ccvr", "average", "own")
 
@@ -80,18 +90,26 @@ class FuseFL(Method):
     report = FuseFLReport
 
     def refuse(self, ctx: Context) -> None:
-        kinds = {kind: ctx.build(kind, ctx.generator("fusefl", "shapes")) for kind in self._architectures(ctx)}
+        kinds = {
+            kind: ctx.build(kind, ctx.generator("fusefl", "shapes"))
+            for kind in self._architectures(ctx)
+        }
         shapes = [Client(model, self.blocks).borders() for model in kinds.values()]
         for k in range(self.blocks - 1):
             check_borders(self.adaptor, [shape[k] for shape in shapes], k + 1)
         if len({shape[-1] for shape in shapes}) > 1:
             many = ", ".join(str(shape[-1][0]) for shape in shapes)
-            raise UsageError(f"FuseFL needs the same number of last features at all clients, not {many}.")
+            raise UsageError(
+                f"FuseFL needs the same number of last features at all clients, not {many}."
+            )
 
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)
         everyone = range(ctx.clients_count)
-        clients = [Client(model, self.blocks) for model in ctx.send_initial_models(self._architectures(ctx))]
+        clients = [
+            Client(model, self.blocks)
+            for model in ctx.send_initial_models(self._architectures(ctx))
+        ]
         shapes = [client.borders() for client in clients]
         shards, anew = [ctx.private.train(m) for m in everyone], ctx.recipe.augmentation != "none"
         inputs = Inputs(self.adaptor, self.frozen_norm == "batch", shards, anew)
@@ -103,31 +121,50 @@ class FuseFL(Method):
             models = [client.upper(k, inputs.below()) for client in clients]
             yield from self._train(ctx, models, inputs, k)
             rounds.add(models, inputs)
-            received = [ctx.link.up(m, model_state(clients[m].branch(k)), phase=f"block {k + 1}") for m in everyone]
+            received = [
+                ctx.link.up(m, model_state(clients[m].branch(k)), phase=f"block {k + 1}")
+                for m in everyone
+            ]
             # Server: fuse. Everyone gets the blocks that are not his own, so that all hold the same stage from here on.
             with ctx.server():
                 stages.append(Stage([loaded(clients[m].branch(k), received[m]) for m in everyone]))
-            if k + 1 < self.blocks or self.head == "ccvr":  # only CCVR's statistics need the last block at the clients
+            if (
+                k + 1 < self.blocks or self.head == "ccvr"
+            ):  # only CCVR's statistics need the last block at the clients
                 for m in everyone:
                     ctx.link.down(m, received[:m] + received[m + 1 :], phase=f"block {k + 1}")
             if k + 1 < self.blocks:
                 inputs.rise(stages[-1], joined(self.adaptor, [shape[k] for shape in shapes]))
         # The classifiers, on the features of the complete fused network.
-        received = [ctx.link.up(m, model_state(clients[m].classifier), phase="classifiers") for m in everyone]
+        received = [
+            ctx.link.up(m, model_state(clients[m].classifier), phase="classifiers")
+            for m in everyone
+        ]
         with ctx.server():
             heads = {"own": [loaded(clients[m].classifier, received[m]) for m in everyone]}
-            heads["average"] = [loaded(heads["own"][0], weighted_mean(received, [1] * len(received)))]
-            network = FusedNetwork(stages, heads["own" if self.head == "own" else "average"], self.adaptor, self.merge)
-        widths, first = [client.architecture[3] for client in clients], [list(shape) for shape in shapes[0]]
+            heads["average"] = [
+                loaded(heads["own"][0], weighted_mean(received, [1] * len(received)))
+            ]
+            network = FusedNetwork(
+                stages, heads["own" if self.head == "own" else "average"], self.adaptor, self.merge
+            )
+        widths, first = (
+            [client.architecture[3] for client in clients],
+            [list(shape) for shape in shapes[0]],
+        )
         home = np.array(rounds.home) if rounds.home else None
         report = FuseFLReport(widths, first, home=home, block=self.blocks + 1, sent=_sent(ctx))
         fused = FusedModel(network, heads, rounds.models, report)
         return (yield from self._calibrate(ctx, fused, inputs)) if self.head == "ccvr" else fused
 
     def _architectures(self, ctx: Context) -> list[tuple]:
-        return [narrow(a, ctx.clients_count) if self.width == "narrow" else a for a in ctx.architectures]
+        return [
+            narrow(a, ctx.clients_count) if self.width == "narrow" else a for a in ctx.architectures
+        ]
 
-    def _adapt(self, ctx: Context, clients: list[Client], k: int, borders: list[tuple[int, ...]]) -> None:
+    def _adapt(
+        self, ctx: Context, clients: list[Client], k: int, borders: list[tuple[int, ...]]
+    ) -> None:
         """Clients: a new adaptor in front of block k (counted from 0); without warm start, all above it afresh too."""
         for m, client in enumerate(clients):
             if not self.warm_start:
@@ -135,13 +172,17 @@ class FuseFL(Method):
             stream = ctx.generator("fusefl", "adaptor", k, m)
             client.adaptors[k] = adaptor(self.adaptor, borders, m, stream, client.classifier.weight)
 
-    def _train(self, ctx: Context, models: Sequence[Network], inputs: Inputs, k: int) -> Steps[None]:
+    def _train(
+        self, ctx: Context, models: Sequence[Network], inputs: Inputs, k: int
+    ) -> Steps[None]:
         """Clients: E/K epochs of local training, at least one (last round: those that remain), by a new optimizer."""
         least = min(1, ctx.recipe.epochs)
         share = max(least, ctx.recipe.epochs // self.blocks)
         epochs = share if k + 1 < self.blocks else max(least, ctx.recipe.epochs - k * share)
         slower = self.fused_rate if k else 1
-        recipe = replace(ctx.recipe, epochs=epochs, lr=slower * ctx.recipe.lr, lr_min=slower * ctx.recipe.lr_min)
+        recipe = replace(
+            ctx.recipe, epochs=epochs, lr=slower * ctx.recipe.lr, lr_min=slower * ctx.recipe.lr_min
+        )
         stream = f"batches of block {k + 1}" if k else "batches"
         backend = "loop" if inputs.ahead else ctx.backend
         points = 0  # that the live curve could have; every K-th is shown
@@ -150,7 +191,9 @@ class FuseFL(Method):
             points += tick.fresh
             snapshot = None
             if tick.fresh and points % self.blocks == 0:
-                snapshot = ClientsAlone(Uppers(models, inputs), FuseFLReport(block=k + 1, sent=_sent(ctx)))
+                snapshot = ClientsAlone(
+                    Uppers(models, inputs), FuseFLReport(block=k + 1, sent=_sent(ctx))
+                )
             yield Progress("blocks", done, self._total(ctx), {"block": k + 1}, model=snapshot)
         ctx.check_finite(ClientModels(models))
 
@@ -174,16 +217,24 @@ class FuseFL(Method):
             yield Progress("calibration", done, self._total(ctx))
         # Server: pool them, draw virtual features, train the classifier on those.
         with ctx.server():
-            draws, batches = (ctx.generator("fusefl", name) for name in ("virtual features", "calibration"))
+            draws, batches = (
+                ctx.generator("fusefl", name) for name in ("virtual features", "calibration")
+            )
             features, labels = ccvr.virtual_features(ccvr.pool(received), self.virtual, draws)
             rate = ctx.recipe.lr if self.client_rate else self.rate
             recipe = Recipe(epochs=self.passes, batch_size=128, lr=rate, momentum=0, weight_decay=0)
             start = fused.heads["average"][0]
-            for epoch, head in ccvr.calibrate(start, features, labels, recipe, batches, self.rescale):
-                shown = head is not None and epoch & (epoch - 1) == 0  # after 1, 2, 4, 8, ... passes
+            for epoch, head in ccvr.calibrate(
+                start, features, labels, recipe, batches, self.rescale
+            ):
+                shown = (
+                    head is not None and epoch & (epoch - 1) == 0
+                )  # after 1, 2, 4, 8, ... passes
                 if head is not None:
                     fused = fused.calibrated(head, _sent(ctx))
-                yield Progress("calibration", done + epoch, self._total(ctx), model=fused if shown else None)
+                yield Progress(
+                    "calibration", done + epoch, self._total(ctx), model=fused if shown else None
+                )
         return fused
 
 

@@ -62,7 +62,9 @@ def cut(network: Network, blocks: int) -> list[list[nn.Module]]:
         if blocks < count and not list(layers[-1].parameters()):
             count -= 1
         stops = [(2 * j * count + blocks) // (2 * blocks) for j in range(1, blocks)]
-    return [layers[start:stop] for start, stop in zip([0, *stops], [*stops, len(layers)], strict=True)]
+    return [
+        layers[start:stop] for start, stop in zip([0, *stops], [*stops, len(layers)], strict=True)
+    ]
 
 
 class Client:
@@ -103,7 +105,9 @@ class Client:
 
 def headed(layers: Sequence[nn.Module], classifier: nn.Linear, architecture: tuple) -> Network:
     """The network of these layers and this classifier; nothing is copied."""
-    with torch.device("meta"):  # its own classifier is thrown away; no draw from the global random state
+    with torch.device(
+        "meta"
+    ):  # its own classifier is thrown away; no draw from the global random state
         network = Network(layers, classifier.in_features, architecture)
     network.classifier = classifier
     return network
@@ -122,7 +126,10 @@ def added(outputs: Sequence[Tensor]) -> Tensor:
 
 def joined(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Shape of `join`'s answer, without the sample axis, for outputs of the shapes `borders`."""
-    return (sum(shape[0] for shape in borders) if kind == "conv" else borders[0][0], *borders[0][1:])
+    return (
+        sum(shape[0] for shape in borders) if kind == "conv" else borders[0][0],
+        *borders[0][1:],
+    )
 
 
 def adaptor(
@@ -146,4 +153,7 @@ def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> 
     shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(borders))
     wanted = "one shape" if kind == "average" else "maps of one size"
     alike = len({shape if kind == "average" else shape[1:] for shape in borders}) == 1
-    demand(alike, f"After block {block} the clients have {shapes}, but the {kind} adaptor needs {wanted}; try another.")
+    demand(
+        alike,
+        f"After block {block} the clients have {shapes}, but the {kind} adaptor needs {wanted}; try another.",
+    )

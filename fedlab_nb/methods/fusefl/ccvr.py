@@ -41,7 +41,11 @@ def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str
         means.append(mean)
         covariances.append((own - mean).T @ (own - mean) / max(1, len(own) - 1))
     triangles = upper_triangle(torch.stack(covariances)).to(features.dtype)
-    return {"counts": counts.int(), "means": torch.stack(means).to(features.dtype), "covariances": triangles}
+    return {
+        "counts": counts.int(),
+        "means": torch.stack(means).to(features.dtype),
+        "covariances": triangles,
+    }
 
 
 class Pooled(NamedTuple):
@@ -62,7 +66,9 @@ def pool(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
     means = total.new_zeros(len(total), width, dtype=torch.float64)
     for s in statistics:
         present = s["counts"].nonzero().flatten()
-        means[present] += (s["counts"][present] / total[present].double())[:, None] * s["means"].double()
+        means[present] += (s["counts"][present] / total[present].double())[:, None] * s[
+            "means"
+        ].double()
     scatter = means.new_zeros(len(total), width, width)
     for s in statistics:
         present = s["counts"].nonzero().flatten()
@@ -73,7 +79,9 @@ def pool(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
     return Pooled(total, means, scatter / (total - 1).clamp(min=1)[:, None, None])
 
 
-def virtual_features(pooled: Pooled, samples: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def virtual_features(
+    pooled: Pooled, samples: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """`samples` draws from N(mu_c, Sigma_c) for every class that anyone has: float64 `[P * samples, D]` and labels.
 
     mu + Sigma^(1/2) e with the symmetric root, which exists for singular Sigma too and is a continuous function of it,
@@ -84,13 +92,20 @@ def virtual_features(pooled: Pooled, samples: int, generator: torch.Generator) -
     least = 1e-12 * values.amax(1, keepdim=True)  # below is rounding, whose root is not small
     values = torch.where(values > least, values, 0)
     root = (vectors * values.sqrt()[:, None, :]) @ vectors.transpose(1, 2)
-    noise = torch.randn(len(present), samples, root.shape[-1], generator=generator, dtype=torch.float64)
+    noise = torch.randn(
+        len(present), samples, root.shape[-1], generator=generator, dtype=torch.float64
+    )
     draws = pooled.means[present][:, None] + noise.to(root.device) @ root
     return draws.flatten(0, 1), present.repeat_interleave(samples)
 
 
 def calibrate(
-    head: nn.Linear, features: Tensor, labels: Tensor, recipe: Recipe, generator: torch.Generator, rescale: bool = True
+    head: nn.Linear,
+    features: Tensor,
+    labels: Tensor,
+    recipe: Recipe,
+    generator: torch.Generator,
+    rescale: bool = True,
 ) -> Iterator[tuple[int, nn.Linear | None]]:
     """Train `head` (left as it is) on features `[n, D]`; yields (finished epochs, head), the head only after an epoch.
 
@@ -101,7 +116,9 @@ def calibrate(
     centre, scale = torch.zeros_like(features[0]), torch.ones_like(features[0])
     if rescale:
         centre, scale = features.mean(0), features.std(0)
-        scale = scale.clamp(min=0.1 * scale.mean())  # one that hardly ever fires must not get an enormous weight
+        scale = scale.clamp(
+            min=0.1 * scale.mean()
+        )  # one that hardly ever fires must not get an enormous weight
         scale = torch.where(scale > 0, scale, 1)
     inner = copy.deepcopy(head)
     weight, bias = inner.weight.detach(), inner.bias.detach()  # they share its memory
@@ -116,7 +133,9 @@ def calibrate(
             # SGD on the mean cross-entropy, with its slope in closed form: three times as quick as autograd.
             x = features.index_select(0, rows)
             mean = weight.new_full((len(rows),), 1 / len(rows))
-            slope = cross_entropy_slope(F.linear(x, weight, bias), labels.index_select(0, rows), mean)
+            slope = cross_entropy_slope(
+                F.linear(x, weight, bias), labels.index_select(0, rows), mean
+            )
             optimizer.step([slope.t() @ x, slope.sum(0)])
             yield epoch, None
         outer = copy.deepcopy(inner)

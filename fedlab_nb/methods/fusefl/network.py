@@ -70,7 +70,9 @@ class Below(nn.Module):
     def __init__(self, stages: Sequence[Stage], kind: str, leaky: bool = False) -> None:
         super().__init__()
         self.kind, self.leaky = kind, leaky
-        self._hidden = (copy.deepcopy(list(stages)) if leaky else list(stages),)  # in a tuple: not registered
+        self._hidden = (
+            copy.deepcopy(list(stages)) if leaky else list(stages),
+        )  # in a tuple: not registered
 
     def train(self, mode: bool = True) -> Below:
         super().train(mode)
@@ -92,7 +94,9 @@ class Inputs:
     through the first `len(self.passed)` stages.
     """
 
-    def __init__(self, kind: str, leaky: bool, shards: Sequence[tuple[Tensor, Tensor]], anew: bool = False) -> None:
+    def __init__(
+        self, kind: str, leaky: bool, shards: Sequence[tuple[Tensor, Tensor]], anew: bool = False
+    ) -> None:
         self.kind, self.leaky, self.shards, self.anew = kind, leaky, list(shards), anew
         self.passed: list[Stage] = []
         self.behind = Remembered(lambda x: x)  # any samples, passed through these stages
@@ -115,7 +119,9 @@ class Inputs:
         self.passed, self.ahead = [*self.passed, *stages], []
 
     def _trunk(self, stages: Sequence[Stage], x: Tensor) -> Tensor:
-        return in_chunks(lambda part: trunk(stages, self.kind, part), x, chunk=rows_at_once(stages[0], x))
+        return in_chunks(
+            lambda part: trunk(stages, self.kind, part), x, chunk=rows_at_once(stages[0], x)
+        )
 
     def through(self, m: int, last: Callable[[Tensor], Tensor]) -> Tensor:
         """`last` of client m's samples behind all stages."""
@@ -141,7 +147,12 @@ class Uppers(ClientModels):
 
 def norms(modules: Sequence[nn.Module]) -> list[nn.Module]:
     """All batch-norm layers in `modules`."""
-    return [layer for module in modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+    return [
+        layer
+        for module in modules
+        for layer in module.modules()
+        if isinstance(layer, nn.BatchNorm2d)
+    ]
 
 
 class FusedNetwork(nn.Module):
@@ -152,11 +163,15 @@ class FusedNetwork(nn.Module):
 
     parts = ("stages", "heads", "kind", "merge")
 
-    def __init__(self, stages: Sequence[nn.Module], heads: Sequence[nn.Module], kind: str, merge: str) -> None:
+    def __init__(
+        self, stages: Sequence[nn.Module], heads: Sequence[nn.Module], kind: str, merge: str
+    ) -> None:
         super().__init__()
         self.stages, self.heads = nn.ModuleList(stages), nn.ModuleList(heads)
         self.kind, self.merge = kind, merge
-        self.last = Remembered(self._last)  # the M clients' last features of samples, `[M, N, D]`, under any classifier
+        self.last = Remembered(
+            self._last
+        )  # the M clients' last features of samples, `[M, N, D]`, under any classifier
 
     def under(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
         """The same frozen stages under other classifiers."""
@@ -165,7 +180,9 @@ class FusedNetwork(nn.Module):
         return other
 
     def _last(self, x: Tensor) -> Tensor:
-        return in_chunks(lambda part: torch.stack(self.outputs(part)[-1]), x, 1, rows_at_once(self, x))
+        return in_chunks(
+            lambda part: torch.stack(self.outputs(part)[-1]), x, 1, rows_at_once(self, x)
+        )
 
     def outputs(self, x: Tensor) -> list[list[Tensor]]:
         """The M outputs of every stage, bottom to top."""
@@ -262,7 +279,9 @@ class FusedModel(NetworkModel):
     def calibrated(self, head: nn.Linear, sent: tuple[int, int]) -> FusedModel:
         """This model under a calibrated classifier, when so many bytes were `sent` (up, down)."""
         heads = {**self.heads, "ccvr": [head]}
-        return FusedModel(self.module.under([head]), heads, self.rounds, replace(self.report, sent=sent))
+        return FusedModel(
+            self.module.under([head]), heads, self.rounds, replace(self.report, sent=sent)
+        )
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
@@ -274,6 +293,11 @@ class FusedModel(NetworkModel):
     @torch.no_grad()
     def measured(self, x: Tensor, y: Tensor) -> FuseFLReport:
         last, under = self.module.last(x), self.module.under
-        heads = {name: accuracy(under(head).answer(last).argmax(1), y) for name, head in self.heads.items()}
-        outside = [[accuracy(own.argmax(1), y) for own in models.logits(x)] for models in self.rounds]
+        heads = {
+            name: accuracy(under(head).answer(last).argmax(1), y)
+            for name, head in self.heads.items()
+        }
+        outside = [
+            [accuracy(own.argmax(1), y) for own in models.logits(x)] for models in self.rounds
+        ]
         return replace(self.report, heads=heads, outside=outside or None, block=None, sent=None)

@@ -34,7 +34,17 @@ from ...errors import demand
 from ...models import Network
 from ...models.state import copied
 from ...training import ClientModels
-from ..base import Context, GlobalModel, Method, Progress, Steps, client_weights_knob, knob, register, weighted_mean
+from ..base import (
+    Context,
+    GlobalModel,
+    Method,
+    Progress,
+    Steps,
+    client_weights_knob,
+    knob,
+    register,
+    weighted_mean,
+)
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.images import public_samples
 from . import fedma, rules
@@ -75,8 +85,12 @@ class Matcher:
             for k in range(count):
                 others = [j for j in range(count) if j != k]
                 if others:
-                    standing = [permuted(self.states[j], self.wiring, self.orders[j]) for j in others]
-                    self.orders[k] = self._match(weighted_mean(standing, [sizes[j] for j in others]), k)
+                    standing = [
+                        permuted(self.states[j], self.wiring, self.orders[j]) for j in others
+                    ]
+                    self.orders[k] = self._match(
+                        weighted_mean(standing, [sizes[j] for j in others]), k
+                    )
                 yield sweep * count + k + 1
 
     def _match(self, reference: State, k: int) -> rules.Orders:
@@ -84,16 +98,26 @@ class Matcher:
             return rules.greedy(reference, self.states[k], self.wiring)
         if self.rule == "rebasin":
             trace: list[float] = []
-            orders = rules.rebasin(reference, self.states[k], self.wiring, self.stream, self.orders[k], trace.append)
-            self.traces[k] = self.traces[k] or trace  # of the first time: later ones have another reference
+            orders = rules.rebasin(
+                reference, self.states[k], self.wiring, self.stream, self.orders[k], trace.append
+            )
+            self.traces[k] = (
+                self.traces[k] or trace
+            )  # of the first time: later ones have another reference
             return orders
         assert self.inputs is not None  # `activations` alone has them
-        ours, theirs = (activations(self.modules[k], s, self.wiring, self.inputs) for s in (reference, self.states[k]))
+        ours, theirs = (
+            activations(self.modules[k], s, self.wiring, self.inputs)
+            for s in (reference, self.states[k])
+        )
         return [rules.assigned(rules.correlation(a, b)) for a, b in zip(ours, theirs, strict=True)]
 
     def reordered(self, states: Sequence[State]) -> list[dict[str, Tensor]]:
         """The clients' states with their units in these orders."""
-        return [permuted(state, self.wiring, order) for state, order in zip(states, self.orders, strict=True)]
+        return [
+            permuted(state, self.wiring, order)
+            for state, order in zip(states, self.orders, strict=True)
+        ]
 
     def report(self) -> MatchingReport:
         orders = np.stack([torch.cat(own).numpy() for own in self.orders])
@@ -101,7 +125,12 @@ class Matcher:
         distances = []
         for state, own in zip(self.states, self.orders, strict=True):
             both = (self.wiring.identity(), own)
-            distances.append([distance(self.states[self.reference], permuted(state, self.wiring, o)) for o in both])
+            distances.append(
+                [
+                    distance(self.states[self.reference], permuted(state, self.wiring, o))
+                    for o in both
+                ]
+            )
         return MatchingReport(
             None, self.rule, list(self.wiring.layers), list(self.wiring.units), orders, self.reference,
             [float((own != standing).mean()) for own in orders], distances,
@@ -123,7 +152,9 @@ def activations(module: Network, state: State, wiring: Wiring, x: Tensor) -> lis
     for name, tensor in like.items():
         tensor.copy_(state[name])
     for name in wiring.reads:
-        twin.get_submodule(name).register_forward_hook(lambda layer, x, out, name=name: seen.update({name: out}))
+        twin.get_submodule(name).register_forward_hook(
+            lambda layer, x, out, name=name: seen.update({name: out})
+        )
     twin(x)
     return [seen[name].transpose(0, 1).flatten(1).T for name in wiring.reads]
 
@@ -161,9 +192,15 @@ class Matching(Method):
         network = ctx.initial_model()
         wiring_of(network)  # refuses layers that it cannot follow
         shallow = self.rule != "pfnm" or one_hidden_layer(network)
-        demand(shallow, "PFNM matches networks with one hidden layer; set model=mlp1, or choose another rule.")
+        demand(
+            shallow,
+            "PFNM matches networks with one hidden layer; set model=mlp1, or choose another rule.",
+        )
         there = self.rule != "activations" or self.on != "public" or ctx.has("public")
-        demand(there, "Activations need public samples, but there are none; set public=0.1 or on=noise.")
+        demand(
+            there,
+            "Activations need public samples, but there are none; set public=0.1 or on=noise.",
+        )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone and upload once (pfnm: and count their labels).
@@ -174,7 +211,9 @@ class Matching(Method):
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
             average = ctx.new_model(weighted_mean(uploaded.states(), sizes))
             if shares is not None:
-                module, report = grown(uploaded, shares, self.sigma, self.sigma0, self.gamma, self.sweeps)
+                module, report = grown(
+                    uploaded, shares, self.sigma, self.sigma0, self.gamma, self.sweeps
+                )
             else:
                 matcher = Matcher(ctx, uploaded, self.rule, self.on)
                 for done in matcher.steps(sizes, self.sweeps):

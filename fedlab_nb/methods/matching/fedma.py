@@ -73,7 +73,10 @@ class FedMA(Method):
 
     def refuse(self, ctx: Context) -> None:
         other = "set model=mlp or cnn, or choose neuron matching"
-        demand(plain(ctx.initial_model()), f"FedMA needs blocks of one layer without batch norm; {other}.")
+        demand(
+            plain(ctx.initial_model()),
+            f"FedMA needs blocks of one layer without batch norm; {other}.",
+        )
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         models, everyone = ctx.send_initial_models(), range(ctx.clients_count)
@@ -84,7 +87,10 @@ class FedMA(Method):
         for n in range(hidden):
             # Clients: train what is above the fused layers, and send the lowest.
             yield from self._train(ctx, models, shards, n, hidden)
-            received = [ctx.link.up(k, rows_of(unit_layers(models[k])[0]), phase=f"layer {n + 1}") for k in everyone]
+            received = [
+                ctx.link.up(k, rows_of(unit_layers(models[k])[0]), phase=f"layer {n + 1}")
+                for k in everyone
+            ]
             # Server: match and average. Everybody gets the layer, and where its own units went.
             with ctx.server():
                 shared, places = self.matched(received)
@@ -97,7 +103,9 @@ class FedMA(Method):
                 shards[k] = (in_chunks(with_rows(block, shared), shards[k][0]), shards[k][1])
                 rise(models[k], own.long(), len(shared))
         yield from self._train(ctx, models, shards, hidden, hidden)
-        received = [ctx.link.up(k, rows_of(models[k].classifier), phase="classifiers") for k in everyone]
+        received = [
+            ctx.link.up(k, rows_of(models[k].classifier), phase="classifiers") for k in everyone
+        ]
         shares = class_count_weights(ctx)
         with ctx.server():
             total = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
@@ -105,7 +113,9 @@ class FedMA(Method):
             fused.architecture = (*fused.architecture, *units)
         return NetworkModel(fused, FedMAReport(units, everybodys))
 
-    def _train(self, ctx: Context, models: Sequence[Network], shards: Sequence, n: int, hidden: int) -> Steps[None]:
+    def _train(
+        self, ctx: Context, models: Sequence[Network], shards: Sequence, n: int, hidden: int
+    ) -> Steps[None]:
         """Clients: their part of the epochs on the layers above the n fused ones."""
         every = ctx.recipe.epochs
         share = every // (hidden + 1)
@@ -123,7 +133,9 @@ class FedMA(Method):
         vectors = [rows.cpu().double() for rows in layers]
         ones = torch.ones(vectors[0].shape[1], dtype=torch.float64)
         noise = [ones / self.sigma**2] * len(vectors)
-        places = grow(vectors, noise, spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps).members
+        places = grow(
+            vectors, noise, spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps
+        ).members
         count = torch.bincount(torch.cat(places))
         mean = vectors[0].new_zeros(len(count), len(ones))
         mean = mean.index_add(0, torch.cat(places), torch.cat(vectors)) / count[:, None]
@@ -159,6 +171,8 @@ def rise(model: Network, places: Tensor, units: int) -> None:
 def set_weight(layer: Any, weight: Tensor) -> None:
     """Another number of units or inputs in place of the old one."""
     layer.weight = nn.Parameter(weight.contiguous())
-    names = ("out_features", "in_features") if weight.dim() == 2 else ("out_channels", "in_channels")
+    names = (
+        ("out_features", "in_features") if weight.dim() == 2 else ("out_channels", "in_channels")
+    )
     for name, size in zip(names, weight.shape, strict=False):
         setattr(layer, name, size)

@@ -53,15 +53,24 @@ def greedy(reference: State, state: State, wiring: Wiring) -> Orders:
             axes = wiring.axes[name]
             if axes[-1] == (0, group) and all(g in done for _, g in axes[:-1]):
                 ours.append(rows(reference[name], 0, wiring.units[group]))
-                theirs.append(rows(reordered(state[name], wiring, name, orders), 0, wiring.units[group]))
-        apart = torch.cdist(torch.cat(ours, 1), torch.cat(theirs, 1), compute_mode="donot_use_mm_for_euclid_dist")
+                theirs.append(
+                    rows(reordered(state[name], wiring, name, orders), 0, wiring.units[group])
+                )
+        apart = torch.cdist(
+            torch.cat(ours, 1), torch.cat(theirs, 1), compute_mode="donot_use_mm_for_euclid_dist"
+        )
         orders[group] = assigned(-apart)
         done.add(group)
     return orders
 
 
 def rebasin(
-    reference: State, state: State, wiring: Wiring, stream: torch.Generator, start: Orders, note: Callable[[float], Any]
+    reference: State,
+    state: State,
+    wiring: Wiring,
+    stream: torch.Generator,
+    start: Orders,
+    note: Callable[[float], Any],
 ) -> Orders:
     """Git Re-Basin's weight matching (Ainsworth et al. 2023): coordinate descent over the groups, from `start`.
 
@@ -77,7 +86,9 @@ def rebasin(
         gained = False
         for group in torch.randperm(len(orders), generator=stream).tolist():
             tried = list(orders)
-            tried[group] = assigned(_products(reference, state, wiring, orders, group), orders[group])
+            tried[group] = assigned(
+                _products(reference, state, wiring, orders, group), orders[group]
+            )
             if torch.equal(tried[group], orders[group]):
                 continue
             now = agreement(reference, state, wiring, tried)
@@ -147,7 +158,14 @@ class Grown:
     members: list[Tensor]
 
 
-def grow(vectors: Sequence[Tensor], precisions: Sequence[Tensor], *, spread: float, mass: float, sweeps: int) -> Grown:
+def grow(
+    vectors: Sequence[Tensor],
+    precisions: Sequence[Tensor],
+    *,
+    spread: float,
+    mass: float,
+    sweeps: int,
+) -> Grown:
     """Match neurons `vectors` (for each client `[L_k, D]`, float64) with `precisions` (for each client `[D]`).
 
     `spread`: σ0;   `mass`: γ. The largest client comes first; then `sweeps` times every client is matched anew.
@@ -162,11 +180,17 @@ def grow(vectors: Sequence[Tensor], precisions: Sequence[Tensor], *, spread: flo
         p, pull = precisions[k], precisions[k] * vectors[k]
         both = 1 / (prior + weight + p)  # the squared sum as three products of matrices
         old = (total.square() * both).sum(1) + 2 * pull @ (total * both).T + pull.square() @ both.T
-        old = old - (total.square() / (prior + weight)).sum(1) + 2 * (count / (clients - count)).log()
-        new = (pull.square() / (prior + p)).sum(1, keepdim=True) + 2 * torch.tensor(mass / clients).double().log()
+        old = (
+            old - (total.square() / (prior + weight)).sum(1) + 2 * (count / (clients - count)).log()
+        )
+        new = (pull.square() / (prior + p)).sum(1, keepdim=True) + 2 * torch.tensor(
+            mass / clients
+        ).double().log()
         ranks = torch.arange(1, len(pull) + 1, dtype=torch.float64)
         chosen = assigned_to(torch.cat([old, new - 2 * ranks.log()], 1))
-        fresh = chosen >= len(count)  # new ones: which is the first is all the same, so they keep the client's order
+        fresh = chosen >= len(
+            count
+        )  # new ones: which is the first is all the same, so they keep the client's order
         chosen[fresh] = len(count) + torch.arange(int(fresh.sum()))
         members[k] = chosen
     _close_gaps(members)
@@ -229,7 +253,9 @@ class MatchingReport(MergeReport):
 class MatchedModel(MergedModel):
     """The matched network; `clients`: the networks as the server received them, None where they are too large."""
 
-    def __init__(self, module: nn.Module, report: MatchingReport, average: nn.Module, clients: ClientModels) -> None:
+    def __init__(
+        self, module: nn.Module, report: MatchingReport, average: nn.Module, clients: ClientModels
+    ) -> None:
         super().__init__(module, report, average)
         self.clients = clients if sum(map(parameter_count, clients.modules)) <= LIMIT else None
 
@@ -252,7 +278,9 @@ def grown(
     name, count = wiring_of(module).layers[0], len(result.neurons)
     members = np.stack([own.numpy() for own in result.members])
     moved = [float((own != np.arange(len(own))).mean()) for own in members]
-    report = MatchingReport(None, "pfnm", [name], [members.shape[1]], members, moved=moved, neurons=count)
+    report = MatchingReport(
+        None, "pfnm", [name], [members.shape[1]], members, moved=moved, neurons=count
+    )
     return module, report
 
 
@@ -282,7 +310,9 @@ def unit_layers(network: nn.Module) -> list[Any]:
 def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:
     """`[L, i + 1 + C]`: each neuron's incoming weights, bias, outgoing weights; and the biases of the classes `[C]`."""
     hidden, last = linear_layers(network)
-    together = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1).detach().cpu().double()
+    together = (
+        torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1).detach().cpu().double()
+    )
     return together, last.bias.detach().cpu().double()
 
 
@@ -292,8 +322,14 @@ def with_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
     hidden, last = linear_layers(twin)
     inputs = hidden.in_features
     parts = neurons.to(hidden.weight).split([inputs, 1, neurons.shape[1] - inputs - 1], 1)
-    hidden.weight, hidden.bias = nn.Parameter(parts[0].contiguous()), nn.Parameter(parts[1][:, 0].contiguous())
-    last.weight, last.bias = nn.Parameter(parts[2].T.contiguous()), nn.Parameter(bias.to(hidden.weight))
+    hidden.weight, hidden.bias = (
+        nn.Parameter(parts[0].contiguous()),
+        nn.Parameter(parts[1][:, 0].contiguous()),
+    )
+    last.weight, last.bias = (
+        nn.Parameter(parts[2].T.contiguous()),
+        nn.Parameter(bias.to(hidden.weight)),
+    )
     hidden.out_features = last.in_features = len(neurons)
     name, shape, classes, _ = twin.architecture
     twin.architecture = (name, shape, classes, len(neurons))

@@ -21,7 +21,17 @@ from ...models.resnet import PreActivated, Residual
 
 State = Mapping[str, Tensor]
 FIXED = 0  # the group of what cannot move: inputs and classes
-POINTWISE = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Hardswish)
+POINTWISE = (
+    nn.ReLU,
+    nn.ReLU6,
+    nn.LeakyReLU,
+    nn.ELU,
+    nn.GELU,
+    nn.SiLU,
+    nn.Tanh,
+    nn.Sigmoid,
+    nn.Hardswish,
+)
 PASSING = (
     nn.Identity, nn.Dropout, nn.Flatten, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d,
     nn.Unflatten, Normalise,
@@ -50,7 +60,11 @@ class Wiring:
 
     def touched(self, group: int) -> list[str]:
         """The learnt tensors that an order of `group` changes."""
-        return [name for name, axes in self.axes.items() if name in self.learnt and group in (g for _, g in axes)]
+        return [
+            name
+            for name, axes in self.axes.items()
+            if name in self.learnt and group in (g for _, g in axes)
+        ]
 
 
 def wiring_of(network: Network) -> Wiring:
@@ -60,14 +74,21 @@ def wiring_of(network: Network) -> Wiring:
     walk.columns(network.classifier, "classifier", last)
     roots = sorted({walk.root(g) for g in range(1, len(walk.parents))} - {FIXED})
     number = {root: at for at, root in enumerate(roots)}
-    roots_of = {name: [(dim, walk.root(g)) for dim, g in pairs] for name, pairs in walk.axes.items()}
-    axes = {name: tuple((d, number[g]) for d, g in pairs if g != FIXED) for name, pairs in roots_of.items()}
+    roots_of = {
+        name: [(dim, walk.root(g)) for dim, g in pairs] for name, pairs in walk.axes.items()
+    }
+    axes = {
+        name: tuple((d, number[g]) for d, g in pairs if g != FIXED)
+        for name, pairs in roots_of.items()
+    }
     reads = {walk.root(g): name for g, name in walk.reads}  # the last one counts
     return Wiring(
         layers=tuple(walk.names[root] for root in roots),
         units=tuple(walk.sizes[root] for root in roots),
         axes={name: pairs for name, pairs in axes.items() if pairs},
-        learnt=frozenset(name for name in axes if not name.rpartition(".")[2].startswith("running")),
+        learnt=frozenset(
+            name for name in axes if not name.rpartition(".")[2].startswith("running")
+        ),
         reads=tuple(reads[root] for root in roots),
     )
 
@@ -96,19 +117,28 @@ class _Walk:
             for own, child in module.named_children():
                 group = self.through(child, f"{name}.{own}", group)
         elif isinstance(module, Residual):
-            main, shortcut = (self.through(getattr(module, p), f"{name}.{p}", group) for p in ("main", "shortcut"))
+            main, shortcut = (
+                self.through(getattr(module, p), f"{name}.{p}", group) for p in ("main", "shortcut")
+            )
             group = self.through(module.relu, f"{name}.relu", self.joined(main, shortcut))
         elif isinstance(module, PreActivated):
             active = self.through(module.before, f"{name}.before", group)
             main = self.through(module.main, f"{name}.main", active)
-            past = group if module.same else self.through(module.shortcut, f"{name}.shortcut", active)
+            past = (
+                group if module.same else self.through(module.shortcut, f"{name}.shortcut", active)
+            )
             group = self.joined(main, past)
             self.reads.append((group, name))
-        elif isinstance(module, nn.Linear) or (isinstance(module, nn.Conv2d) and module.groups == 1):
+        elif isinstance(module, nn.Linear) or (
+            isinstance(module, nn.Conv2d) and module.groups == 1
+        ):
             self.columns(module, name, group)
             group = self._made(module, name)
         elif isinstance(module, (nn.BatchNorm2d, nn.GroupNorm)):
-            if isinstance(module, nn.GroupNorm) and module.num_groups not in (1, module.num_channels):
+            if isinstance(module, nn.GroupNorm) and module.num_groups not in (
+                1,
+                module.num_channels,
+            ):
                 group = self.joined(FIXED, group)  # its channels share their statistics in groups
             for part in ("weight", "bias", "running_mean", "running_var"):
                 if getattr(module, part, None) is not None:
@@ -118,7 +148,9 @@ class _Walk:
             self.reads.append((group, name))
         elif not isinstance(module, PASSING):
             kind = type(module).__name__
-            raise UsageError(f"Matching cannot follow the units through layer {name!r} ({kind}); try mlp or resnet8.")
+            raise UsageError(
+                f"Matching cannot follow the units through layer {name!r} ({kind}); try mlp or resnet8."
+            )
         return group
 
     def columns(self, layer: Any, name: str, group: int) -> None:
@@ -139,7 +171,11 @@ class _Walk:
 
 def rows(tensor: Tensor, dim: int, units: int) -> Tensor:
     """`[units, rest]`: all numbers of each unit, where the units lie along `dim`."""
-    return tensor.unflatten(dim, (units, tensor.shape[dim] // units)).movedim(dim, 0).reshape(units, -1)
+    return (
+        tensor.unflatten(dim, (units, tensor.shape[dim] // units))
+        .movedim(dim, 0)
+        .reshape(units, -1)
+    )
 
 
 def permuted(state: State, wiring: Wiring, orders: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -45,7 +45,10 @@ class Moments:
         return cls(wide.mean(0), away.T @ away / len(rows))
 
     def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {"mean": self.mean.to(dtype), "covariance": upper_triangle(self.covariance).to(dtype)}
+        return {
+            "mean": self.mean.to(dtype),
+            "covariance": upper_triangle(self.covariance).to(dtype),
+        }
 
     @classmethod
     def received(cls, sent: dict[str, Tensor]) -> Moments:

@@ -41,17 +41,24 @@ def check_average(rule: str, assumed: int, clients: int, title: str) -> None:
     """UsageError if so few clients cannot be averaged by `rule`."""
     least = {"trimmed": 2 * assumed + 1, "krum": assumed + 3}.get(rule, 1)
     enough = clients >= least
-    demand(enough, f"{title}: {rule}, assumed={assumed} needs {least} clients or more, but there are {clients}.")
+    demand(
+        enough,
+        f"{title}: {rule}, assumed={assumed} needs {least} clients or more, but there are {clients}.",
+    )
 
 
-def averaged(states: Sequence[State], weights: Sequence[float], rule: str, assumed: int) -> dict[str, Tensor]:
+def averaged(
+    states: Sequence[State], weights: Sequence[float], rule: str, assumed: int
+) -> dict[str, Tensor]:
     """One model of `states` by `rule` (of RULES); `weights` are the mean's alone."""
     if rule == "mean":
         return weighted_mean(states, weights)
     if rule == "krum":
         return dict(states[krum(states, assumed)])
     cut = (len(states) - 1) // 2 if rule == "median" else assumed
-    return {name: trimmed(torch.stack([state[name] for state in states]), cut) for name in states[0]}
+    return {
+        name: trimmed(torch.stack([state[name] for state in states]), cut) for name in states[0]
+    }
 
 
 def trimmed(values: Tensor, cut: int) -> Tensor:
@@ -72,9 +79,13 @@ def named(values: Tensor, like: State, names: Sequence[str]) -> dict[str, Tensor
 
 def krum(states: Sequence[State], assumed: int) -> int:
     """The place of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
-    flat = torch.stack([torch.cat([part.flatten().double() for part in state.values()]) for state in states])
+    flat = torch.stack(
+        [torch.cat([part.flatten().double() for part in state.values()]) for state in states]
+    )
     squares = torch.stack([(flat - row).square().sum(1) for row in flat])
-    nearest = squares.sort(1).values[:, 1 : len(states) - assumed - 1]  # the first is the model itself
+    nearest = squares.sort(1).values[
+        :, 1 : len(states) - assumed - 1
+    ]  # the first is the model itself
     return int(nearest.sum(1).argmin())
 
 
@@ -98,7 +109,11 @@ class MergedModel(NetworkModel):
 
     def measured(self, x: Tensor, y: Tensor) -> Any:
         given: Any = self.report
-        return given if self.average is None else replace(given, average_accuracy=self.average.accuracy(x, y))
+        return (
+            given
+            if self.average is None
+            else replace(given, average_accuracy=self.average.accuracy(x, y))
+        )
 
 
 # ---------------------------------------------------------------------------------------------------- server optimizers
@@ -133,7 +148,9 @@ def initial_state(parameters: Values) -> Moments:
     return _each(torch.zeros_like, parameters), _each(torch.zeros_like, parameters)
 
 
-def mean_change(weights: Tensor | list[float], received: list[Values], parameters: Values) -> Values:
+def mean_change(
+    weights: Tensor | list[float], received: list[Values], parameters: Values
+) -> Values:
     """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
 
     def change(now: Tensor, *theirs: Tensor) -> Any:

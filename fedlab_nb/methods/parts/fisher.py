@@ -51,9 +51,14 @@ class LowRank(nn.Module):
     def __init__(self, slopes: Tensor, constants: Tensor, stream: torch.Generator) -> None:
         super().__init__()
         (r, classes), rank = slopes.shape, min(RANK, *slopes.shape)
-        self.slopes, self.constants = (nn.Parameter(part, requires_grad=False) for part in (slopes, constants))
+        self.slopes, self.constants = (
+            nn.Parameter(part, requires_grad=False) for part in (slopes, constants)
+        )
         drawn = torch.randn(r, rank, generator=stream, dtype=torch.float64) / r**0.5
-        self.down, self.up = nn.Parameter(drawn.to(slopes)), nn.Parameter(slopes.new_zeros(rank, classes))
+        self.down, self.up = (
+            nn.Parameter(drawn.to(slopes)),
+            nn.Parameter(slopes.new_zeros(rank, classes)),
+        )
 
     def forward(self, z: Tensor) -> Tensor:
         return z @ self.slopes + self.constants + z @ self.down @ self.up
@@ -69,7 +74,9 @@ class FisherHead(nn.Module):
     directions: Tensor
     places: Tensor
 
-    def __init__(self, middle: Tensor, directions: Tensor, places: Tensor, classes: int, head: nn.Module) -> None:
+    def __init__(
+        self, middle: Tensor, directions: Tensor, places: Tensor, classes: int, head: nn.Module
+    ) -> None:
         super().__init__()
         for name, part in (("middle", middle), ("directions", directions), ("places", places)):
             self.register_buffer(name, part)
@@ -77,7 +84,9 @@ class FisherHead(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         known = self.head((x.to(self.directions) - self.middle) @ self.directions)
-        return known.new_full((x.shape[0], self.classes), -torch.inf).index_copy(1, self.places, known)
+        return known.new_full((x.shape[0], self.classes), -torch.inf).index_copy(
+            1, self.places, known
+        )
 
 
 def subspace(means: Tensor, covariances: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,14 +102,25 @@ def subspace(means: Tensor, covariances: Tensor, shares: Tensor) -> tuple[Tensor
 
 
 def trained_head(
-    ctx: Context, kind: str, means: Tensor, covariances: Tensor, counts: Tensor, *, draws: int, epochs: int, lr: float
+    ctx: Context,
+    kind: str,
+    means: Tensor,
+    covariances: Tensor,
+    counts: Tensor,
+    *,
+    draws: int,
+    epochs: int,
+    lr: float,
 ) -> Steps[FisherHead]:
     """The head `kind` (of TRAINED) for Gaussians: `means [C, d]`, `covariances [C, d, d]` and `counts [C]`, float64.
 
     Server side. UsageError where only one class is held.
     """
     places = counts.nonzero()[:, 0]
-    demand(len(places) > 1, f"gauss.head={kind} tells classes apart, but the clients hold only one; set head=qda.")
+    demand(
+        len(places) > 1,
+        f"gauss.head={kind} tells classes apart, but the clients hold only one; set head=qda.",
+    )
     shares = counts[places] / counts.sum()
     middle, p = subspace(means[places], covariances[places], shares)
     centres, spreads = (means[places] - middle) @ p, p.T @ covariances[places] @ p
@@ -115,10 +135,16 @@ def trained_head(
         def loss(target: Tensor, scores: Tensor) -> Tensor:
             return F.cross_entropy(scores - SCALE * MARGIN * target, target, reduction="none")
     else:
-        constants = shares.log() - centres.square().sum(1) / 2  # within classes z has the covariance I
+        constants = (
+            shares.log() - centres.square().sum(1) / 2
+        )  # within classes z has the covariance I
         lda = z @ centres.T + constants
         size = lda.std()
-        head = LowRank((centres.T / size).to(ctx.dtype), ((constants - lda.mean()) / size).to(ctx.dtype), stream)
+        head = LowRank(
+            (centres.T / size).to(ctx.dtype),
+            ((constants - lda.mean()) / size).to(ctx.dtype),
+            stream,
+        )
         teachers = lda, MultivariateNormal(centres, spreads).log_prob(z[:, None]) + shares.log()
         taught = (1 - SHARE) * teachers[0].softmax(1) + SHARE * teachers[1].softmax(1)
         targets = ((taught + F.one_hot(labels)) / 2).to(ctx.dtype)
@@ -126,6 +152,13 @@ def trained_head(
         def loss(target: Tensor, scores: Tensor) -> Tensor:
             return F.cross_entropy(scores, target, reduction="none")
 
-    ticks = distil(head, z.to(ctx.dtype), targets, Recipe(epochs, 128, "adam", lr, weight_decay=0), loss, stream)
+    ticks = distil(
+        head,
+        z.to(ctx.dtype),
+        targets,
+        Recipe(epochs, 128, "adam", lr, weight_decay=0),
+        loss,
+        stream,
+    )
     yield from reported("head training", ticks)
     return FisherHead(middle.to(ctx.dtype), p.to(ctx.dtype), places, len(counts), head).eval()

@@ -68,7 +68,11 @@ class HeadModel(GlobalModel):
     parts: ClassVar[tuple[str, ...]] = ("frozen", "head", "numbers")
 
     def __init__(
-        self, frozen: Frozen, head: Callable[[Tensor], Tensor], numbers: int, report: Report | None = None
+        self,
+        frozen: Frozen,
+        head: Callable[[Tensor], Tensor],
+        numbers: int,
+        report: Report | None = None,
     ) -> None:
         self.frozen, self.head, self.numbers = frozen, head, numbers
         self.parameters = frozen.parameters + numbers
@@ -99,18 +103,27 @@ class FrozenMethod(Method):
 
     def refuse(self, ctx: Context) -> None:
         fits = self.features != "conv" or ctx.has("images")
-        demand(fits, f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.")
+        demand(
+            fits,
+            f"{self.info.title} has convolutions only for images; set features to pixels, relu or client.",
+        )
         if self.features == SEEN:
             checked_transform(SEEN, ctx.input_shape)
 
     @property
     def leaks(self) -> str:
         network = ", and the largest client's network" if self.features == "client" else ""
-        return self.info.leaks + network + (", and the mean and covariance of its features" if self.align else "")
+        return (
+            self.info.leaks
+            + network
+            + (", and the mean and covariance of its features" if self.align else "")
+        )
 
     def frozen(self, ctx: Context) -> Steps[tuple[list[Frozen], Frozen]]:
         """The features as the knobs say: each client's, which differ with `align`, and those of test samples."""
-        made = frozen_features(ctx, self.features, self.size, self.features_seed, send_body=self.send_body)
+        made = frozen_features(
+            ctx, self.features, self.size, self.features_seed, send_body=self.send_body
+        )
         return (yield from aligned(ctx, (yield from made), self.align))
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
@@ -119,7 +132,9 @@ class FrozenMethod(Method):
 
 
 # ------------------------------------------------------------------------------------------------ making them
-def frozen_features(ctx: Context, kind: str, size: int, seed: int, *, send_body: bool = False) -> Steps[Frozen]:
+def frozen_features(
+    ctx: Context, kind: str, size: int, seed: int, *, send_body: bool = False
+) -> Steps[Frozen]:
     """The features of this run, the same at every client and at the server; what they cost is on `ctx.link`.
 
     Client side: call it outside `with ctx.server()`. Phases "seed of the features", or for `client` "initial model"
@@ -156,7 +171,9 @@ def aligned(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list[Frozen
         shares = torch.tensor(ctx.sizes, dtype=torch.float64, device=ctx.device)
         shares = shares / shares.sum()
         of_all = pooled(received, shares)
-        middle = barycentre(torch.stack([each.invertible().covariance for each in received]), shares)
+        middle = barycentre(
+            torch.stack([each.invertible().covariance for each in received]), shares
+        )
         message = Moments(of_all.mean, middle).message(ctx.dtype)
         common = Moments.received(ctx.link.broadcast(message, phase="barycentre"))
     # Clients: their own way there; the server: that of all samples together.
@@ -164,7 +181,9 @@ def aligned(ctx: Context, frozen: Frozen, tau: float) -> Steps[tuple[list[Frozen
     return of_clients, replace(frozen, moved=move(of_all, common, tau))
 
 
-def drawn(kind: str, input_shape: Sequence[int], size: int, seed: int, dtype: torch.dtype = torch.float32) -> Frozen:
+def drawn(
+    kind: str, input_shape: Sequence[int], size: int, seed: int, dtype: torch.dtype = torch.float32
+) -> Frozen:
     """`pixels`, `relu` or `conv` features for samples of `input_shape`; the random ones with `size` numbers.
 
     The same seed draws the same numbers on every device and, to rounding, in every dtype.
@@ -178,13 +197,24 @@ def drawn(kind: str, input_shape: Sequence[int], size: int, seed: int, dtype: to
         bias = torch.randn(size, generator=stream) / 2
         if len(input_shape) == 3:
             bias = bias - CENTRE * weight.sum(1)
-        layers = [nn.Flatten(), _filled(nn.Linear(inputs, size, device="meta"), weight, bias), nn.ReLU()]
+        layers = [
+            nn.Flatten(),
+            _filled(nn.Linear(inputs, size, device="meta"), weight, bias),
+            nn.ReLU(),
+        ]
     else:
         channels, filters = input_shape[0], ceil(size / CELLS**2)
         weight = torch.randn(filters, channels, FILTER, FILTER, generator=stream)
         weight = (weight - weight.mean((1, 2, 3), keepdim=True)) * (2 / weight[0].numel()) ** 0.5
-        convolution = nn.Conv2d(channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta")
-        layers = [_filled(convolution, weight), nn.ReLU(), nn.AdaptiveAvgPool2d(CELLS), nn.Flatten()]
+        convolution = nn.Conv2d(
+            channels, filters, FILTER, padding=FILTER // 2, bias=False, device="meta"
+        )
+        layers = [
+            _filled(convolution, weight),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(CELLS),
+            nn.Flatten(),
+        ]
     return Frozen(nn.Sequential(*layers).to(dtype).eval(), size)
 
 
@@ -202,7 +232,9 @@ def _of_largest_client(ctx: Context) -> Steps[Frozen]:
     model = ctx.initial_model(k)
     if ctx.init == "same":
         load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
-    yield from reported("local training", ctx.train([model], [ctx.private.train(k)], ids=[ctx.ids[k]]))
+    yield from reported(
+        "local training", ctx.train([model], [ctx.private.train(k)], ids=[ctx.ids[k]])
+    )
     check_finite(model.parameters(), f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")
     received = ctx.link.up(k, model_state(model.body), phase="features")
     others = [client for client in range(ctx.clients_count) if client != k]

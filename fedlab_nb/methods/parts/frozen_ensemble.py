@@ -45,7 +45,9 @@ def class_shares(counts: Tensor) -> Tensor:
     """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; a class that nobody has gets 1/M from each."""
     counts = counts.float()
     totals = counts.sum(0)
-    return torch.where(totals > 0, counts / totals.clamp_min(1), torch.full_like(counts, 1 / len(counts)))
+    return torch.where(
+        totals > 0, counts / totals.clamp_min(1), torch.full_like(counts, 1 / len(counts))
+    )
 
 
 def class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> Tensor:
@@ -53,7 +55,9 @@ def class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> T
     counts"). Call it outside `ctx.server()`.
     """
     members = range(ctx.clients_count) if members is None else members
-    counts = {k: torch.bincount(ctx.private.train(k)[1], minlength=ctx.classes).int() for k in members}
+    counts = {
+        k: torch.bincount(ctx.private.train(k)[1], minlength=ctx.classes).int() for k in members
+    }
     received = [ctx.link.up(k, own, phase="class counts") for k, own in counts.items()]
     with ctx.server():
         return class_shares(torch.stack(received)).to(ctx.device, ctx.dtype)
@@ -80,7 +84,9 @@ def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = 
 class Group:
     """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from layer to layer."""
 
-    channels: tuple[int, ...] = (-1,)  # into what a batch norm's channels are split before a norm is taken of each
+    channels: tuple[int, ...] = (
+        -1,
+    )  # into what a batch norm's channels are split before a norm is taken of each
 
     def __init__(self, norms: Iterable[nn.Module]) -> None:
         self.distances: list[Tensor] | None = None
@@ -93,9 +99,13 @@ class Group:
 
     def _watch(self, layer: Any, inputs: tuple[Tensor]) -> None:
         if self.distances is not None:
-            var, mean = torch.var_mean(inputs[0], dim=(-4, -2, -1), correction=0)  # [channels] or [M, channels]
+            var, mean = torch.var_mean(
+                inputs[0], dim=(-4, -2, -1), correction=0
+            )  # [channels] or [M, channels]
             apart = mean - layer.running_mean, var - layer.running_var
-            self.distances.append(sum(own.unflatten(-1, self.channels).norm(dim=-1) for own in apart).sum())
+            self.distances.append(
+                sum(own.unflatten(-1, self.channels).norm(dim=-1) for own in apart).sum()
+            )
 
 
 class Loop(Group):
@@ -103,24 +113,37 @@ class Loop(Group):
 
     def __init__(self, modules: Sequence[Network]) -> None:
         self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
-        norms = [layer for module in self.modules for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+        norms = [
+            layer
+            for module in self.modules
+            for layer in module.modules()
+            if isinstance(layer, nn.BatchNorm2d)
+        ]
         super().__init__(norms)
 
     def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         features = [module.features(x) for module in self.modules]
-        return features, [module.classifier(own) for module, own in zip(self.modules, features, strict=True)]
+        return features, [
+            module.classifier(own) for module, own in zip(self.modules, features, strict=True)
+        ]
 
 
 def leaves(body: nn.Module) -> list[Any]:
     """The layers of nested Sequentials, in order; anything else counts as a layer."""
-    return [leaf for child in body for leaf in leaves(child)] if type(body) is nn.Sequential else [body]
+    return (
+        [leaf for child in body for leaf in leaves(child)]
+        if type(body) is nn.Sequential
+        else [body]
+    )
 
 
 def scaled_alike(first: Sequence[Any]) -> bool:
     """Whether the layers `first` are one and the same `Normalise`."""
     if not all(isinstance(layer, Normalise) for layer in first):
         return False
-    return all(torch.equal(own.mean, first[0].mean) and torch.equal(own.std, first[0].std) for own in first)
+    return all(
+        torch.equal(own.mean, first[0].mean) and torch.equal(own.std, first[0].std) for own in first
+    )
 
 
 class Stacked(Group):
@@ -148,7 +171,9 @@ MAPS = nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, nn.ReLU, n
 ROWS = nn.Linear, nn.ReLU, nn.Identity  # layers after `Flatten`
 CONVOLUTIONS, CHANNELS = 3, 128  # at most, of one client
 LARGE = 16 * 16  # pixels of an image, above which it is faster
-PIECE = 2**20  # numbers in the first maps of as many images as are read at once: more would leave the cache
+PIECE = (
+    2**20
+)  # numbers in the first maps of as many images as are read at once: more would leave the cache
 
 
 class Wide(Group):
@@ -161,7 +186,9 @@ class Wide(Group):
         layers = list(zip(*(leaves(client.body) for client in clients), strict=True))
         cut = flattening(layer for layer, *_ in layers)
         start = int(isinstance(layers[0][0], Normalise))
-        self.maps = nn.Sequential(*(beside(own, shared=i == start) for i, own in enumerate(layers[:cut]))).eval()
+        self.maps = nn.Sequential(
+            *(beside(own, shared=i == start) for i, own in enumerate(layers[:cut]))
+        ).eval()
         self.rows = nn.Sequential(*(beside(own) for own in layers[cut + 1 :]))
         self.classifier = beside([client.classifier for client in clients])
         self.width = self.count * layers[start][0].out_channels
@@ -170,7 +197,9 @@ class Wide(Group):
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
         pieces = x.split(self.at_once(x))
-        maps = self.maps(x) if len(pieces) == 1 else torch.cat([self.maps(piece) for piece in pieces])
+        maps = (
+            self.maps(x) if len(pieces) == 1 else torch.cat([self.maps(piece) for piece in pieces])
+        )
         features = self.rows(maps.unflatten(1, (self.count, -1)).transpose(0, 1).flatten(2))
         return features, self.classifier(features)
 
@@ -192,10 +221,17 @@ def faster_side_by_side(modules: Sequence[Network]) -> bool:
     layers = leaves(one.body)[int(alike) :]
     cut = flattening(layers)
     same = len({tuple(map(type, leaves(module.body))) for module in modules}) == 1
-    if len(modules) == 1 or not same or type(one).features is not Network.features or not 0 < cut < len(layers):
+    if (
+        len(modules) == 1
+        or not same
+        or type(one).features is not Network.features
+        or not 0 < cut < len(layers)
+    ):
         return False
     convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
-    few = len(convolutions) <= CONVOLUTIONS and all(layer.out_channels <= CHANNELS for layer in convolutions)
+    few = len(convolutions) <= CONVOLUTIONS and all(
+        layer.out_channels <= CHANNELS for layer in convolutions
+    )
     large = prod(one.architecture[1][-2:]) > LARGE
     known = all(type(layer) in MAPS and plain(layer) for layer in layers[:cut])
     linear = all(type(layer) in ROWS for layer in (*layers[cut + 1 :], one.classifier))
@@ -204,7 +240,11 @@ def faster_side_by_side(modules: Sequence[Network]) -> bool:
 
 def flattening(layers: Iterable[nn.Module]) -> int:
     """The place of the first `Flatten(1)`, -1 if there is none."""
-    places = (i for i, own in enumerate(layers) if type(own) is nn.Flatten and (own.start_dim, own.end_dim) == (1, -1))
+    places = (
+        i
+        for i, own in enumerate(layers)
+        if type(own) is nn.Flatten and (own.start_dim, own.end_dim) == (1, -1)
+    )
     return next(places, -1)
 
 
@@ -226,7 +266,14 @@ def beside(own: Sequence[Any], *, shared: bool = False) -> Any:
         return made
     if isinstance(one, nn.Conv2d):
         inputs, groups = (one.in_channels, 1) if shared else (count * one.in_channels, count)
-        size: Any = inputs, count * one.out_channels, one.kernel_size, one.stride, one.padding, one.dilation
+        size: Any = (
+            inputs,
+            count * one.out_channels,
+            one.kernel_size,
+            one.stride,
+            one.padding,
+            one.dilation,
+        )
         made = nn.Conv2d(*size, groups, one.bias is not None, device="meta")  # type: ignore[call-arg,misc]
     elif isinstance(one, nn.BatchNorm2d):
         made = nn.BatchNorm2d(count * one.num_features, one.eps, device="meta")
@@ -236,7 +283,9 @@ def beside(own: Sequence[Any], *, shared: bool = False) -> Any:
         return one
     for name, parameter in one.named_parameters():
         joined = torch.cat([getattr(layer, name) for layer in own])
-        if parameter.dim() == 4:  # `clone` makes the layout known for single channels too, and maps follow the weights
+        if (
+            parameter.dim() == 4
+        ):  # `clone` makes the layout known for single channels too, and maps follow the weights
             joined = joined.clone(memory_format=torch.channels_last)
         setattr(made, name, nn.Parameter(joined, requires_grad=False))
     return made
@@ -284,7 +333,9 @@ class FrozenEnsemble:
             if statistics:
                 distance = distance + sum(group.distances or ())
             group.distances = None
-            if len(self.groups) == 1 and isinstance(answers, Tensor):  # in order already: not taken apart, not joined
+            if len(self.groups) == 1 and isinstance(
+                answers, Tensor
+            ):  # in order already: not taken apart, not joined
                 return View(answers, seen, distance / self.count)
             for k, own, answer in zip(members, seen, answers, strict=True):
                 features[k], logits[k] = own, answer

@@ -54,7 +54,10 @@ def search(
         best, lowest = _lower(best, lowest, x.detach(), value.detach())
         gradients = torch.autograd.grad(value, parameters)
         if clip is not None:
-            gradients = (*optim.clipped(gradients[:clipped], clip), *gradients[len(parameters[:clipped]) :])
+            gradients = (
+                *optim.clipped(gradients[:clipped], clip),
+                *gradients[len(parameters[:clipped]) :],
+            )
         optimizer.step(gradients)
         with torch.no_grad():
             after()
@@ -105,9 +108,16 @@ class Pool:
 # `public_samples` gives them in the shape of the clients' inputs. Of another data set only its public part is taken, so
 # that no client's private samples can come in by this door. There is never a label.
 
-OWN = ("held-out", "other-mix")  # "other-mix": half the classes, which the caller sorts out (`half_the_classes`)
+OWN = (
+    "held-out",
+    "other-mix",
+)  # "other-mix": half the classes, which the caller sorts out (`half_the_classes`)
 # One size of each data set: images are resized.
-SOURCES = (*OWN, "noise", *(name for name, info in DATASETS.items() if info.images and ":" not in name))
+SOURCES = (
+    *OWN,
+    "noise",
+    *(name for name, info in DATASETS.items() if info.images and ":" not in name),
+)
 NOISE = 1000  # samples of noise where no number is asked for
 
 
@@ -116,17 +126,24 @@ def check_source(ctx: Context, source: str, transform: bool, title: str) -> None
     images = ctx.has("images")
     others = "glyphs or noise" if images else "noise"
     there = source not in OWN or ctx.has("public")
-    demand(there, f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}.")
+    demand(
+        there, f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}."
+    )
     wanted = "images of another data set" if source in DATASETS else "transformed images"
     fits = images or not (source in DATASETS or transform)
-    demand(fits, f"{title} cannot use {wanted} with {ctx.kind}; set fedet.public=held-out, transform=false.")
+    demand(
+        fits,
+        f"{title} cannot use {wanted} with {ctx.kind}; set fedet.public=held-out, transform=false.",
+    )
 
 
 def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = False) -> Tensor:
     """`[P, *input_shape]` on the run's device; `size` of them at most, drawn without replacement (0: all there are)."""
     stream = ctx.generator("public", source)
     if source == "noise":
-        draw = torch.rand if ctx.has("images") else torch.randn  # the range of images, the scale of standardised rows
+        draw = (
+            torch.rand if ctx.has("images") else torch.randn
+        )  # the range of images, the scale of standardised rows
         x = draw(size or NOISE, *ctx.input_shape, generator=stream).to(ctx.device, ctx.dtype)
     elif source in OWN:
         x = ctx.public
@@ -157,12 +174,16 @@ def fitted(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return x.clamp(0, 1)
 
 
-def transformed(x: Tensor, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2) -> Tensor:
+def transformed(
+    x: Tensor, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2
+) -> Tensor:
     """Images `[P, C, H, W]` in [0, 1], changed once and for all: random crop after padding, mirroring, brightness,
     contrast and saturation each times 1 ± `jitter`, and grey with probability `grey`."""
 
     def draw(low: float, high: float) -> Tensor:
-        return (low + (high - low) * torch.rand(len(x), 1, 1, 1, generator=stream)).to(x.device, x.dtype)
+        return (low + (high - low) * torch.rand(len(x), 1, 1, 1, generator=stream)).to(
+            x.device, x.dtype
+        )
 
     x = random_crop(x, stream, padding=pad, flip=True)
     x = x * draw(1 - jitter, 1 + jitter)

@@ -41,13 +41,21 @@ class Factors:
 
 def factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
     """Name -> layer for every layer that has Kronecker factors, in the order of the module tree."""
-    layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, (nn.Linear, nn.Conv2d))}
+    layers = {
+        name: layer
+        for name, layer in module.named_modules()
+        if isinstance(layer, (nn.Linear, nn.Conv2d))
+    }
     for name, layer in layers.items():
         plain = isinstance(layer, nn.Linear) or (
-            layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+            layer.groups == 1
+            and layer.padding_mode == "zeros"
+            and not isinstance(layer.padding, str)
         )
         if not plain:
-            raise UsageError(f"Layer {name!r} has groups or a special padding: Kronecker factors need a plain Conv2d.")
+            raise UsageError(
+                f"Layer {name!r} has groups or a special padding: Kronecker factors need a plain Conv2d."
+            )
     return layers
 
 
@@ -74,7 +82,12 @@ def with_layers(state: Mapping[str, Tensor], matrices: Mapping[str, Tensor]) -> 
 
 
 def kronecker_factors(
-    module: nn.Module, x: Tensor, y: Tensor | None, *, conv_scale: str = "one", batch_size: int = 128
+    module: nn.Module,
+    x: Tensor,
+    y: Tensor | None,
+    *,
+    conv_scale: str = "one",
+    batch_size: int = 128,
 ) -> dict[str, Factors]:
     """Undamped factors of every Linear and Conv2d layer of `module` at its present weights.
 
@@ -99,7 +112,9 @@ def kronecker_factors(
     factors = {}
     for name, t in positions.items():
         c = {"one": 1.0, "curvlinops": 1 / t, "official": 1 / t**2}[conv_scale]
-        a, b = ((total + total.T) / 2 for total in (sums[name].a, sums[name].b))  # one triangle will be sent
+        a, b = (
+            (total + total.T) / 2 for total in (sums[name].a, sums[name].b)
+        )  # one triangle will be sent
         factors[name] = Factors(a * (c / len(x)), b / (c * t * len(x)))
     return factors
 
@@ -111,7 +126,9 @@ def damping_ratio(factors: Factors, rule: str = "one") -> float:
     """
     if choose("pi", rule, PI_RULES) == "one":
         return 1.0
-    a, b = torch.stack([factor.diagonal().double().mean() for factor in (factors.a, factors.b)]).tolist()
+    a, b = torch.stack(
+        [factor.diagonal().double().mean() for factor in (factors.a, factors.b)]
+    ).tolist()
     if b <= a / PI_LIMIT**2:
         return PI_LIMIT
     return max((a / b) ** 0.5, 1 / PI_LIMIT)
@@ -127,7 +144,9 @@ def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
     """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
         assert not isinstance(layer.padding, str)  # see factor_layers
-        rows = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride).transpose(1, 2)
+        rows = F.unfold(
+            x, layer.kernel_size, layer.dilation, layer.padding, layer.stride
+        ).transpose(1, 2)
     else:
         rows = x.reshape(len(x), -1, x.shape[-1])
     return rows if layer.bias is None else F.pad(rows, (0, 1), value=1.0)
@@ -161,7 +180,9 @@ def inputs_and_gradients(
     """
     count = len(x) if y is None else len(y)
     if len(x) == 0 or len(x) != count:
-        raise UsageError(f"There are {len(x)} samples and {count} labels; give one label for each sample.")
+        raise UsageError(
+            f"There are {len(x)} samples and {count} labels; give one label for each sample."
+        )
     probe = copied(module).eval().requires_grad_(False)
     seen: dict[str, tuple[Tensor, Tensor]] = {}
 
@@ -184,7 +205,10 @@ def inputs_and_gradients(
             if y is not None:
                 loss = F.cross_entropy(logits, y[batch], reduction="sum")
                 slopes = torch.autograd.grad(loss, slopes, materialize_grads=True)
-        yield {name: (inputs, slope) for (name, (inputs, _)), slope in zip(seen.items(), slopes, strict=True)}
+        yield {
+            name: (inputs, slope)
+            for (name, (inputs, _)), slope in zip(seen.items(), slopes, strict=True)
+        }
 
 
 # ------------------------------------------------------------------------------------------------------------ posterior
@@ -208,7 +232,12 @@ class Posterior:
     w: Tensor
 
     @classmethod
-    def of(cls, matrices: Sequence[Tensor], factors: Sequence[Factors], weights: Sequence[float] | Tensor) -> Posterior:
+    def of(
+        cls,
+        matrices: Sequence[Tensor],
+        factors: Sequence[Factors],
+        weights: Sequence[float] | Tensor,
+    ) -> Posterior:
         """Stack M clients; `weights` are n_k/N (sum 1), or 1/M each."""
         m = torch.stack(list(matrices))
         a, b = (torch.stack([getattr(f, name) for f in factors]) for name in ("a", "b"))
@@ -272,7 +301,9 @@ def inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     noise; they are then left out (a pseudo-inverse).
     """
     if not torch.isfinite(matrix).all():
-        raise RunError("A layer's factor is not finite: a client's training has diverged; use a smaller learning rate.")
+        raise RunError(
+            "A layer's factor is not finite: a client's training has diverged; use a smaller learning rate."
+        )
     rounding = torch.finfo(matrix.dtype).eps * matrix.diagonal().max()
     lower, info = torch.linalg.cholesky_ex(matrix)
     if info == 0 and lower.diagonal().min() ** 2 > rounding:

@@ -59,6 +59,8 @@ def certified(probabilities: Tensor, liars: int) -> Tensor:
     """`[N]`: whether no `liars` of the clients can change the class of the mean of honest `probabilities [M, N, C]`."""
     top = probabilities.mean(0).argmax(-1)
     own = probabilities.gather(-1, top.expand(len(probabilities), -1)[..., None])
-    ahead = (own - probabilities).sort(0).values[: len(probabilities) - liars].sum(0) - liars  # [N, C]
+    ahead = (own - probabilities).sort(0).values[: len(probabilities) - liars].sum(
+        0
+    ) - liars  # [N, C]
     safe = (ahead > 0) | F.one_hot(top, probabilities.shape[-1]).bool()
     return safe.all(-1)

@@ -39,10 +39,14 @@ class Adapters:
         for name, layer in model.named_modules():
             if isinstance(layer, nn.Linear) and layer is not model.classifier:
                 inputs = layer.in_features
-                square = torch.randn(inputs, min(rank, inputs), generator=stream, dtype=torch.float64)
+                square = torch.randn(
+                    inputs, min(rank, inputs), generator=stream, dtype=torch.float64
+                )
                 self.maps[f"{name}.weight"] = torch.linalg.qr(square).Q.T.to(layer.weight)
 
-    def project(self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]) -> None:
+    def project(
+        self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
+    ) -> None:
         """Change the `gradients [a, ...]` in place to those of what is trained (`training.loop.Adjust`)."""
         for name, gradient in zip(parameters, gradients, strict=True):
             if name in self.maps:
@@ -59,4 +63,8 @@ class Adapters:
 
     def merged(self, start: State, sent: State) -> dict[str, Tensor]:
         """The network with what was sent, or its mean."""
-        return {**start, **sent, **{name: start[name] + sent[name] @ a for name, a in self.maps.items()}}
+        return {
+            **start,
+            **sent,
+            **{name: start[name] + sent[name] @ a for name, a in self.maps.items()},
+        }

@@ -30,7 +30,9 @@ def delta_of(sigma: float, epsilon: float) -> float:
     if sigma == 0:
         return 1.0
     ends = torch.tensor([1 / (2 * sigma), -1 / (2 * sigma)], dtype=torch.float64) - epsilon * sigma
-    first, second = torch.special.log_ndtr(ends).tolist()  # the logarithm of the normal distribution
+    first, second = torch.special.log_ndtr(
+        ends
+    ).tolist()  # the logarithm of the normal distribution
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
 
@@ -47,7 +49,9 @@ def sigma_for(epsilon: float, delta: float, *, queries: int = 1, sensitivity: fl
     low, high = 0.0, 1.0
     while delta_of(high, epsilon) > delta:
         low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:  # until no double lies between; `high` is always enough
+    while (
+        low < (middle := (low + high) / 2) < high
+    ):  # until no double lies between; `high` is always enough
         low, high = (low, middle) if delta_of(middle, epsilon) <= delta else (middle, high)
     return sensitivity * math.sqrt(queries) * high
 
@@ -78,7 +82,9 @@ PRIME, BASE, KEY = 2**255 - 19, 2, 32  # modulus, g, bytes of a key
 FRACTION = 32  # binary places of what is summed
 
 
-def secure_sum(link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str) -> Tensor:
+def secure_sum(
+    link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str
+) -> Tensor:
     """Σ_k of the clients' float64 vectors `values` `[M][n]`, each rounded to 2^-32: `[n]`, float64.
 
     On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`phase`). `streams`:
@@ -87,12 +93,16 @@ def secure_sum(link: Link, values: Sequence[Tensor], streams: Callable[[int], to
     return opened(masked(link, values, streams, phase))
 
 
-def masked(link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str) -> list[Tensor]:
+def masked(
+    link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str
+) -> list[Tensor]:
     """What the server receives: int64 `[M][n]`."""
     clients = range(len(values))
     limit = 2.0 ** (63 - FRACTION) / len(values)
     if not bool(torch.stack([value.abs().max() for value in values]).max() < limit):
-        raise RunError(f"A number to sum securely is not below {limit:g}; scale the samples down, or set secure=false.")
+        raise RunError(
+            f"A number to sum securely is not below {limit:g}; scale the samples down, or set secure=false."
+        )
     secrets = [_whole(torch.randint(256, (KEY,), generator=streams(k))) for k in clients]
     public = [link.up(k, _packed(pow(BASE, secrets[k], PRIME)), phase="keys") for k in clients]
     received = []
@@ -113,7 +123,9 @@ def opened(received: Sequence[Tensor]) -> Tensor:
 def mask(shared: int, like: Tensor) -> Tensor:
     """The mask that two clients draw from their shared number: int64, uniform, shaped as `like`."""
     seed = int.from_bytes(hashlib.sha256(shared.to_bytes(KEY, "little")).digest()[:8], "big") >> 1
-    bits = torch.empty(like.shape, dtype=torch.int64).random_(-(2**63), None, generator=generator(seed, "mask"))
+    bits = torch.empty(like.shape, dtype=torch.int64).random_(
+        -(2**63), None, generator=generator(seed, "mask")
+    )
     return bits.to(like.device)
 
 

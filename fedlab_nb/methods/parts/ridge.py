@@ -62,7 +62,10 @@ class Sums:
 
     def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
         """What is sent: the upper triangle of the moments, and the classes' sums."""
-        return {"moments": upper_triangle(self.moments).to(dtype), "classes": self.classes.to(dtype)}
+        return {
+            "moments": upper_triangle(self.moments).to(dtype),
+            "classes": self.classes.to(dtype),
+        }
 
     @classmethod
     def received(cls, sent: Mapping[str, Tensor]) -> Sums:
@@ -80,7 +83,9 @@ GRID = tuple(step * 10.0**power for power in range(-3, 5) for step in (1, 3))
 WAYS = ("given", "clients", "samples")
 
 
-def errors_by_clients(moments: Sequence[Tensor], products: Sequence[Tensor], counts: Sequence[float]) -> Tensor:
+def errors_by_clients(
+    moments: Sequence[Tensor], products: Sequence[Tensor], counts: Sequence[float]
+) -> Tensor:
     """Squared error a sample, `[G]`, for each ρ of GRID: every client judged by the fit of all others.
 
     moments: A_k `[d, d]`;   products: C_k `[d, C]`;   counts: n_k. Float64.
@@ -118,15 +123,21 @@ def chosen_ridge(
         total = sum(each[1:], each[0])
         if way == "clients":
             moments, classes = [sums.moments for sums in each], [sums.classes for sums in each]
-            errors = errors_by_clients(moments, classes, [float(sums.classes[-1].sum()) for sums in each])
+            errors = errors_by_clients(
+                moments, classes, [float(sums.classes[-1].sum()) for sums in each]
+            )
     if way == "samples":
         # Link: the sums down. Clients: the error of every ρ, each of their samples left out once; up.
-        known = Sums.received(ctx.link.broadcast(total.message(ctx.dtype), phase="choice of the ridge"))
+        known = Sums.received(
+            ctx.link.broadcast(total.message(ctx.dtype), phase="choice of the ridge")
+        )
         sent = []
         for k, features in enumerate(own_features):
             x, y = ctx.private.train(k)
             targets = F.one_hot(y, ctx.classes).double()
-            error = errors_by_samples(known.moments, known.classes, with_one(features(x)), targets).to(ctx.dtype)
+            error = errors_by_samples(
+                known.moments, known.classes, with_one(features(x)), targets
+            ).to(ctx.dtype)
             sent.append(ctx.link.up(k, error, phase="choice of the ridge"))
         with ctx.server():
             errors = torch.stack(sent).double().sum(0) / float(total.classes[-1].sum())

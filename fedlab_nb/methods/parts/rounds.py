@@ -76,7 +76,10 @@ class Iterative(Method):
 
     def refuse(self, ctx: Context) -> None:
         fits = ctx.recipe.optimizer == "sgd" or not self.counts_steps
-        demand(fits, f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd.")
+        demand(
+            fits,
+            f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd.",
+        )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         taking_part = min(self.per_round or len(sizes), len(sizes)) / len(sizes)
@@ -101,7 +104,9 @@ class Rounds:
         self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
         self.chosen = list(range(ctx.clients_count))
         self.rule, self.assumed = getattr(method, "average", "mean"), getattr(method, "assumed", 0)
-        self.per_round = min(getattr(method, "per_round", 0) or ctx.clients_count, ctx.clients_count)
+        self.per_round = min(
+            getattr(method, "per_round", 0) or ctx.clients_count, ctx.clients_count
+        )
         self.models = [ctx.initial_model() for _ in range(ctx.clients_count)]
         self.shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
         self.start = self.received = model_state(self.models[0])
@@ -112,7 +117,9 @@ class Rounds:
     def choose(self, t: int) -> list[int]:
         """Draw S_t, the clients of round t; without a draw where all take part."""
         if self.per_round < self.ctx.clients_count:
-            order = torch.randperm(self.ctx.clients_count, generator=self.ctx.generator("participants", t))
+            order = torch.randperm(
+                self.ctx.clients_count, generator=self.ctx.generator("participants", t)
+            )
             self.chosen = sorted(order[: self.per_round].tolist())
         return self.chosen
 
@@ -153,13 +160,20 @@ class Rounds:
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
         stream = "batches" if t == 0 else f"batches of round {t}"
         epochs, shards = self.recipe.epochs, shards or self.of_chosen(self.shards)
-        ways = {"recipe": self.recipe, "ids": self.of_chosen(self.ctx.ids), "stream": stream, **change}
+        ways = {
+            "recipe": self.recipe,
+            "ids": self.of_chosen(self.ctx.ids),
+            "stream": stream,
+            **change,
+        }
         for tick in self.ctx.train(self.of_chosen(self.models), shards, **ways):
             yield Progress(PHASE, t * epochs + tick.done, self.rounds * epochs)
 
     def up(self, payloads: Iterable[Any]) -> list[Any]:
         """Their payloads to the server, one each; what the server receives."""
-        return [self.ctx.link.up(k, p, phase=PHASE) for k, p in zip(self.chosen, payloads, strict=True)]
+        return [
+            self.ctx.link.up(k, p, phase=PHASE) for k, p in zip(self.chosen, payloads, strict=True)
+        ]
 
     # ------------------------------------------------------------------ server
     def parameters(self, state: State) -> State:
@@ -176,7 +190,10 @@ class Rounds:
         return averaged(ends, self.sizes, self.rule, self.assumed)
 
     def averaging(
-        self, state: State, change: Callable[[State], dict] = lambda received: {}, server: Server | None = None
+        self,
+        state: State,
+        change: Callable[[State], dict] = lambda received: {},
+        server: Server | None = None,
     ) -> Steps[State]:
         """FedAvg: all rounds from `state`, θ_0; returns θ_T.
 
@@ -203,7 +220,9 @@ class Rounds:
         if shown(t + 1, self.rounds):
             self.result = snapshot = NetworkModel(self.ctx.new_model(state))
         total = self.rounds * self.recipe.epochs
-        return Progress(PHASE, (t + 1) * self.recipe.epochs, total, {"round": t + 1}, model=snapshot)
+        return Progress(
+            PHASE, (t + 1) * self.recipe.epochs, total, {"round": t + 1}, model=snapshot
+        )
 
 
 def effective_steps(samples: int, recipe: Recipe) -> float:

@@ -67,7 +67,9 @@ class SynthesisTrace:
         self.series: dict[str, list[Tensor]] = {}
 
     @torch.no_grad()
-    def batch(self, done: int, x: Tensor, labels: Tensor, teacher: Tensor, student: nn.Module) -> None:
+    def batch(
+        self, done: int, x: Tensor, labels: Tensor, teacher: Tensor, student: nn.Module
+    ) -> None:
         """Epoch `done` (from 1): new `x [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the student."""
         answers = teacher.argmax(1)
         self.note("difficulty", 1 - teacher.softmax(1).gather(1, labels[:, None]).mean())
@@ -164,7 +166,10 @@ class Server:
     def __init__(self, method: Any, ctx: Context, uploaded: ClientModels) -> None:
         self.method, self.ctx, self.uploaded = method, ctx, uploaded
         name = method.info.name
-        self.ensemble, self.student = FrozenEnsemble(uploaded), new_student(ctx, name, method.server_model)
+        self.ensemble, self.student = (
+            FrozenEnsemble(uploaded),
+            new_student(ctx, name, method.server_model),
+        )
         self.learner = method.learner(self.student)
         self.weights = method.first_weights(ctx, next(self.student.parameters()))
         self.pool, self.trace = Pool(), SynthesisTrace(method.epochs)
@@ -190,7 +195,9 @@ class Server:
         student see it; without it the teacher's cached answers do."""
         teacher = self.teacher if prepare else self.method.teacher(self.pool.logits, self.weights)
         losses, steps = [], self.method.passes or None
-        for loss in self.learner.one_pass(self.pool.x, teacher, self._order, epoch=t, steps=steps, prepare=prepare):
+        for loss in self.learner.one_pass(
+            self.pool.x, teacher, self._order, epoch=t, steps=steps, prepare=prepare
+        ):
             losses.append(loss)
             yield Progress("distillation", t, self.method.epochs)
         yield self.done(t, losses)
@@ -229,10 +236,19 @@ class GeneratorServer(Server):
             initialise_generator(self.generator, self.draws)
         z, y = self.noises(1, method.images)[0].requires_grad_(), self.labels()
         self.student.requires_grad_(False)  # here the images learn, not the student
-        parameters, seen = [*self.generator.parameters(), z], (self.ensemble, self.student, self.weights)
+        parameters, seen = (
+            [*self.generator.parameters(), z],
+            (self.ensemble, self.student, self.weights),
+        )
         clipped = None if method.clip == "together" else -1  # z is the last
-        adam: dict[str, Any] = {"steps": method.generator_steps, "lr": method.generator_lr, "clipped": clipped}
+        adam: dict[str, Any] = {
+            "steps": method.generator_steps,
+            "lr": method.generator_lr,
+            "clipped": clipped,
+        }
         adam["progress"] = Progress("synthesis", t, method.epochs)
-        x = yield from search(lambda: self.generator(z), parameters, lambda x: loss(x, y, *seen), **adam)
+        x = yield from search(
+            lambda: self.generator(z), parameters, lambda x: loss(x, y, *seen), **adam
+        )
         self.student.requires_grad_(True)
         return x, y

@@ -24,7 +24,12 @@ def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
     for study in studies:
         rows = study.rows()
         if seeds:
-            rows = [row for _, row in computed([*study.points((), seeds_in(seeds))], study.decimals, workers=workers)]
+            rows = [
+                row
+                for _, row in computed(
+                    [*study.points((), seeds_in(seeds))], study.decimals, workers=workers
+                )
+            ]
         for name in study.claims:
             holds, words = study.judge(name, rows)
             wrong |= holds is False
@@ -35,9 +40,15 @@ def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
 def main() -> int:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=form)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="studies, such as 05; default: all")
-    parser.add_argument("--check", action="store_true", help="say what does not hold, change nothing")
-    parser.add_argument("--anew", default="", metavar="METHOD,...", help="compute these methods in any case")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="studies, such as 05; default: all"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="say what does not hold, change nothing"
+    )
+    parser.add_argument(
+        "--anew", default="", metavar="METHOD,...", help="compute these methods in any case"
+    )
     parser.add_argument("--texts", action="store_true", help="run nothing")
     parser.add_argument("--claims", action="store_true", help="judge the claims of the texts")
     parser.add_argument("--seeds", help="of --claims, such as 100-109; default: the stored results")
@@ -46,10 +57,18 @@ def main() -> int:
     try:
         for name in asked.names:
             choose("study", name, [name] if any(key.startswith(name) for key in known) else known)
-        anew = [choose("method", name.strip(), METHODS) for name in asked.anew.split(",") if name.strip()]
+        anew = [
+            choose("method", name.strip(), METHODS)
+            for name in asked.anew.split(",")
+            if name.strip()
+        ]
     except UsageError as error:
         parser.error(str(error))
-    studies = [study for key, study in known.items() if not asked.names or key.startswith(tuple(asked.names))]
+    studies = [
+        study
+        for key, study in known.items()
+        if not asked.names or key.startswith(tuple(asked.names))
+    ]
     quoting = {study.name: study for study in studies if isinstance(study, Figures)}
     if asked.claims:
         return judge([*quoting.values()], asked.seeds, asked.workers)

@@ -31,7 +31,11 @@ SEEDS = tuple(range(10))
 PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
 SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
 NUMBER = re.compile(r"-?[\d.]+")
-ARITHMETIC = {" + ": operator.add, " - ": operator.sub, " / ": operator.truediv}  # the first one binds least
+ARITHMETIC = {
+    " + ": operator.add,
+    " - ": operator.sub,
+    " / ": operator.truediv,
+}  # the first one binds least
 OPERATOR = re.compile(r" [->~+/] ")
 FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
 CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
@@ -63,15 +67,30 @@ class Figures(Declared):
     def points(self, rows: Sequence[Row] = (), seeds: Sequence[int] = ()) -> Iterator[Point]:
         """`seeds`: others than the declared ones."""
         for runs, declared in self.runs.items():
-            grid = Study.declare(**{"seeds": SEEDS, **declared, **({"seeds": seeds} if seeds else {})})
+            grid = Study.declare(
+                **{"seeds": SEEDS, **declared, **({"seeds": seeds} if seeds else {})}
+            )
             for cell in replace(grid, seeds=grid.seeds[:1]).cells():
-                columns = {name: partial(self.column, name) for name in self.columns_of(runs, cell.plan.name)}
-                yield Point(runs, cell.plan.name, cell.values, cell.plan.settings, grid.seeds, columns)
+                columns = {
+                    name: partial(self.column, name)
+                    for name in self.columns_of(runs, cell.plan.name)
+                }
+                yield Point(
+                    runs, cell.plan.name, cell.values, cell.plan.settings, grid.seeds, columns
+                )
 
     def columns_of(self, runs: str, method: str) -> list[str]:
         """What the rows of a method in these runs keep."""
-        series = [SERIES.fullmatch(part) for text in self.figures.values() for part in OPERATOR.split(text)]
-        read = {m["column"] for m in series if m and (m["runs"], m["method"]) == (runs, method) and m["column"]}
+        series = [
+            SERIES.fullmatch(part)
+            for text in self.figures.values()
+            for part in OPERATOR.split(text)
+        ]
+        read = {
+            m["column"]
+            for m in series
+            if m and (m["runs"], m["method"]) == (runs, method) and m["column"]
+        }
         return [*self.columns, *sorted(read - set(self.columns))]
 
     def measure(self, name: str) -> Any:
@@ -88,7 +107,9 @@ class Figures(Declared):
             if value is not None and re.fullmatch(r"-?\d+", step):
                 value = value[int(step)]
             else:
-                value = value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
+                value = (
+                    value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
+                )
         return value
 
     def value(self, text: str, rows: Sequence[Row]) -> Values:
@@ -107,12 +128,22 @@ class Figures(Declared):
                 return {s: calculate(a[s], b[s]) for s in a if s in b}
         match = SERIES.fullmatch(text)
         if match is None:
-            raise ValueError(f"Study {self.name} has no figure {text!r}; it has {', '.join(self.figures)}.")
+            raise ValueError(
+                f"Study {self.name} has no figure {text!r}; it has {', '.join(self.figures)}."
+            )
         at = [part.split("=") for part in (match["at"] or "").replace(" ", "").split(",") if part]
-        of = [row for row in rows if (row["runs"], row["method"]) == (match["runs"], match["method"])]
-        of = [r for r in of if all(str(r["at"].get(k, r["at"].get(f"{r['method']}.{k}"))) == v for k, v in at)]
+        of = [
+            row for row in rows if (row["runs"], row["method"]) == (match["runs"], match["method"])
+        ]
+        of = [
+            r
+            for r in of
+            if all(str(r["at"].get(k, r["at"].get(f"{r['method']}.{k}"))) == v for k, v in at)
+        ]
         if len(of) != 1:
-            raise ValueError(f"Study {self.name}: {text!r} fits {len(of)} runs; name the axes of one in brackets.")
+            raise ValueError(
+                f"Study {self.name}: {text!r} fits {len(of)} runs; name the axes of one in brackets."
+            )
         return dict(zip(of[0]["seeds"], of[0][match["column"] or "accuracy"], strict=True))
 
     def judge(self, claim: str, rows: Sequence[Row]) -> tuple[bool | None, str]:
@@ -130,7 +161,9 @@ class Figures(Declared):
         name, _, form = what.partition(":")
         name, _, seeds = name.partition("@")
         values = self.value(name, self.rows())
-        return written({s: v for s, v in values.items() if s in seeds_in(seeds)} if seeds else values, form)
+        return written(
+            {s: v for s, v in values.items() if s in seeds_in(seeds)} if seeds else values, form
+        )
 
 
 def seeds_in(words: str) -> range:
@@ -144,13 +177,18 @@ def load(path: Path) -> Figures:
     content = parse(path.read_text(encoding="utf-8"))
     for name in ("about", "bars"):  # for readers of the results, and for a lesson's pictures
         content.pop(name, None)
-    return Figures(content.pop("name", path.stem), path.with_suffix(".json"), **{"decimals": 6, **content})
+    return Figures(
+        content.pop("name", path.stem), path.with_suffix(".json"), **{"decimals": 6, **content}
+    )
 
 
 def load_all() -> dict[str, Declared]:
     """{name: study} of all declared studies."""
     note = "accuracy: share of the validation images, a fixed fifth of the training images; no test image was used"
-    files = [*LESSONS.glob("*/figures.toml"), *(set(FOLDER.glob("*.toml")) - {FOLDER / "tuning.toml"})]
+    files = [
+        *LESSONS.glob("*/figures.toml"),
+        *(set(FOLDER.glob("*.toml")) - {FOLDER / "tuning.toml"}),
+    ]
     studies: list[Declared] = sorted(map(load, files), key=lambda study: study.name)
     for path, name in ((file_of("tuning", name), name) for name in SETS):
         studies.append(Declared(path.stem, path, note, wanted=partial(tuning_points, name)))
@@ -186,7 +224,9 @@ def written(values: Values, form: str) -> str:
         "bytes": data_size(of.mean),
     }
     if form not in forms:
-        raise ValueError(f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}.")
+        raise ValueError(
+            f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}."
+        )
     return re.sub(r"-(?=0(?![\d.]))", "", forms[form]).replace("-", "−")
 
 
@@ -200,7 +240,11 @@ def mended(text: str, studies: Mapping[str, Figures]) -> str:
 
     def put(match: re.Match) -> str:
         of = studies.get(match["study"])
-        return match[0] if of is None else f"<!--n {of.name}.{match['what']}-->{of.shown(match['what'])}<!--/n-->"
+        return (
+            match[0]
+            if of is None
+            else f"<!--n {of.name}.{match['what']}-->{of.shown(match['what'])}<!--/n-->"
+        )
 
     return FIGURE.sub(put, text)
 
@@ -216,7 +260,9 @@ def quoted(text: str, template: str, study: Figures) -> str:
     values = [*map(study.shown, pieces[1::2]), ""]
 
     def put(match: re.Match) -> str:
-        return "".join(words + value for words, value in zip(match.groups()[::2], values, strict=True))
+        return "".join(
+            words + value for words, value in zip(match.groups()[::2], values, strict=True)
+        )
 
     return pattern.sub(put, text)
 
@@ -228,19 +274,32 @@ def changes(root: Path, studies: Mapping[str, Figures]) -> dict[Path, str]:
     for study in studies.values():
         for path, templates in ((root / name, of) for name, of in study.quotes.items()):
             for template in templates:
-                new[path] = quoted(new.get(path) or path.read_text(encoding="utf-8"), template, study)
+                new[path] = quoted(
+                    new.get(path) or path.read_text(encoding="utf-8"), template, study
+                )
     return {path: text for path, text in new.items() if text != path.read_text(encoding="utf-8")}
 
 
 def complaints(root: Path, studies: Mapping[str, Figures]) -> list[str]:
     """One sentence for each text that disagrees with its study, and for each claim that does not hold, stands in no
     text, or in no study."""
-    lines = [f"{path.name}: a figure differs from its study; run {COMMAND} --texts" for path in changes(root, studies)]
-    found = (match for path in pages(root) for match in CLAIM.finditer(path.read_text(encoding="utf-8")))
+    lines = [
+        f"{path.name}: a figure differs from its study; run {COMMAND} --texts"
+        for path in changes(root, studies)
+    ]
+    found = (
+        match for path in pages(root) for match in CLAIM.finditer(path.read_text(encoding="utf-8"))
+    )
     marked = {(match["study"], match["claim"]) for match in found if match["study"] in studies}
     claims = {(name, claim) for name, study in studies.items() for claim in study.claims}
-    lines += [f"{name}: a text marks {claim!r}, and no such claim is declared" for name, claim in marked - claims]
-    lines += [f"{name}: no text marks the claim with <!--c {name}.{claim}-->" for name, claim in claims - marked]
+    lines += [
+        f"{name}: a text marks {claim!r}, and no such claim is declared"
+        for name, claim in marked - claims
+    ]
+    lines += [
+        f"{name}: no text marks the claim with <!--c {name}.{claim}-->"
+        for name, claim in claims - marked
+    ]
     for name, claim in sorted(claims):
         holds, words = studies[name].judge(claim, studies[name].rows())
         if not holds:

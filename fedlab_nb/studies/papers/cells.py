@@ -30,7 +30,9 @@ SEEDS = 10  # at classroom scale
 OUTSIDE = {"seed", "device", "backend"}  # of a setting, what a point's name leaves out
 CLIENTS = 6  # that a table shows one by one, at most
 TARGET = "target"  # of a column, what is no setting
-SHARED_OUT = "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
+SHARED_OUT = (
+    "heads averaged"  # Fed-ET's phase between two models of the server, which no table counts
+)
 
 
 # -------------------------------------------------------------------------------------------------- what is read off
@@ -47,7 +49,9 @@ def numbers_to_target(outcome: Outcome, target: float) -> float:
 
 
 MEASURES: Mapping[str, Callable[..., float]] = {
-    "accuracy": lambda outcome, target: outcome.accuracy,  # of the model at the end, on the test images
+    "accuracy": lambda outcome, target: (
+        outcome.accuracy
+    ),  # of the model at the end, on the test images
     # As Fed-ET reports it: the round is chosen on test images, so it flatters all methods.
     "best": lambda outcome, target: max(point["accuracy"] for point in curve(outcome)),
     # Of Co-Boosting's weighted ensemble, at the end.
@@ -56,7 +60,10 @@ MEASURES: Mapping[str, Callable[..., float]] = {
     "AUC": lambda outcome, target: outcome.auc,
     "balanced accuracy": lambda outcome, target: outcome.balanced_accuracy,
     # Of one client's own model, on all test images.
-    **{f"client {k}": partial(lambda outcome, target, k: outcome.report.each_client[k], k=k) for k in range(CLIENTS)},
+    **{
+        f"client {k}": partial(lambda outcome, target, k: outcome.report.each_client[k], k=k)
+        for k in range(CLIENTS)
+    },
 }
 
 
@@ -79,12 +86,20 @@ def scale_of(scale: object) -> str | float:
     """A scale: one of SCALES, or a share of the paper's samples; UsageError for another."""
     scale = parsed(scale)
     if isinstance(scale, int | float):
-        return "paper" if scale == 1 else number("scale", scale, 0, 1, open_low=True, hint="1 is the paper's own")
+        return (
+            "paper"
+            if scale == 1
+            else number("scale", scale, 0, 1, open_low=True, hint="1 is the paper's own")
+        )
     return choose("scale", scale, SCALES)
 
 
 def wanted(
-    table: PaperTable, scale: str | float, dataset: str, seeds: Sequence[int], overrides: Mapping[str, Any]
+    table: PaperTable,
+    scale: str | float,
+    dataset: str,
+    seeds: Sequence[int],
+    overrides: Mapping[str, Any],
 ) -> tuple[list[Wanted], dict[Place, str]]:
     """The numbers that can be run, and of the others why not.
 
@@ -115,7 +130,14 @@ def wanted(
                 continue
             paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
             at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
-            settings = {**row.settings, **table.settings, **at_scale, **own, "dataset": on, **overrides}
+            settings = {
+                **row.settings,
+                **table.settings,
+                **at_scale,
+                **own,
+                "dataset": on,
+                **overrides,
+            }
             label = measure = table.measured(row.name)
             label += f" {values[TARGET]:g}" if TARGET in values else ""
             read = {**COLUMNS, label: partial(MEASURES[measure], target=values.get(TARGET, 0))}
@@ -123,25 +145,44 @@ def wanted(
     return runs, why
 
 
-def point(method: str, settings: Mapping[str, Any], seeds: Sequence[int], columns: Mapping[str, Any]) -> Point:
+def point(
+    method: str, settings: Mapping[str, Any], seeds: Sequence[int], columns: Mapping[str, Any]
+) -> Point:
     """A run a seed. A value "recipe" stands for the epochs of local training. The point is named by all that was set
     for it, seed and device left out, so that it is the same for the same runs of two tables."""
     fields = {knob.name for knob in METHODS[method].fields()}
-    own = {k: value for k, value in settings.items() if k in SHARED or k.removeprefix(f"{method}.") in fields}
+    own = {
+        k: value
+        for k, value in settings.items()
+        if k in SHARED or k.removeprefix(f"{method}.") in fields
+    }
     for name in [name for name, value in own.items() if value == "recipe"]:
         plain = Settings.make(**{key: value for key, value in own.items() if value != "recipe"})
         own[name] = plans_for(plain, [method])[0].recipe.epochs
     asked, usual = Settings.make(**own), Settings()
-    changed = (name for name in sorted(setting_names() - OUTSIDE) if getattr(asked, name) != getattr(usual, name))
+    changed = (
+        name
+        for name in sorted(setting_names() - OUTSIDE)
+        if getattr(asked, name) != getattr(usual, name)
+    )
     at = {name: getattr(asked, name) for name in ("dataset", "alpha", "clients", *changed)}
     return Point("tables", method, {**at, **dict(asked.overrides)}, asked, seeds, columns)
 
 
 def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
     """UsageError for an override that is nobody's, and for what a table's columns set."""
-    fixed = {"seed", "seeds", "preset", "partition", *(key for column in table.columns for key, _ in column.values)}
+    fixed = {
+        "seed",
+        "seeds",
+        "preset",
+        "partition",
+        *(key for column in table.columns for key, _ in column.values),
+    }
     for name in overrides:
-        demand(name not in fixed, f"{table.name} sets {name} itself, so it cannot be set here; leave it out.")
+        demand(
+            name not in fixed,
+            f"{table.name} sets {name} itself, so it cannot be set here; leave it out.",
+        )
     plans_for(Settings.make(**overrides), [row.method for row in table.rows.values() if row.method])
 
 
@@ -155,7 +196,11 @@ def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str,
     rows: dict[str, dict[str, str]] = {}
     for run in {(run.row, run.dataset): run for run in runs}.values():
         method, setup = run.point.plan(run.point.seeds[0]).method, SETUPS[table.preset]
-        rules = [k.name for k in method.fields() if k.options or isinstance(k.default, bool) or k.name in NUMBERS]
+        rules = [
+            k.name
+            for k in method.fields()
+            if k.options or isinstance(k.default, bool) or k.name in NUMBERS
+        ]
         about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
         there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(rules, method.info.name)
         for name, value in values(there).items():
@@ -176,7 +221,9 @@ def stored_runs(
 def stored_points(rows: object = (), large: bool = False) -> list[Point]:
     """All points that are stored: of the small data sets, or of the `large` ones, on a card if there is one."""
     device = "auto" if large else "cpu"
-    runs = (run for table in map(paper_table, TABLES) for run in stored_runs(table, device=device)[0])
+    runs = (
+        run for table in map(paper_table, TABLES) for run in stored_runs(table, device=device)[0]
+    )
     return points_of(run for run in runs if (run.dataset in SMALLER.values()) == large)
 
 
@@ -185,5 +232,7 @@ def points_of(runs: Iterable[Wanted]) -> list[Point]:
     points: dict[str, Point] = {}
     for run in runs:
         known = points.get(run.point.key, run.point)
-        points[known.key] = dataclasses.replace(known, columns={**known.columns, **run.point.columns})
+        points[known.key] = dataclasses.replace(
+            known, columns={**known.columns, **run.point.columns}
+        )
     return list(points.values())

@@ -51,20 +51,33 @@ class PaperTables(Shown):
         """{paper: a row a table or figure, with a head}: all of them, also those without numbers."""
         rows: dict[str, dict[str, list[str]]] = {paper: {} for paper in PAPERS}
         for r in self.tables:
-            rows[r.table.name.split(":")[0]][r.table.item] = [r.table.item, r.table.title, *came_out(r)]
+            rows[r.table.name.split(":")[0]][r.table.item] = [
+                r.table.item,
+                r.table.title,
+                *came_out(r),
+            ]
         for paper, of in rows.items():
             for item, (title, why) in declared(f"{FOLDER}/others.toml")[paper].items():
                 of[item] = [item, title, f"no: {why}", "", ""]
-        return {paper: [HEAD, *sorted(of.values(), key=lambda row: in_order(row[0]))] for paper, of in rows.items()}
+        return {
+            paper: [HEAD, *sorted(of.values(), key=lambda row: in_order(row[0]))]
+            for paper, of in rows.items()
+        }
 
     @property
     def sentence(self) -> str:
         """How many claims were tried, how they came out, and how many would come out by chance."""
         missing, once = self.counts["not tried"], len(self.first)
         tried = len(self.claims) - missing
-        words = ", ".join(f"{outcome} {self.counts[outcome]}" for outcome in OUTCOMES[:-1] if self.counts[outcome])
+        words = ", ".join(
+            f"{outcome} {self.counts[outcome]}" for outcome in OUTCOMES[:-1] if self.counts[outcome]
+        )
         one = sum(not any(column.dealt for column in claim.table.columns) for claim in self.first)
-        same = f" {one} of them are of one federation, whose clients come with the data." if one else ""
+        same = (
+            f" {one} of them are of one federation, whose clients come with the data."
+            if one
+            else ""
+        )
         return (
             f"{tried} claims were tried, each of a paper's own method beside one other row of a table; {missing} were "
             f"not. {tried - once} of them repeat runs of the others. The other {once}: {words}.{same} "
@@ -82,7 +95,10 @@ class PaperTables(Shown):
         return [self.sentence, *named, totals(self.orderings)]
 
     def _repr_html_(self) -> str:
-        named = {f"{PAPERS[paper]}: {len(grid) - 1} tables and figures": grid for paper, grid in self.grids.items()}
+        named = {
+            f"{PAPERS[paper]}: {len(grid) - 1} tables and figures": grid
+            for paper, grid in self.grids.items()
+        }
         folded = (
             f'<details style="overflow-x:auto"><summary>{n}</summary>{html_table(grid)}</details>'
             for n, grid in named.items()

@@ -32,7 +32,13 @@ from ...errors import choose, parsed
 from ..statistics import Band, band, difference, welch_width
 
 FOLDER = "studies/papers"
-PAPERS = {"fens": "FENS", "fedet": "Fed-ET", "coboosting": "Co-Boosting", "fusefl": "FuseFL", "fedlpa": "FedLPA"}
+PAPERS = {
+    "fens": "FENS",
+    "fedet": "Fed-ET",
+    "coboosting": "Co-Boosting",
+    "fusefl": "FuseFL",
+    "fedlpa": "FedLPA",
+}
 
 
 def place_of(name: str) -> tuple[int, bool, int]:
@@ -164,9 +170,14 @@ def paper_table(name: str) -> PaperTable:
     for dataset, of in content.pop("published").items():
         for setting, line in of.items():
             numbers = dict(zip(rows, map(Number.of, line.split()), strict=True))
-            pairs = (part.partition(" = ") for part in (setting.split(", ") if " = " in setting else [setting]))
+            pairs = (
+                part.partition(" = ")
+                for part in (setting.split(", ") if " = " in setting else [setting])
+            )
             values = tuple((key, parsed(value) if sign else None) for key, sign, value in pairs)
-            columns.append(Column(dataset, values, {k: n for k, n in numbers.items() if n is not None}))
+            columns.append(
+                Column(dataset, values, {k: n for k, n in numbers.items() if n is not None})
+            )
     return PaperTable(name, rows=rows, columns=tuple(columns), **content)
 
 
@@ -221,15 +232,28 @@ def orderings(
     for place, column in enumerate(table.columns):
         for one, other in () if column.plain else itertools.combinations(column.numbers, 2):
             gap = column.numbers[one].mean - column.numbers[other].mean
-            better, worse = (one, other) if gap == 0 or (gap > 0) != table.less_is_better else (other, one)
+            better, worse = (
+                (one, other) if gap == 0 or (gap > 0) != table.less_is_better else (other, one)
+            )
             mine, theirs = values.get((better, place)), values.get((worse, place))
             if mine and theirs:
-                ours = difference(theirs, mine) if table.less_is_better else difference(mine, theirs)
+                ours = (
+                    difference(theirs, mine) if table.less_is_better else difference(mine, theirs)
+                )
                 both = frozenset(runs.get((name, place), (name, place)) for name in (better, worse))
-                yield Ordering(table, column, better, worse, ours, "one seed" if ours.n < 2 else "", both)
+                yield Ordering(
+                    table, column, better, worse, ours, "one seed" if ours.n < 2 else "", both
+                )
             else:
                 reasons = dict.fromkeys(why.get((name, place), "") for name in (better, worse))
-                yield Ordering(table, column, better, worse, None, "; ".join(filter(None, reasons)) or "not run")
+                yield Ordering(
+                    table,
+                    column,
+                    better,
+                    worse,
+                    None,
+                    "; ".join(filter(None, reasons)) or "not run",
+                )
 
 
 def counts(of: Iterable[Ordering]) -> dict[str, int]:
@@ -245,7 +269,9 @@ def pairs(of: Iterable[Ordering]) -> int:
 
 def tally(of: Iterable[Ordering]) -> str:
     """'agrees 5, disagrees 1, within the noise 2'."""
-    return ", ".join(f"{verdict} {count}" for verdict, count in counts(of).items() if count) or "none"
+    return (
+        ", ".join(f"{verdict} {count}" for verdict, count in counts(of).items() if count) or "none"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ claims
@@ -285,11 +311,19 @@ def claims(table: PaperTable, of: Sequence[Ordering], values: Values) -> list[Cl
     """A claim for each row beside the paper's own; where rows run other methods, for these alone. `of`: the table's
     orderings, which say what of the `values` is the same run in two columns."""
     made, own = [], table.rows.get(table.own, Row(""))
-    others = [row for row in table.rows.values() if row.name not in (own.name, *table.inferred)] if table.own else []
+    others = (
+        [row for row in table.rows.values() if row.name not in (own.name, *table.inferred)]
+        if table.own
+        else []
+    )
     for row in [row for row in others if row.method != own.method] or others:
         pairs = [o for o in of if {o.better, o.worse} == {own.name, row.name}]
         tried = [o for o in pairs if o.ours is not None]
-        ahead = fmean(o.gap if o.better == own.name else -o.gap for o in tried or pairs) if pairs else 0.0
+        ahead = (
+            fmean(o.gap if o.better == own.name else -o.gap for o in tried or pairs)
+            if pairs
+            else 0.0
+        )
         if ahead == 0:
             continue
         better, worse = (own.name, row.name) if ahead > 0 else (row.name, own.name)
@@ -297,9 +331,14 @@ def claims(table: PaperTable, of: Sequence[Ordering], values: Values) -> list[Cl
         each = [(values[better, place], values[worse, place]) for place in places.values()]
         seeds = set.intersection(*(set(one) & set(other) for one, other in each)) if each else set()
         sign = -1 if table.less_is_better else 1
-        gaps = {seed: sign * fmean(one[seed] - other[seed] for one, other in each) for seed in sorted(seeds)}
+        gaps = {
+            seed: sign * fmean(one[seed] - other[seed] for one, other in each)
+            for seed in sorted(seeds)
+        }
         mixed = {"agrees", "disagrees"} <= {o.verdict for o in tried}
-        made.append(Claim(table, better, worse, band(gaps) if gaps else None, frozenset(places), mixed))
+        made.append(
+            Claim(table, better, worse, band(gaps) if gaps else None, frozenset(places), mixed)
+        )
     return made
 
 
@@ -320,7 +359,11 @@ def not_here(paper: str) -> list[str]:
     for item, (_, why) in declared(f"{FOLDER}/others.toml").get(paper, {}).items():
         reasons.setdefault(why, []).append(item)
     for table in (paper_table(name) for name in TABLES if name.startswith(f"{paper}:")):
-        absent = [f"no data set {name}" for name in table.datasets if not name.count(" ") and name not in DATASETS]
+        absent = [
+            f"no data set {name}"
+            for name in table.datasets
+            if not name.count(" ") and name not in DATASETS
+        ]
         rows = [f"{row.name}: {row.why}" for row in table.rows.values() if row.why]
         for why in [table.why] if table.why else [*absent, *rows]:
             reasons.setdefault(why, []).append(table.item)

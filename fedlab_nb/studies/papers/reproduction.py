@@ -19,10 +19,23 @@ from ..rows import FOLDER, Row, computed, key_of, read
 from ..statistics import LEVEL, Band, band
 from ..stored import load as load_stored
 from . import published
-from .cells import SEEDS, SMALLER, Wanted, checked, departures, points_of, scale_of, stored_runs, wanted
+from .cells import (
+    SEEDS,
+    SMALLER,
+    Wanted,
+    checked,
+    departures,
+    points_of,
+    scale_of,
+    stored_runs,
+    wanted,
+)
 from .published import TRIED, Claim, Ordering, PaperTable, Place, Values, paper_table, tally
 
-FILES = (FOLDER / "tables.json", FOLDER / "tables-mnist5k.json")  # of the small data sets, and of the large ones
+FILES = (
+    FOLDER / "tables.json",
+    FOLDER / "tables-mnist5k.json",
+)  # of the small data sets, and of the large ones
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
 
@@ -72,7 +85,9 @@ class Reproduction(Shown):
         values = self.values.get((row, place))
         return band(values) if values else None
 
-    is_count = property(lambda self: self.table.measure in COUNTS)  # whether the values are no shares
+    is_count = property(
+        lambda self: self.table.measure in COUNTS
+    )  # whether the values are no shares
     results = property(lambda self: Results(self.rows))  # as a study's, with one row a run
 
     def save(self, folder: str | Path) -> Path:
@@ -83,12 +98,18 @@ class Reproduction(Shown):
 
     def listing(self) -> str:
         """Every ordering with its verdict, a line each."""
-        rows = [["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]]
+        rows = [
+            ["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]
+        ]
         known = {True: "yes", False: "no", None: "not known"}
         for o in self.orderings:
             order = [o.column.dataset, o.column.setting, f"{o.better} over {o.worse}"]
-            ours = o.ours and replace(o.ours, mean=o.ours.mean * (-1 if self.table.less_is_better else 1))
-            rows.append([*order, f"{o.gap:g}", known[o.clear_there], words(self, ours, "+"), o.verdict])
+            ours = o.ours and replace(
+                o.ours, mean=o.ours.mean * (-1 if self.table.less_is_better else 1)
+            )
+            rows.append(
+                [*order, f"{o.gap:g}", known[o.clear_there], words(self, ours, "+"), o.verdict]
+            )
         return aligned(rows)
 
     def plot(self) -> Any:
@@ -98,7 +119,13 @@ class Reproduction(Shown):
         return fedlab_nb.plot_orderings(self)
 
     def parts(self) -> list[str | Grid]:
-        return [heading(self), *blocks(self), *not_run(self), *differing(self), totals(self.orderings)]
+        return [
+            heading(self),
+            *blocks(self),
+            *not_run(self),
+            *differing(self),
+            totals(self.orderings),
+        ]
 
 
 def reproduce(
@@ -137,8 +164,14 @@ def reproduce(
         label = f"stored results of {abouts[0]['date']}, version {abouts[0]['version']}"
         if large := {run.dataset for run in runs} & {*SMALLER.values()}:
             label += f"; those of {min(large)} took {abouts[1]['minutes']} minutes on {abouts[1]['device']}"
-        return beside(table, runs, why, sum(made, []), scale="classroom", seeds=(*range(SEEDS),), label=label)
-    scale, dataset, count = scale_of(scale), str(dataset), whole("workers", parsed(workers), 1, 1024)
+        return beside(
+            table, runs, why, sum(made, []), scale="classroom", seeds=(*range(SEEDS),), label=label
+        )
+    scale, dataset, count = (
+        scale_of(scale),
+        str(dataset),
+        whole("workers", parsed(workers), 1, 1024),
+    )
     checked(table, overrides)
     usual = SEEDS if scale == "classroom" else max(table.runs, 1)
     chosen = seeds_of(usual if seeds is None else seeds, 0)
@@ -149,7 +182,12 @@ def reproduce(
         load(own)
     rows: list[dict[str, Any]] = []
     ways: dict[str, Any] = {"workers": count, "cache": cache, "watch": watch, "progress": progress}
-    made = [row for _, row in computed(points_of(runs), finished=lambda *run: rows.append(row_of(*run)), **ways)]
+    made = [
+        row
+        for _, row in computed(
+            points_of(runs), finished=lambda *run: rows.append(row_of(*run)), **ways
+        )
+    ]
     result = beside(table, runs, why, made, scale=scale, seeds=chosen, rows=rows)
     errors = [row["error"] for row in rows if row["error"]]
     if not result.values and errors:
@@ -160,7 +198,11 @@ def reproduce(
 
 
 def beside(
-    table: PaperTable, runs: Sequence[Wanted], why: Mapping[Place, str], made: Iterable[Row], **about: Any
+    table: PaperTable,
+    runs: Sequence[Wanted],
+    why: Mapping[Place, str],
+    made: Iterable[Row],
+    **about: Any,
 ) -> Reproduction:
     """The table beside the rows that were `made` of its runs. `why`: what else was not run; `about`: more fields."""
     rows = {key_of(row): row for row in made}
@@ -169,11 +211,17 @@ def beside(
     missing = {run.point.key: run.point for run in runs if run.point.key not in rows}.values()
     took = load_stored().seconds() if missing else {}
     minutes = math.ceil(sum(len(point.seeds) * took.get(point.method, 0) for point in missing) / 60)
-    later = f"fl.reproduce({table.name!r}) makes them, in about {max(minutes, 1)} min on a free core"
+    later = (
+        f"fl.reproduce({table.name!r}) makes them, in about {max(minutes, 1)} min on a free core"
+    )
     for run in runs:
         at, row = (run.row, run.place), rows.get(run.point.key, {})
         if run.label in row:
-            of = {seed: v for seed, v in zip(row["seeds"], row[run.label], strict=True) if v is not None}
+            of = {
+                seed: v
+                for seed, v in zip(row["seeds"], row[run.label], strict=True)
+                if v is not None
+            }
             values |= {at: of} if of else {}
         if at not in values or "failed" in row:
             reasons[at] = row.get("failed", f"its results are not stored ({later})")
@@ -185,8 +233,14 @@ def heading(r: Reproduction) -> str:
     about = f"{r.table.paper}, {r.table.item}: {r.table.title}. The numbers: {r.table.number}."
     seeds = f"seed {r.seeds[0]}" if len(r.seeds) == 1 else f"{len(r.seeds)} seeds"
     on = ", ".join(dict.fromkeys(r.ran_on.values()))
-    scale = r.scale if isinstance(r.scale, str) else f"paper's, on {100 * r.scale:g} % of the samples"
-    here = f"Here: {on}, scale {scale}, {seeds}, mean ± 95 % band of Student's t ({r.label})." if r.ran_on else ""
+    scale = (
+        r.scale if isinstance(r.scale, str) else f"paper's, on {100 * r.scale:g} % of the samples"
+    )
+    here = (
+        f"Here: {on}, scale {scale}, {seeds}, mean ± 95 % band of Student's t ({r.label})."
+        if r.ran_on
+        else ""
+    )
     return " ".join(filter(None, [about, here, r.table.note]))
 
 
@@ -202,8 +256,13 @@ def blocks(r: Reproduction) -> Iterator[Grid]:
         own = {} if columns[places[0]].plain else own
         grid = [[setting, *names, *(f"here: {name}" for name in own)]]
         for row in r.table.rows:
-            there = [columns[p].numbers[row].printed if row in columns[p].numbers else "-" for p in places]
-            bands = [next((b for place in of if (b := r.ours(row, place))), None) for of in own.values()]
+            there = [
+                columns[p].numbers[row].printed if row in columns[p].numbers else "-"
+                for p in places
+            ]
+            bands = [
+                next((b for place in of if (b := r.ours(row, place))), None) for of in own.values()
+            ]
             grid.append([row, *there, *(words(r, b) for b in bands)])
         yield grid
 
@@ -225,7 +284,9 @@ def differing(r: Reproduction) -> list[str]:
     for row, words in departures(r.table, r.wanted).items():
         rows.setdefault(", ".join(words.values()), []).append(row)
     here = "; ".join(f"{', '.join(of)}: {words}" for words, of in rows.items()) or "none"
-    return [f"Rows that differ from the paper's method here: {here}. Sizes, rates and steps are those of the scale."]
+    return [
+        f"Rows that differ from the paper's method here: {here}. Sizes, rates and steps are those of the scale."
+    ]
 
 
 def not_run(r: Reproduction) -> list[str]:
@@ -246,7 +307,9 @@ def totals(of: Sequence[Ordering]) -> str:
     known = any(o.clear_there is not None for o in tried)
     clear = tally(o for o in tried if o.clear_there) if known else "not known, since it prints none"
     words = f"{len(of)} orderings (pairs of methods within a column): {tally(of)}. They rest on "
-    words += f"{(pairs := published.pairs(of))} pairs of runs. Clear by the paper's own spread: {clear}."
+    words += (
+        f"{(pairs := published.pairs(of))} pairs of runs. Clear by the paper's own spread: {clear}."
+    )
     if any(o.why == "one seed" for o in of):
         words += " One seed is not enough; take two."
     if len(tried) >= MANY:

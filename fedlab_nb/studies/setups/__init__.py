@@ -46,7 +46,10 @@ class Block:
     def read(cls, content: Mapping[str, Any]) -> Block:
         tables = {k: v for k, v in content.items() if isinstance(v, Mapping) and k != "when"}
         shared = {k: Line(*v) for k, v in content.items() if isinstance(v, list)}
-        methods = {k: {n: Line(*v) for n, v in table.items() if n != "source"} for k, table in tables.items()}
+        methods = {
+            k: {n: Line(*v) for n, v in table.items() if n != "source"}
+            for k, table in tables.items()
+        }
         sources = {k: table["source"] for k, table in tables.items() if "source" in table}
         return cls(shared, methods, sources, content.get("when", {}))
 
@@ -76,7 +79,12 @@ class Setup:
         more: dict[str, Any] = {key: tuple(content.get(key, ())) for key in ("datasets", "missing")}
         rows = tuple(map(Block.read, content.get("rows", ())))
         return cls(
-            name, block=Block.read(content.get("all", {})), rows=rows, words=content.get("sources", {}), **words, **more
+            name,
+            block=Block.read(content.get("all", {})),
+            rows=rows,
+            words=content.get("sources", {}),
+            **words,
+            **more,
         )
 
     def at(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:

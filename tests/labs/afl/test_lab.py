@@ -23,7 +23,9 @@ DIGITS = [str(c) for c in range(10)]
 def test_a_client_is_forgotten_and_its_image_shown(make):
     panel = make(clients=10, **{"afl.rho": 0.1})
     panel.run(wait=True)
-    assert panel.show("forget").sentence.startswith("Without client A")  # at once, as it takes no time
+    assert panel.show("forget").sentence.startswith(
+        "Without client A"
+    )  # at once, as it takes no time
     panel.set("forget", who=3)
     text = sentence_of(panel, "forget")
     assert text.startswith("Without client D")
@@ -32,7 +34,8 @@ def test_a_client_is_forgotten_and_its_image_shown(make):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [({"secure": True}, "has only the total"), ({"features": "relu"}, "not an image")]
+    ("change", "words"),
+    [({"secure": True}, "has only the total"), ({"features": "relu"}, "not an image")],
 )
 def test_what_cannot_be_shown_is_said(make, change, words):
     panel = make(**{f"afl.{name}": value for name, value in change.items()})
@@ -57,7 +60,8 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
     picture = panel.show("size")
     assert [row["method"] for row in picture.table] == ["relu", "conv", "pixels"]
     assert (
-        f"{data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence and data_size(11_180) in picture.sentence
+        f"{data_size(4 * (17 * 18 // 2 + 170))} a client" in picture.sentence
+        and data_size(11_180) in picture.sentence
     )
 
 
@@ -75,9 +79,21 @@ def test_forgetting_is_a_fit_without_the_client(features):
 def test_a_forgotten_client_in_words():
     before, after, samples = np.full(10, 0.9), np.full(10, 0.9), np.zeros(10, dtype=int)
     after[3], samples[3] = 0.2, 40
-    picture = forgotten(Forgotten(None, 2, before, after, (0.9, 0.83), samples, 2e-9), DIGITS, setting="here", klass=3)
-    assert all(number in picture.sentence for number in ("40 samples", "83 %", "90 %", "more: 3.", "2e-09"))
-    assert picture.table[3] == {"class": "3", "samples of the client": 40, "with it": "90 %", "without it": "20 %"}
+    picture = forgotten(
+        Forgotten(None, 2, before, after, (0.9, 0.83), samples, 2e-9),
+        DIGITS,
+        setting="here",
+        klass=3,
+    )
+    assert all(
+        number in picture.sentence for number in ("40 samples", "83 %", "90 %", "more: 3.", "2e-09")
+    )
+    assert picture.table[3] == {
+        "class": "3",
+        "samples of the client": 40,
+        "with it": "90 %",
+        "without it": "20 %",
+    }
     assert png(picture)
 
 
@@ -86,7 +102,10 @@ def test_budgets_and_sizes_in_words():
     picture = budgets({"pixels": of, "9 random features": of}, 10.0, 1e-5, setting="here")
     numbers = ("ε = 10", "σ = 0.71", "pixels 90 %", "94 %", "e^ε = 2.2e+04")
     assert all(number in picture.sentence for number in numbers) and png(picture)
-    by_size = {16: Series("relu", accuracies={0: 0.7}, up=1000), 64: Series("relu", accuracies={0: 0.9}, up=9000)}
+    by_size = {
+        16: Series("relu", accuracies={0: 0.7}, up=1000),
+        64: Series("relu", accuracies={0: 0.9}, up=9000),
+    }
     picture = sizes({"relu": by_size}, Series("pixels", accuracies={0: 0.94}, up=2000), "a")
     numbers = ("16 relu features 70 % for 1 kB", "64 relu features 90 % for 9 kB", "94 % for 2 kB")
     assert all(number in picture.sentence for number in numbers)

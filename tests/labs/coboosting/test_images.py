@@ -20,7 +20,15 @@ def show(shape=(20, 1, 8, 8), classes=10, frame=1, real=True, **more):
         disagreement=np.array([0.9, 0.5, 0.1]),
     )
     real = rng.uniform(0, 1, (classes, *shape[1:])) if real else None
-    picture = gallery(report, list(map(str, range(classes))), setting=SETTING, frame=frame, epochs=4, real=real, **more)
+    picture = gallery(
+        report,
+        list(map(str, range(classes))),
+        setting=SETTING,
+        frame=frame,
+        epochs=4,
+        real=real,
+        **more,
+    )
     return sound(picture, SETTING)
 
 
@@ -29,7 +37,10 @@ def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_diff
     assert "probability of 60 %. Before the server model learns from them" in picture.sentence
     assert "it disagrees with the ensemble on 50 % of them." in picture.sentence
     assert "server epoch 2 of 4" in picture.alt
-    assert picture.table[0] == {"epoch": 1, "difficulty": "60 %", "disagreement": "90 %"} and len(picture.table) == 3
+    assert (
+        picture.table[0] == {"epoch": 1, "difficulty": "60 %", "disagreement": "90 %"}
+        and len(picture.table) == 3
+    )
     assert "server epoch 3 of 4" in show(frame=-1).alt
 
 

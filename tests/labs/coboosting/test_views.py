@@ -36,7 +36,9 @@ def test_dragging_changes_the_ensemble_and_equal_weights_are_fedens(ran):
     sentence_of(ran, "hand")
     view, fedens = ran.lab_views["hand"], ran.state("hand").runs.find("ensemble").outcomes[0]
     assert ran.state("hand").prepared is fedens
-    np.testing.assert_array_equal(correct(client_logits(fedens), np.ones(3)), fedens.test_predictions)
+    np.testing.assert_array_equal(
+        correct(client_logits(fedens), np.ones(3)), fedens.test_predictions
+    )
     for i, slider in enumerate(view.sliders.children[:3]):
         for slider.value in (1, 0):
             assert view.sliders.value[i] == slider.value and sentence_of(ran, "hand")
@@ -62,7 +64,11 @@ def test_the_judge_half_is_spoilt_by_dragging_on(make):
     view.sliders.children[0].value = 0.9
     view.learnt.value = view.judge.value = True
     sentence = sentence_of(panel, "hand")
-    assert sentence.startswith("Judge half") and "Co-Boosting" in sentence and "no longer judges" not in sentence
+    assert (
+        sentence.startswith("Judge half")
+        and "Co-Boosting" in sentence
+        and "no longer judges" not in sentence
+    )
     view.sliders.children[0].value = 0.1
     assert "no longer judges" in sentence_of(panel, "hand")
     panel.controls.alpha.value = 1.0  # another run: equal weights again, and both secrets hidden
@@ -73,7 +79,9 @@ def test_the_judge_half_is_spoilt_by_dragging_on(make):
 
 def test_weights_from_real_images_are_those_of_the_whole_method(make):
     """The button leaves out images and student, which these weights do not read."""
-    panel = make(methods=[])  # without the ensemble beside it: the logits are fetched by the view itself
+    panel = make(
+        methods=[]
+    )  # without the ensemble beside it: the logits are fetched by the view itself
     panel.run(wait=True)
     panel.work("hand")
     assert panel.error == "" and panel.status == "done"
@@ -90,7 +98,12 @@ def test_weights_from_real_images_are_those_of_the_whole_method(make):
 def test_the_replay_shows_every_epoch_that_was_kept(ran):
     sentence_of(ran, "images")
     view = ran.lab_views["images"]
-    assert [name for name, _ in view.epoch.options] == ["1", "2", "3", "4"] and view.epoch.index == 3
+    assert [name for name, _ in view.epoch.options] == [
+        "1",
+        "2",
+        "3",
+        "4",
+    ] and view.epoch.index == 3
     for i in (0, 3):
         view.epoch.index = i
         assert sentence_of(ran, "images").startswith(f"Images of epoch {i + 1}:")
@@ -110,7 +123,9 @@ def test_switches_run_their_variants_on_the_seeds_asked_for(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make(seeds=2, **{"coboosting.epochs": 2})
     panel.work("switches")
-    assert panel.status == "done" and "seeds 0–1, against all three" in sentence_of(panel, "switches")
+    assert panel.status == "done" and "seeds 0–1, against all three" in sentence_of(
+        panel, "switches"
+    )
     rows = panel.show("switches").table
     assert [r["variant"] for r in rows] == ["all three", "no GHS", "no DHS", "no EE", "none"]
     assert [r["EE"] for r in rows] == ["on", "on", "on", "off", "off"]
@@ -139,7 +154,9 @@ def test_halves_and_accuracy_by_class():
 def test_what_weights_achieve_by_hand(ran):
     """Two seeds of weights on the run's own ensemble: accuracy on each half, and the paired difference."""
     ensemble, yours = ran.state("hand").runs.find("ensemble").outcomes[0], [1.0, 0.0, 0.0]
-    hidden, shown = (tried(ensemble, {EQUAL: np.ones(3), YOURS: yours}, judged) for judged in (False, True))
+    hidden, shown = (
+        tried(ensemble, {EQUAL: np.ones(3), YOURS: yours}, judged) for judged in (False, True)
+    )
     right = client_logits(ensemble)[:, 0].argmax(1) == ensemble.test_labels
     equal = ensemble.test_predictions == ensemble.test_labels
     for half, accuracy in zip(halves(len(right)), (shown.tune, shown.judge), strict=True):
@@ -173,18 +190,30 @@ def by_hand(picture=None, clients=4, classes=10, judge=None, gap=(0.07, 0.04, 18
     if judge:
         weights["Co-Boosting"], tune["Co-Boosting"] = rng.uniform(0, 1, clients), 0.63
         judge = {"equal": 0.5, "yours": 0.55, "Co-Boosting": 0.6}
-    by_class = {who: np.append(rng.uniform(0, 1, classes - 1), np.nan) for who in ("equal", "yours")}
+    by_class = {
+        who: np.append(rng.uniform(0, 1, classes - 1), np.nan) for who in ("equal", "yours")
+    }
     shares = {who: shares_of(w) for who, w in weights.items()}
-    tried = Tried(counts(clients, classes), shares, by_class, tune, judge or None, Band(*gap), (180, 180))
+    tried = Tried(
+        counts(clients, classes), shares, by_class, tune, judge or None, Band(*gap), (180, 180)
+    )
     return (picture or ByHand()).show(tried, names(classes), setting=SETTING, **more)
 
 
 def test_by_hand_draws_shares():
     picture = by_hand(judge=True, client=2, klass=3)
     upper = picture.figure.axes[0]
-    np.testing.assert_allclose([bar.get_height() for bar in upper.patches[1:5]], [0.5, 1 / 6, 1 / 6, 1 / 6])
-    assert picture.table[1] | {"tune half": "61 %", "judge half": "55 %", "client A": "50 %"} == picture.table[1]
-    assert shares_of([0, 0, 0, 0]).tolist() == [0.25] * 4 and shares_of([3, 1]).tolist() == [0.75, 0.25]
+    np.testing.assert_allclose(
+        [bar.get_height() for bar in upper.patches[1:5]], [0.5, 1 / 6, 1 / 6, 1 / 6]
+    )
+    assert (
+        picture.table[1] | {"tune half": "61 %", "judge half": "55 %", "client A": "50 %"}
+        == picture.table[1]
+    )
+    assert shares_of([0, 0, 0, 0]).tolist() == [0.25] * 4 and shares_of([3, 1]).tolist() == [
+        0.75,
+        0.25,
+    ]
 
 
 def test_redrawing_in_place_gives_the_picture_of_a_fresh_one():
@@ -201,11 +230,19 @@ PATH = np.array([[0.25] * 4, [0.3, 0.2, 0.2, 0.1], [0.5, 0.3, 0.2, 0.0]])
 def test_trajectories_rank_the_clients_and_tell_what_they_hold():
     held = np.array([[30, 10, 0], [0, 5, 5], [9, 0, 0], [1, 1, 1]])
     picture = made(trajectories(PATH, held, ["a", "b", "c"], SETTING))
-    assert "client A (rank 1) has 50 % of the weight (equal: 25 %); it holds 40 samples, mostly a" in picture.sentence
+    assert (
+        "client A (rank 1) has 50 % of the weight (equal: 25 %); it holds 40 samples, mostly a"
+        in picture.sentence
+    )
     assert [row["client"] for row in picture.table] == list("ABCD")
-    assert picture.table[1] | {"epoch 1": "25 %", "epoch 3": "30 %", "class b": 5} == picture.table[1]
+    assert (
+        picture.table[1] | {"epoch 1": "25 %", "epoch 3": "30 %", "class b": 5} == picture.table[1]
+    )
     looked = trajectories(PATH, held, ["a", "b", "c"], SETTING, client=1, klass=2).sentence
-    assert "client B (rank 2) has 30 % of the weight" in looked and "mostly b (50 %) and c (50 %)" in looked
+    assert (
+        "client B (rank 2) has 30 % of the weight" in looked
+        and "mostly b (50 %) and c (50 %)" in looked
+    )
     figure = trajectories(PATH, counts(4, 3), names(3), SETTING, epochs=20).figure
     lines = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_xdata()) == 3]
     np.testing.assert_allclose(lines, (PATH / PATH.sum(1, keepdims=True)).T)
@@ -224,7 +261,10 @@ def test_switches_name_what_matters_and_what_is_noise():
     no_ee = variant(("GHS", "DHS"), [0.5, 0.5, 0.52], [0.5, 0.5, 0.53])
     no_ghs = variant(("DHS", "EE"), [0.71, 0.7, 0.71], [0.5, 0.53, 0.5])
     picture = made(switches([whole, no_ghs, no_ee], SETTING))
-    assert "(seeds 0–2, against all three): of the ensemble no EE -20 ± 4; of the server nothing" in picture.sentence
+    assert (
+        "(seeds 0–2, against all three): of the ensemble no EE -20 ± 4; of the server nothing"
+        in picture.sentence
+    )
     assert picture.table[2]["EE"] == "off" and picture.table[2]["ensemble"] == "51 %"
     assert picture.table[2]["ensemble, against all three"] == "-20 ± 4 points, clear"
     one = switches([variant(IDEAS, [0.7], [0.5]), variant((), [0.5], [0.4])], SETTING)

@@ -21,7 +21,9 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(m
     assert all(row["its own"] == "yes" for row in panel.show("sent").table)
     held = (outcome.label_counts > 0).sum(1)
     panel.views.client.value = 2
-    assert sentence_of(panel, "sent").startswith(f"Client C sends {outcome.report.counts[2].sum()} images")
+    assert sentence_of(panel, "sent").startswith(
+        f"Client C sends {outcome.report.counts[2].sum()} images"
+    )
     assert f"images of {held[2]} classes" in sentence_of(panel, "sent")
     klass = int(np.flatnonzero(outcome.report.counts[2])[-1])
     panel.views.klass.value = klass

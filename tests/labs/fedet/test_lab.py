@@ -41,11 +41,19 @@ def test_every_view_after_one_round_and_after_several(ran, looped):
 def test_expert_follows_its_controls(ran):
     view, outcome = own(ran, "expert"), ran.state("expert").outcome
     first = fresh(ran, "expert", "Test sample 0:", "it is")
-    assert ran.set("expert", at=5).sentence == fresh(ran, "expert", "Test sample 5:").sentence != first.sentence
+    assert (
+        ran.set("expert", at=5).sentence
+        == fresh(ran, "expert", "Test sample 5:").sentence
+        != first.sentence
+    )
     view.rule.value = "uniform"
-    assert {row["weight ω"] for row in fresh(ran, "expert").table[:3]} == {"0.333"} and view.heat.disabled
+    assert {row["weight ω"] for row in fresh(ran, "expert").table[:3]} == {
+        "0.333"
+    } and view.heat.disabled
     flat = ran.set("expert", rule="softmax", heat=100).table[:3]
-    assert not view.heat.disabled and all(float(row["σ²"]) < 0.01 for row in flat)  # hardly a difference is left
+    assert not view.heat.disabled and all(
+        float(row["σ²"]) < 0.01 for row in flat
+    )  # hardly a difference is left
     view.kind.value = "public"
     fresh(ran, "expert", "Public sample")
     assert view.at.max == outcome.report.logits.shape[1] - 1 == 199
@@ -55,17 +63,33 @@ def test_expert_follows_its_controls(ran):
 
 
 def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples(make):
-    panel = make(weighting="logit-variance", temperature=5.0, normalise="dissenters-or-uniform", epochs=1, methods=[])
+    panel = make(
+        weighting="logit-variance",
+        temperature=5.0,
+        normalise="dissenters-or-uniform",
+        epochs=1,
+        methods=[],
+    )
     panel.run(wait=True)
     right = panel.outcomes[0].report.consensus_accuracy[-1]
-    fresh(panel, "expert", f"the consensus of these weights is right for {100 * right:.0f} %, and in effect")
-    assert own(panel, "expert").rule.value == "logit-variance" and own(panel, "expert").heat.value == 5
+    fresh(
+        panel,
+        "expert",
+        f"the consensus of these weights is right for {100 * right:.0f} %, and in effect",
+    )
+    assert (
+        own(panel, "expert").rule.value == "logit-variance" and own(panel, "expert").heat.value == 5
+    )
     fresh(panel, "target", "λ_div = 0.5:")
 
 
 def test_what_is_shown_while_it_runs(looped):
     """A run that goes on is a report without an outcome."""
-    said = {"expert": "Public sample 0: the consensus is", "target": "λ_div = 0.5", "rounds": "Round 3 of 3"}
+    said = {
+        "expert": "Public sample 0: the consensus is",
+        "target": "λ_div = 0.5",
+        "rounds": "Round 3 of 3",
+    }
     for name, words in said.items():
         view, state = own(looped, name), replace(looped.state(name), outcome=None)
         assert view.is_ready(state)

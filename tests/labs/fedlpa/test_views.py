@@ -23,7 +23,12 @@ OWN = ["plane", "factors", "damping", "solver", "leak"]
 def test_the_plane_has_its_numbers_without_a_run(make):
     panel = make()
     assert panel.views.visible == "plane"
-    assert [row["distance"] for row in picture_of(panel, "plane", "angle 90").table] == [1.131, 0, 0, 0]
+    assert [row["distance"] for row in picture_of(panel, "plane", "angle 90").table] == [
+        1.131,
+        0,
+        0,
+        0,
+    ]
     assert panel.set("plane", angle=45).table[1]["distance"] == 1.212
     assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
 
@@ -41,16 +46,24 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
         )
     assert "mean image" not in ran.set("factors", layer=2).sentence
     assert "mean image" in ran.set("factors", layer=0).sentence
-    diagonals = {what: ran.set("factors", what=what).table[0]["diagonal of B"] for what in ("measured", "sent")}
+    diagonals = {
+        what: ran.set("factors", what=what).table[0]["diagonal of B"]
+        for what in ("measured", "sent")
+    }
     assert diagonals["sent"] > diagonals["measured"]
     look_at(ran)
 
 
-def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_validation_accuracy(ran):
+def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_validation_accuracy(
+    ran,
+):
     outcome = ran.outcomes[0]
     (row,) = [row for row in ran.set("damping", damping=1e-3).table if row["λ_damp"] == "10⁻³"]
     assert row["exact (FedLPA)"] == f"{100 * outcome.accuracy_validation:.0f} %"
-    assert "π = trace" in ran.set("damping", pi="trace").alt and "π = 1" in ran.set("damping", pi="one").alt
+    assert (
+        "π = trace" in ran.set("damping", pi="trace").alt
+        and "π = 1" in ran.set("damping", pi="one").alt
+    )
 
 
 def test_the_solver_of_the_run_then_all_three(ran):
@@ -59,13 +72,21 @@ def test_the_solver_of_the_run_then_all_three(ran):
     ran.set("solver", steps=100, damping=1e-6)
     picture = ran.work("solver")
     assert ran.error == "" and "λ_damp = 1e-06" in picture.alt
-    assert {row["solver"] for row in picture.table} == {"conjugate gradients", "gradient descent", "shortcut EA"}
+    assert {row["solver"] for row in picture.table} == {
+        "conjugate gradients",
+        "gradient descent",
+        "shortcut EA",
+    }
     assert [row["steps"] for row in picture.table].count(0) == 3
 
 
 def test_labels_are_read_off_and_noise_hides_them(ran):
     clean, noisy = (ran.set("leak", noise=noise) for noise in (0.0, 3.0))
-    assert clean.table[0]["guessed"] and clean.sentence.startswith("Without noise") and "noise 3" in noisy.sentence
+    assert (
+        clean.table[0]["guessed"]
+        and clean.sentence.startswith("Without noise")
+        and "noise 3" in noisy.sentence
+    )
     assert leaking.BIAS in ran.set("leak", source=leaking.BIAS).sentence
     ran.set("leak", source=leaking.DIAGONAL, noise=0.0)
 
@@ -74,9 +95,16 @@ def test_one_image_comes_back_and_of_many_their_mean(make):
     panel = make()
     one = panel.set("inverted", few=1)
     label = one.table[0]["classes"]
-    assert one.table[1]["classes"] == label and [row["distance"] for row in one.table] == ["0.000", "0.000"]
+    assert one.table[1]["classes"] == label and [row["distance"] for row in one.table] == [
+        "0.000",
+        "0.000",
+    ]
     many = panel.set("inverted", few=5)
-    assert float(many.table[1]["distance"]) > 0.02 and "5 samples" in many.sentence and "mean" in many.sentence
+    assert (
+        float(many.table[1]["distance"]) > 0.02
+        and "5 samples" in many.sentence
+        and "mean" in many.sentence
+    )
     every_control_at_both_ends(panel, ["inverted"], "")
 
 
@@ -106,14 +134,22 @@ def test_two_weights_by_hand():
     assert straight.average == pytest.approx([2, 2])
     for point in (straight.aggregate, straight.diagonal, straight.pooled):
         assert point == pytest.approx([1.2, 1.2])  # ((9*1 + 1*3) / 10, (1*3 + 9*1) / 10)
-    assert straight.precisions == pytest.approx(np.array([np.diag([9, 1]), np.diag([1, 9])]), abs=1e-12)
-    points = two_weights(angle=45, ratio=9, damping=0)  # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
+    assert straight.precisions == pytest.approx(
+        np.array([np.diag([9, 1]), np.diag([1, 9])]), abs=1e-12
+    )
+    points = two_weights(
+        angle=45, ratio=9, damping=0
+    )  # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
     assert points.precisions[1] == pytest.approx(np.array([[5, 4], [4, 5]]))
     assert points.aggregate == pytest.approx([88 / 68, 168 / 68])
     assert points.diagonal == pytest.approx([24 / 14, 8 / 6])
-    assert two_weights(90, 9, damping=1).aggregate == pytest.approx([16 / 12, 16 / 12])  # (10*1 + 2*3) / 12
+    assert two_weights(90, 9, damping=1).aggregate == pytest.approx(
+        [16 / 12, 16 / 12]
+    )  # (10*1 + 2*3) / 12
     assert two_weights(45, 9, damping=1e12).aggregate == pytest.approx([2, 2], abs=1e-4)
-    assert two_weights(30, 1, damping=0).aggregate == pytest.approx([2, 2])  # circles: the average is right
+    assert two_weights(30, 1, damping=0).aggregate == pytest.approx(
+        [2, 2]
+    )  # circles: the average is right
     for angle in range(0, 181, 15):
         points = two_weights(angle, 16, 0)
         assert points.aggregate == pytest.approx(points.pooled, abs=1e-9)
@@ -121,7 +157,9 @@ def test_two_weights_by_hand():
 
 def test_the_ellipses_are_one_and_two_standard_deviations():
     picture = sound(plane(90, 9, 0), "angle 90 degrees")
-    outer, inner = picture.figure.axes[0].patches[:2]  # 1/3 and 2/3 along the sure direction, 1 and 2 across it
+    outer, inner = picture.figure.axes[0].patches[
+        :2
+    ]  # 1/3 and 2/3 along the sure direction, 1 and 2 across it
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
     assert sorted([outer.width, outer.height]) == pytest.approx([4 / 3, 4])
     assert place([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
@@ -132,34 +170,60 @@ def gram(rows):
 
 
 def test_factors_of_a_client_with_two_images():
-    x = np.array([[1.0, 0, 0, 0.5, 1], [0, 0, 1, 0.5, 1]])  # two images of 2 x 2 pixels, the appended 1 last
+    x = np.array(
+        [[1.0, 0, 0, 0.5, 1], [0, 0, 1, 0.5, 1]]
+    )  # two images of 2 x 2 pixels, the appended 1 last
     g = np.array([[0.5, -0.5, 0], [0.5, -0.5, 0]])
-    layer = LayerFactors(gram(x), gram(g), "layer 1", 4, np.array([3, 1, 0]), "image", (1, 2, 2), True, "toy")
+    layer = LayerFactors(
+        gram(x), gram(g), "layer 1", 4, np.array([3, 1, 0]), "image", (1, 2, 2), True, "toy"
+    )
     picture = sound(factors(layer, list("abc"), klass=2), "toy")
     assert layer.mean.flatten().tolist() == [0.5, 0, 0.5, 0.5]
-    assert layer._replace(a=4 * layer.a).mean.tolist() == layer.mean.tolist()  # a patch at four positions
+    assert (
+        layer._replace(a=4 * layer.a).mean.tolist() == layer.mean.tolist()
+    )  # a patch at four positions
     assert "mostly a (75 %) and b (25 %)" in picture.sentence
     assert "in 2 of 5 directions, its errors in 1 of 3" in picture.sentence
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
     both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
     sent = factors(layer._replace(sent=both), list("abc"))
-    assert "errors in 1 of 3" in sent.sentence and [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
+    assert "errors in 1 of 3" in sent.sentence and [row["diagonal of B"] for row in sent.table] == [
+        0.75,
+        0.75,
+        0.5,
+    ]
 
 
 def test_factors_of_images_in_colour_and_of_many_classes():
     counts = np.eye(100, dtype=int)[1]
     for b in (np.zeros((100, 100)), np.eye(100)):  # a client that fits perfectly has B = 0
-        layer = LayerFactors(np.ones((76, 76)), b, "layer 1", 0, counts, "image", (3, 5, 5), True, "toy")
-        assert "holds mostly 1 (100 %)" in sound(factors(layer, list(map(str, range(100))), klass=1), "toy").sentence
+        layer = LayerFactors(
+            np.ones((76, 76)), b, "layer 1", 0, counts, "image", (3, 5, 5), True, "toy"
+        )
+        assert (
+            "holds mostly 1 (100 %)"
+            in sound(factors(layer, list(map(str, range(100))), klass=1), "toy").sentence
+        )
 
 
 def test_which_first_layers_see_an_image():
-    assert image_shape("digits", (64, 64)) == (1, 8, 8) and image_shape("digits", (6, 1, 5, 5)) == (1, 5, 5)
+    assert image_shape("digits", (64, 64)) == (1, 8, 8) and image_shape("digits", (6, 1, 5, 5)) == (
+        1,
+        5,
+        5,
+    )
     assert image_shape("digits", (16, 6, 5, 5)) == ()
 
 
 def test_small_numbers_are_readable():
-    shown = {1e-3: "10⁻³", 8.6e-6: "8.6·10⁻⁶", 16.2: "16", 0.254: "0.25", 784.0: "784", 2e5: "2.0·10⁵"}
+    shown = {
+        1e-3: "10⁻³",
+        8.6e-6: "8.6·10⁻⁶",
+        16.2: "16",
+        0.254: "0.25",
+        784.0: "784",
+        2e5: "2.0·10⁵",
+    }
     assert [power(value) for value in shown] == list(shown.values())
 
 
@@ -172,11 +236,18 @@ CURVES = {"exact": [0.9, 0.8, 0.3], "shortcut": [0.2, 0.8, 0.3], "none": [0.3, 0
 )  # at λ_damp = 10⁻³ the damping adds 0.032 / π to B
 def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, where):
     measured, ratios = np.array([[0.01, 0.2]] * 3), {"one": np.full((3, 2), ratio)}
-    sweep = DampingSweep(LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7})
+    sweep = DampingSweep(
+        LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7}
+    )
     assert sweep.over("one", 1) == where
     picture = sound(damping(sweep, "one", 1), "toy, rule π = 1")
     assert "Best for FedLPA: 10⁻⁶ (90 %; on test images 70 %)" in picture.sentence
-    assert picture.table[0] == {"λ_damp": "10⁻⁶", "exact (FedLPA)": "90 %", "shortcut EA": "20 %", "average": "30 %"}
+    assert picture.table[0] == {
+        "λ_damp": "10⁻⁶",
+        "exact (FedLPA)": "90 %",
+        "shortcut EA": "20 %",
+        "average": "30 %",
+    }
 
 
 CG = {"a": [1.0, 1e-3, 1e-7], "b": [0.5, 1e-7]}
@@ -185,18 +256,27 @@ GD = {"a": [1.0, *[0.5] * 100], "b": [0.5, *[0.25] * 100]}
 
 def test_solver_tells_residual_and_accuracy_of_each_way():
     curves = {"cg": CG, "gd": GD, "ea": {"a": [1.0], "b": [0.5]}}
-    points = {"cg": [(0, 0.2), (1, 0.7), (2, 0.8)], "gd": [(0, 0.2), (1, 0.3), (100, 0.4)], "ea": [(0, 0.2)]}
+    points = {
+        "cg": [(0, 0.2), (1, 0.7), (2, 0.8)],
+        "gd": [(0, 0.2), (1, 0.3), (100, 0.4)],
+        "ea": [(0, 0.2)],
+    }
     picture = sound(solver(Solutions(curves, points, "toy")), "toy")
     assert picture.sentence == (
         "Conjugate gradients after 2 steps: residual 10⁻⁷, accuracy 80 %; gradient descent after 100 steps: residual "
         "0.5, accuracy 40 %; shortcut EA after 0 steps: residual 1, accuracy 20 %."
     )
     assert list(picture.table[1].values()) == ["conjugate gradients", 1, "10⁻³", "70 %"]
-    assert [row["steps"] for row in picture.table if row["solver"] == "gradient descent"][-2:] == [64, 100]
+    assert [row["steps"] for row in picture.table if row["solver"] == "gradient descent"][-2:] == [
+        64,
+        100,
+    ]
 
 
 def test_solver_while_it_runs_and_with_many_layers():
-    live = sound(solver(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), running=True), "toy, so far")
+    live = sound(
+        solver(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), running=True), "toy, so far"
+    )
     assert live.sentence == "Solving. Gradient descent after 1 step: residual 0.5."
     many = {f"layer {i}": [1.0, 0.0] for i in range(20)}
     sound(solver(Solutions({"cg": many}, {}, "toy")), "toy")
@@ -205,13 +285,22 @@ def test_solver_while_it_runs_and_with_many_layers():
 def test_leak_counts_right_guesses_and_tells_of_the_client():
     counts = np.array([[5, 3, 0], [0, 0, 8]])
     sent = np.array([[0.3, 0.2, 0.1], [0.3, 0.0, 0.2]])
-    sweep = NoiseSweep([0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy")
+    sweep = NoiseSweep(
+        [0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy"
+    )
     assert sweep.guesses("bias", 0) == [[0, 1], [0]]
     picture = sound(leak(sweep, "bias", 0, list("abc")), "toy")
-    assert "names 50 % of them correctly (blind guess 50 %); FedLPA has an accuracy of 80 %" in picture.sentence
+    assert (
+        "names 50 % of them correctly (blind guess 50 %); FedLPA has an accuracy of 80 %"
+        in picture.sentence
+    )
     assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
     noisy = leak(sweep, "bias", 1, list("abc"), client=0, klass=2)
-    assert noisy.sentence.startswith("Client A holds a and b; a reader of its upload names a and b. At noise 0.1")
+    assert noisy.sentence.startswith(
+        "Client A holds a and b; a reader of its upload names a and b. At noise 0.1"
+    )
 
-    many = NoiseSweep([0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy")
+    many = NoiseSweep(
+        [0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy"
+    )
     sound(leak(many, "w", 0, [str(c) for c in range(60)], client=0, klass=1), "toy")

@@ -14,12 +14,18 @@ SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
 
 
 def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran):
-    of_a_client = {row["what"]: row for row in ran.show("cost").table[:3]}["FENS"]["bytes of one client"]
+    of_a_client = {row["what"]: row for row in ran.show("cost").table[:3]}["FENS"][
+        "bytes of one client"
+    ]
     assert of_a_client == ran.outcomes[0].report.bytes["measured"]
     look_at(ran, client=2)
-    assert "client C counts most" in sentence_of(ran, "trust") and "Client C says" in sentence_of(ran, "sample")
+    assert "client C counts most" in sentence_of(ran, "trust") and "Client C says" in sentence_of(
+        ran, "sample"
+    )
     look_at(ran, klass=7)
-    assert "for class 7" in sentence_of(ran, "trust") and "The truth is “7”" in sentence_of(ran, "sample")
+    assert "for class 7" in sentence_of(ran, "trust") and "The truth is “7”" in sentence_of(
+        ran, "sample"
+    )
     look_at(ran)
 
 
@@ -66,7 +72,10 @@ def test_a_drawing_is_answered_as_the_same_test_sample(ran):
         assert fens["says"] == f"“{int(shares[i].argmax())}”"
         assert fens[f"class {int(shares[i].argmax())}"] == f"{100 * float(shares[i].max()):.0f} %"
         assert [row["says"] for row in rows[:3]] == [f"“{int(z.argmax())}”" for z in each[i]]
-        assert f"FENS says “{int(shares[i].argmax())}”" in said[i] and f"A “{int(each[i, 0].argmax())}”" in said[i]
+        assert (
+            f"FENS says “{int(shares[i].argmax())}”" in said[i]
+            and f"A “{int(each[i, 0].argmax())}”" in said[i]
+        )
     view.ink.value = []
     assert sentence_of(ran, "sample").startswith("Test sample")
     view.pen.value = False
@@ -89,7 +98,9 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(make):
     panel = make(without=1, distil=True, distil_steps=40)
     panel.run(wait=True)
     look_at(panel, client=1)
-    assert "forgotten" in str(panel.show("trust").table) and "client B" not in sentence_of(panel, "trust")
+    assert "forgotten" in str(panel.show("trust").table) and "client B" not in sentence_of(
+        panel, "trust"
+    )
     look_at(panel, client=2)
     report, text = panel.outcomes[0].report, sentence_of(panel, "sample")
     assert "Client C says" in text and "student says" in text
@@ -101,10 +112,16 @@ def test_bytes_at_both_ends_of_the_controls(ran):
     # d, plain, tensors of an MLP 64-64-32-10: 4096 + 2048 + 320 coded
     assert network("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
     ran.set("cost", whose="the paper's", rounds=100)
-    assert "4.36× with the paper's network; 100 rounds of FedAvg cost 100×" in sentence_of(ran, "cost")
+    assert "4.36× with the paper's network; 100 rounds of FedAvg cost 100×" in sentence_of(
+        ran, "cost"
+    )
     rows = ran.set("cost", rounds=1).table
     there = [row for row in rows if row["network"] == "4.9 million" and row["what"] == "FENS"]
-    assert there[0]["× one-shot"] == float(f"{formulas.fens_ratio(4_932_344, 20, 8450, 500):.3g}") == 4.36
+    assert (
+        there[0]["× one-shot"]
+        == float(f"{formulas.fens_ratio(4_932_344, 20, 8450, 500):.3g}")
+        == 4.36
+    )
     ran.set("cost", whose="as set here")
 
 
@@ -112,11 +129,16 @@ def test_forgetting_one_client_and_each_in_turn(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make()
     panel.run(wait=True)
-    assert panel.show("forget").sentence.startswith("Press") and len(panel.work("forget").table) == 1 + 3
+    assert (
+        panel.show("forget").sentence.startswith("Press")
+        and len(panel.work("forget").table) == 1 + 3
+    )
     view = panel.lab_views["forget"]
     for client in (0, 2):
         view.who.value = client
-        assert f"Without client {letter(client)}, accuracy goes from" in sentence_of(panel, "forget")
+        assert f"Without client {letter(client)}, accuracy goes from" in sentence_of(
+            panel, "forget"
+        )
     panel.controls.clients.value = 2
     panel.run(wait=True)  # what the button found belongs to the run before
     assert view.who.value == view.EACH and picture_of(panel, "forget").sentence.startswith("Press")

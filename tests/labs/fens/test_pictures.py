@@ -29,7 +29,12 @@ def test_every_rule_has_its_words():
 
 def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
     shares = COUNTS / COUNTS.sum(0)
-    assert likeness(COUNTS, shares) == (pytest.approx(1), 3, 3, 0)  # correlation, owners, classes, negative
+    assert likeness(COUNTS, shares) == (
+        pytest.approx(1),
+        3,
+        3,
+        0,
+    )  # correlation, owners, classes, negative
     turned = likeness(COUNTS, -shares)
     assert turned.correlation == pytest.approx(-1) and turned.owners == 0
     assert turned.negative == pytest.approx(4 / 9)
@@ -39,7 +44,10 @@ def test_weights_that_are_the_shares_are_like_them_and_others_are_not():
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (50, 40)])
 def test_trust_and_forgetting_at_their_extremes(clients, classes):
     rng = np.random.default_rng(1)
-    counts, names = rng.integers(0, 9, (clients, classes)), [f"class number {c}" for c in range(classes)]
+    counts, names = (
+        rng.integers(0, 9, (clients, classes)),
+        [f"class number {c}" for c in range(classes)],
+    )
     weights = rng.normal(size=(clients, classes))
     said(trust(counts, weights, names, SETTING, client=clients - 1, klass=classes - 1))
     gone = forgotten(np.full(classes, 0.5), dict(enumerate(0.5 + weights / 9)), counts)
@@ -49,7 +57,11 @@ def test_trust_and_forgetting_at_their_extremes(clients, classes):
 # ------------------------------------------------------------------------------------------------ one sample
 @pytest.mark.parametrize(
     ("x", "clients", "classes"),
-    [(np.zeros((1, 8, 8)), 1, 100), (np.random.default_rng(2).random((3, 9, 9)), 50, 3), (np.arange(13.0), 12, 26)],
+    [
+        (np.zeros((1, 8, 8)), 1, 100),
+        (np.random.default_rng(2).random((3, 9, 9)), 50, 3),
+        (np.arange(13.0), 12, 26),
+    ],
 )
 def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     logits = np.random.default_rng(2).normal(size=(clients, classes)) * 30
@@ -65,17 +77,27 @@ def test_a_sample_of_every_kind_and_crowds(x, clients, classes):
     )  # fmt: skip
     assert said(picture) == "Words." and len(picture.table) == clients + 1
     first = picture.table[0]
-    assert first["who"] == "client D" and first["says"] == f"“c{logits[0].argmax()}”" and first["own"] == "1.2e+03"
+    assert (
+        first["who"] == "client D"
+        and first["says"] == f"“c{logits[0].argmax()}”"
+        and first["own"] == "1.2e+03"
+    )
 
 
 # ------------------------------------------------------------------------------------------------ bytes, forget
 def test_bytes_are_compared_at_both_sizes():
     own, paper = (
-        {"one-shot": {OWN: d}, "FENS": {OWN: d, ENSEMBLE: d, ROUNDS: 50}, "20 rounds of FedAvg": {FEDAVG: 20 * d}}
+        {
+            "one-shot": {OWN: d},
+            "FENS": {OWN: d, ENSEMBLE: d, ROUNDS: 50},
+            "20 rounds of FedAvg": {FEDAVG: 20 * d},
+        }
         for d in (100, 10_000)
     )
     picture = bytes_at_two_sizes(own, paper, 100, clients=7, setting=SETTING)
-    assert "With 7 clients FENS costs a client 2.5×" in said(picture) and "4.36×" in picture.sentence
+    assert (
+        "With 7 clients FENS costs a client 2.5×" in said(picture) and "4.36×" in picture.sentence
+    )
     assert [row["× one-shot"] for row in picture.table] == [1, 2.5, 20, 1, 2, 20]
 
 
@@ -86,11 +108,25 @@ def forgotten(before, after, counts=COUNTS):
 
 
 def test_forgetting_names_the_largest_loss_among_what_is_looked_at():
-    after = {0: [0.1, 0.92, None], 1: [0.9, 0.4, 1.0], 2: [0.9, 0.9, 0.6]}  # None: a class without test samples
+    after = {
+        0: [0.1, 0.92, None],
+        1: [0.9, 0.4, 1.0],
+        2: [0.9, 0.9, 0.6],
+    }  # None: a class without test samples
     gone = forgotten([0.9, 0.9, 0.9], after)
     picture = forgetting(gone, ABC, SETTING)
-    assert "Class a without client A changes most, by -80 points; the client holds 90 % of it" in said(picture)
+    assert (
+        "Class a without client A changes most, by -80 points; the client holds 90 % of it"
+        in said(picture)
+    )
     assert "3 of 8 cells lose more than 20 points, 3 of them" in picture.sentence
-    assert [row["class b"] for row in picture.table] == ["90 %", "+2 points", "-50 points", "+0 points"]
+    assert [row["class b"] for row in picture.table] == [
+        "90 %",
+        "+2 points",
+        "-50 points",
+        "+0 points",
+    ]
     alone = forgotten([0.9] * 3, {2: [0.9, 0.9, 0.6]})  # nothing is known of the others
-    assert "Without client C, accuracy goes from 85 % to 46 %" in said(forgetting(alone, ABC, SETTING))
+    assert "Without client C, accuracy goes from 85 % to 46 %" in said(
+        forgetting(alone, ABC, SETTING)
+    )

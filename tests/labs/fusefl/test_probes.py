@@ -38,15 +38,21 @@ def test_a_probe_finds_what_is_linear_and_only_that():
     assert read(z, y).accuracy > 0.95
     xor = ((z[:, 0] > 0) ^ (z[:, 1] > 0)).long()
     assert read(z, xor).accuracy < 0.7 and read(z, xor).labels < 0.02
-    wide = torch.stack([1000 * z + 5, torch.zeros_like(z)], dim=1)  # units and dead features do not matter
-    assert read(wide, y).accuracy > 0.95 and read(wide, y).labels == pytest.approx(read(z, y).labels, abs=0.03)
+    wide = torch.stack(
+        [1000 * z + 5, torch.zeros_like(z)], dim=1
+    )  # units and dead features do not matter
+    assert read(wide, y).accuracy > 0.95 and read(wide, y).labels == pytest.approx(
+        read(z, y).labels, abs=0.03
+    )
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.3, 0.5])
 def test_bits_about_labels_are_those_of_a_binary_channel(p):
     """A fair bit that is turned with probability p: I(H; Y) = 1 - h(p) bits, and a classifier on a bit is exact."""
     y = torch.arange(4000) % 2
-    h = (y ^ (torch.arange(4000) // 2 % 100 < 100 * p).long())[:, None].float()  # of every 200 exactly so many
+    h = (y ^ (torch.arange(4000) // 2 % 100 < 100 * p).long())[
+        :, None
+    ].float()  # of every 200 exactly so many
     bits = 1 + p * math.log2(p) + (1 - p) * math.log2(1 - p)
     assert read(h, y).labels == pytest.approx(bits, abs=0.005)
     assert read(torch.randn(4000, 3, generator=seeded(2)), y).labels < 0.01  # nothing to be read
@@ -61,7 +67,9 @@ def test_bits_about_images_are_those_of_gaussian_channels(ratios):
     z = torch.randn(20_000, d, generator=stream, dtype=EXACT) * sizes
     noise = torch.randn(20_000, d, generator=stream, dtype=EXACT) * sizes
     h = z * torch.tensor(ratios, dtype=EXACT).sqrt() + noise
-    turn, mix = (torch.linalg.qr(torch.randn(d, d, generator=stream, dtype=EXACT)).Q for _ in range(2))
+    turn, mix = (
+        torch.linalg.qr(torch.randn(d, d, generator=stream, dtype=EXACT)).Q for _ in range(2)
+    )
     bits = sum(math.log2(1 + ratio) / 2 for ratio in ratios)
     read_bits = probes.about_images(*split(standard(h @ mix)), *split(z @ turn))
     assert read_bits == pytest.approx(bits, abs=0.03)
@@ -80,11 +88,15 @@ def two_networks(name="cnn"):
 
 def test_probed_features_are_the_layers_outputs():
     networks, x = two_networks(), torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
-    outputs, (whole,) = (of(fused_from(networks, 1), x) for of in (probes.layers_of, probes.blocks_of))
+    outputs, (whole,) = (
+        of(fused_from(networks, 1), x) for of in (probes.layers_of, probes.blocks_of)
+    )
     assert len(outputs) == 4 and all(len(of_clients) == 2 for of_clients in outputs)
     for m, network in enumerate(networks):
         torch.testing.assert_close(outputs[1][m], network.body[:2](x))
-        torch.testing.assert_close(outputs[-1][m].flatten(1), whole[m])  # not fused, the last block ends there
+        torch.testing.assert_close(
+            outputs[-1][m].flatten(1), whole[m]
+        )  # not fused, the last block ends there
     first, last = probes.blocks_of(fused_from(networks, 2), x)
     for m, network in enumerate(networks):
         torch.testing.assert_close(first[m], network.body[:2](x).flatten(1))
@@ -96,7 +108,10 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
     """Two noisy copies of the same code: their mean tells more than either, which nobody has to fuse."""
     y = torch.arange(4).repeat(100)
     code = torch.eye(4)[y]
-    train, test = ([[code + 1.2 * torch.randn(400, 4, generator=seeded(m + s)) for m in range(6)]] for s in (1, 50))
+    train, test = (
+        [[code + 1.2 * torch.randn(400, 4, generator=seeded(m + s)) for m in range(6)]]
+        for s in (1, 50)
+    )
     samples = torch.rand(400, 1, 2, 2, generator=seeded()), y
     ((each, of_mean),) = probes.probe(train, test, samples, samples)
     assert len(each) == 6 and of_mean.accuracy > max(one.accuracy for one in each) + 0.1
@@ -111,4 +126,8 @@ def test_what_cannot_be_probed():
         probes.layers_of(fused_from(two_networks(), 2), x)
     narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):
-        next(probes.probe([[narrow, wide]], [[narrow, wide]], (x, torch.arange(4)), (x, torch.arange(4))))
+        next(
+            probes.probe(
+                [[narrow, wide]], [[narrow, wide]], (x, torch.arange(4)), (x, torch.arange(4))
+            )
+        )

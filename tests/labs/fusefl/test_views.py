@@ -13,7 +13,12 @@ from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.plots.words import data_size, letter
 
 SYSTEM, RAN = "fusefl", {"spurious": "0", "seeds": 2}
-SHORT = {"epochs": 4, "clients": 3, "methods": ["ensemble"], **{"fusefl.passes": 2, "fusefl.virtual": 20}}
+SHORT = {
+    "epochs": 4,
+    "clients": 3,
+    "methods": ["ensemble"],
+    **{"fusefl.passes": 2, "fusefl.virtual": 20},
+}
 OWN = ["steps", "cue", "halves", "probes"]
 MADE = "digits, α = 0.1, 3 clients"
 
@@ -43,13 +48,18 @@ def test_steps_forwards_and_back_and_no_further_than_the_ends(ran):
     view.back.click()
     assert "fuse the classifiers" in ran.sentence and view.play.max == 10
     ledger, last = ran.state("steps").outcome.ledger, ran.show("steps").table[-1]
-    assert (last["up so far"], last["down so far"]) == (data_size(ledger.up), data_size(ledger.down))
+    assert (last["up so far"], last["down so far"]) == (
+        data_size(ledger.up),
+        data_size(ledger.down),
+    )
 
 
 def test_every_kind_of_test_images():
     data = federate("digits", clients=3).dataset
     sets = with_and_without_cue(data, 0.8, 0)
-    assert list(sets) == ["clean", "tied", "untied"] and all(x.shape == data.x_test.shape for x in sets.values())
+    assert list(sets) == ["clean", "tied", "untied"] and all(
+        x.shape == data.x_test.shape for x in sets.values()
+    )
     assert not (sets["tied"] == sets["clean"]).all() and not (sets["untied"] == sets["tied"]).all()
 
 
@@ -78,14 +88,18 @@ def test_the_button_of_a_run_that_is_itself_unfused_and_uncalibrated(make):
     assert "between two" not in panel.show("halves").sentence
 
 
-def test_networks_too_large_to_keep_their_clients_and_the_plain_ones_made_beside(make, monkeypatch, ran):
+def test_networks_too_large_to_keep_their_clients_and_the_plain_ones_made_beside(
+    make, monkeypatch, ran
+):
     monkeypatch.setattr("fedlab_nb.methods.fusefl.network.MOST_NUMBERS", 0)
     panel = make(methods=[], seeds=1, spurious="0", **{"fusefl.merge": "mean"})
     panel.run(wait=True)
     assert "right at home" not in str(sentence_of(panel, "steps", MADE))
     columns = ("own images", "own, cue removed", "test, without a cue")
     for mine, theirs in zip(panel.show("cue").table[:3], ran.show("cue").table[:3], strict=True):
-        assert [mine[name] for name in columns] == [theirs[name] for name in columns]  # the ensemble's that ran beside
+        assert [mine[name] for name in columns] == [
+            theirs[name] for name in columns
+        ]  # the ensemble's that ran beside
 
 
 # ---------------------------------------------------------------------------------------------- pictures by hand
@@ -104,7 +118,9 @@ def replay(clients=5, blocks=2, adaptor="conv", head="ccvr"):
     heads = {"own": 0.5, "average": 0.4, "ccvr": 0.9}
     outside = [[0.2 + 0.01 * m for m in range(clients)]] * blocks
     report = FuseFLReport(home=np.ones((blocks, clients)), outside=outside, heads=heads)
-    return Replay(clients, SETTING, {"blocks": blocks, "adaptor": adaptor, "head": head}, phases, report)
+    return Replay(
+        clients, SETTING, {"blocks": blocks, "adaptor": adaptor, "head": head}, phases, report
+    )
 
 
 def test_steps_are_the_algorithm_and_bytes_add_up():
@@ -120,10 +136,14 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
     assert [s.adapted for s in every][3:6] == [1, 2, 2]
 
 
-@pytest.mark.parametrize(("clients", "blocks", "adaptor"), [(1, 1, "conv"), (9, 4, "conv"), (50, 13, "average")])
+@pytest.mark.parametrize(
+    ("clients", "blocks", "adaptor"), [(1, 1, "conv"), (9, 4, "conv"), (50, 13, "average")]
+)
 def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
     data = replay(clients, blocks, adaptor=adaptor)
-    assert clients - 1 in shown_clients(clients, clients - 1) and len(shown_clients(clients, None)) == min(clients, 8)
+    assert clients - 1 in shown_clients(clients, clients - 1) and len(
+        shown_clients(clients, None)
+    ) == min(clients, 8)
     for i in (2, 5, 10**6):
         picture = made(network(data, i, client=clients - 1))
         assert len(picture.table) == len(steps(data))
@@ -142,23 +162,51 @@ def test_a_run_that_goes_on_is_drawn_without_accuracies():
 def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
     images = np.random.default_rng(0).random(shape)
     outside = {"clean": [0.4] * clients, "tied": [0.9] * clients, "untied": [0.3] * clients}
-    systems = {"Ensemble": dict.fromkeys(outside, 0.6), "FuseFL": {**dict.fromkeys(outside, 0.8), "untied": 0.5}}
-    return Cue(SETTING, marked, [1.0] * clients, [0.25] * clients, outside, systems, [(images, images)] * clients)
+    systems = {
+        "Ensemble": dict.fromkeys(outside, 0.6),
+        "FuseFL": {**dict.fromkeys(outside, 0.8), "untied": 0.5},
+    }
+    return Cue(
+        SETTING,
+        marked,
+        [1.0] * clients,
+        [0.25] * clients,
+        outside,
+        systems,
+        [(images, images)] * clients,
+    )
 
 
 def test_cue_says_how_good_clients_are_at_home_and_outside():
     said = made(cue(cue_data())).sentence
-    assert all(words in said for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"))
+    assert all(
+        words in said
+        for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %")
+    )
     assert "FuseFL 50 %" in cue(cue_data(), "untied").sentence
     assert cue(cue_data(), client=3).sentence.startswith("Client D: right")
     assert cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: right")
-    for clients, test, shape in ((1, "untied", (6, 7)), (5, "tied", (3, 3, 8, 8)), (50, "clean", (9, 1, 8, 8))):
+    for clients, test, shape in (
+        (1, "untied", (6, 7)),
+        (5, "tied", (3, 3, 8, 8)),
+        (50, "clean", (9, 1, 8, 8)),
+    ):
         picture = made(cue(cue_data(clients, (0,), shape), test, client=clients - 1))
-        assert [row["who"] for row in picture.table][-1] == "FuseFL" and len(picture.table) == clients + 2
+        assert [row["who"] for row in picture.table][-1] == "FuseFL" and len(
+            picture.table
+        ) == clients + 2
 
 
-FUSED = {"average": {0: 0.4, 1: 0.3, 2: 0.35}, "own": {0: 0.5, 1: 0.5, 2: 0.5}, "ccvr": {0: 0.9, 1: 0.91, 2: 0.92}}
-ALONE = {"average": {0: 0.3, 1: 0.3, 2: 0.3}, "own": {0: 0.5, 1: 0.4, 2: 0.6}, "ccvr": {0: 0.91, 1: 0.9, 2: 0.92}}
+FUSED = {
+    "average": {0: 0.4, 1: 0.3, 2: 0.35},
+    "own": {0: 0.5, 1: 0.5, 2: 0.5},
+    "ccvr": {0: 0.9, 1: 0.91, 2: 0.92},
+}
+ALONE = {
+    "average": {0: 0.3, 1: 0.3, 2: 0.3},
+    "own": {0: 0.5, 1: 0.4, 2: 0.6},
+    "ccvr": {0: 0.91, 1: 0.9, 2: 0.92},
+}
 
 
 def test_halves_tell_noise_from_more():
@@ -167,7 +215,9 @@ def test_halves_tell_noise_from_more():
     assert len(picture.table) == 7 and picture.table[4]["accuracy"] == "91 %"
     assert "+56 ± 14 points, more than noise" in picture.sentence
     assert "0 ± 2 points, within the noise" in picture.sentence
-    one = halves({2: {"average": {0: 0.4}, "ccvr": {0: 0.9}}, 1: {"ccvr": {0: 0.8}}}, **about).sentence
+    one = halves(
+        {2: {"average": {0: 0.4}, "ccvr": {0: 0.9}}, 1: {"ccvr": {0: 0.8}}}, **about
+    ).sentence
     assert "one seed" in one and "+50 points" in one and "+10 points" in one
     assert "Press the button" in made(halves({2: {"own": {0: 0.5}}}, **about)).sentence
 
@@ -184,8 +234,15 @@ ISOLATED = [layer([0.99, 0.97], 0.99), layer([0.7, 0.6], 0.92)]
 def test_probes_compare_like_with_like():
     fused = [layer([0.98, 0.96], 0.98), layer([0.8, 0.68], 0.9)]
     data = Probed(ISOLATED, fused, [1, 2], SETTING, 60)
-    read = [made(probes(data, client=1, measure=measure)) for measure in ("accuracy", "labels", "images")]
-    top = {"isolated, mean over the clients": 0.92, "isolated, one client": 0.65, "isolated, client B": 0.6}
+    read = [
+        made(probes(data, client=1, measure=measure))
+        for measure in ("accuracy", "labels", "images")
+    ]
+    top = {
+        "isolated, mean over the clients": 0.92,
+        "isolated, one client": 0.65,
+        "isolated, client B": 0.6,
+    }
     top |= {"fused, mean over the clients": 0.9, "fused, one client": 0.74, "fused, client B": 0.68}
     ways = "{:.0%}".format, lambda a: f"{2 * a:.2f} bits", lambda a: f"{3 * a:.2f} bits"
     for picture, words in zip(read, ways, strict=True):

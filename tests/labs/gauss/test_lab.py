@@ -17,7 +17,10 @@ OWN = ["pictures", "sent", "heads"]
 def test_classes_and_what_a_client_sends(ran):
     counts = ran.outcomes[0].report.counts
     picture = picture_of(ran, "pictures")
-    assert f"knows this of {counts.sum()} samples: each class has a covariance of its own" in picture.sentence
+    assert (
+        f"knows this of {counts.sum()} samples: each class has a covariance of its own"
+        in picture.sentence
+    )
     assert [row["samples"] for row in picture.table] == counts.sum(0).tolist()
     before = picture.figure.axes[0].images[-1].get_array().copy()
     assert (ran.set("pictures", draws=3).figure.axes[0].images[-1].get_array() != before).any()
@@ -25,11 +28,16 @@ def test_classes_and_what_a_client_sends(ran):
         ran.views.client.value = client
         picture = picture_of(ran, "sent")
         assert f"Client {letter(client)} holds" in picture.sentence
-        assert [row["images"] for row in picture.table] == counts[client][counts[client] > 0].tolist()
+        assert [row["images"] for row in picture.table] == counts[client][
+            counts[client] > 0
+        ].tolist()
         for row in picture.table:
             assert (row["its own"] == "yes") == (row["images"] == 1)
             if row["images"] == 1:
-                assert row["class"] in picture.sentence and "is that image, exactly" in picture.sentence
+                assert (
+                    row["class"] in picture.sentence
+                    and "is that image, exactly" in picture.sentence
+                )
     ran.views.client.value = -1
 
 
@@ -37,14 +45,26 @@ def test_all_heads_side_by_side(make):
     panel = make()
     picture = panel.work("heads")
     assert panel.error == "" and len(picture.table) == 10
-    assert [row["classifier"] for row in picture.table[:5]] == ["means", "nb", "lda", "fedcgs", "qda"]
+    assert [row["classifier"] for row in picture.table[:5]] == [
+        "means",
+        "nb",
+        "lda",
+        "fedcgs",
+        "qda",
+    ]
     least, *_, best = sorted(picture.table, key=lambda row: float(row["accuracy"].split()[1]))
     assert picture.sentence.startswith(f"{best['classifier']} is the most accurate with ")
     assert f", {least['classifier']} the least with " in picture.sentence
 
 
 @pytest.mark.parametrize(
-    "options", [{"head": "means"}, {"head": "lda"}, {"features": "relu", "size": 12}, {"head": "nb", "clients": 1}]
+    "options",
+    [
+        {"head": "means"},
+        {"head": "lda"},
+        {"features": "relu", "size": 12},
+        {"head": "nb", "clients": 1},
+    ],
 )
 def test_other_settings(make, options):
     panel = make(**options)
@@ -56,7 +76,13 @@ def test_other_settings(make, options):
 
 def test_a_class_of_nobody_is_said():
     counts, means = np.array([[3, 0], [2, 0]]), np.zeros((2, 12), np.float32)
-    report = GaussReport(counts, np.zeros((2, 2, 12), np.float32), means, np.ones((2, 12), np.float32))
+    report = GaussReport(
+        counts, np.zeros((2, 2, 12), np.float32), means, np.ones((2, 12), np.float32)
+    )
     for shape in ((3, 2, 2), None):
         picture = classes(report, "nb", ["a", "b"], shape=shape, setting="here")
-        assert "Nobody holds class b" in picture.sentence and "5 samples" in picture.sentence and png(picture)
+        assert (
+            "Nobody holds class b" in picture.sentence
+            and "5 samples" in picture.sentence
+            and png(picture)
+        )

@@ -14,7 +14,11 @@ def test_the_game_is_played_by_swaps_until_it_is_found(make):
     for number in (len(STREAMS) - 1, 0):
         picture = panel.set("game", puzzle=number)
         view = panel.lab_views["game"]
-        assert view.order == (0, 1, 2, 3) and "found" not in picture.sentence and f"Puzzle {number + 1}" in picture.alt
+        assert (
+            view.order == (0, 1, 2, 3)
+            and "found" not in picture.sentence
+            and f"Puzzle {number + 1}" in picture.alt
+        )
         best = puzzle(number).best()
         for place, unit in enumerate(best):
             picture = panel.set("game", **{f"place{place + 1}": unit})
@@ -36,7 +40,9 @@ def test_two_clients_after_a_run(ran):
     assert "activations" in ran.set("partners", rule="activations").alt
 
 
-@pytest.mark.parametrize("options", [{"model": "mlp1", "rule": "pfnm", "clients": 1}, {"model": "cnn", "clients": 2}])
+@pytest.mark.parametrize(
+    "options", [{"model": "mlp1", "rule": "pfnm", "clients": 1}, {"model": "cnn", "clients": 2}]
+)
 def test_other_settings(make, options):
     panel = make(**options, epochs=1)
     panel.run(wait=True)

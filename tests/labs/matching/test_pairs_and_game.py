@@ -22,7 +22,9 @@ PAIR = Pair(0, 4, "rebasin", HILL, FLAT, [ALIKE], [np.array([1, 2, 0])], "toy, s
 
 
 def network(seed=0, name="mlp"):
-    return build(name, (1, 8, 8), 10, generator=torch.Generator().manual_seed(seed), dtype=EXACT).eval()
+    return build(
+        name, (1, 8, 8), 10, generator=torch.Generator().manual_seed(seed), dtype=EXACT
+    ).eval()
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,12 @@ def shuffled(module, seed=3):
     """The same function, its units in another order."""
     wiring, stream = wiring_of(module), torch.Generator().manual_seed(seed)
     twin = network()
-    load_state(twin, permuted(model_state(module), wiring, [torch.randperm(n, generator=stream) for n in wiring.units]))
+    load_state(
+        twin,
+        permuted(
+            model_state(module), wiring, [torch.randperm(n, generator=stream) for n in wiring.units]
+        ),
+    )
     return twin
 
 
@@ -77,7 +84,9 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
     made = pair(module, shuffled(module), (2, 5), rule, samples[0], module(samples[0]).argmax(1))
     assert made.before.barrier > 1e-3 and made.after.barrier < 1e-12
     assert (made.a, made.b) == (2, 5)
-    assert made.before.loss[[0, -1]] == pytest.approx(made.after.loss[[0, -1]])  # matching changes no function
+    assert made.before.loss[[0, -1]] == pytest.approx(
+        made.after.loss[[0, -1]]
+    )  # matching changes no function
     for alike, order in zip(made.similarity, made.orders, strict=True):
         if rule != "activations":  # where units that never answer may have another partner
             assert alike[np.arange(len(order)), order] == pytest.approx(1)
@@ -85,7 +94,9 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
 
 def test_a_pair_of_one_network_moves_nothing(samples):
     made = pair(network(), network(), (0, 0), "rebasin", *samples)
-    assert len(made.orders) == 2 and all((order == np.arange(len(order))).all() for order in made.orders)
+    assert len(made.orders) == 2 and all(
+        (order == np.arange(len(order))).all() for order in made.orders
+    )
 
 
 @torch.no_grad()
@@ -103,7 +114,9 @@ def test_the_picture_of_a_barrier():
         assert "toy, seed 0" in picture.alt and f"test {measure}" in picture.alt
         drawn = [list(line.get_ydata()) for line in picture.figure.axes[0].lines[:2]]
         assert drawn == [list(getattr(line, measure)) for line in (HILL, FLAT)]
-    assert all(number in picture.sentence for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %"))
+    assert all(
+        number in picture.sentence for number in ("1.40", "0.00", "30 %", "85 %", "90 %", "80 %")
+    )
     assert picture.table[1] == {
         "way": 0.5, "loss as they stand": 2.0, "loss matched": 0.4, "accuracy as they stand": "30 %",
         "accuracy matched": "85 %",
@@ -123,10 +136,14 @@ def test_the_picture_of_partners():
 @pytest.mark.parametrize("number", range(len(STREAMS)))
 def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
     here = puzzle(number)
-    barriers = sorted((here.barrier(order), order) for order in itertools.permutations(range(UNITS)))
+    barriers = sorted(
+        (here.barrier(order), order) for order in itertools.permutations(range(UNITS))
+    )
     (best, order), (second, _) = barriers[:2]
     assert order == here.best() and best < 0.01 and second > 0.1
-    assert all(place != unit for place, unit in enumerate(order)) and here.barrier(range(UNITS)) > 0.3
+    assert (
+        all(place != unit for place, unit in enumerate(order)) and here.barrier(range(UNITS)) > 0.3
+    )
     assert np.abs(here.b[list(order)] - here.a).max() < 4 * NOISE  # partners are nearly the same
 
 
@@ -141,4 +158,9 @@ def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
     for order in itertools.permutations(range(UNITS)):
         loss = here.loss(order)
         assert loss[0] == 0 and loss[-1] == pytest.approx(here.loss(range(UNITS))[-1])
-    assert swapped((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swapped((0, 1, 2, 3), 3, 3) == (0, 1, 2, 3)
+    assert swapped((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swapped((0, 1, 2, 3), 3, 3) == (
+        0,
+        1,
+        2,
+        3,
+    )

@@ -19,7 +19,15 @@ from fedlab_nb.methods.parts.images import Pool
 from fedlab_nb.training import ClientModels, Recipe
 
 M, C, T, B = 3, 10, 4, 16
-SHORT = {"epochs": T, "images": B, "batch": 8, "generator_steps": 2, "passes": 2, "latent": 8, "width": 4}
+SHORT = {
+    "epochs": T,
+    "images": B,
+    "batch": 8,
+    "generator_steps": 2,
+    "passes": 2,
+    "latent": 8,
+    "width": 4,
+}
 TRAINED_ONCE = collections.defaultdict(list)
 
 
@@ -75,7 +83,9 @@ def test_ee_starts_at_1_over_m_steps_from_the_second_epoch_on_and_stays_in_range
     # `passes` = 2 steps an epoch, each of η_w 0.99^t / M.
     for t in range(1, T):
         assert np.abs(path[t] - path[t - 1]).max() <= 2 * mu / M * 0.99**t + 1e-6
-    assert [s.done for s in steps if s.phase == "ensemble weights"] == [t for t in range(1, T) for _ in range(2)]
+    assert [s.done for s in steps if s.phase == "ensemble weights"] == [
+        t for t in range(1, T) for _ in range(2)
+    ]
 
 
 def test_the_literal_rule_travels_one_decayed_step_an_epoch():
@@ -110,8 +120,12 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
         if updates != "new":
             assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
             ensemble = FrozenEnsemble(context_clients)
-            torch.testing.assert_close(logits, ensemble.remembered(pools[-1].x), rtol=1e-4, atol=1e-5)
-        return real(w, logits, labels, mu, batch=batch, stream=stream, steps=steps, normalise=normalise)
+            torch.testing.assert_close(
+                logits, ensemble.remembered(pools[-1].x), rtol=1e-4, atol=1e-5
+            )
+        return real(
+            w, logits, labels, mu, batch=batch, stream=stream, steps=steps, normalise=normalise
+        )
 
     context_clients = run(ee=False)[0].ensemble.clients
     monkeypatch.setattr(synthesis, "Pool", Recorded)
@@ -165,14 +179,20 @@ def test_dhs_touches_the_student_only():
     assert not torch.equal(with_.logits(x_test()), without.logits(x_test()))
     # Without the student in the generator's loss (β = 0) images and weights never notice.
     a, b = run(beta=0.0)[0].report, run(beta=0.0, dhs=False)[0].report
-    assert np.array_equal(a.synthetic_images, b.synthetic_images) and np.array_equal(a.weights, b.weights)
+    assert np.array_equal(a.synthetic_images, b.synthetic_images) and np.array_equal(
+        a.weights, b.weights
+    )
 
 
 def test_without_dhs_the_cached_teacher_gives_the_student_that_asking_it_gives(monkeypatch):
     cached, _ = run(context(dtype=torch.float64), dhs=False)
-    monkeypatch.setattr(boosting, "perturb", lambda x, *rest, **options: x)  # the teacher is asked again each time
+    monkeypatch.setattr(
+        boosting, "perturb", lambda x, *rest, **options: x
+    )  # the teacher is asked again each time
     asked, _ = run(context(dtype=torch.float64))
-    torch.testing.assert_close(cached.logits(x_test(torch.float64)), asked.logits(x_test(torch.float64)))
+    torch.testing.assert_close(
+        cached.logits(x_test(torch.float64)), asked.logits(x_test(torch.float64))
+    )
 
 
 def test_ghs_changes_the_images_and_switched_off_it_is_the_plain_cross_entropy():
@@ -189,12 +209,16 @@ def test_ghs_changes_the_images_and_switched_off_it_is_the_plain_cross_entropy()
     d = 1 - teacher.softmax(1)[torch.arange(6), y]
     for ghs, hard_loss in ((True, (d * cross_entropy).mean()), (False, cross_entropy.mean())):
         method = CoBoosting(ghs=ghs, beta=0.7)
-        torch.testing.assert_close(method.loss(x, y, ensemble, student, w), hard_loss - 0.7 * 9 * kl)
+        torch.testing.assert_close(
+            method.loss(x, y, ensemble, student, w), hard_loss - 0.7 * 9 * kl
+        )
 
 
 def test_weights_may_start_from_the_samples():
     sizes = np.array(context().sizes)
-    np.testing.assert_allclose(run(start="samples")[0].report.weights[0], sizes / sizes.sum(), rtol=1e-6)
+    np.testing.assert_allclose(
+        run(start="samples")[0].report.weights[0], sizes / sizes.sum(), rtol=1e-6
+    )
 
 
 # ------------------------------------------------------------------------------------------------ references
@@ -218,7 +242,11 @@ def test_the_ensembles_curve_is_its_accuracy_at_every_epoch():
     curve = model.measured(x, y).ensemble_curve
     assert len(curve) == T and curve[-1] == model.ensemble.accuracy(x, y)
     assert curve[0] == EnsembleModel(model.ensemble.clients).accuracy(x, y)
-    snapshots = [step.model.ensemble.accuracy(x, y) for step in steps if step.phase == "distillation" and step.model]
+    snapshots = [
+        step.model.ensemble.accuracy(x, y)
+        for step in steps
+        if step.phase == "distillation" and step.model
+    ]
     assert curve == snapshots  # T = 4: every epoch is shown
 
 
@@ -229,12 +257,20 @@ def test_answer_ensemble_predicts_with_the_weighted_ensemble():
     assert WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).filled() == {}
     assert torch.equal(server.ensemble.logits(x_test()), ensemble.logits(x_test()))
     assert np.array_equal(server.report.weights, ensemble.report.weights)
-    assert ensemble.parameters == sum(ensemble.clients.parameters) and server.parameters == ensemble.parameters // M
+    assert (
+        ensemble.parameters == sum(ensemble.clients.parameters)
+        and server.parameters == ensemble.parameters // M
+    )
 
 
 def test_distillations_temperature_leaves_the_perturbation_alone():
     """The gradient that perturbs is of the softmax at a temperature of its own."""
-    x, moved = torch.rand(6, *federation().dataset.input_shape, generator=torch.Generator().manual_seed(0)), {}
+    x, moved = (
+        torch.rand(
+            6, *federation().dataset.input_shape, generator=torch.Generator().manual_seed(0)
+        ),
+        {},
+    )
     for options in ({}, {"temperature": 1.0}, {"perturbation_temperature": 1.0}):
         ctx, method = context(), CoBoosting(**SHORT | options)
         models = ClientModels([ctx.initial_model(k) for k in range(M)])

@@ -27,7 +27,10 @@ def labels(n=N, seed=1):
 
 
 def clients(count=M, dtype=F64, models=("mlp",)):
-    made = [build(models[k % len(models)], (1, 8, 8), C, generator=seeded(k), dtype=dtype) for k in range(count)]
+    made = [
+        build(models[k % len(models)], (1, 8, 8), C, generator=seeded(k), dtype=dtype)
+        for k in range(count)
+    ]
     return ClientModels(made)
 
 
@@ -54,7 +57,9 @@ def test_difficulty_by_hand_and_within_0_and_1():
     # The size of the cross-entropy's gradient on the label's logit.
     logits = random(N, C).requires_grad_()
     (gradient,) = torch.autograd.grad(F.cross_entropy(logits, labels(), reduction="sum"), logits)
-    torch.testing.assert_close(boosting.difficulty(logits, labels()), -gradient[torch.arange(N), labels()])
+    torch.testing.assert_close(
+        boosting.difficulty(logits, labels()), -gradient[torch.arange(N), labels()]
+    )
 
 
 def test_hard_sample_loss_by_hand():
@@ -82,7 +87,9 @@ def test_the_teachers_distribution_comes_first():
     assert not math.isclose(forward, backward, rel_tol=0.01)
     assert math.isclose(boosting.adversarial_loss(teacher, student), -forward, rel_tol=1e-12)
     # Temperature 3 with logits three times as large: the same distributions, times 3².
-    assert math.isclose(boosting.adversarial_loss(teacher, 3 * student, 3.0), -9 * forward, rel_tol=1e-12)
+    assert math.isclose(
+        boosting.adversarial_loss(teacher, 3 * student, 3.0), -9 * forward, rel_tol=1e-12
+    )
 
 
 def test_the_adversarial_gradient_reaches_images_through_both_networks():
@@ -122,13 +129,17 @@ def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     # Along the gradient of the raw logits, with no temperature in it.
     probe = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad((u * ensemble(probe)).sum(), probe)
-    torch.testing.assert_close(F.cosine_similarity(moved.flatten(1), gradient.flatten(1)), torch.ones(N, dtype=F64))
+    torch.testing.assert_close(
+        F.cosine_similarity(moved.flatten(1), gradient.flatten(1)), torch.ones(N, dtype=F64)
+    )
 
 
 def test_where_the_teacher_is_flat_nothing_moves():
     x = images(3)
     for kind in boosting.PERTURBATIONS:
-        moved = boosting.perturb(x, lambda x: x.flatten(1)[:, :C] * 0, torch.ones(3, C, dtype=F64), 0.1, kind=kind)
+        moved = boosting.perturb(
+            x, lambda x: x.flatten(1)[:, :C] * 0, torch.ones(3, C, dtype=F64), 0.1, kind=kind
+        )
         assert torch.equal(moved, x)
 
 
@@ -148,12 +159,19 @@ def test_the_gradient_in_closed_form_is_autograds(normalise):
     z, y = random(M, N, C, scale=3), labels()
     w = torch.rand(M, generator=seeded(5), dtype=F64).requires_grad_()
     (expected,) = torch.autograd.grad(weighted_loss(z, y, w, normalise), w)
-    torch.testing.assert_close(boosting.weight_gradient(z, y, w.detach(), normalise=normalise), expected)
+    torch.testing.assert_close(
+        boosting.weight_gradient(z, y, w.detach(), normalise=normalise), expected
+    )
 
 
 def test_one_sign_step_by_hand():
-    w, gradient = torch.tensor([0.5, 0.02, 0.98, 0.3], dtype=F64), torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64)
-    torch.testing.assert_close(boosting.sign_step(w, gradient, 0.05), torch.tensor([0.45, 0, 1, 0.3], dtype=F64))
+    w, gradient = (
+        torch.tensor([0.5, 0.02, 0.98, 0.3], dtype=F64),
+        torch.tensor([2.0, 1e-9, -3.0, 0.0], dtype=F64),
+    )
+    torch.testing.assert_close(
+        boosting.sign_step(w, gradient, 0.05), torch.tensor([0.45, 0, 1, 0.3], dtype=F64)
+    )
     few = torch.tensor([0.01, 0.02], dtype=F64)  # a step that would leave no client is not taken
     assert torch.equal(boosting.sign_step(few, torch.ones(2, dtype=F64), 0.5), few)
 
@@ -185,7 +203,9 @@ def test_cached_logits_give_the_weights_that_running_the_networks_gives():
     slow, order = w, torch.randperm(N, generator=seeded(9))
     for rows in order.split(8):
         slow = slow.clone().requires_grad_()
-        total = sum(weight * module(x[rows]) for weight, module in zip(slow, models.modules, strict=True))
+        total = sum(
+            weight * module(x[rows]) for weight, module in zip(slow, models.modules, strict=True)
+        )
         loss = F.cross_entropy(total / slow.sum(), y[rows])
         (gradient,) = torch.autograd.grad(loss, slow)
         slow = (slow - 0.02 * gradient.sign()).clamp(0, 1).detach()
@@ -197,13 +217,17 @@ def test_equal_weights_are_fedens_and_one_weight_is_that_client():
     models, x = clients(models=("mlp", "lenet5")), images()
     fedens = EnsembleModel(models).logits(x)
     torch.testing.assert_close(WeightedEnsemble(models, [0.3] * M).logits(x), fedens)
-    torch.testing.assert_close(WeightedEnsemble(models, [1] * M, normalise=False).logits(x), M * fedens)
+    torch.testing.assert_close(
+        WeightedEnsemble(models, [1] * M, normalise=False).logits(x), M * fedens
+    )
     alone = WeightedEnsemble(models, [0, 0, 0.2, 0])
     torch.testing.assert_close(alone.logits(x), models.module(2)(x))
     assert alone.features(x).shape == (N, M * C) and alone.parameters == sum(models.parameters)
 
 
-@pytest.mark.parametrize("weights", [[1, 1], [1, 1, 1, -1], [0, 0, 0, 0], [1, 1, 1, float("nan")], [1, 1, 1, math.inf]])
+@pytest.mark.parametrize(
+    "weights", [[1, 1], [1, 1, 1, -1], [0, 0, 0, 0], [1, 1, 1, float("nan")], [1, 1, 1, math.inf]]
+)
 def test_weights_that_make_no_ensemble_are_refused(weights):
     with pytest.raises(UsageError, match="The ensemble's weights are"):
         WeightedEnsemble(clients(), weights)

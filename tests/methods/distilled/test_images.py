@@ -32,7 +32,9 @@ def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
 
 def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
     x = images(9)
-    torch.testing.assert_close(making.centres(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14)
+    torch.testing.assert_close(
+        making.centres(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
+    )
     for m in (9, 20):
         assert torch.equal(making.centres(x, m, seeded()), x)
 
@@ -49,7 +51,8 @@ def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
 
 def test_equal_samples_leave_no_centre_without_a_number():
     assert torch.equal(
-        making.centres(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()), torch.ones(3, 1, 2, 2, dtype=EXACT)
+        making.centres(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
+        torch.ones(3, 1, 2, 2, dtype=EXACT),
     )
 
 
@@ -57,7 +60,15 @@ def test_equal_samples_leave_no_centre_without_a_number():
 def induced(steps, lr, clip=True, n=30, start=None):
     x, y = images(n), torch.arange(n) % 3
     start = x[:6] if start is None else start
-    how = {"classes": 3, "depth": 2, "ridge": 1e-3, "steps": steps, "lr": lr, "clip": clip, "stream": seeded()}
+    how = {
+        "classes": 3,
+        "depth": 2,
+        "ridge": 1e-3,
+        "steps": steps,
+        "lr": lr,
+        "clip": clip,
+        "stream": seeded(),
+    }
     return list(making.kernel_inducing(start, y[:6], x, y, **how)), (x, y)
 
 
@@ -67,7 +78,9 @@ def test_the_loss_does_not_rise_at_a_small_rate():
     assert all(later < before for before, later in zip(losses, losses[1:], strict=False))
     own, targets = making.centred(y[:6], 3), making.centred(y, 3)
     assert losses[0] == pytest.approx(float(making.inducing_loss(x[:6], own, x, targets, 2, 1e-3)))
-    assert losses[-1] == pytest.approx(float(making.inducing_loss(made[-2][0], own, x, targets, 2, 1e-3)))
+    assert losses[-1] == pytest.approx(
+        float(making.inducing_loss(made[-2][0], own, x, targets, 2, 1e-3))
+    )
 
 
 def test_pixels_stay_in_their_range_and_labels_and_samples_where_they_are():
@@ -96,7 +109,10 @@ def test_a_crop_is_a_part_of_the_image():
     whole, zero = torch.ones(2, dtype=EXACT), torch.zeros(2, dtype=EXACT)
     torch.testing.assert_close(making.cropped(x, whole, zero, zero), x)
     ramp = torch.linspace(0, 1, 10, dtype=EXACT).expand(1, 1, 10, 10).contiguous()
-    for left, part in ((0.0, (0.0, 0.7)), (1.0, (0.3, 1.0))):  # seven of ten columns, drawn out over ten
+    for left, part in (
+        (0.0, (0.0, 0.7)),
+        (1.0, (0.3, 1.0)),
+    ):  # seven of ten columns, drawn out over ten
         crop = making.cropped(ramp, zero[:1], torch.tensor([left], dtype=EXACT), zero[:1])[0, 0, 0]
         columns = (torch.arange(10) + 0.5) / 10 * (part[1] - part[0]) + part[0]
         wanted = ((columns * 10 - 0.5) / 9).clamp(0, 1).double()
@@ -130,7 +146,9 @@ def test_amplitudes_are_mixed_and_phases_stay():
     spectrum, own, other = (torch.fft.fft2(part) for part in (mixed, x, others))
     torch.testing.assert_close(spectrum.abs(), 0.8 * own.abs() + 0.2 * other.abs())
     # the mean pixel is amplitude 0
-    torch.testing.assert_close(mixed.mean((1, 2, 3)), 0.8 * x.mean((1, 2, 3)) + 0.2 * others.mean((1, 2, 3)))
+    torch.testing.assert_close(
+        mixed.mean((1, 2, 3)), 0.8 * x.mean((1, 2, 3)) + 0.2 * others.mean((1, 2, 3))
+    )
 
 
 def test_features_come_near_those_of_the_crops():
@@ -139,7 +157,9 @@ def test_features_come_near_those_of_the_crops():
     before = {name: t.clone() for name, t in network.state_dict().items()}
     made = list(making.feature_matched(network, start, crops, y, steps=80, lr=0.02))
     wanted = network.features(crops)
-    far, near = ((network.features(part) - wanted).square().sum(1).mean() for part in (start, made[-1][0]))
+    far, near = (
+        (network.features(part) - wanted).square().sum(1).mean() for part in (start, made[-1][0])
+    )
     assert near < far / 10 and made[-1][0].min() >= 0 and made[-1][0].max() <= 1
     assert all(torch.equal(before[name], t) for name, t in network.state_dict().items())
     entropy = torch.nn.functional.cross_entropy(network(start), y)
@@ -156,7 +176,9 @@ def samples(n, p=6, seed=0):
 
 def test_without_hidden_layers_it_is_the_inner_product():
     x, z = samples(4), samples(3, seed=1)
-    torch.testing.assert_close(making.tangent_kernel(x, z, 0), making.WEIGHTS * x @ z.T / 6 + making.BIASES)
+    torch.testing.assert_close(
+        making.tangent_kernel(x, z, 0), making.WEIGHTS * x @ z.T / 6 + making.BIASES
+    )
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
@@ -165,7 +187,9 @@ def test_the_diagonal_has_a_closed_form(depth):
     x = samples(5)
     start = making.WEIGHTS * x.square().mean(1) + making.BIASES
     wanted = (depth + 1) * start + making.BIASES * depth * (depth + 1) / 2
-    torch.testing.assert_close(making.tangent_kernel(x, x, depth).diagonal(), wanted, rtol=1e-12, atol=0)
+    torch.testing.assert_close(
+        making.tangent_kernel(x, x, depth).diagonal(), wanted, rtol=1e-12, atol=0
+    )
 
 
 @pytest.mark.parametrize("depth", [1, 2])
@@ -176,13 +200,17 @@ def test_wide_networks_have_nearly_this_kernel(depth):
     units = [6, *[width] * depth, 1]
     total = torch.zeros(3, 3, dtype=EXACT)
     for _ in range(draws):
-        weights = [torch.randn(o, i, generator=stream, dtype=EXACT) for i, o in zip(units, units[1:], strict=False)]
+        weights = [
+            torch.randn(o, i, generator=stream, dtype=EXACT)
+            for i, o in zip(units, units[1:], strict=False)
+        ]
         offsets = [torch.randn(o, generator=stream, dtype=EXACT) for o in units[1:]]
         leaves = [leaf.requires_grad_() for leaf in (*weights, *offsets)]
         out = x.T
         for layer, (weight, offset) in enumerate(zip(weights, offsets, strict=True)):
             out = (
-                math.sqrt(making.WEIGHTS / weight.shape[1]) * weight @ out + math.sqrt(making.BIASES) * offset[:, None]
+                math.sqrt(making.WEIGHTS / weight.shape[1]) * weight @ out
+                + math.sqrt(making.BIASES) * offset[:, None]
             )
             out = torch.relu(out) if layer < depth else out
         each = [torch.autograd.grad(answer, leaves, retain_graph=True) for answer in out[0]]
@@ -216,10 +244,16 @@ def test_regression_solves_the_damped_normal_equations():
 @pytest.mark.parametrize("depth", [0, 2])
 def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
     x, support = samples(9), samples(4, seed=3)
-    targets, own = making.centred(torch.arange(9) % 3, 3), making.centred(torch.tensor([0, 1, 2, 2]), 3)
+    targets, own = (
+        making.centred(torch.arange(9) % 3, 3),
+        making.centred(torch.tensor([0, 1, 2, 2]), 3),
+    )
     support = support.requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda s: making.inducing_loss(s, own, x, targets, depth, 1e-2), [support], eps=1e-6, atol=1e-6
+        lambda s: making.inducing_loss(s, own, x, targets, depth, 1e-2),
+        [support],
+        eps=1e-6,
+        atol=1e-6,
     )
 
 

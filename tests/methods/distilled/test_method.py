@@ -40,7 +40,9 @@ def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
 def test_one_centre_a_class_is_the_mean_of_the_class():
     ctx = context(dtype=EXACT)
     out, _ = watched(Distilled(images="kmeans", per_class=1).run(ctx))
-    for image, label, k in zip(out.report.images, out.report.labels, out.report.client, strict=True):
+    for image, label, k in zip(
+        out.report.images, out.report.labels, out.report.client, strict=True
+    ):
         x, y = ctx.private.train(int(k))
         assert np.abs(image - x[y == int(label)].mean(0).numpy()).max() < 1e-12
 
@@ -49,7 +51,9 @@ def test_one_centre_a_class_is_the_mean_of_the_class():
 def test_the_images_of_a_client_are_its_own(images, m):
     ctx = context()
     out, _ = watched(Distilled(images=images, per_class=m, server="kernel").run(ctx))
-    for image, label, k in zip(out.report.images, out.report.labels, out.report.client, strict=True):
+    for image, label, k in zip(
+        out.report.images, out.report.labels, out.report.client, strict=True
+    ):
         x, y = ctx.private.train(int(k))
         assert min((x[y == int(label)] - torch.from_numpy(image)).abs().flatten(1).amax(1)) == 0
 
@@ -67,7 +71,11 @@ def test_bytes_are_those_of_the_images(images, server):
     assert ctx.link.ledger.by_client() == wanted
     report = out.report
     assert report.counts.tolist() == torch.stack(held).tolist()
-    assert report.images.shape == (sum(sent), 1, 8, 8) and report.images.min() >= 0 and report.images.max() <= 1
+    assert (
+        report.images.shape == (sum(sent), 1, 8, 8)
+        and report.images.min() >= 0
+        and report.images.max() <= 1
+    )
     own = [np.bincount(report.labels[report.client == k], minlength=10).tolist() for k in range(3)]
     assert own == report.counts.tolist()
     assert (report.loss is None) == (images in ("random", "kmeans")) or report.loss.shape == (2,)
@@ -86,5 +94,7 @@ def test_a_client_with_one_sample_and_clients_that_lack_classes(images, server):
     federation = federate("digits", indices=[[0], range(1, 50), range(50, 100)])
     ctx = context(federation=federation, holdout=0, models=("mlp", "mlp:8"), init="different")
     out, _ = watched(Distilled(images=images, server=server, **QUICK).run(ctx))
-    assert (out.report.client == 0).sum() == 1 and out.logits(torch.rand(5, 1, 8, 8)).isfinite().all()
+    assert (out.report.client == 0).sum() == 1 and out.logits(
+        torch.rand(5, 1, 8, 8)
+    ).isfinite().all()
     assert ctx.link.ledger.down == 0

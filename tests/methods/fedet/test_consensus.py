@@ -14,7 +14,9 @@ M, B, N = 5, 7, 4  # all different, so that a wrong axis cannot pass
 
 
 def logits(seed=0, m=M, b=B, n=N, scale=2.0):
-    return scale * torch.randn(m, b, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return scale * torch.randn(
+        m, b, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
 
 
 def outputs_as_logits(*outputs):
@@ -28,7 +30,11 @@ def test_f1_variance_is_affine_in_the_collision_probability():
     torch.testing.assert_close(vote.weights, collision / collision.sum(0))
     for n, most in [(2, 0.25), (10, 0.09), (100, 0.0099)]:
         one_hot = F.one_hot(torch.tensor(0), n).double()
-        assert ((one_hot**2).sum() - 1 / n).item() / n == pytest.approx(most) == one_hot.var(correction=0).item()
+        assert (
+            ((one_hot**2).sum() - 1 / n).item() / n
+            == pytest.approx(most)
+            == one_hot.var(correction=0).item()
+        )
     q = torch.tensor([0.3, 0.7], dtype=torch.float64)
     assert q.var(correction=0).item() == pytest.approx((0.3 - 0.5) ** 2)
 
@@ -41,12 +47,16 @@ def test_f2_blind_to_labels_and_equivariant_in_clients():
     torch.testing.assert_close(vote.distribution[:, classes], other.distribution)
     torch.testing.assert_close(vote.distribution, moved.distribution)
     loud = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01]))
-    torch.testing.assert_close(loud.weights, torch.full_like(loud.weights, 0.5))  # right or wrong, equally loud
+    torch.testing.assert_close(
+        loud.weights, torch.full_like(loud.weights, 0.5)
+    )  # right or wrong, equally loud
 
 
 def test_f3_saturated_or_flat_outputs_count_alike():
     sure = 200.0 * F.one_hot(torch.tensor([[0], [1], [1], [3]]), N).double()
-    torch.testing.assert_close(consensus(sure).weights, torch.full((4, 1), 0.25, dtype=torch.float64))
+    torch.testing.assert_close(
+        consensus(sure).weights, torch.full((4, 1), 0.25, dtype=torch.float64)
+    )
     for dtype in (torch.float32, torch.float64):
         flat = torch.full((3, 2, N), 1.7, dtype=dtype)
         flat[:, 1] = logits()[:3, 0].to(dtype)
@@ -60,12 +70,18 @@ def test_f4_hot_weights_are_those_of_raw_logits_and_cold_ones_equal():
     z = logits()
     raw = z.var(-1, correction=0)
     t = 1e4
-    torch.testing.assert_close((z / t).softmax(-1).var(-1, correction=0) * (N * t) ** 2, raw, rtol=1e-3, atol=0)
-    torch.testing.assert_close(consensus(z, temperature=t).weights, raw / raw.sum(0), rtol=1e-3, atol=0)
+    torch.testing.assert_close(
+        (z / t).softmax(-1).var(-1, correction=0) * (N * t) ** 2, raw, rtol=1e-3, atol=0
+    )
+    torch.testing.assert_close(
+        consensus(z, temperature=t).weights, raw / raw.sum(0), rtol=1e-3, atol=0
+    )
     by_logits = consensus(z, weighting="logit-variance")
     torch.testing.assert_close(by_logits.weights, raw / raw.sum(0))
     torch.testing.assert_close(by_logits.outputs, z.softmax(-1))  # the weights alone change
-    torch.testing.assert_close(consensus(z, temperature=1e-4).weights, torch.full((M, B), 1 / M, dtype=torch.float64))
+    torch.testing.assert_close(
+        consensus(z, temperature=1e-4).weights, torch.full((M, B), 1 / M, dtype=torch.float64)
+    )
     torch.testing.assert_close(z.log_softmax(-1).var(-1), z.var(-1))
 
 
@@ -88,7 +104,9 @@ def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
     for seed in (1, 2):
         student = logits(seed=seed, m=1)[0]
         whole = ensemble_loss(student, vote.labels, vote.diversity, strength)
-        rest.append(whole - (1 + strength * vote.mass) * F.cross_entropy(student, q, reduction="none"))
+        rest.append(
+            whole - (1 + strength * vote.mass) * F.cross_entropy(student, q, reduction="none")
+        )
     torch.testing.assert_close(*rest)  # does not depend on the student
     assert vote.mass.max() > 0.3
     # The dissenters' share of the target: q* without its part on e_y. At most (ω_div = 1) 4.8 or 33 per cent.
@@ -100,9 +118,13 @@ def test_f6_the_loss_is_a_cross_entropy_with_a_soft_label(strength):
 def test_f7_below_one_the_dissenters_never_overrule():
     vote = consensus(logits(b=2000))
     for strength in (0.05, 0.5, 0.999):
-        assert torch.equal(soft_label(vote.labels, vote.diversity, strength).argmax(-1), vote.labels)
+        assert torch.equal(
+            soft_label(vote.labels, vote.diversity, strength).argmax(-1), vote.labels
+        )
     odd = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.02, 0.94, 0.02, 0.02]))
-    assert odd.labels.item() == 0 and soft_label(odd.labels, odd.diversity, 3.0).argmax().item() == 1
+    assert (
+        odd.labels.item() == 0 and soft_label(odd.labels, odd.diversity, 3.0).argmax().item() == 1
+    )
 
 
 def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
@@ -124,7 +146,9 @@ def test_f8_the_printed_divergence_can_be_negative_but_not_without_end():
 
 def test_f9_everybody_can_dissent():
     vote = consensus(outputs_as_logits([0.5, 0.45, 0.05], [0.05, 0.45, 0.5]))
-    torch.testing.assert_close(vote.distribution, torch.tensor([[0.275, 0.45, 0.275]], dtype=torch.float64))
+    torch.testing.assert_close(
+        vote.distribution, torch.tensor([[0.275, 0.45, 0.275]], dtype=torch.float64)
+    )
     assert vote.labels.item() == 1 and vote.dissent.all() and vote.mass.item() == pytest.approx(1)
     assert vote.dissent_fraction == 1
 
@@ -133,7 +157,10 @@ def test_by_hand_with_plain_loops():
     z = logits()
     vote = consensus(z)
     for b in range(B):
-        p = [[math.exp(v) / sum(math.exp(u) for u in z[k, b].tolist()) for v in z[k, b].tolist()] for k in range(M)]
+        p = [
+            [math.exp(v) / sum(math.exp(u) for u in z[k, b].tolist()) for v in z[k, b].tolist()]
+            for k in range(M)
+        ]
         variance = [sum((v - 1 / N) ** 2 for v in row) / N for row in p]
         alpha = [v / sum(variance) for v in variance]
         s = [sum(alpha[k] * p[k][c] for k in range(M)) for c in range(N)]
@@ -163,7 +190,9 @@ def test_without_dissent_the_loss_is_the_cross_entropy():
     plain = F.cross_entropy(student, vote.labels, reduction="none")
     assert torch.equal(ensemble_loss(student, vote.labels, vote.diversity, 0.5), plain)
     mixed = consensus(logits())
-    bare = F.cross_entropy(student, mixed.labels, reduction="none")  # λ = 0: bit for bit, whatever the dissent
+    bare = F.cross_entropy(
+        student, mixed.labels, reduction="none"
+    )  # λ = 0: bit for bit, whatever the dissent
     assert torch.equal(ensemble_loss(student, mixed.labels, mixed.diversity, 0.0), bare)
 
 
@@ -181,7 +210,9 @@ def test_variants():
     own = consensus(z, normalise="dissenters")
     somebody = paper.dissent.any(0)
     assert somebody.any()
-    torch.testing.assert_close(own.diversity[somebody], (paper.diversity / paper.mass[:, None])[somebody])
+    torch.testing.assert_close(
+        own.diversity[somebody], (paper.diversity / paper.mass[:, None])[somebody]
+    )
     torch.testing.assert_close(own.mass, paper.mass)
     agreed = logits(m=1).expand(M, -1, -1)
     assert not consensus(agreed, normalise="dissenters").diversity.any()

@@ -59,7 +59,10 @@ def test_one_shot_bytes_and_numbers():
     ctx = context(dtype=torch.float32)
     out = run(ctx)
     n = 64 * 8 + 8 + 8 * 4 + 4 + 4 * 10 + 10
-    assert ctx.link.ledger.by_phase() == {"initial model": (0, 4 * 4 * n), "local models": (4 * 4 * n, 0)}
+    assert ctx.link.ledger.by_phase() == {
+        "initial model": (0, 4 * 4 * n),
+        "local models": (4 * 4 * n, 0),
+    }
     assert ctx.link.ledger.total == byte_formulas.fedet_bytes([n] * 4)
     assert out.report.numbers_sent == byte_formulas.fedet_numbers([n] * 4)
     assert ctx.server_steps == 1
@@ -95,7 +98,9 @@ def test_after_a_round_heads_are_the_servers_and_bodies_the_mean(head):
     ctx.link.up = lambda k, payload, phase: sent.append(payload) or up(k, payload, phase=phase)
     out = run(ctx, rounds=1, transfer="both", head=head)
     server = head_of(model_state(out.module))
-    for kind, before, after in zip((0, 1), out.last.before.modules, out.last.after.modules, strict=True):
+    for kind, before, after in zip(
+        (0, 1), out.last.before.modules, out.last.after.modules, strict=True
+    ):
         own = sent[kind::2]
         mean = {name: (own[0][name] + own[1][name]) / 2 for name in own[0]}
         for name, tensor in model_state(before).items():
@@ -114,10 +119,14 @@ def test_heads_go_up():
     for name, tensor in head_of(model_state(out.module)).items():
         torch.testing.assert_close(tensor, sum(s[name] for s in sent) / 4, atol=1e-6, rtol=0)
     alone = run(context(), transfer="none", one_shot_steps=1)
-    assert "hidden.0.weight" not in model_state(alone.module)  # plain networks where no head travels
+    assert "hidden.0.weight" not in model_state(
+        alone.module
+    )  # plain networks where no head travels
 
 
-@pytest.mark.parametrize("transfer, up, down", [("up", 1, 0), ("down", 0, 1), ("none", 0, 0), ("auto", 1, 1)])
+@pytest.mark.parametrize(
+    "transfer, up, down", [("up", 1, 0), ("down", 0, 1), ("none", 0, 0), ("auto", 1, 1)]
+)
 def test_transfer_can_be_switched(transfer, up, down):
     out, progress = watched(FedET(**QUICK, rounds=2, transfer=transfer).run(context()))
     assert sum(p.phase == "heads averaged" for p in progress) == 2 * up
@@ -144,7 +153,9 @@ def test_shared_clients_are_used_in_one_shot_only():
 def test_public_sources(source):
     out = run(context(epochs=20), public=source, public_size=40)
     if source == "other-mix":
-        everything, half = (labels_of(one) for one in (run(context(epochs=20), public_size=40), out))
+        everything, half = (
+            labels_of(one) for one in (run(context(epochs=20), public_size=40), out)
+        )
         assert half < everything and len(half) == (len(everything) + 1) // 2
     else:
         assert out.report.public_samples == 40
@@ -168,7 +179,10 @@ def test_without_public_samples_and_of_rows_noise_will_do():
     x, test = bare.x_train.flatten(1), bare.x_test.flatten(1)
     rows = dataclasses.replace(bare, x_train=x, x_test=test, x_public=test, digest="rows")
     assert run(context(data=bare), public="noise", public_size=9).report.public_samples == 9
-    assert run(context(data=rows), public="noise", public_size=9).logits(rows.x_test).shape == (360, 10)
+    assert run(context(data=rows), public="noise", public_size=9).logits(rows.x_test).shape == (
+        360,
+        10,
+    )
 
 
 def test_divergence_is_named():
@@ -183,7 +197,9 @@ def test_progress_and_curve():
     ctx = context()
     out, progress = watched(FedET(**{**QUICK, "one_shot_steps": 60}).run(ctx))
     shown = [p for p in progress if p.phase == "distillation" and p.model is not None]
-    assert [p.done for p in shown] == list(range(3, 61, 3)) and progress[-1].done == progress[-1].total == 60
+    assert [p.done for p in shown] == list(range(3, 61, 3)) and progress[-1].done == progress[
+        -1
+    ].total == 60
     x = ctx.public[:5]
     assert torch.equal(shown[-1].model.logits(x), out.logits(x))
     assert not torch.equal(shown[0].model.logits(x), out.logits(x))
@@ -194,7 +210,11 @@ def test_progress_and_curve():
     assert set(shown[0].metrics) == {"dissent", "effective_clients"}
     _, progress = watched(FedET(**QUICK, rounds=40, per_round=1).run(context()))
     shown = [p for p in progress if p.model is not None and p.phase == "rounds"]
-    assert 15 <= len(shown) <= 25 and set(shown[0].metrics) == {"round", "dissent", "effective_clients"}
+    assert 15 <= len(shown) <= 25 and set(shown[0].metrics) == {
+        "round",
+        "dissent",
+        "effective_clients",
+    }
     _, two = watched(FedET(**QUICK, rounds=2).run(context()))
     heads = [p.model.report.filled() for p in two if p.phase == "heads averaged"]
     assert heads[0] == {} and len(heads[1]["chosen"]) > 0  # before anybody was heard: nothing
@@ -224,10 +244,16 @@ def test_what_is_measured_when_it_has_ended():
     assert out.report.shown_rounds is None
     report = out.measured(x, y)
     names = ("clients_accuracy", "consensus_accuracy", "small_before", "small_after")
-    assert report.shown_rounds == [1, 2, 3] and all(len(getattr(report, name)) == 3 for name in names)
+    assert report.shown_rounds == [1, 2, 3] and all(
+        len(getattr(report, name)) == 3 for name in names
+    )
     votes = out.last.clients.logits(x)
-    assert report.clients_accuracy[-1] == pytest.approx(float((votes.argmax(-1) == y).double().mean()))
-    assert report.consensus_accuracy[-1] == pytest.approx(float((consensus(votes).labels == y).double().mean()))
+    assert report.clients_accuracy[-1] == pytest.approx(
+        float((votes.argmax(-1) == y).double().mean())
+    )
+    assert report.consensus_accuracy[-1] == pytest.approx(
+        float((consensus(votes).labels == y).double().mean())
+    )
     for name, models in (("small_before", out.last.before), ("small_after", out.last.after)):
         answers = models.logits(x).argmax(-1)
         assert getattr(report, name)[-1] == pytest.approx(answers.eq(y).double().mean().item())

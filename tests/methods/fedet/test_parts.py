@@ -17,7 +17,9 @@ from fedlab_nb.training import Recipe, trained
 KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 
 
-def represented(name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, dtype=torch.float64):
+def represented(
+    name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, dtype=torch.float64
+):
     base = build(name, shape, classes, width=width, generator=seeded(seed), dtype=dtype)
     return Represented(base, 16, head, generator=seeded(seed + 1))
 
@@ -26,7 +28,9 @@ context = functools.partial(method_runs.context, clients=4, epochs=1)
 
 
 # ------------------------------------------------------------------------------------------------------ common head
-@pytest.mark.parametrize("head, floats", [("mlp", 16 * 16 + 16 + 10 * 16 + 10), ("last-linear", 10 * 16 + 10)])
+@pytest.mark.parametrize(
+    "head, floats", [("mlp", 16 * 16 + 16 + 10 * 16 + 10), ("last-linear", 10 * 16 + 10)]
+)
 def test_heads_have_one_shape_whatever_the_body(head, floats):
     heads = [head_of(model_state(represented(name, head))) for name in KINDS]
     shapes = [{name: tuple(t.shape) for name, t in one.items()} for one in heads]
@@ -40,14 +44,19 @@ def test_a_represented_network_is_body_adapter_head():
     adapted = (net.body(x) @ state["adapter.0.weight"].T + state["adapter.0.bias"]).clamp(min=0)
     features = (adapted @ state["hidden.0.weight"].T + state["hidden.0.bias"]).clamp(min=0)
     torch.testing.assert_close(net.features(x), features)
-    torch.testing.assert_close(net(x), features @ state["classifier.weight"].T + state["classifier.bias"])
+    torch.testing.assert_close(
+        net(x), features @ state["classifier.weight"].T + state["classifier.bias"]
+    )
     assert net.architecture[:3] == ("cnn", (1, 8, 8), 10)
     assert net.architecture != represented("cnn", "last-linear").architecture
 
 
 @pytest.mark.parametrize("name", ["mlp", "resnet8"])
 def test_represented_networks_stack_like_any_other(name):
-    shards = [(torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64), torch.arange(n) % 10) for n in (9, 14)]
+    shards = [
+        (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64), torch.arange(n) % 10)
+        for n in (9, 14)
+    ]
     recipe = Recipe(epochs=2, batch_size=4)
     loop, stack = (
         trained([represented(name) for _ in shards], shards, recipe, seed=0, backend=backend)
@@ -60,7 +69,10 @@ def test_represented_networks_stack_like_any_other(name):
 
 
 def test_group_means_and_heads():
-    states = [model_state(represented(name, seed=s)) for s, name in enumerate(["mlp", "cnn", "mlp", "lenet5"])]
+    states = [
+        model_state(represented(name, seed=s))
+        for s, name in enumerate(["mlp", "cnn", "mlp", "lenet5"])
+    ]
     kinds = ["mlp", "cnn", "mlp", "lenet5"]
     table = {name: model_state(represented(name, seed=50)) for name in KINDS}
     head = mean_head(states)
@@ -70,7 +82,9 @@ def test_group_means_and_heads():
     for name, tensor in means["mlp"].items():  # unweighted, whatever their sample counts
         torch.testing.assert_close(tensor, (states[0][name] + states[2][name]) / 2)
     assert all(torch.equal(means["cnn"][n], states[1][n]) for n in states[1])
-    assert all(torch.equal(means["resnet8"][n], table["resnet8"][n]) for n in table["resnet8"])  # nobody brought one
+    assert all(
+        torch.equal(means["resnet8"][n], table["resnet8"][n]) for n in table["resnet8"]
+    )  # nobody brought one
     server = head_of(model_state(represented("mlp", seed=99)))
     for kind, state in means.items():
         put = state | server
@@ -84,14 +98,18 @@ def test_pools():
     ctx = context(clients=40, models=("mlp", "cnn"))
     assert client_architectures(ctx, "dealt") == mixed
     drawn = client_architectures(ctx, "drawn")
-    assert set(drawn) == set(mixed) and drawn != mixed and drawn == client_architectures(ctx, "drawn")
+    assert (
+        set(drawn) == set(mixed) and drawn != mixed and drawn == client_architectures(ctx, "drawn")
+    )
 
 
 def test_the_server_is_larger():
     ctx = context()
     for name, width in [("mlp", None), ("cnn", None), ("resnet8", 8)]:
         kind = (name, (1, 8, 8), 10, width)
-        small, large = (parameter_count(ctx.build(k, seeded())) for k in (kind, larger(ctx, [kind])))
+        small, large = (
+            parameter_count(ctx.build(k, seeded())) for k in (kind, larger(ctx, [kind]))
+        )
         assert large > 3 * small
     assert larger(ctx, [("mlp", (1, 8, 8), 10, None)]) == ("mlp", (1, 8, 8), 10, 256)
     assert larger(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == ("lenet5", (1, 8, 8), 10, 9)
@@ -99,7 +117,11 @@ def test_the_server_is_larger():
 
 # ------------------------------------------------------------------------------------------------------ participation
 def test_clients_are_drawn_in_proportion_to_their_samples():
-    assert chosen_clients([3, 1, 2], 0, seeded()) == chosen_clients([3, 1, 2], 7, seeded()) == [0, 1, 2]
+    assert (
+        chosen_clients([3, 1, 2], 0, seeded())
+        == chosen_clients([3, 1, 2], 7, seeded())
+        == [0, 1, 2]
+    )
     drawn, rng = np.zeros(3), seeded()
     for _ in range(3000):
         (k,) = chosen_clients([70, 20, 10], 1, rng)
@@ -126,10 +148,17 @@ def test_public_samples():
     assert few.shape == (36, 1, 8, 8) and torch.equal(few, public_samples(ctx, "held-out", 36))
     assert all((ctx.public == image).flatten(1).all(1).any() for image in few)
     noise = public_samples(ctx, "noise", 50)
-    assert noise.shape == (50, 1, 8, 8) and 0.4 < noise.mean() < 0.6 and 0 <= noise.min() and noise.max() <= 1
+    assert (
+        noise.shape == (50, 1, 8, 8)
+        and 0.4 < noise.mean() < 0.6
+        and 0 <= noise.min()
+        and noise.max() <= 1
+    )
     letters = public_samples(ctx, "glyphs", 20)
     assert letters.shape == (20, 1, 8, 8) and 0 <= letters.min() and letters.max() <= 1
-    assert torch.equal(public_samples(ctx, "digits"), ctx.public)  # never a training image, also of the same data set
+    assert torch.equal(
+        public_samples(ctx, "digits"), ctx.public
+    )  # never a training image, also of the same data set
 
 
 def test_half_the_classes():
@@ -144,7 +173,9 @@ def test_fitted_changes_size_and_channels():
     colour = torch.rand(2, 3, 8, 8, generator=seeded())
     torch.testing.assert_close(fitted(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
     assert fitted(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
-    torch.testing.assert_close(fitted(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3))
+    torch.testing.assert_close(
+        fitted(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3)
+    )
 
 
 def test_transformed_crops_mirrors_and_recolours():
@@ -160,7 +191,9 @@ def test_transformed_crops_mirrors_and_recolours():
             for mirrored, image in ((False, before), (True, before.flip(-1)))
             for i in range(5)
             for j in range(5)
-            if torch.allclose(torch.nn.functional.pad(image, (2,) * 4)[:, i : i + 8, j : j + 8], after, atol=1e-6)
+            if torch.allclose(
+                torch.nn.functional.pad(image, (2,) * 4)[:, i : i + 8, j : j + 8], after, atol=1e-6
+            )
         ]
         assert len(matching) == 1
         kinds.add(matching[0])

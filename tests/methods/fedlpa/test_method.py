@@ -14,7 +14,13 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
 from fedlab_nb.methods.fedlpa import server as model_module
-from fedlab_nb.methods.fedlpa.client import LocalPosterior, classes_read_off, label_leak, noisy, noisy_factor
+from fedlab_nb.methods.fedlpa.client import (
+    LocalPosterior,
+    classes_read_off,
+    label_leak,
+    noisy,
+    noisy_factor,
+)
 from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, used
 from fedlab_nb.methods.regmean import merge
 from fedlab_nb.models import build, model_state
@@ -25,7 +31,12 @@ EXACT = torch.float64
 
 
 context = functools.partial(
-    method_runs.context, clients=4, alpha=0.1, recipe=Recipe(batch_size=32, lr=0.01), holdout=0.0, dtype=EXACT
+    method_runs.context,
+    clients=4,
+    alpha=0.1,
+    recipe=Recipe(batch_size=32, lr=0.01),
+    holdout=0.0,
+    dtype=EXACT,
 )
 
 
@@ -45,7 +56,8 @@ def test_large_damping_is_the_average(weights):
 
 
 @pytest.mark.parametrize(
-    "name, shape, floats", [("mlp", (1, 28, 28), 596_892), ("cnn", (1, 28, 28), 111_484), ("mlp", (1, 8, 8), 14_084)]
+    "name, shape, floats",
+    [("mlp", (1, 28, 28), 596_892), ("cnn", (1, 28, 28), 111_484), ("mlp", (1, 8, 8), 14_084)],
 )
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
@@ -56,7 +68,10 @@ def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
 def test_the_ledger_has_the_model_down_and_one_upload():
     ctx = context(dtype=torch.float32)
     watched(FedLPA().run(ctx))
-    assert ctx.link.ledger.by_phase() == {"initial model": (0, 4 * 4 * 6570), "posteriors": (4 * 4 * 14_084, 0)}
+    assert ctx.link.ledger.by_phase() == {
+        "initial model": (0, 4 * 4 * 6570),
+        "posteriors": (4 * 4 * 14_084, 0),
+    }
     assert ctx.server_steps == 1  # the trip-wire was armed, and private data stayed untouched
 
 
@@ -70,14 +85,21 @@ def test_batch_norm_is_averaged_with_the_clients_weights():
     assert any("running_var" in name for name in others)
     for name in others:
         torch.testing.assert_close(state[name], average[name])
-    assert any((state[name] - average[name]).norm() > 0.01 * average[name].norm() for name in layers & state.keys())
+    assert any(
+        (state[name] - average[name]).norm() > 0.01 * average[name].norm()
+        for name in layers & state.keys()
+    )
 
 
 def test_the_report_shows_what_the_upload_reveals():
     ctx = context()
     out, _ = watched(FedLPA(damping=1e-2).run(ctx))
-    sent = [list(own.factors.values())[-1].b.diagonal() + 0.1 for own in out.posteriors]  # damped, as it was sent
-    assert out.report.label_leak == label_leak(torch.stack(sent), torch.from_numpy(out.report.train_counts))
+    sent = [
+        list(own.factors.values())[-1].b.diagonal() + 0.1 for own in out.posteriors
+    ]  # damped, as it was sent
+    assert out.report.label_leak == label_leak(
+        torch.stack(sent), torch.from_numpy(out.report.train_counts)
+    )
     for name in out.report.layers:
         curve = out.report.curves[name]
         assert len(curve) == out.report.iterations[name] + 1
@@ -92,7 +114,9 @@ def test_gradient_descent_can_be_watched_and_stopped():
     shown = [p.model.report for p in solving if p.model is not None]
     lengths = [{len(curve) for curve in report.curves.values()} for report in shown]
     assert lengths == [{1}, {2}, {3}, {5}, {9}, {17}, {33}]
-    assert all(p.total == 33 for p in solving) and out.report.iterations == dict.fromkeys(out.report.layers, 33)
+    assert all(p.total == 33 for p in solving) and out.report.iterations == dict.fromkeys(
+        out.report.layers, 33
+    )
     shortcut, _ = watched(FedLPA(solver="ea").run(context(remembered=remembered)))
     assert_states_close(model_state(solving[0].model.module), model_state(shortcut.module), 1e-12)
     assert [p.done for p in progress if p.phase == "factor pass"] == [1, 2, 3, 4]
@@ -111,7 +135,10 @@ def test_float32_answers_like_float64():
     for dtype in (torch.float32, torch.float64):
         remembered = []
         watched(FedAvg().run(context(remembered=remembered, epochs=5)))  # trained once, in float64
-        ctx = context(remembered=[[{n: t.to(dtype) for n, t in s.items()} for s in remembered[0]]], dtype=dtype)
+        ctx = context(
+            remembered=[[{n: t.to(dtype) for n, t in s.items()} for s in remembered[0]]],
+            dtype=dtype,
+        )
         predictions.append(watched(FedLPA().run(ctx))[0].logits(x.to(dtype)).double())
     torch.testing.assert_close(predictions[0], predictions[1], rtol=1e-3, atol=1e-3)
 
@@ -146,7 +173,9 @@ def test_noise_changes_what_is_sent_and_can_be_repeated():
 def test_noise_has_the_stated_size_and_factors_stay_positive():
     tensor = torch.full((300, 300), 2.0, dtype=EXACT)
     added = noisy(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
-    assert added.abs().mean().item() == pytest.approx(0.2, rel=0.02)  # Laplace: the mean size is the scale
+    assert added.abs().mean().item() == pytest.approx(
+        0.2, rel=0.02
+    )  # Laplace: the mean size is the scale
     assert added.std().item() == pytest.approx(0.2 * 2**0.5, rel=0.02)
     assert noisy(tensor, 0.0, None) is tensor
     rows = torch.randn(5, 20, dtype=EXACT, generator=torch.Generator().manual_seed(1))
@@ -155,7 +184,11 @@ def test_noise_has_the_stated_size_and_factors_stay_positive():
     state = {"a": torch.ones(3), "running": torch.ones(3)}
     own = LocalPosterior(1, state, ("a",), {})
     noised = own.upload(1e-3, "one", 0.1, torch.Generator().manual_seed(0))["state"]
-    assert list(noised) == list(state) and noised["running"] is state["running"] and (noised["a"] != 1).all()
+    assert (
+        list(noised) == list(state)
+        and noised["running"] is state["running"]
+        and (noised["a"] != 1).all()
+    )
 
 
 def test_label_leak_by_hand():
@@ -163,7 +196,9 @@ def test_label_leak_by_hand():
     diagonals = torch.tensor([[0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3]])
     counts = torch.tensor([[9, 5, 0, 0], [1, 0, 0, 7]])
     leak = label_leak(diagonals, counts)
-    assert leak["precision"] == (1 + 1 / 2) / 2 and leak["chance"] == 4 / 8  # the second client's guess is 2 and 3
+    assert (
+        leak["precision"] == (1 + 1 / 2) / 2 and leak["chance"] == 4 / 8
+    )  # the second client's guess is 2 and 3
 
 
 @pytest.mark.slow
@@ -212,7 +247,9 @@ def test_each_use_by_hand(remembered):
     name = list(systems)[-1]
     system, weights = systems[name], systems[name].w
     assert USES == ("exact", "shortcut", "inputs", "diagonal", "none")  # each of them below
-    torch.testing.assert_close(used(system, "none"), sum(w * m for w, m in zip(weights, system.m, strict=True)))
+    torch.testing.assert_close(
+        used(system, "none"), sum(w * m for w, m in zip(weights, system.m, strict=True))
+    )
     torch.testing.assert_close(again.use("none", received)[f"{name}.bias"], average[f"{name}.bias"])
     # A alone is RegMean with the damping's root as ridge
     undamped = [own.factors[name].a for own in again.posteriors]
@@ -241,15 +278,22 @@ def test_the_path_of_each_solver(remembered):
     received = again.uploads(1e-3)
     for solver, limit, steps in (("gd", 6, [0, 1, 2, 4, 6]), ("ea", 0, [0])):
         *path, last = again.path(solver, limit, received)
-        assert [now.iteration for now, _ in path] == list(range(limit + 1)) and last[0] is path[-1][0]
-        assert sorted({now.iteration for now, accuracy in [*path, last] if accuracy is not None}) == steps
+        assert [now.iteration for now, _ in path] == list(range(limit + 1)) and last[0] is path[-1][
+            0
+        ]
+        assert (
+            sorted({now.iteration for now, accuracy in [*path, last] if accuracy is not None})
+            == steps
+        )
         assert all(len(curve) == limit + 1 for curve in last[0].residuals.values())
     *_, (now, accuracy) = again.path("cg", 0, received)
     assert now.iteration == max(model.report.iterations.values()) and now.worst <= 1e-6
     assert accuracy == model.accuracy(again.x, again.y)
 
 
-def test_counts_that_were_trained_on_are_kept_and_posteriors_that_are_too_large_are_not(remembered, monkeypatch):
+def test_counts_that_were_trained_on_are_kept_and_posteriors_that_are_too_large_are_not(
+    remembered, monkeypatch
+):
     ctx = context(clients=3, remembered=remembered)
     _, model, _ = server(remembered, rounds=1, local_epochs=1)  # further rounds let them be
     for k, row in enumerate(model.report.train_counts):

@@ -51,7 +51,9 @@ def test_weighted_averaging_is_per_class_with_the_shares_of_the_counts():
     counts = torch.tensor([[1, 0, 5], [3, 0, 0], [0, 0, 5], [0, 0, 10]])
     fixed = rules.weighted_averaging(class_shares(counts))
     # class 0: 1/4 and 3/4; class 1: nobody has it, so the mean; class 2: 5, 0, 5, 10 of 20
-    shares = torch.tensor([[0.25, 0.25, 0.25], [0.75, 0.25, 0.0], [0.0, 0.25, 0.25], [0.0, 0.25, 0.5]])
+    shares = torch.tensor(
+        [[0.25, 0.25, 0.25], [0.75, 0.25, 0.0], [0.0, 0.25, 0.25], [0.0, 0.25, 0.5]]
+    )
     torch.testing.assert_close(fixed.weights(), shares)
     close(fixed.double()(logits()), set_table(rules.per_class(M, C).double(), shares)(logits()))
     assert fixed.q == 0
@@ -87,11 +89,15 @@ def test_numbers_of_trained_parameters():
     assert rules.per_class(20, 100).q == 2000
     assert rules.MLP(m, c, k=40).q == 8450  # 200*40 + 40 + 40*10 + 10
     assert rules.trained_aggregator("moe", m, c, input_shape=(3, 32, 32)).q == 62_856
-    assert rules.trained_aggregator("moe", 10, c, input_shape=IMAGE).q == 64 * 32 + 32 + 32 * 10 + 10
+    assert (
+        rules.trained_aggregator("moe", 10, c, input_shape=IMAGE).q == 64 * 32 + 32 + 32 * 10 + 10
+    )
     assert rules.trained_aggregator("moe", 4, 2, input_shape=(13,)).q == 13 * 32 + 32 + 32 * 4 + 4
 
 
-@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (3, 16, 16), (3, 20, 24), (2, 15, 40), (13,)])
+@pytest.mark.parametrize(
+    "shape", [(1, 28, 28), (3, 32, 32), (3, 16, 16), (3, 20, 24), (2, 15, 40), (13,)]
+)
 def test_a_gate_fits_every_input_shape(shape):
     scores = rules.gate(shape, clients=M)(torch.rand(2, *shape))
     assert scores.shape == (2, M)
@@ -101,14 +107,21 @@ def test_voting_by_hand():
     counts = torch.tensor([[[3, 1], [0, 2]], [[0, 0], [1, 4]]])
     # With one added everywhere: P_0 = [[4/6, 2/6], [1/4, 3/4]], P_1 = [[1/2, 1/2], [2/7, 5/7]].
     voting = Voting(counts, laplace=1)
-    z = torch.tensor([[[5.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [-1.0, 0.0]]])  # votes (0, 1), then (1, 1)
+    z = torch.tensor(
+        [[[5.0, 1.0], [0.0, 2.0]], [[0.0, 1.0], [-1.0, 0.0]]]
+    )  # votes (0, 1), then (1, 1)
     by_hand = torch.tensor(
-        [[math.log(4 / 6 * 1 / 2), math.log(1 / 4 * 5 / 7)], [math.log(2 / 6 * 1 / 2), math.log(3 / 4 * 5 / 7)]]
+        [
+            [math.log(4 / 6 * 1 / 2), math.log(1 / 4 * 5 / 7)],
+            [math.log(2 / 6 * 1 / 2), math.log(3 / 4 * 5 / 7)],
+        ]
     )
     torch.testing.assert_close(voting(z), by_hand)
     assert voting(z).argmax(1).tolist() == [0, 1]
     assert voting.q == 0
-    torch.testing.assert_close(voting.competency()[1], torch.tensor([[1 / 2, 1 / 2], [2 / 7, 5 / 7]]))
+    torch.testing.assert_close(
+        voting.competency()[1], torch.tensor([[1 / 2, 1 / 2], [2 / 7, 5 / 7]])
+    )
 
 
 def test_voting_without_smoothing_lets_one_zero_forbid_a_class():
@@ -172,7 +185,9 @@ def test_of_a_weighted_sum_it_is_the_table():
     rule = rules.WeightedSum(table.clone(), C, trained=True)
     before = influence(rule, proxies())
     assert torch.equal(before, table)
-    torch.testing.assert_close(influence(Hidden(table, C, trained=True), proxies()), table, **TOLERANCE)
+    torch.testing.assert_close(
+        influence(Hidden(table, C, trained=True), proxies()), table, **TOLERANCE
+    )
     with torch.no_grad():
         rule.table += 1
     assert torch.equal(before, table)  # a copy: what training changes later does not change it
@@ -180,13 +195,17 @@ def test_of_a_weighted_sum_it_is_the_table():
 
 def test_the_contribution_to_a_weighted_sum_is_weight_times_mean_logit():
     """Over the clients it adds up to the mean score of the true class."""
-    rule = rules.WeightedSum(torch.randn(M, C, generator=generator(1), dtype=torch.float64), C, trained=True)
+    rule = rules.WeightedSum(
+        torch.randn(M, C, generator=generator(1), dtype=torch.float64), C, trained=True
+    )
     parts = proxies()
     z, labels, _ = Proxy.joined(parts)
     added = contribution(rule, parts)
     for c in range(C):
         own = z[labels == c]
-        torch.testing.assert_close(added[:, c], rule.table.detach()[:, c] * own[:, :, c].mean(0), **TOLERANCE)
+        torch.testing.assert_close(
+            added[:, c], rule.table.detach()[:, c] * own[:, :, c].mean(0), **TOLERANCE
+        )
         torch.testing.assert_close(added[:, c].sum(), rule(own)[:, c].mean().detach(), **TOLERANCE)
 
 
@@ -197,7 +216,9 @@ def test_of_a_mixture_it_is_the_mean_gate_of_the_class():
     gate = rule.gate(x).softmax(1).detach()
     by_hand = torch.stack([gate[labels == c].mean(0) for c in range(C)], 1)
     torch.testing.assert_close(influence(rule, parts), by_hand, **TOLERANCE)
-    torch.testing.assert_close(influence(rule, parts).sum(0), torch.ones(C, dtype=torch.float64), **TOLERANCE)
+    torch.testing.assert_close(
+        influence(rule, parts).sum(0), torch.ones(C, dtype=torch.float64), **TOLERANCE
+    )
 
 
 def test_of_a_network_it_is_the_mean_slope():
@@ -218,7 +239,9 @@ def test_a_class_without_a_sample_is_judged_on_all_of_them():
     rule = rules.trained_aggregator("moe", M, C, input_shape=IMAGE, generator=generator(2)).double()
     parts = proxies(labels=((0, 1, 1), (0,)))
     _, _, x = Proxy.joined(parts)
-    torch.testing.assert_close(influence(rule, parts)[:, 2], rule.gate(x).softmax(1).mean(0), **TOLERANCE)
+    torch.testing.assert_close(
+        influence(rule, parts)[:, 2], rule.gate(x).softmax(1).mean(0), **TOLERANCE
+    )
 
 
 def test_a_deep_set_does_not_know_who_answers_and_trims_where_it_predicts():

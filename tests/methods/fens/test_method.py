@@ -51,8 +51,12 @@ def test_what_the_rule_starts_from_is_measured_beside_it(federation):
     x, y = x_test(federation), federation.dataset.y_test
     report = fens.measured(x, y)
     average, _ = run(context(federation), bits=3, aggregator="averaging")
-    assert report.average_accuracy == average.accuracy(x, y) == average.measured(x, y).average_accuracy
-    by_hand = [float((fens.experts.clients.module(k)(x).argmax(1) == y).double().mean()) for k in range(M)]
+    assert (
+        report.average_accuracy == average.accuracy(x, y) == average.measured(x, y).average_accuracy
+    )
+    by_hand = [
+        float((fens.experts.clients.module(k)(x).argmax(1) == y).double().mean()) for k in range(M)
+    ]
     assert report.member_accuracy == pytest.approx(by_hand)
 
 
@@ -75,7 +79,9 @@ def test_every_rule_answers_and_counts_its_numbers(federation, name):
     if name not in TRAINED:
         return
     rounds = [step for step in steps if step.phase == "aggregator"]
-    assert [step.done for step in rounds] == list(range(46)) and {step.total for step in rounds} == {45}
+    assert [step.done for step in rounds] == list(range(46)) and {
+        step.total for step in rounds
+    } == {45}
     assert rounds[0].model is not None and rounds[-1].model is not None
     torch.testing.assert_close(rounds[-1].model.logits(x), fens.logits(x))
     assert ctx.server_steps >= 45
@@ -86,7 +92,9 @@ def test_every_rule_answers_and_counts_its_numbers(federation, name):
     assert frames.shape[1:] == (M, C) and fens.report.frame_rounds[[0, -1]].tolist() == [0, 45]
     seen = [step.model.report for step in rounds if step.model is not None]
     assert [int(so_far.frame_rounds[-1]) for so_far in seen] == fens.report.frame_rounds.tolist()
-    assert all(np.array_equal(so_far.frames[-1], frame) for so_far, frame in zip(seen, frames, strict=True))
+    assert all(
+        np.array_equal(so_far.frames[-1], frame) for so_far, frame in zip(seen, frames, strict=True)
+    )
     assert seen[0].members.tolist() == fens.report.members.tolist() == list(range(M))
     if name in ("linear", "per_class"):
         np.testing.assert_allclose(frames[0], 1 / M, rtol=1e-6)
@@ -121,13 +129,19 @@ def test_forgetting_a_client_leaves_no_trace_of_it_in_phase_2(federation):
     ctx = context(federation)
     fens, _ = run(ctx, rounds=8, aggregator="nn", k=6, without=2)
     left = [0, 1, 3, 4]
-    assert fens.rule.hidden.weight.shape == (6, (M - 1) * C) and full.rule.hidden.weight.shape == (6, M * C)
+    assert fens.rule.hidden.weight.shape == (6, (M - 1) * C) and full.rule.hidden.weight.shape == (
+        6,
+        M * C,
+    )
     assert fens.report.proxy_samples == sum(ctx.private.sizes("held_out")[k] for k in left)
     for i, k in enumerate(left):
         own, theirs = fens.experts.clients.state(i), full.experts.clients.state(k)
         assert all(torch.equal(own[name], theirs[name]) for name in own)
     rows = {(r["client"], r["direction"], r["phase"]) for r in ctx.link.ledger.rows()}
-    assert {r for r in rows if r[0] == 2} == {(2, "down", "initial model"), (2, "up", "local models")}
+    assert {r for r in rows if r[0] == 2} == {
+        (2, "down", "initial model"),
+        (2, "up", "local models"),
+    }
     assert all((k, way, "aggregator") in rows for k in left for way in ("down", "up"))
     table, _ = run(context(federation), rounds=3, without=0)
     assert table.report.weights.shape == (M - 1, C)
@@ -165,7 +179,10 @@ def test_distilling_gives_one_network_and_sends_nothing(federation):
     assert learnt[-1].model is not None and learnt[-1].done == learnt[-1].total
     x, y = x_test(federation), federation.dataset.y_test
     measured, before = student.measured(x, y), fens.measured(x, y).numbers()
-    assert measured.numbers().items() >= before.items() and measured.teacher_accuracy == fens.accuracy(x, y)
+    assert (
+        measured.numbers().items() >= before.items()
+        and measured.teacher_accuracy == fens.accuracy(x, y)
+    )
     assert measured.public_images == len(federation.dataset.x_public)
     again, _ = run(context(federation), rounds=10, distil=True, distil_steps=60)
     assert torch.equal(again.logits(x_test(federation)), student.logits(x_test(federation)))
@@ -176,7 +193,9 @@ def test_distilling_gives_one_network_and_sends_nothing(federation):
 
 def test_an_aggregator_that_diverges_says_which_rates_did_it(federation):
     with pytest.raises(RunError, match="diverged with eta_l=1e\\+38"):
-        run(context(federation), server="fedavg", eta_l=1e38)  # beyond the knob's range, so that numbers overflow
+        run(
+            context(federation), server="fedavg", eta_l=1e38
+        )  # beyond the knob's range, so that numbers overflow
 
 
 # ------------------------------------------------------------------------------------------------ what it is good for
@@ -185,7 +204,9 @@ def test_an_aggregator_that_diverges_says_which_rates_did_it(federation):
 def test_no_test_image_reaches_phase_2(federation):
     """Other test images, the same aggregator to the last digit."""
     data = federation.dataset
-    spoilt = dataclasses.replace(data, x_test=torch.full_like(data.x_test, 7), y_test=data.y_test.flip(0))
+    spoilt = dataclasses.replace(
+        data, x_test=torch.full_like(data.x_test, 7), y_test=data.y_test.flip(0)
+    )
     other = dataclasses.replace(federation, dataset=spoilt)
     for name in ("per_class", "voting"):
         one, two = (run(context(f), aggregator=name, rounds=9)[0].rule for f in (federation, other))

@@ -5,7 +5,13 @@ import torch
 from fens_runs import C, M, context, run, x_test
 
 from fedlab_nb.data import Federation, federate
-from fedlab_nb.methods.fens.model import RANGES, input_ranges, quantised_layers, rounded, with_rounded_inputs
+from fedlab_nb.methods.fens.model import (
+    RANGES,
+    input_ranges,
+    quantised_layers,
+    rounded,
+    with_rounded_inputs,
+)
 from fedlab_nb.models import build
 from fedlab_nb.models.state import copied
 
@@ -22,7 +28,10 @@ def test_static_rules_and_voting_send_what_they_need_and_no_more(federation):
         run(ctx, aggregator=name)
         phases[name] = ctx.link.ledger.by_phase()
     assert list(phases["averaging"]) == ["initial model", "local models"]
-    assert phases["weighted"]["class counts"] == (M * C * 4, 0) and "ensemble" not in phases["weighted"]
+    assert (
+        phases["weighted"]["class counts"] == (M * C * 4, 0)
+        and "ensemble" not in phases["weighted"]
+    )
     assert phases["voting"]["confusion matrices"] == (M * M * C * C * 4, 0)
     assert "ensemble" in phases["voting"] and "aggregator" not in phases["voting"]
 
@@ -30,12 +39,17 @@ def test_static_rules_and_voting_send_what_they_need_and_no_more(federation):
 def test_a_client_that_held_nothing_out_gets_the_ensemble_and_no_aggregator(federation):
     everyone = torch.arange(200)
     shards = (everyone[:1], everyone[1:80], everyone[80:])
-    lopsided = Federation(federation.dataset, shards, "dirichlet", 0.1, 0, minimum=1, moved=0, draws=1)
+    lopsided = Federation(
+        federation.dataset, shards, "dirichlet", 0.1, 0, minimum=1, moved=0, draws=1
+    )
     for options in ({}, {"local_steps": 2}):
         ctx = context(lopsided)
         assert ctx.private.sizes("held_out")[0] == 0
         run(ctx, rounds=3, **options)
-        rows = {(row["client"], row["direction"], row["phase"]): row["messages"] for row in ctx.link.ledger.rows()}
+        rows = {
+            (row["client"], row["direction"], row["phase"]): row["messages"]
+            for row in ctx.link.ledger.rows()
+        }
         assert (0, "down", "ensemble") in rows and (0, "down", "aggregator") not in rows
         assert rows[1, "down", "aggregator"] == rows[2, "up", "aggregator"] == 3
     run(context(lopsided), aggregator="voting")
@@ -58,10 +72,16 @@ def test_a_client_that_held_nothing_out_gets_the_ensemble_and_no_aggregator(fede
     ],
 )
 def test_measured_bytes_are_the_formulas(federation, options):
-    kind = ("resnet8", 4) if options.get("bits") == 3 else ("mlp", None)  # with batch norm, which is not quantised
+    kind = (
+        ("resnet8", 4) if options.get("bits") == 3 else ("mlp", None)
+    )  # with batch norm, which is not quantised
     ctx = context(federation, *kind)
     traffic = run(ctx, rounds=6, **options)[0].report.bytes
-    assert traffic["measured"] == traffic["formula"] == max(map(sum, ctx.link.ledger.by_client().values()))
+    assert (
+        traffic["measured"]
+        == traffic["formula"]
+        == max(map(sum, ctx.link.ledger.by_client().values()))
+    )
     traffic = run(context(federation, *kind, init="different"), rounds=6, **options)[0].report.bytes
     assert traffic["measured"] == traffic["formula"]
 
@@ -89,10 +109,16 @@ def test_rounding_is_pytorchs(bits, ends):
     x = torch.linspace(-3, 3, 1001)
     low, high = torch.tensor(ends)
     scale = (ends[1] - ends[0]) / (2**bits - 1)
-    theirs = torch.fake_quantize_per_tensor_affine(x, scale, round(-ends[0] / scale), 0, 2**bits - 1)
-    assert ((rounded(x, low, high, bits) - theirs).abs() < 1e-5).double().mean() > 0.995  # but for ties
+    theirs = torch.fake_quantize_per_tensor_affine(
+        x, scale, round(-ends[0] / scale), 0, 2**bits - 1
+    )
+    assert (
+        (rounded(x, low, high, bits) - theirs).abs() < 1e-5
+    ).double().mean() > 0.995  # but for ties
     inside = x[(x >= low) & (x <= high)]
-    assert (rounded(inside, low, high, bits) - inside).abs().max() <= scale * 1.001  # half a step, and the zero's half
+    assert (
+        rounded(inside, low, high, bits) - inside
+    ).abs().max() <= scale * 1.001  # half a step, and the zero's half
     assert rounded(x, torch.tensor(0.0), torch.tensor(0.0), bits).abs().max() < 1e-30
 
 

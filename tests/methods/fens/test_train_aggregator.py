@@ -9,7 +9,13 @@ from fedlab_nb.comm import Link
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.methods.fens import aggregators as rules
-from fedlab_nb.methods.fens.training import CLIENT_WEIGHTS, Proxy, client_weights, draw_batches, participants
+from fedlab_nb.methods.fens.training import (
+    CLIENT_WEIGHTS,
+    Proxy,
+    client_weights,
+    draw_batches,
+    participants,
+)
 from fedlab_nb.rng import generator
 
 M, C, IMAGE = 5, 4, (1, 8, 8)
@@ -47,7 +53,9 @@ def start(name, clients=M):
 def trained(at_once, name, plan, parts=None):
     parts = proxies() if parts is None else parts
     rule = start(name)
-    losses = torch.stack(list(plan.train_aggregator(rule, dict(enumerate(parts)), stream, at_once=at_once)))
+    losses = torch.stack(
+        list(plan.train_aggregator(rule, dict(enumerate(parts)), stream, at_once=at_once))
+    )
     return torch.cat([p.detach().flatten() for p in rule.parameters()]), losses
 
 
@@ -90,7 +98,9 @@ def independent(plan, server):
 @both_forms
 def test_one_step_is_pooled_sgd_or_adam_without_bias_correction(at_once, server, options):
     plan = Fens(rounds=20, batch=8, **options)
-    torch.testing.assert_close(trained(at_once, "per_class", plan)[0], independent(plan, server), **TOLERANCE)
+    torch.testing.assert_close(
+        trained(at_once, "per_class", plan)[0], independent(plan, server), **TOLERANCE
+    )
 
 
 @both_forms
@@ -99,8 +109,12 @@ def test_some_clients_a_round_are_adam_on_their_samples(at_once):
     plan = Fens(rounds=20, batch=8, per_round=2, eta_s=0.05)
     rounds = participants(range(M), 2, 20, stream)
     assert {len(set(own)) for own in rounds} == {2} and len(set(map(tuple, rounds))) > 4
-    torch.testing.assert_close(trained(at_once, "per_class", plan)[0], independent(plan, "adam"), **TOLERANCE)
-    every, everyone = (trained(at_once, "per_class", Fens(rounds=20, batch=8, per_round=m))[0] for m in (0, M))
+    torch.testing.assert_close(
+        trained(at_once, "per_class", plan)[0], independent(plan, "adam"), **TOLERANCE
+    )
+    every, everyone = (
+        trained(at_once, "per_class", Fens(rounds=20, batch=8, per_round=m))[0] for m in (0, M)
+    )
     assert torch.equal(every, everyone)
 
 
@@ -124,9 +138,13 @@ def test_one_client_and_plain_averaging_is_local_sgd(name):
     sgd = torch.optim.SGD(rule.parameters(), lr=0.05)
     for chosen in batches(parts, plan)[0]:
         sgd.zero_grad()
-        cross_entropy(rule(parts[0].logits[chosen], parts[0].inputs[chosen]), parts[0].labels[chosen]).backward()
+        cross_entropy(
+            rule(parts[0].logits[chosen], parts[0].inputs[chosen]), parts[0].labels[chosen]
+        ).backward()
         sgd.step()
-    torch.testing.assert_close(federated, torch.cat([p.detach().flatten() for p in rule.parameters()]), **TOLERANCE)
+    torch.testing.assert_close(
+        federated, torch.cat([p.detach().flatten() for p in rule.parameters()]), **TOLERANCE
+    )
 
 
 @both_forms
@@ -156,10 +174,14 @@ def test_batches_are_shuffled_passes_and_a_longer_plan_begins_with_a_shorter_one
     ten, three, none = proxies([10, 3, 0])
     short, long = (draw_batches(ten, 3, steps, generator(0, "batches", 2)) for steps in (4, 50))
     assert long.shape == (50, 3) and torch.equal(long[:4], short)
-    for first in range(0, 48, 3):  # three batches of three make a pass: nine different samples of ten
+    for first in range(
+        0, 48, 3
+    ):  # three batches of three make a pass: nine different samples of ten
         assert len(set(long[first : first + 3].flatten().tolist())) == 9
     assert long.unique().tolist() == list(range(10))
-    assert torch.equal(draw_batches(three, 3, 2, generator(0)), torch.tensor([[0, 1, 2], [0, 1, 2]]))
+    assert torch.equal(
+        draw_batches(three, 3, 2, generator(0)), torch.tensor([[0, 1, 2], [0, 1, 2]])
+    )
     assert draw_batches(none, 3, 2, generator(0)).shape == (2, 0)
 
 

@@ -54,7 +54,11 @@ def test_the_width_of_other_networks_is_rounded():
 
 
 @pytest.mark.parametrize(
-    "split, rounds", [(4, [0.004, 0.664, 2.083, 8.323]), (8, [0.004, 0.090, 0.090, 0.240, 1.239, 4.946, 5.755, 1.251])]
+    "split, rounds",
+    [
+        (4, [0.004, 0.664, 2.083, 8.323]),
+        (8, [0.004, 0.090, 0.090, 0.240, 1.239, 4.946, 5.755, 1.251]),
+    ],
 )
 def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
     """Five clients, no training: parameters sent up in each round, in MiB, without batch norm's statistics."""
@@ -84,12 +88,18 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     counts = [parameter_count(client.branch(k)) for k in range(split)]
     channels = [shape[0] for shape in client.borders()[:-1]]
     classifier, features = parameter_count(client.classifier), client.classifier.in_features
-    down = byte_formulas.fusefl_download_bytes(counts, channels, 3, adaptor, calibrated=head == "ccvr")
+    down = byte_formulas.fusefl_download_bytes(
+        counts, channels, 3, adaptor, calibrated=head == "ccvr"
+    )
     down += formulas.state_bytes(sum(counts) + classifier)  # the initial model
     up = byte_formulas.fusefl_upload_bytes(counts, channels, classifier, 3, adaptor)
     for k, (sent_up, sent_down) in ctx.link.ledger.by_client().items():
         present = len(ctx.private.train(k)[1].unique())
-        statistics = 4 * 10 + byte_formulas.ccvr_bytes(features, present, symmetric=True) if head == "ccvr" else 0
+        statistics = (
+            4 * 10 + byte_formulas.ccvr_bytes(features, present, symmetric=True)
+            if head == "ccvr"
+            else 0
+        )
         assert (sent_up, sent_down) == (up + statistics, down)
     assert all(len(payloads) == 3 for payloads in sent.values())  # every block once
     heads = 3 if head == "own" else 1
@@ -106,7 +116,9 @@ def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
     monkeypatch.setattr(network, "CACHE_BYTES", 2**30 if cache else 0)
     ctx = context(model="resnet8", width=4, epochs=3)
     sent = spy(ctx)
-    fused = finished(FuseFL(blocks=3, frozen_norm=frozen_norm, virtual=10, passes=1).run(ctx)).module
+    fused = finished(
+        FuseFL(blocks=3, frozen_norm=frozen_norm, virtual=10, passes=1).run(ctx)
+    ).module
     for k, stage in enumerate(fused.stages):
         assert not any(p.requires_grad or p.grad is not None for p in stage.parameters())
         for m, branch in enumerate(stage.branches):
@@ -125,20 +137,29 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
         ends.append(finished(method.run(context(model="cnn", width=6))))
     states = [model_state(end.module) for end in ends]
-    heads = [{name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)} for state in states]
+    heads = [
+        {name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)}
+        for state in states
+    ]
     assert_same(*states, within=1e-9)
-    assert_same(*heads, within=1e-8)  # the calibration's steps amplify rounding: 3e-9 seen with PyTorch 2.14.1
+    assert_same(
+        *heads, within=1e-8
+    )  # the calibration's steps amplify rounding: 3e-9 seen with PyTorch 2.14.1
 
 
 def test_warm_start_goes_on_and_restart_does_not():
     """With no training after the fusion, the second block is what the first round left, or a fresh draw for all."""
-    first = finished(FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))).module.stages[0]
+    first = finished(
+        FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))
+    ).module.stages[0]
     untouched = [branch[1][0].weight for branch in first.branches]
     for warm in (True, False):
         ctx, method = context(epochs=2), FuseFL(adaptor="average", head="own", warm_start=warm)
         plain = method._train
         object.__setattr__(
-            method, "_train", lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs)
+            method,
+            "_train",
+            lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs),
         )
         second = finished(method.run(ctx)).module.stages[1]
         weights = [branch[0][0].weight for branch in second.branches]
@@ -162,10 +183,16 @@ def test_forward_by_hand():
         return F.linear(h, state[f"{name}.weight"], state[f"{name}.bias"])
 
     joint = torch.cat([layer(f"stages.0.branches.{m}.0.1", flat).relu() for m in (0, 1)], dim=1)
-    last = [layer(f"stages.1.branches.{m}.1.0", layer(f"stages.1.branches.{m}.0", joint)).relu() for m in (0, 1)]
+    last = [
+        layer(f"stages.1.branches.{m}.1.0", layer(f"stages.1.branches.{m}.0", joint)).relu()
+        for m in (0, 1)
+    ]
     torch.testing.assert_close(model.features(x), last[0] + last[1])
     torch.testing.assert_close(model.logits(x), layer("heads.0", last[0] + last[1]))
-    assert state["stages.1.branches.0.0.weight"].shape == (11, 22)  # 16 / sqrt(2) = 11, from both clients' 11
+    assert state["stages.1.branches.0.0.weight"].shape == (
+        11,
+        22,
+    )  # 16 / sqrt(2) = 11, from both clients' 11
 
 
 @pytest.mark.parametrize("merge", ["sum", "mean"])
@@ -177,7 +204,9 @@ def test_k_1_is_isolated_training(merge):
     torch.testing.assert_close(fused.logits(x), ensemble.logits(x))
     features = ensemble.clients.features(x).sum(0)
     torch.testing.assert_close(fused.features(x), features if merge == "sum" else features / 3)
-    average = finished(FuseFL(blocks=1, width="full", head="average").run(context())).module.heads[0]
+    average = finished(FuseFL(blocks=1, width="full", head="average").run(context())).module.heads[
+        0
+    ]
     weights = torch.stack([ensemble.clients.module(k).classifier.weight for k in range(3)])
     torch.testing.assert_close(average.weight, weights.mean(0))  # not weighted by samples
 
@@ -186,11 +215,15 @@ def test_k_1_is_isolated_training(merge):
 def test_one_client_with_average_is_the_network_itself(split):
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
     client = Client(network, split)
-    fused = FusedNetwork([Stage([client.branch(k)]) for k in range(split)], [network.classifier], "average", "sum")
+    fused = FusedNetwork(
+        [Stage([client.branch(k)]) for k in range(split)], [network.classifier], "average", "sum"
+    )
     torch.testing.assert_close(fused(samples()), network(samples()))
 
 
-@pytest.mark.parametrize("epochs, each", [(11, [3, 3, 5]), (3, [1] * 3), (2, [1] * 3), (1, [1] * 3), (0, [0] * 3)])
+@pytest.mark.parametrize(
+    "epochs, each", [(11, [3, 3, 5]), (3, [1] * 3), (2, [1] * 3), (1, [1] * 3), (0, [0] * 3)]
+)
 def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epochs, each):
     seen = []
 
@@ -198,7 +231,10 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
         seen.append((recipe.epochs, recipe.lr, stream))
         return iter(())
 
-    method, ctx = FuseFL(blocks=3, head="own", fused_rate=0.5), context(model="cnn", width=6, epochs=epochs)
+    method, ctx = (
+        FuseFL(blocks=3, head="own", fused_rate=0.5),
+        context(model="cnn", width=6, epochs=epochs),
+    )
     monkeypatch.setattr(ctx, "train", record)
     finished(method.run(ctx))
     assert [of_round for of_round, _, _ in seen] == each and method._total(ctx) == sum(each)
@@ -224,10 +260,19 @@ def test_calibration_leaves_the_trunk_alone():
 def test_resnet18_is_cut_where_the_paper_cuts():
     network = build("resnet18", (3, 8, 8), 10, width=4)
     places = {split: [len(block) for block in cut(network, split)] for split in (1, 2, 3, 4, 8, 10)}
-    assert places == {1: [10], 2: [5, 5], 3: [1, 4, 5], 4: [1, 4, 2, 3], 8: [1, 1, 1, 1, 2, 2, 1, 1], 10: [1] * 10}
+    assert places == {
+        1: [10],
+        2: [5, 5],
+        3: [1, 4, 5],
+        4: [1, 4, 2, 3],
+        8: [1, 1, 1, 1, 2, 2, 1, 1],
+        10: [1] * 10,
+    }
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn", "lenet5", "resnet8", "resnet10", "resnet18", "resnet26", "vgg9"])
+@pytest.mark.parametrize(
+    "name", ["mlp", "cnn", "lenet5", "resnet8", "resnet10", "resnet18", "resnet26", "vgg9"]
+)
 def test_every_cut_keeps_every_layer_in_order(name):
     network = build(name, (1, 8, 8), 3, width=4, dtype=EXACT).eval()
     layers = list(network.body)
@@ -235,8 +280,13 @@ def test_every_cut_keeps_every_layer_in_order(name):
         parts = cut(network, split)
         assert len(parts) == split and all(parts)
         assert [layer for block in parts for layer in block] == layers
-        if split < len(layers) and (name, split) != ("resnet18", 8):  # the paper's, whose last block has none
-            assert all(any(p.numel() for layer in block for p in layer.parameters()) for block in parts)
+        if split < len(layers) and (name, split) != (
+            "resnet18",
+            8,
+        ):  # the paper's, whose last block has none
+            assert all(
+                any(p.numel() for layer in block for p in layer.parameters()) for block in parts
+            )
     with pytest.raises(UsageError, match="layers to cut between"):
         cut(network, len(layers) + 1)
 
@@ -297,9 +347,13 @@ def test_classifiers_side_by_side(head):
     heads = model.measured(x, y).heads
     assert set(heads) == {"own", "average"} | ({"ccvr"} if head == "ccvr" else set())
     assert heads[head] == model.accuracy(x, y)
-    torch.testing.assert_close(NetworkModel(model.module.under(model.heads[head])).logits(x), model.logits(x))
+    torch.testing.assert_close(
+        NetworkModel(model.module.under(model.heads[head])).logits(x), model.logits(x)
+    )
     other = finished(FuseFL(head="average").run(context()))
-    torch.testing.assert_close(NetworkModel(model.module.under(model.heads["average"])).logits(x), other.logits(x))
+    torch.testing.assert_close(
+        NetworkModel(model.module.under(model.heads["average"])).logits(x), other.logits(x)
+    )
 
 
 def test_large_networks_keep_no_clients(monkeypatch):
@@ -312,13 +366,19 @@ def test_large_networks_keep_no_clients(monkeypatch):
 def test_shapes_are_those_of_the_first_clients_blocks():
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     report = finished(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
-    assert report.widths == [3, 3, 3] and report.shapes[0] == [3, 4, 4] and len(report.shapes[-1]) == 1
+    assert (
+        report.widths == [3, 3, 3] and report.shapes[0] == [3, 4, 4] and len(report.shapes[-1]) == 1
+    )
 
 
 def test_a_snapshot_tells_the_round_and_the_bytes_and_the_end_does_not():
     ctx = context(epochs=4)
     model, steps = watched(FuseFL(virtual=10, passes=2).run(ctx))
-    seen = [(step.model.report.block, *step.model.report.sent) for step in steps if step.model is not None]
+    seen = [
+        (step.model.report.block, *step.model.report.sent)
+        for step in steps
+        if step.model is not None
+    ]
     assert [block for block, *_ in seen] == sorted(block for block, *_ in seen)
     assert {block for block, *_ in seen} == {1, 2, 3}
     assert seen[-1][1:] == (ctx.link.ledger.up, ctx.link.ledger.down)

@@ -42,7 +42,11 @@ def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
     (layer,) = blocks.adaptor("conv", shapes, 1, seeded(), outputs[0])
     weight = layer.weight[:, :, 0, 0]
     by_hand = torch.einsum("oc,nchw->nohw", weight[:, :2], outputs[0])
-    by_hand = by_hand + torch.einsum("oc,nchw->nohw", weight[:, 2:], outputs[1]) + layer.bias.view(1, -1, 1, 1)
+    by_hand = (
+        by_hand
+        + torch.einsum("oc,nchw->nohw", weight[:, 2:], outputs[1])
+        + layer.bias.view(1, -1, 1, 1)
+    )
     torch.testing.assert_close(layer(blocks.join("conv", outputs)), by_hand)
     assert by_hand.shape[1] == 5
     assert blocks.joined("conv", shapes) == (7, 6, 6)
@@ -71,7 +75,9 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
         torch.randn(len(y), 3, generator=stream, dtype=EXACT) * (k + 1) + 50 * k + y[:, None]
         for k, y in enumerate(labels)
     ]
-    pooled = ccvr.pool([ccvr.class_statistics(z, y, 6) for z, y in zip(features, labels, strict=True)])
+    pooled = ccvr.pool(
+        [ccvr.class_statistics(z, y, 6) for z, y in zip(features, labels, strict=True)]
+    )
     z, y = torch.cat(features), torch.cat(labels)
     assert pooled.counts.tolist() == torch.bincount(y, minlength=6).tolist()
     for c in range(6):
@@ -102,7 +108,9 @@ def test_virtual_features_follow_the_statistics():
     assert y.bincount(minlength=3).tolist() == [40_000, 0, 40_000]
     for c in (0, 2):
         torch.testing.assert_close(z[y == c].mean(0), pooled.means[c], rtol=0, atol=0.05)
-        torch.testing.assert_close(torch.cov(z[y == c].T), pooled.covariances[c], rtol=0.05, atol=0.1)
+        torch.testing.assert_close(
+            torch.cov(z[y == c].T), pooled.covariances[c], rtol=0.05, atol=0.1
+        )
 
 
 def calibrated(head, z, y, recipe, **options):

@@ -40,14 +40,18 @@ def test_permuted_copies_average_to_the_network(model, units):
     wiring, models = wiring_of(first), []
     for k in range(3):
         models.append(copied(first))
-        orders = [torch.randperm(n, generator=torch.Generator().manual_seed(k)) for n in wiring.units]
+        orders = [
+            torch.randperm(n, generator=torch.Generator().manual_seed(k)) for n in wiring.units
+        ]
         load_state(models[k], permuted(model_state(first), wiring, orders))
     ctx.send_initial_models = lambda: models
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
     before = first(x)
     out = finished(FedMA().run(ctx))
     assert out.report.units == units and out.report.shared == [1.0] * len(units)
-    torch.testing.assert_close(out.module(x), before, rtol=1e-6, atol=1e-6)  # the shares are float32
+    torch.testing.assert_close(
+        out.module(x), before, rtol=1e-6, atol=1e-6
+    )  # the shares are float32
 
 
 def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
@@ -59,10 +63,16 @@ def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
     out = finished(FedMA(gamma=1e9).run(ctx))
     assert out.report.units == [192, 96] and out.report.shared == [0.0, 0.0]
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
-    counts = torch.stack([torch.bincount(ctx.private.train(k)[1], minlength=10) for k in range(3)]).double()
-    shares = torch.where(counts.sum(0) > 0, counts / counts.sum(0).clamp_min(1), torch.full_like(counts, 1 / 3))
+    counts = torch.stack(
+        [torch.bincount(ctx.private.train(k)[1], minlength=10) for k in range(3)]
+    ).double()
+    shares = torch.where(
+        counts.sum(0) > 0, counts / counts.sum(0).clamp_min(1), torch.full_like(counts, 1 / 3)
+    )
     by_hand = sum(share * model(x) for share, model in zip(shares, kept, strict=True))
-    torch.testing.assert_close(out.module(x), by_hand, rtol=1e-6, atol=1e-6)  # the shares are float32
+    torch.testing.assert_close(
+        out.module(x), by_hand, rtol=1e-6, atol=1e-6
+    )  # the shares are float32
 
 
 def test_what_is_fused_no_longer_moves():

@@ -25,7 +25,9 @@ def test_equal_networks_stay_as_they_are(rule):
     """One start and no training: every order is 0, 1, 2, …"""
     model = finished(Matching(rule=rule).run(context(clients=3, remembered=[[initial()] * 3])))
     report = model.report
-    assert np.array_equal(report.orders, np.tile(np.concatenate([np.arange(64), np.arange(32)]), (3, 1)))
+    assert np.array_equal(
+        report.orders, np.tile(np.concatenate([np.arange(64), np.arange(32)]), (3, 1))
+    )
     assert report.moved == [0.0] * 3 and report.distances == [[0.0, 0.0]] * 3
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(tensor, initial()[name])
@@ -70,14 +72,21 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
         m > 0 for k, m in enumerate(report.moved) if k != report.reference
     )
     for k, (before, after) in enumerate(report.distances):
-        far = sum((remembered[0][k][n] - t).square().sum() for n, t in remembered[0][report.reference].items()) ** 0.5
+        far = (
+            sum(
+                (remembered[0][k][n] - t).square().sum()
+                for n, t in remembered[0][report.reference].items()
+            )
+            ** 0.5
+        )
         assert before == pytest.approx(float(far))
         assert after < before or k == report.reference
     assert all(b > a for own in report.objective for a, b in zip(own, own[1:], strict=False))
 
 
 @pytest.mark.parametrize(
-    ("rule", "model", "init"), [("rebasin", "mlp", "same"), ("pfnm", "mlp1", "same"), ("greedy", "cnn2", "different")]
+    ("rule", "model", "init"),
+    [("rebasin", "mlp", "same"), ("pfnm", "mlp1", "same"), ("greedy", "cnn2", "different")],
 )
 def test_bytes(rule, model, init):
     ctx = context(clients=3, model=model, dtype=torch.float32)

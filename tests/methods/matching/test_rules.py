@@ -31,7 +31,10 @@ def network(name="mlp", shape=(1, 8, 8), width=None, seed=0):
         if isinstance(part, (nn.BatchNorm2d, nn.GroupNorm)):
             for key in ("weight", "bias", "running_mean", "running_var"):
                 if (tensor := getattr(part, key, None)) is not None:
-                    tensor.data.copy_(torch.rand(tensor.shape, generator=seeded(seed + 1), dtype=torch.float64) + 0.3)
+                    tensor.data.copy_(
+                        torch.rand(tensor.shape, generator=seeded(seed + 1), dtype=torch.float64)
+                        + 0.3
+                    )
     return module
 
 
@@ -73,7 +76,9 @@ def test_a_perceptron_by_hand():
     wiring, (a, b, c, d) = wiring_of(module), model_state(module).values()
     assert (wiring.layers, wiring.units, wiring.reads) == (("body.0.1",), (2,), ("body.0.2",))
     swapped = permuted(model_state(module), wiring, [torch.tensor([1, 0])])
-    for tensor, by_hand in zip(swapped.values(), (a[[1, 0]], b[[1, 0]], c[:, [1, 0]], d), strict=True):
+    for tensor, by_hand in zip(
+        swapped.values(), (a[[1, 0]], b[[1, 0]], c[:, [1, 0]], d), strict=True
+    ):
         assert torch.equal(tensor, by_hand)
 
 
@@ -112,13 +117,20 @@ def test_what_cannot_be_followed_is_refused_in_one_sentence(name):
 
 
 # ------------------------------------------------------------------------------------------------------ rules
-SOME = [("mlp", (1, 8, 8), None), ("cnn", (1, 8, 8), 3), ("resnet8", (1, 8, 8), 4), ("cnn2", (1, 12, 12), 4)]
+SOME = [
+    ("mlp", (1, 8, 8), None),
+    ("cnn", (1, 8, 8), 3),
+    ("resnet8", (1, 8, 8), 4),
+    ("cnn2", (1, 12, 12), 4),
+]
 
 
 def orders_by(rule, reference, state, wiring, start=None):
     if rule == "greedy":
         return rules.greedy(reference, state, wiring)
-    return rules.rebasin(reference, state, wiring, seeded(5), start or wiring.identity(), lambda value: None)
+    return rules.rebasin(
+        reference, state, wiring, seeded(5), start or wiring.identity(), lambda value: None
+    )
 
 
 @pytest.mark.parametrize(("name", "shape", "width"), SOME)
@@ -178,8 +190,14 @@ def test_greedy_is_the_nearest_of_all_orders():
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
     wiring = wiring_of(one)
     (order,) = rules.greedy(model_state(one), model_state(other), wiring)
-    u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1).detach() for m in (one, other))
-    costs = {p: sum(float((u[i] - v[j]).norm()) for i, j in enumerate(p)) for p in itertools.permutations(range(5))}
+    u, v = (
+        torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1).detach()
+        for m in (one, other)
+    )
+    costs = {
+        p: sum(float((u[i] - v[j]).norm()) for i, j in enumerate(p))
+        for p in itertools.permutations(range(5))
+    }
     assert tuple(order.tolist()) == min(costs, key=costs.get)
 
 
@@ -200,7 +218,10 @@ def test_rebasin_of_one_hidden_layer_is_the_nearest_of_all_orders():
 @given(st.integers(1, 4), st.integers(0, 2), st.integers(0, 10**6))
 def test_an_assignment_is_the_best_of_all(n, more, seed):
     scores = torch.randn(n, n + more, generator=seeded(seed), dtype=torch.float64)
-    best = max(sum(float(scores[i, j]) for i, j in enumerate(p)) for p in itertools.permutations(range(n + more), n))
+    best = max(
+        sum(float(scores[i, j]) for i, j in enumerate(p))
+        for p in itertools.permutations(range(n + more), n)
+    )
     order = rules.assigned_to(scores)
     assert len(set(order.tolist())) == n
     assert float(scores[torch.arange(n), order].sum()) == pytest.approx(best)
@@ -258,7 +279,8 @@ def log_posterior(vectors, precision, spread, mass, members):
 
 
 @pytest.mark.parametrize(
-    ("spread", "mass", "seed"), [(1.0, 1.0, 0), (2.0, 5.0, 0), (0.5, 0.2, 0), (3.0, 30.0, 0), (2.0, 5.0, 25)]
+    ("spread", "mass", "seed"),
+    [(1.0, 1.0, 0), (2.0, 5.0, 0), (0.5, 0.2, 0), (3.0, 30.0, 0), (2.0, 5.0, 25)],
 )
 def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass, seed):
     """The first ones' matching is taken as it is; for the last one all choices of old and new neurons are tried. In the
@@ -289,7 +311,9 @@ def test_a_global_neuron_is_the_posterior_mean_of_its_members():
 
 def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
     vectors = draws()
-    apart, together = (rules.grow(vectors, ones(vectors), spread=1.0, mass=mass, sweeps=3) for mass in (1e9, 1e-9))
+    apart, together = (
+        rules.grow(vectors, ones(vectors), spread=1.0, mass=mass, sweeps=3) for mass in (1e9, 1e-9)
+    )
     assert len(apart.neurons) == 9 and len(torch.cat(apart.members).unique()) == 9
     assert len(together.neurons) == 3
     torch.testing.assert_close(apart.neurons[apart.members[1]], vectors[1] / 2)
@@ -298,17 +322,25 @@ def test_a_large_mass_matches_nothing_and_a_small_one_makes_no_neuron_more():
 def test_a_client_has_no_neuron_twice_and_none_is_empty():
     vectors = [*draws(4), *draws(1, 5, seed=1)]
     grown = rules.grow(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
-    assert all(len(own.unique()) == len(own) == len(v) for own, v in zip(grown.members, vectors, strict=True))
+    assert all(
+        len(own.unique()) == len(own) == len(v)
+        for own, v in zip(grown.members, vectors, strict=True)
+    )
     assert torch.equal(torch.cat(grown.members).unique(), torch.arange(len(grown.neurons)))
 
 
 def test_who_has_no_share_of_a_class_does_not_speak_for_it():
     v = draws(1, 2)[0] * 5
-    precisions = [torch.tensor([1.0, 1, 1, 0], dtype=EXACT), torch.tensor([1.0, 1, 1, 1], dtype=EXACT)]
+    precisions = [
+        torch.tensor([1.0, 1, 1, 0], dtype=EXACT),
+        torch.tensor([1.0, 1, 1, 1], dtype=EXACT),
+    ]
     other = v.clone()
     other[:, 3] = 7
     grown = rules.grow([v, other], precisions, spread=1.0, mass=1e-6, sweeps=0)
-    torch.testing.assert_close(grown.neurons[:, 3], torch.full((2,), 3.5, dtype=EXACT))  # 7 / (1 + 1)
+    torch.testing.assert_close(
+        grown.neurons[:, 3], torch.full((2,), 3.5, dtype=EXACT)
+    )  # 7 / (1 + 1)
 
 
 @torch.no_grad()

@@ -24,7 +24,9 @@ def rows(seed, n=40, d=4):
     """Samples with a covariance of their own."""
     stream = torch.Generator().manual_seed(seed)
     mix = torch.randn(d, d, generator=stream, dtype=EXACT)
-    return torch.randn(n, d, generator=stream, dtype=EXACT) @ mix + torch.randn(d, generator=stream, dtype=EXACT)
+    return torch.randn(n, d, generator=stream, dtype=EXACT) @ mix + torch.randn(
+        d, generator=stream, dtype=EXACT
+    )
 
 
 @given(st.lists(st.integers(5, 50), min_size=1, max_size=5), st.integers(0, 99))
@@ -83,7 +85,9 @@ def test_pooled_moments_are_those_of_one_place():
 def test_a_client_with_fewer_samples_than_features_has_a_floor():
     own = Moments.of(rows(0, n=2, d=6))
     least = FLOOR * own.covariance.trace() / 6
-    assert torch.linalg.eigvalsh(own.invertible().covariance)[0].item() == pytest.approx(least.item(), rel=1e-6)
+    assert torch.linalg.eigvalsh(own.invertible().covariance)[0].item() == pytest.approx(
+        least.item(), rel=1e-6
+    )
     matrix, shift = move(own, Moments.of(rows(1, d=6)), 1.0)
     assert matrix.isfinite().all() and shift.isfinite().all()
 

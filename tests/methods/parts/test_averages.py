@@ -17,7 +17,10 @@ ROBUST = ("median", "trimmed", "krum")
 
 def models(count=7, seed=0, spread=1.0):
     g = torch.Generator().manual_seed(seed)
-    return [{"w": spread * torch.randn(3, 4, generator=g), "b": torch.randn(4, generator=g)} for _ in range(count)]
+    return [
+        {"w": spread * torch.randn(3, 4, generator=g), "b": torch.randn(4, generator=g)}
+        for _ in range(count)
+    ]
 
 
 def test_three_numbers_by_hand():
@@ -32,11 +35,15 @@ def test_three_numbers_by_hand():
 def test_median_and_trimmed_mean_are_numpys_and_scipys(count):
     states = models(count)
     stack = np.stack([s["w"].numpy() for s in states])
-    np.testing.assert_allclose(averaged(states, [1] * count, "median", 0)["w"], np.median(stack, 0), rtol=1e-6)
+    np.testing.assert_allclose(
+        averaged(states, [1] * count, "median", 0)["w"], np.median(stack, 0), rtol=1e-6
+    )
     trimmed = averaged(states, [1] * count, "trimmed", 2)["w"]
     np.testing.assert_allclose(trimmed, trim_mean(stack, 2 / count, 0), rtol=1e-5)
     plain = averaged(states, [1] * count, "trimmed", 0)["b"]
-    np.testing.assert_allclose(plain, np.mean([s["b"].numpy() for s in states], 0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        plain, np.mean([s["b"].numpy() for s in states], 0), rtol=1e-5, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("assumed", [0, 1, 3])
@@ -45,7 +52,8 @@ def test_krum_is_the_slow_one(assumed, seed):
     states = models(8, seed)
     flat = [np.concatenate([p.numpy().ravel() for p in s.values()]).astype(float) for s in states]
     scores = [
-        sorted(sum((a - b) ** 2) for j, b in enumerate(flat) if j != i)[: 8 - assumed - 2] for i, a in enumerate(flat)
+        sorted(sum((a - b) ** 2) for j, b in enumerate(flat) if j != i)[: 8 - assumed - 2]
+        for i, a in enumerate(flat)
     ]
     assert krum(states, assumed) == int(np.argmin([sum(s) for s in scores]))
 
@@ -94,7 +102,10 @@ def test_fedavg_is_the_weighted_mean_of_what_came_back():
     assert delta.tolist() == [0.5, -3.0]
     moved, _ = server.step("fedavg", now, delta, server.initial_state(now))
     assert moved.tolist() == [0.25 * 3 + 0.75 * 1, 0.25 * 2 - 0.75 * 2]
-    assert server.step("fedavg", now, delta, server.initial_state(now), lr=0.5)[0].tolist() == [1.25, 0.5]
+    assert server.step("fedavg", now, delta, server.initial_state(now), lr=0.5)[0].tolist() == [
+        1.25,
+        0.5,
+    ]
 
 
 @pytest.mark.parametrize("name", list(server.SERVER_OPTIMIZERS))

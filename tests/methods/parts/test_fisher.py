@@ -17,21 +17,29 @@ from fedlab_nb.methods.parts.fisher import Cosine, LowRank, subspace, trained_he
 from fedlab_nb.studies.experiment import finished
 
 EXACT = torch.float64
-context = functools.partial(method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0)
+context = functools.partial(
+    method_runs.context, clients=4, alpha=0.1, epochs=1, dtype=EXACT, holdout=0.0
+)
 
 
 def gaussians(classes=4, d=5, seed=0):
     g = torch.Generator().manual_seed(seed)
     root = torch.randn(classes, d, d, generator=g, dtype=EXACT)
     shares = torch.rand(classes, generator=g, dtype=EXACT) + 0.2
-    return 3 * torch.randn(classes, d, generator=g, dtype=EXACT), root @ root.mT + torch.eye(d), shares / shares.sum()
+    return (
+        3 * torch.randn(classes, d, generator=g, dtype=EXACT),
+        root @ root.mT + torch.eye(d),
+        shares / shares.sum(),
+    )
 
 
 def test_directions_are_those_of_the_generalised_eigenproblem(monkeypatch):
     monkeypatch.setattr(fisher, "ENERGY", 1.0)
     means, covariances, shares = gaussians()
     middle, p = subspace(means, covariances, shares)
-    means, covariances, shares, middle, p = (part.numpy() for part in (means, covariances, shares, middle, p))
+    means, covariances, shares, middle, p = (
+        part.numpy() for part in (means, covariances, shares, middle, p)
+    )
     within = np.tensordot(shares, covariances, 1)
     between = sum(s * np.outer(m - middle, m - middle) for s, m in zip(shares, means, strict=True))
     values, vectors = scipy.linalg.eigh(between, within)
@@ -45,7 +53,9 @@ def test_the_residual_begins_at_lda_and_the_cosine_at_the_means():
     z = torch.randn(6, 3, dtype=EXACT, generator=torch.Generator().manual_seed(0))
     slopes, constants = torch.ones(3, 2, dtype=EXACT), torch.tensor([0.5, -0.5], dtype=EXACT)
     assert torch.equal(LowRank(slopes, constants, torch.Generator())(z), z @ slopes + constants)
-    by_hand = [[fisher.SCALE * float(a @ b) / float(a.norm() * b.norm()) for b in slopes.T] for a in z]
+    by_hand = [
+        [fisher.SCALE * float(a @ b) / float(a.norm() * b.norm()) for b in slopes.T] for a in z
+    ]
     np.testing.assert_allclose(Cosine(slopes.T)(z).detach(), by_hand, atol=1e-12)
 
 
@@ -61,11 +71,18 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
     monkeypatch.setattr(fisher, "distil", instead)
     means, covariances, _ = gaussians(classes=5)
     counts, draws = torch.tensor([30.0, 0, 5, 20, 9], dtype=EXACT), 6
-    finished(trained_head(context(), kind, means, covariances, counts, draws=draws, epochs=1, lr=0.01))
+    finished(
+        trained_head(context(), kind, means, covariances, counts, draws=draws, epochs=1, lr=0.01)
+    )
     held = [0, 2, 3, 4]
-    middle, p = (part.numpy() for part in subspace(means[held], covariances[held], counts[held] / counts.sum()))
+    middle, p = (
+        part.numpy()
+        for part in subspace(means[held], covariances[held], counts[held] / counts.sum())
+    )
     centres, spreads = (means[held].numpy() - middle) @ p, p.T @ covariances[held].numpy() @ p
-    noise = torch.randn(4, draws, p.shape[1], generator=context().generator("gauss", kind), dtype=EXACT).numpy()
+    noise = torch.randn(
+        4, draws, p.shape[1], generator=context().generator("gauss", kind), dtype=EXACT
+    ).numpy()
     z = np.concatenate([
         c + fisher.TAU * e @ np.linalg.cholesky(s).T for c, e, s in zip(centres, noise, spreads, strict=True)
     ])  # fmt: skip
@@ -78,12 +95,15 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
     else:
         density = scipy.stats.multivariate_normal
         lda, qda = (
-            np.stack([density(c, s).logpdf(z) for c, s in zip(centres, of, strict=True)], 1) + priors
+            np.stack([density(c, s).logpdf(z) for c, s in zip(centres, of, strict=True)], 1)
+            + priors
             for of in (np.stack([np.eye(p.shape[1])] * 4), spreads)
         )
         taught = (1 - fisher.SHARE) * softmax(lda, axis=1) + fisher.SHARE * softmax(qda, axis=1)
         targets = (taught + np.eye(4)[labels]) / 2
-        scores = z @ centres.T - (centres**2).sum(1) / 2 + priors  # LDA's, without what all classes share
+        scores = (
+            z @ centres.T - (centres**2).sum(1) / 2 + priors
+        )  # LDA's, without what all classes share
         learnt = (scores - scores.mean()) / scores.std(ddof=1)
     np.testing.assert_allclose(seen["targets"].numpy(), targets, atol=1e-9)
     np.testing.assert_allclose(
@@ -92,22 +112,35 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
 
 
 @pytest.mark.parametrize("kind", fisher.TRAINED)
-def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_samples_is_never_named(kind):
+def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_samples_is_never_named(
+    kind,
+):
     means = torch.zeros(4, 3, dtype=EXACT)
     means[:3] = 12 * torch.eye(3, dtype=EXACT)
-    spread, counts = torch.eye(3, dtype=EXACT).expand(4, 3, 3), torch.tensor([30.0, 20, 10, 0], dtype=EXACT)
-    head = finished(trained_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01))
+    spread, counts = (
+        torch.eye(3, dtype=EXACT).expand(4, 3, 3),
+        torch.tensor([30.0, 20, 10, 0], dtype=EXACT),
+    )
+    head = finished(
+        trained_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01)
+    )
     assert head(means[:3]).argmax(1).tolist() == [0, 1, 2]
     assert bool((head(means)[:, 3] == -torch.inf).all())
     with pytest.raises(UsageError, match="only one"):
-        finished(trained_head(context(), kind, means, spread, counts * (counts == 30), draws=5, epochs=1, lr=0.01))
+        finished(
+            trained_head(
+                context(), kind, means, spread, counts * (counts == 30), draws=5, epochs=1, lr=0.01
+            )
+        )
 
 
 @pytest.mark.parametrize("kind", fisher.TRAINED)
 def test_the_same_for_every_partition(kind):
     x = torch.rand(9, 1, 8, 8, dtype=EXACT, generator=torch.Generator().manual_seed(0))
     one, other = (
-        finished(Gauss(head=kind, draws=20, epochs=2).run(context(alpha=alpha, clients=clients))).logits(x)
+        finished(
+            Gauss(head=kind, draws=20, epochs=2).run(context(alpha=alpha, clients=clients))
+        ).logits(x)
         for alpha, clients in ((0.05, 7), (100, 3))
     )
     torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)

@@ -37,7 +37,9 @@ def test_random_features_cost_a_seed_and_are_the_same_in_every_run_of_it(kind, s
     assert ctx.link.ledger.by_phase() == {"seed of the features": (0, 8 * 4)}
     assert torch.equal(frozen(x), drawn(kind, (1, 8, 8), size, 3)(x))
     assert not torch.equal(frozen(x), drawn(kind, (1, 8, 8), size, 4)(x))
-    torch.testing.assert_close(drawn(kind, (1, 8, 8), size, 3, dtype=EXACT)(x.double()).float(), frozen(x))
+    torch.testing.assert_close(
+        drawn(kind, (1, 8, 8), size, 3, dtype=EXACT)(x.double()).float(), frozen(x)
+    )
 
 
 def test_relu_features_by_the_formula():
@@ -45,11 +47,13 @@ def test_relu_features_by_the_formula():
     weight, bias = frozen.module[1].weight.T, frozen.module[1].bias
     centred = bias + 0.3 * weight.sum(0)  # b of the formula
     torch.testing.assert_close(frozen(x), ((x.flatten(1) - 0.3) @ weight + centred).clamp_min(0))
-    assert weight.var().item() == pytest.approx(2 / 64, rel=0.02) and centred.std().item() == pytest.approx(0.5, 0.05)
+    assert weight.var().item() == pytest.approx(
+        2 / 64, rel=0.02
+    ) and centred.std().item() == pytest.approx(0.5, 0.05)
     rows = drawn("relu", (5,), 2000, 0)  # standardised: nothing to centre
-    assert rows.module[1].bias.mean().abs() < 0.05 and rows.module[1].weight.var().item() == pytest.approx(
-        0.4, rel=0.05
-    )
+    assert rows.module[1].bias.mean().abs() < 0.05 and rows.module[
+        1
+    ].weight.var().item() == pytest.approx(0.4, rel=0.05)
 
 
 def test_filters_do_not_see_a_constant_and_average_their_cells():
@@ -65,7 +69,10 @@ def test_filters_do_not_see_a_constant_and_average_their_cells():
 def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
     ctx = context(clients=4)
     frozen, x = finished(frozen_features(ctx, "lite0", 256, 0, send_body=sent)), images().float()
-    assert torch.equal(frozen(x), lite0.lite0()(x)) and (frozen.size, frozen.parameters) == (112, 692_688)
+    assert torch.equal(frozen(x), lite0.lite0()(x)) and (frozen.size, frozen.parameters) == (
+        112,
+        692_688,
+    )
     assert ctx.link.ledger.by_phase() == ({"features": (0, 4 * 2 * 692_688)} if sent else {})
 
 
@@ -85,7 +92,9 @@ def test_the_largest_clients_network_goes_up_and_to_the_others(init):
     other = context(clients=3, init=init, remember=lambda c: remembered.update(c=c))
     finished(other.local_training())
     x = images().float()
-    torch.testing.assert_close(frozen(x), remembered["c"].module(largest).features(x))  # as it trains in every method
+    torch.testing.assert_close(
+        frozen(x), remembered["c"].module(largest).features(x)
+    )  # as it trains in every method
     body = sum(t.numel() for t in model_state(frozen.module).values())
     whole = body + 32 * 10 + 10
     down = 4 * whole if init == "same" else 0

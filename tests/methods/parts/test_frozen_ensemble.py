@@ -7,7 +7,13 @@ import torch
 from torch import nn
 
 from fedlab_nb.methods.parts import frozen_ensemble
-from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, Loop, Wide, client_weights, combine
+from fedlab_nb.methods.parts.frozen_ensemble import (
+    FrozenEnsemble,
+    Loop,
+    Wide,
+    client_weights,
+    combine,
+)
 from fedlab_nb.models import Network, build, model_state, normalise_inputs
 from fedlab_nb.rng import generator
 from fedlab_nb.training import ClientModels
@@ -38,12 +44,16 @@ def images(n=7, dtype=torch.float64):
 
 
 def test_combining():
-    logits = torch.tensor([[[1.0, 2.0]], [[3.0, -2.0]]], dtype=torch.float64)  # two clients, one sample
+    logits = torch.tensor(
+        [[[1.0, 2.0]], [[3.0, -2.0]]], dtype=torch.float64
+    )  # two clients, one sample
     assert combine(logits).tolist() == [[2.0, 0.0]]
     w = torch.tensor([0.5, 1.5], dtype=torch.float64)
     assert combine(logits, w).tolist() == [[2.5, -1.0]]
     assert combine(logits, w, normalise=False).tolist() == [[5.0, -2.0]]
-    torch.testing.assert_close(combine(logits, 7 * w), combine(logits, w))  # a constant changes nothing
+    torch.testing.assert_close(
+        combine(logits, 7 * w), combine(logits, w)
+    )  # a constant changes nothing
     torch.testing.assert_close(combine(logits, torch.ones(2).double()), combine(logits))
     by_class = torch.tensor([[1.0, 0.25], [0.0, 0.75]], dtype=torch.float64)
     assert combine(logits, by_class).tolist() == [[1.0, -1.0]]
@@ -56,9 +66,15 @@ def by_hand(models, x):
     total = 0.0
     for module in models.modules:
         inputs = {}
-        norms = {name: layer for name, layer in module.named_modules() if isinstance(layer, nn.BatchNorm2d)}
+        norms = {
+            name: layer
+            for name, layer in module.named_modules()
+            if isinstance(layer, nn.BatchNorm2d)
+        }
         hooks = [
-            layer.register_forward_hook(lambda _l, args, _o, name=name, inputs=inputs: inputs.update({name: args[0]}))
+            layer.register_forward_hook(
+                lambda _l, args, _o, name=name, inputs=inputs: inputs.update({name: args[0]})
+            )
             for name, layer in norms.items()
         ]
         module(x)
@@ -74,13 +90,17 @@ def by_hand(models, x):
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
-@pytest.mark.parametrize("kinds", [KINDS["batch norm"], KINDS["mixed"]], ids=["batch norm", "mixed"])
+@pytest.mark.parametrize(
+    "kinds", [KINDS["batch norm"], KINDS["mixed"]], ids=["batch norm", "mixed"]
+)
 def test_batch_norm_loss_and_its_gradient_against_hand_computed_statistics(kinds, backend):
     models, x = clients(kinds), images().requires_grad_()
     ensemble = FrozenEnsemble(models, backend=backend)
     mine, theirs = ensemble.look(x, statistics=True).batch_norm, by_hand(models, x)
     torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=0)
-    torch.testing.assert_close(torch.autograd.grad(mine, x), torch.autograd.grad(theirs, x), rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        torch.autograd.grad(mine, x), torch.autograd.grad(theirs, x), rtol=0, atol=1e-12
+    )
 
 
 def test_without_batch_norm_the_loss_is_zero():
@@ -135,8 +155,19 @@ def agree(models, x, kinds=None, backend="auto"):
         slope = torch.rand(seen.logits.shape, generator=generator(1, "slope"), dtype=x.dtype)
         by_logits = torch.autograd.grad(seen.logits, x, slope, retain_graph=True)
         by_all = torch.autograd.grad((seen.logits * slope).sum() + seen.batch_norm, x)
-        results.append((seen.logits, *seen.features, seen.batch_norm, *by_logits, *by_all, one.remembered(x.detach())))
-        results[-1] += torch.autograd.grad(one.logits(x), x, slope)  # in pieces, where L_BN takes the whole batch
+        results.append(
+            (
+                seen.logits,
+                *seen.features,
+                seen.batch_norm,
+                *by_logits,
+                *by_all,
+                one.remembered(x.detach()),
+            )
+        )
+        results[-1] += torch.autograd.grad(
+            one.logits(x), x, slope
+        )  # in pieces, where L_BN takes the whole batch
     for mine, theirs in zip(*results, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
     plain = torch.stack([model(x) for model in models])
@@ -178,10 +209,21 @@ def test_mixed_architectures():
 
 def own(k, *, first=None, rest=(), flat=None):
     """A network of somebody else's layers."""
-    layers = [first or nn.Conv2d(1, 4, 4, stride=2, padding=(1, 2), bias=False), nn.MaxPool2d(3, 2, ceil_mode=True)]
-    body = [nn.Sequential(nn.Sequential(*layers), nn.Identity(), *rest), nn.AdaptiveAvgPool2d(2), flat or nn.Flatten(1)]
+    layers = [
+        first or nn.Conv2d(1, 4, 4, stride=2, padding=(1, 2), bias=False),
+        nn.MaxPool2d(3, 2, ceil_mode=True),
+    ]
+    body = [
+        nn.Sequential(nn.Sequential(*layers), nn.Identity(), *rest),
+        nn.AdaptiveAvgPool2d(2),
+        flat or nn.Flatten(1),
+    ]
     torch.manual_seed(k)
-    network = Network([*body, nn.Sequential(nn.Linear(16, 7, bias=False), nn.ReLU())], 7, ("own", (1, 20, 20), C, None))
+    network = Network(
+        [*body, nn.Sequential(nn.Linear(16, 7, bias=False), nn.ReLU())],
+        7,
+        ("own", (1, 20, 20), C, None),
+    )
     for layer in network.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             layer.reset_parameters()
@@ -191,7 +233,14 @@ def own(k, *, first=None, rest=(), flat=None):
 def test_layers_of_somebody_else():
     x = torch.rand(4, 1, 20, 20, generator=generator(0, "images"), dtype=torch.float64)
     agree([own(k) for k in range(3)], x, [Wide])
-    agree([own(k, rest=[nn.Conv2d(4, 4, 3, dilation=2, padding="same"), nn.ReLU()]) for k in range(3)], x, [Wide])
+    agree(
+        [
+            own(k, rest=[nn.Conv2d(4, 4, 3, dilation=2, padding="same"), nn.ReLU()])
+            for k in range(3)
+        ],
+        x,
+        [Wide],
+    )
 
 
 def test_everything_else_goes_one_after_the_other():
@@ -202,9 +251,14 @@ def test_everything_else_goes_one_after_the_other():
     assert not faster([client(k, "vgg9", shape, 2) for k in range(2)])  # six convolutions
     assert not faster([client(k, "cnn3", shape, 129) for k in range(2)])
     assert not faster([client(k, "resnet8", shape, 2) for k in range(2)])
-    apart = [normalise_inputs(client(k, "cnn", shape), torch.tensor([0.3 + k]), torch.tensor([0.5])) for k in range(2)]
+    apart = [
+        normalise_inputs(client(k, "cnn", shape), torch.tensor([0.3 + k]), torch.tensor([0.5]))
+        for k in range(2)
+    ]
     assert not faster(apart)
-    assert not faster([client(0, "cnn", shape), apart[1]]) and not faster([apart[0], client(1, "cnn", shape)])
+    assert not faster([client(0, "cnn", shape), apart[1]]) and not faster(
+        [apart[0], client(1, "cnn", shape)]
+    )
     assert faster([own(k) for k in range(2)])
     for changed in (
         {"rest": [nn.GELU()]},

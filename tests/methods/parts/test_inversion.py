@@ -20,7 +20,9 @@ def test_label_and_image_of_one_sample_come_back_exactly():
             :: sum(g.ndim == 2 for g in gradient.values()) - 1
         ]
         image = image_from(gradient[first], gradient[first.replace("weight", "bias")])
-        assert torch.allclose(image, x.flatten(), atol=1e-5) and label_from(gradient[last]) == int(y)
+        assert torch.allclose(image, x.flatten(), atol=1e-5) and label_from(gradient[last]) == int(
+            y
+        )
         factors = list(kronecker_factors(module, x, y).values())
         assert torch.allclose(factors[0].a[:-1, -1], x.flatten(), atol=1e-6)
         assert int(factors[-1].b.diagonal().argmax()) == int(y)

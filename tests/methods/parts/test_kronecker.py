@@ -31,7 +31,9 @@ def cnn():
 
 def images(n=7, seed=1):
     g = seeded(seed)
-    return torch.rand(n, 2, 8, 8, generator=g, dtype=torch.float64), torch.randint(3, (n,), generator=g)
+    return torch.rand(n, 2, 8, 8, generator=g, dtype=torch.float64), torch.randint(
+        3, (n,), generator=g
+    )
 
 
 def rows(n=9, seed=1):
@@ -53,7 +55,10 @@ def test_one_sample_linear_is_the_exact_gradient_outer_product():
     for name, layer in kronecker.factor_layers(module).items():
         columns = per_sample_gradient(module, x[0], y[0], layer).T.flatten()  # vec stacks columns
         torch.testing.assert_close(
-            torch.kron(factors[name].a, factors[name].b), torch.outer(columns, columns), rtol=1e-10, atol=1e-14
+            torch.kron(factors[name].a, factors[name].b),
+            torch.outer(columns, columns),
+            rtol=1e-10,
+            atol=1e-14,
         )
 
 
@@ -73,8 +78,15 @@ def test_linear_factors_against_a_loop_over_samples():
 
 def conv_by_hand(layer, x, gradient):
     """Undamped sums over samples and positions, with every patch cut out by index arithmetic."""
-    (kh, kw), (sh, sw), (ph, pw), (dh, dw) = layer.kernel_size, layer.stride, layer.padding, layer.dilation
-    padded = torch.zeros(x.shape[0], x.shape[1], x.shape[2] + 2 * ph, x.shape[3] + 2 * pw, dtype=x.dtype)
+    (kh, kw), (sh, sw), (ph, pw), (dh, dw) = (
+        layer.kernel_size,
+        layer.stride,
+        layer.padding,
+        layer.dilation,
+    )
+    padded = torch.zeros(
+        x.shape[0], x.shape[1], x.shape[2] + 2 * ph, x.shape[3] + 2 * pw, dtype=x.dtype
+    )
     padded[:, :, ph : ph + x.shape[2], pw : pw + x.shape[3]] = x
     a = b = 0
     for n in range(len(x)):
@@ -87,8 +99,13 @@ def conv_by_hand(layer, x, gradient):
                     for v in range(kw)
                 ]
                 patch = torch.stack([*patch, torch.ones((), dtype=x.dtype)])
-                assert torch.allclose(kronecker.join(layer.weight, layer.bias) @ patch, layer(x)[n, :, i, j])
-                a, b = a + torch.outer(patch, patch), b + torch.outer(gradient[n, :, i, j], gradient[n, :, i, j])
+                assert torch.allclose(
+                    kronecker.join(layer.weight, layer.bias) @ patch, layer(x)[n, :, i, j]
+                )
+                a, b = (
+                    a + torch.outer(patch, patch),
+                    b + torch.outer(gradient[n, :, i, j], gradient[n, :, i, j]),
+                )
     return a, b
 
 
@@ -100,12 +117,16 @@ def test_conv_factors_against_patches_cut_by_hand(scale):
     for index in (0, 2):
         inputs = module[:index](x).detach()
         outputs = module[index](inputs).detach().requires_grad_()
-        loss = F.cross_entropy(module[index + 1 :](outputs), y, reduction="sum")  # a sample's own gradient in each row
+        loss = F.cross_entropy(
+            module[index + 1 :](outputs), y, reduction="sum"
+        )  # a sample's own gradient in each row
         (gradient,) = torch.autograd.grad(loss, outputs)
         a, b = conv_by_hand(module[index], inputs, gradient)
         t = gradient[0, 0].numel()
         c = {"one": 1, "curvlinops": 1 / t, "official": 1 / t**2}[scale]
-        torch.testing.assert_close(factors[str(index)].a, a.detach() * c / 3, rtol=1e-11, atol=1e-14)
+        torch.testing.assert_close(
+            factors[str(index)].a, a.detach() * c / 3, rtol=1e-11, atol=1e-14
+        )
         torch.testing.assert_close(factors[str(index)].b, b / (c * t * 3), rtol=1e-11, atol=1e-14)
 
 
@@ -121,7 +142,12 @@ def test_factors_do_not_depend_on_the_batch_size_or_on_gradients_being_off():
 
 
 def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
-    layers = [nn.Linear(6, 5, bias=False), nn.BatchNorm1d(5), nn.ReLU(inplace=True), nn.Linear(5, 4)]
+    layers = [
+        nn.Linear(6, 5, bias=False),
+        nn.BatchNorm1d(5),
+        nn.ReLU(inplace=True),
+        nn.Linear(5, 4),
+    ]
     module = fill(nn.Sequential(*layers)).train()
     x, y = rows()
     before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -135,7 +161,9 @@ def test_the_module_is_left_as_it_was_and_batch_norm_is_in_eval_mode():
 
 
 def test_trace_rule_by_hand_and_its_limit():
-    factors = kronecker.Factors(torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0])))
+    factors = kronecker.Factors(
+        torch.diag(torch.tensor([1.0, 3.0])), torch.diag(torch.tensor([0.25, 0.25, 1.0]))
+    )
     assert kronecker.damping_ratio(factors, "trace") == pytest.approx(2.0)
     out = kronecker.damped(factors, 0.01, 2.0)
     torch.testing.assert_close(out.a.diagonal(), torch.tensor([1.2, 3.2]))
@@ -143,15 +171,27 @@ def test_trace_rule_by_hand_and_its_limit():
     dead = kronecker.Factors(factors.a, torch.zeros(3, 3))
     assert kronecker.damping_ratio(dead, "trace") == kronecker.PI_LIMIT
     block = kronecker.damped(dead, 0.01, kronecker.PI_LIMIT)
-    torch.testing.assert_close(torch.kron(block.a, block.b), 0.01 * torch.eye(6), rtol=1e-3, atol=1e-6)
+    torch.testing.assert_close(
+        torch.kron(block.a, block.b), 0.01 * torch.eye(6), rtol=1e-3, atol=1e-6
+    )
 
 
 def test_a_joined_layer_comes_back_in_its_own_shapes_and_types():
-    for layer in (nn.Linear(4, 3), nn.Linear(4, 3, bias=False), nn.Conv2d(2, 5, 3), nn.Conv2d(2, 5, 3, bias=False)):
+    for layer in (
+        nn.Linear(4, 3),
+        nn.Linear(4, 3, bias=False),
+        nn.Conv2d(2, 5, 3),
+        nn.Conv2d(2, 5, 3, bias=False),
+    ):
         state = {f"layer.{name}": parameter for name, parameter in layer.named_parameters()}
-        back = kronecker.with_layers(state, {"layer": kronecker.join(layer.weight, layer.bias).double()})
+        back = kronecker.with_layers(
+            state, {"layer": kronecker.join(layer.weight, layer.bias).double()}
+        )
         assert back.keys() == state.keys()
-        assert all(back[name].dtype == state[name].dtype and torch.equal(back[name], state[name]) for name in state)
+        assert all(
+            back[name].dtype == state[name].dtype and torch.equal(back[name], state[name])
+            for name in state
+        )
 
 
 def test_wrong_use_is_one_sentence():
@@ -173,8 +213,14 @@ def test_against_curvlinops():
     x, y = images()
     how = {"fisher_type": "empirical", "kfac_approx": "expand", "separate_weight_and_bias": False}
     loss = nn.CrossEntropyLoss(reduction="mean")
-    operator = KFACLinearOperator(module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **how)
+    operator = KFACLinearOperator(
+        module, loss, list(module.parameters()), [(x, y)], check_deterministic=False, **how
+    )
     operator.compute_kronecker_factors()
     for name, layer in kronecker.kronecker_factors(module, x, y, conv_scale="curvlinops").items():
-        torch.testing.assert_close(layer.a, operator._input_covariances[name], rtol=1e-10, atol=1e-13)
-        torch.testing.assert_close(layer.b, operator._gradient_covariances[name], rtol=1e-10, atol=1e-13)
+        torch.testing.assert_close(
+            layer.a, operator._input_covariances[name], rtol=1e-10, atol=1e-13
+        )
+        torch.testing.assert_close(
+            layer.b, operator._gradient_covariances[name], rtol=1e-10, atol=1e-13
+        )

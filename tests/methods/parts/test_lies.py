@@ -18,7 +18,9 @@ from fedlab_nb.studies.experiment import finished
 def answers(clients, samples=60, classes=3, seed=0):
     stream = torch.Generator().manual_seed(seed)
     own = torch.randn(clients, samples, classes, generator=stream, dtype=torch.float64)
-    return (2 * own + 5 * torch.randn(samples, classes, generator=stream, dtype=torch.float64)).softmax(-1)
+    return (
+        2 * own + 5 * torch.randn(samples, classes, generator=stream, dtype=torch.float64)
+    ).softmax(-1)
 
 
 def changed(honest, liars):
@@ -52,7 +54,9 @@ def test_the_lie_is_the_worst_of_these_liars():
 
     said = with_lies(mean, logits, [1, 4])
     second = mean(logits[[0, 2, 3]]).topk(2).indices[:, 1]
-    assert torch.equal(said[1], SURE * F.one_hot(second, 3).double()) and torch.equal(said[1], said[4])
+    assert torch.equal(said[1], SURE * F.one_hot(second, 3).double()) and torch.equal(
+        said[1], said[4]
+    )
     told = mean(said)
     first = logits[[0, 2, 3]].softmax(-1).mean(0).argmax(-1)
     found = torch.zeros(60, dtype=torch.bool)
@@ -61,14 +65,20 @@ def test_the_lie_is_the_worst_of_these_liars():
         other[[1, 4]] = torch.eye(3, dtype=logits.dtype)[list(said)][:, None].expand(-1, 60, -1)
         found |= other.mean(0).argmax(-1) != first
     assert torch.equal(told.argmax(-1) != first, found)
-    assert with_lies(mean, logits, []) is logits and torch.equal(with_lies(mean, logits, [1])[0], logits[0])
+    assert with_lies(mean, logits, []) is logits and torch.equal(
+        with_lies(mean, logits, [1])[0], logits[0]
+    )
 
 
 def test_another_rule_is_lied_to_as_harms_it_most():
     """No other class that two liars both name leaves the honest one less ahead; under weights that can be negative,
     as trained ones are, the mean's lie does."""
     logits = answers(7, classes=4, seed=3).log()
-    liars, honest, weights = [0, 6], [1, 2, 3, 4, 5], torch.tensor([-1.0, 1, 1, 1, 1, 1, -1])[:, None, None]
+    liars, honest, weights = (
+        [0, 6],
+        [1, 2, 3, 4, 5],
+        torch.tensor([-1.0, 1, 1, 1, 1, 1, -1])[:, None, None],
+    )
 
     def rule(logits):
         return (weights * logits.softmax(-1)).sum(0)
@@ -87,7 +97,9 @@ def test_another_rule_is_lied_to_as_harms_it_most():
         told = logits.clone()
         told[liars] = SURE * torch.eye(4, dtype=torch.float64)[said]
         assert bool((found <= ahead(told)).all())
-    assert bool((found < ahead(with_lies(lambda told: told.softmax(-1).mean(0), logits, liars))).any())
+    assert bool(
+        (found < ahead(with_lies(lambda told: told.softmax(-1).mean(0), logits, liars))).any()
+    )
 
 
 def test_taught_lies_are_of_so_many_clients_anew_for_each_sample():
@@ -111,7 +123,11 @@ def test_robust_rules_hold_where_the_mean_does_not():
             accuracy[rule, poison] = model.accuracy(*data)
             report = model.measured(*data)
             assert (report.certified is None) == (poison == "none")
-    assert accuracy["probabilities", "lie:2"] < accuracy["trimmed", "lie:2"] <= accuracy["trimmed", "none"]
+    assert (
+        accuracy["probabilities", "lie:2"]
+        < accuracy["trimmed", "lie:2"]
+        <= accuracy["trimmed", "none"]
+    )
     assert report.certified <= accuracy["probabilities", "lie:2"]
 
 
@@ -133,7 +149,10 @@ def test_who_can_lie():
 
 def test_fens_is_trained_honestly_and_lied_to():
     remembered = []
-    models = {p: finished(Fens(rounds=3).run(context(poison=p, remembered=remembered))) for p in ("none", "lie:1")}
+    models = {
+        p: finished(Fens(rounds=3).run(context(poison=p, remembered=remembered)))
+        for p in ("none", "lie:1")
+    }
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     honest, lied = models.values()
     assert torch.equal(honest.rule.weights(), lied.rule.weights())

@@ -24,7 +24,10 @@ HIDDEN = {"body.0.1.weight": (64, 64), "body.1.0.weight": (32, 64)}
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_only_matrices_of_that_rank_and_the_last_layer_move(backend):
     ctx = context(backend=backend)
-    start, end = model_state(ctx.initial_model()), model_state(finished(FedAvg(rank=3).run(ctx)).module)
+    start, end = (
+        model_state(ctx.initial_model()),
+        model_state(finished(FedAvg(rank=3).run(ctx)).module),
+    )
     for name in start:
         if name in HIDDEN:
             assert torch.linalg.matrix_rank(end[name] - start[name], rtol=1e-9) == 3
@@ -36,18 +39,25 @@ def test_only_matrices_of_that_rank_and_the_last_layer_move(backend):
 
 def test_backends_agree_and_full_rank_is_training_of_the_matrices_themselves():
     """Against a loop in plain PyTorch, whose biases stay."""
-    by = {b: finished(FedAvg(rank=64).run(context(backend=b))).module.state_dict() for b in ("loop", "stacked")}
+    by = {
+        b: finished(FedAvg(rank=64).run(context(backend=b))).module.state_dict()
+        for b in ("loop", "stacked")
+    }
     for name, value in by["loop"].items():
         torch.testing.assert_close(by["stacked"][name], value, rtol=1e-9, atol=1e-10)
     ctx = context(clients=1, epochs=1)
     trained = finished(FedAvg(rank=64).run(ctx)).module.state_dict()
     ctx = context(clients=1, epochs=1)
     model, (x, y) = ctx.initial_model(), ctx.private.train(0)
-    moving = [p for name, p in model.named_parameters() if name in HIDDEN or name.startswith("classifier")]
+    moving = [
+        p for name, p in model.named_parameters() if name in HIDDEN or name.startswith("classifier")
+    ]
     speeds = [torch.zeros_like(p) for p in moving]
     order = torch.randperm(len(x), generator=generator(0, "batches", 0))
     for rows in order.split(PLAIN.batch_size):
-        slopes = torch.autograd.grad(torch.nn.functional.cross_entropy(model(x[rows]), y[rows]), moving)
+        slopes = torch.autograd.grad(
+            torch.nn.functional.cross_entropy(model(x[rows]), y[rows]), moving
+        )
         for p, speed, slope in zip(moving, speeds, slopes, strict=True):
             speed.mul_(PLAIN.momentum).add_(slope)
             p.data.sub_(PLAIN.lr * speed)
@@ -79,12 +89,22 @@ def paths(gradients, w0, rate, steps, rounds):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(2, 5), st.integers(1, 4), st.integers(1, 5), st.floats(0.01, 0.3), st.integers(0, 10**6))
+@given(
+    st.integers(2, 5),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.floats(0.01, 0.3),
+    st.integers(0, 10**6),
+)
 def test_one_round_is_no_farther_from_many_than_the_bound(clients, rounds, steps, rate, seed):
     """Quadratic losses, whose smoothness is the largest eigenvalue."""
     rng = np.random.default_rng(seed)
     roots = rng.normal(size=(clients, 3, 3))
-    curves, goals, w0 = roots @ roots.transpose(0, 2, 1), rng.normal(size=(clients, 3)), rng.normal(size=3)
+    curves, goals, w0 = (
+        roots @ roots.transpose(0, 2, 1),
+        rng.normal(size=(clients, 3)),
+        rng.normal(size=3),
+    )
     gradients = [lambda w, h=h, c=c: h @ (w - c) for h, c in zip(curves, goals, strict=True)]
     many, far = paths(gradients, w0, rate, steps, rounds)
     one, moved = paths(gradients, w0, rate, rounds * steps, 1)
@@ -93,5 +113,9 @@ def test_one_round_is_no_farther_from_many_than_the_bound(clients, rounds, steps
     assert gap <= 2 * rate * smooth * max(far, moved) * rounds * steps + 1e-12  # 2 η L τ T k ‖w_0‖
     if rounds == 1:
         assert gap == 0
-    alike = [lambda w, c=c: curves[0] @ (w - c) for c in goals]  # one curvature: averaging and descent commute
-    np.testing.assert_allclose(paths(alike, w0, rate, steps, rounds)[0], paths(alike, w0, rate, rounds * steps, 1)[0])
+    alike = [
+        lambda w, c=c: curves[0] @ (w - c) for c in goals
+    ]  # one curvature: averaging and descent commute
+    np.testing.assert_allclose(
+        paths(alike, w0, rate, steps, rounds)[0], paths(alike, w0, rate, rounds * steps, 1)[0]
+    )

@@ -4,7 +4,13 @@ import pytest
 import torch
 
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.methods.fedlpa.solvers import CG_TOLERANCE, conjugate_gradients, gradient_descent, solve, steps
+from fedlab_nb.methods.fedlpa.solvers import (
+    CG_TOLERANCE,
+    conjugate_gradients,
+    gradient_descent,
+    solve,
+    steps,
+)
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior, damped, damping_ratio
 
 K, O, I = 4, 5, 8  # noqa: E741
@@ -20,7 +26,9 @@ def clients(seed=0, k=K, outputs=O, inputs=I):
     g = torch.Generator().manual_seed(seed)
     matrices = [torch.randn(outputs, inputs, generator=g, dtype=torch.float64) for _ in range(k)]
     factors = [
-        Factors(covariance(g, inputs, inputs // 2), covariance(g, outputs, outputs - 1, 0.1 * (j + 1)))
+        Factors(
+            covariance(g, inputs, inputs // 2), covariance(g, outputs, outputs - 1, 0.1 * (j + 1))
+        )
         for j in range(k)
     ]
     weights = torch.rand(k, generator=g, dtype=torch.float64)
@@ -29,12 +37,17 @@ def clients(seed=0, k=K, outputs=O, inputs=I):
 
 def system(seed=0, damping=1e-2, rule="one", **sizes):
     matrices, factors, weights = clients(seed, **sizes)
-    return Posterior.of(matrices, [damped(f, damping, damping_ratio(f, rule)) for f in factors], weights)
+    return Posterior.of(
+        matrices, [damped(f, damping, damping_ratio(f, rule)) for f in factors], weights
+    )
 
 
 def dense(posterior):
     """The full matrix S, which the package never forms."""
-    blocks = [torch.kron(a.contiguous(), b.contiguous()) for a, b in zip(posterior.a, posterior.b, strict=True)]
+    blocks = [
+        torch.kron(a.contiguous(), b.contiguous())
+        for a, b in zip(posterior.a, posterior.b, strict=True)
+    ]
     return torch.tensordot(posterior.w, torch.stack(blocks), 1)
 
 
@@ -59,7 +72,11 @@ def test_adam_from_the_average_comes_to_the_direct_solution():
     path = {count: solve(posterior, "adam", count) for count in (0, 100, 1000, 4000)}
     torch.testing.assert_close(path[0][0], posterior.average)
     distances = [float((matrix - direct).norm() / direct.norm()) for matrix, _ in path.values()]
-    assert distances == sorted(distances, reverse=True) and distances[1] > 0.01 and distances[-1] < 1e-6
+    assert (
+        distances == sorted(distances, reverse=True)
+        and distances[1] > 0.01
+        and distances[-1] < 1e-6
+    )
     assert len(path[100][1]) == 101 and path[4000][1][-1] < 1e-6
     true = (posterior.apply(path[100][0]) - posterior.z).norm() / posterior.z.norm()
     torch.testing.assert_close(path[100][1][-1], true)
@@ -69,7 +86,10 @@ def test_linear_regression_equals_pooled_least_squares():
     """B = I, A = X'X/n_k, no damping: one shot loses nothing at all."""
     g = torch.Generator().manual_seed(3)
     sizes = [12, 30, 7]
-    xs = [torch.randn(n, 4, generator=g, dtype=torch.float64) * torch.tensor([3.0, 1, 0.3, 1]) for n in sizes]
+    xs = [
+        torch.randn(n, 4, generator=g, dtype=torch.float64) * torch.tensor([3.0, 1, 0.3, 1])
+        for n in sizes
+    ]
     xs = [torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], 1) for x in xs]
     ys = [torch.randn(n, 2, generator=g, dtype=torch.float64) for n in sizes]
     own = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
@@ -96,7 +116,10 @@ def test_the_matrix_form_is_the_kronecker_product():
     g = torch.Generator().manual_seed(9)
     matrix = torch.randn(O, I, generator=g, dtype=torch.float64)
     torch.testing.assert_close(vec(posterior.apply(matrix)), dense(posterior) @ vec(matrix))
-    alone = [Posterior(posterior.m[[k]], posterior.a[[k]], posterior.b[[k]], posterior.w[[k]]) for k in range(K)]
+    alone = [
+        Posterior(posterior.m[[k]], posterior.a[[k]], posterior.b[[k]], posterior.w[[k]])
+        for k in range(K)
+    ]
     torch.testing.assert_close(vec(posterior.z), sum(dense(one) @ vec(one.m[0]) for one in alone))
 
 
@@ -113,7 +136,9 @@ def test_a_step_of_gradient_descent_against_autograd():
     before, after = gradient_descent(posterior, matrix.detach(), 1)
     step = (before.matrix - after.matrix) * posterior.smoothness()
     torch.testing.assert_close(step, automatic, rtol=1e-11, atol=1e-13)
-    largest = torch.linalg.eigvalsh(dense(posterior))[-1] ** 2  # below twice 1/L, so that it never diverges
+    largest = (
+        torch.linalg.eigvalsh(dense(posterior))[-1] ** 2
+    )  # below twice 1/L, so that it never diverges
     assert 0.99 * largest <= posterior.smoothness() <= 1.2 * largest
 
 
@@ -147,7 +172,9 @@ def test_the_official_step_diverges_where_the_largest_curvature_exceeds_the_numb
     errors = torch.stack([(vec(step.matrix) - best).norm() for step in path])
     assert (errors.diff() <= 1e-12).all() if share < 1 else along[-1].abs() > 10 * along[0].abs()
     if share > 1:
-        with pytest.raises(RunError, match="step=official diverged in layer 'layer'.*use step=1/L or solver=cg"):
+        with pytest.raises(
+            RunError, match="step=official diverged in layer 'layer'.*use step=1/L or solver=cg"
+        ):
             solve(Posterior(scaled.m, 10 * scaled.a, scaled.b, scaled.w), "gd", 200, "official")
     assert solve(scaled, "gd", 100)[1][-1].isfinite()  # 1/L never diverges
 
@@ -165,7 +192,9 @@ def test_the_reported_residual_is_the_true_one():
 
 def test_degenerate_systems():
     matrices, factors, weights = clients()
-    nothing = Posterior.of([torch.zeros_like(m) for m in matrices], [damped(f, 1e-3) for f in factors], weights)
+    nothing = Posterior.of(
+        [torch.zeros_like(m) for m in matrices], [damped(f, 1e-3) for f in factors], weights
+    )
     for solver in ("cg", "gd", "ea"):
         matrix, residuals = solve(nothing, solver, 5)
         assert matrix.count_nonzero() == 0 and residuals[-1] == 0

@@ -9,33 +9,58 @@ from scipy import integrate, stats
 
 from fedlab_nb.comm import Link
 from fedlab_nb.errors import RunError, UsageError
-from fedlab_nb.methods.fedkt import any_votes, change_bound, laplace, measured_epsilon, moments_epsilon, these_votes
-from fedlab_nb.methods.parts.privacy import delta_of, gaussian, masked, opened, secure_sum, sigma_for
+from fedlab_nb.methods.fedkt import (
+    any_votes,
+    change_bound,
+    laplace,
+    measured_epsilon,
+    moments_epsilon,
+    these_votes,
+)
+from fedlab_nb.methods.parts.privacy import (
+    delta_of,
+    gaussian,
+    masked,
+    opened,
+    secure_sum,
+    sigma_for,
+)
 
 
 def integrated_delta(sigma, epsilon):
     """δ = ∫ max(p − e^ε q, 0), where p and q are the outcomes' densities with and without the sample; one query."""
     p, q = stats.norm(1, sigma), stats.norm(0, sigma)
     edge = 0.5 + epsilon * sigma**2  # above it p > e^ε q
-    return integrate.quad(lambda t: p.pdf(t) - math.exp(epsilon) * q.pdf(t), edge, edge + 40 * sigma, epsabs=1e-14)[0]
+    return integrate.quad(
+        lambda t: p.pdf(t) - math.exp(epsilon) * q.pdf(t), edge, edge + 40 * sigma, epsabs=1e-14
+    )[0]
 
 
 def convolved_delta(sigma, queries, epsilon, points=2**15):
     """The same for several queries: the loss ln(p/q) of one query on a grid, convolved with itself, query by query."""
-    mean, width = 1 / (2 * sigma**2), 1 / sigma  # of one query's loss under p, a sum of which is wanted
+    mean, width = (
+        1 / (2 * sigma**2),
+        1 / sigma,
+    )  # of one query's loss under p, a sum of which is wanted
     far = queries * mean + 12 * width * math.sqrt(queries) + 1
     step = 2 * far / points
     loss = (np.arange(points) - points // 2) * step
-    one = np.diff(stats.norm(mean, width).cdf(np.concatenate([loss - step / 2, loss[-1:] + step / 2])))
+    one = np.diff(
+        stats.norm(mean, width).cdf(np.concatenate([loss - step / 2, loss[-1:] + step / 2]))
+    )
     many = np.fft.ifft(np.fft.fft(np.fft.ifftshift(one)) ** queries).real
     many = np.fft.fftshift(many)
     above = loss > epsilon
     return float((many[above] * (1 - np.exp(epsilon - loss[above]))).sum())
 
 
-@pytest.mark.parametrize(("sigma", "epsilon"), [(0.7, 0.5), (1.0, 3.0), (3.73, 1.0), (4.0, 0.0), (0.3, 8.0)])
+@pytest.mark.parametrize(
+    ("sigma", "epsilon"), [(0.7, 0.5), (1.0, 3.0), (3.73, 1.0), (4.0, 0.0), (0.3, 8.0)]
+)
 def test_delta_is_the_integral_of_the_densities(sigma, epsilon):
-    assert delta_of(sigma, epsilon) == pytest.approx(integrated_delta(sigma, epsilon), rel=1e-6, abs=1e-13)
+    assert delta_of(sigma, epsilon) == pytest.approx(
+        integrated_delta(sigma, epsilon), rel=1e-6, abs=1e-13
+    )
 
 
 @pytest.mark.parametrize("queries", [1, 7, 100])
@@ -46,11 +71,15 @@ def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
     assert convolved_delta(sigma, queries, 0.97 * epsilon) > 1.02 * delta
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (5.0, 1e-5), (50.0, 1e-3)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (5.0, 1e-5), (50.0, 1e-3)]
+)
 def test_sigma_is_enough_and_not_more_and_scales_with_the_sensitivity(epsilon, delta):
     sigma = sigma_for(epsilon, delta)
     assert delta_of(sigma, epsilon) <= delta < delta_of(0.999 * sigma, epsilon)
-    assert sigma_for(epsilon, delta, sensitivity=3.0, queries=4) == pytest.approx(6 * sigma, rel=1e-12)
+    assert sigma_for(epsilon, delta, sensitivity=3.0, queries=4) == pytest.approx(
+        6 * sigma, rel=1e-12
+    )
 
 
 def test_the_ends():
@@ -62,7 +91,9 @@ def test_the_ends():
 
 
 def test_noise_has_its_spread_and_its_stream():
-    one, again = (gaussian(torch.zeros(200, 100), 3.0, torch.Generator().manual_seed(1)) for _ in range(2))
+    one, again = (
+        gaussian(torch.zeros(200, 100), 3.0, torch.Generator().manual_seed(1)) for _ in range(2)
+    )
     assert torch.equal(one, again) and one.dtype == torch.float32
     assert one.std().item() == pytest.approx(3, rel=0.02) and abs(one.mean().item()) < 0.1
 
@@ -78,7 +109,9 @@ def answers(votes, gamma):
     grid = POINTS / gamma
     distance = [grid - v for v in votes]
     density = [gamma / 2 * np.exp(-gamma * np.abs(d)) for d in distance]
-    below = [np.where(d < 0, 0.5 * np.exp(gamma * d), 1 - 0.5 * np.exp(-gamma * d)) for d in distance]
+    below = [
+        np.where(d < 0, 0.5 * np.exp(gamma * d), 1 - 0.5 * np.exp(-gamma * d)) for d in distance
+    ]
     others = [np.prod([b for j, b in enumerate(below) if j != c], 0) for c in range(len(votes))]
     return np.array([np.trapezoid(f * o, grid) for f, o in zip(density, others, strict=True)])
 
@@ -88,7 +121,12 @@ def moment(p, q, order):
     return math.log(float((p * (p / q) ** order).sum()))
 
 
-NEIGHBOURS = [((6, 2, 2), (4, 4, 2)), ((8, 2, 0), (6, 2, 2)), ((4, 4, 2), (2, 6, 2)), ((20, 0, 0), (18, 2, 0))]
+NEIGHBOURS = [
+    ((6, 2, 2), (4, 4, 2)),
+    ((8, 2, 0), (6, 2, 2)),
+    ((4, 4, 2), (2, 6, 2)),
+    ((20, 0, 0), (18, 2, 0)),
+]
 COUNTS = torch.tensor([[6, 2, 2], [8, 2, 0], [4, 4, 2], [20, 0, 0]])
 
 
@@ -141,7 +179,9 @@ def test_epsilon_against_another_implementation(s, gamma, queries):
     per_query = 2 * s * gamma
     epsilon = moments_epsilon(per_query, queries, 1e-5)
     assert epsilon == pytest.approx(by_hand(per_query, queries, 1e-5), rel=0.02)
-    assert epsilon >= by_hand(per_query, queries, 1e-5) - 1e-9  # whole l cannot do better than real ones
+    assert (
+        epsilon >= by_hand(per_query, queries, 1e-5) - 1e-9
+    )  # whole l cannot do better than real ones
     assert epsilon <= per_query * queries  # simple composition
 
 
@@ -152,7 +192,9 @@ def test_epsilon_of_the_very_votes_in_plain_numbers():
     for order in range(1, 257):
         whole = 0.0
         for row in votes:
-            q = sum((2 + gamma * (max(row) - n)) / (4 * math.exp(gamma * (max(row) - n))) for n in row)
+            q = sum(
+                (2 + gamma * (max(row) - n)) / (4 * math.exp(gamma * (max(row) - n))) for n in row
+            )
             q = min(1, q - 0.5)  # the winner's own term is 2/4
             plain = min(per_query**2 * order * (order + 1) / 2, per_query * order)
             e = math.exp(per_query)
@@ -161,7 +203,9 @@ def test_epsilon_of_the_very_votes_in_plain_numbers():
                 plain = min(plain, math.log(own))
             whole += plain
         best = min(best, (whole + math.log(1 / delta)) / order)
-    assert measured_epsilon(torch.tensor(votes), gamma, per_query, delta) == pytest.approx(best, rel=1e-9)
+    assert measured_epsilon(torch.tensor(votes), gamma, per_query, delta) == pytest.approx(
+        best, rel=1e-9
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ test secure sum

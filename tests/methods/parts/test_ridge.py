@@ -56,7 +56,11 @@ def test_by_samples_it_is_the_choice_of_one_place_whoever_holds_which():
         ctx = method_runs.context(alpha=alpha, clients=clients, seed=seed, dtype=EXACT, holdout=0.0)
         reports.append(finished(AFL(choose="samples").run(ctx)).report)
         rows = ctx.link.ledger.rows()
-        own = {r["direction"]: r["bytes"] for r in rows if r["phase"] == "choice of the ridge" and r["client"] == 0}
+        own = {
+            r["direction"]: r["bytes"]
+            for r in rows
+            if r["phase"] == "choice of the ridge" and r["client"] == 0
+        }
         assert own == {"down": 8 * (65 * 66 // 2 + 65 * 10), "up": 8 * len(GRID)}
     np.testing.assert_allclose(reports[0].errors, reports[2].errors, rtol=1e-8)
     assert len({report.rho for report in reports}) == 1
@@ -74,7 +78,9 @@ def test_by_clients_nothing_more_is_sent():
     assert np.array_equal(given_it.report.weights, model.report.weights)
 
 
-@pytest.mark.parametrize("knobs", [{"secure": True}, {"epsilon": 1.0}, {"clients": 1, "choose": "clients"}])
+@pytest.mark.parametrize(
+    "knobs", [{"secure": True}, {"epsilon": 1.0}, {"clients": 1, "choose": "clients"}]
+)
 def test_refused(knobs):
     ctx = method_runs.context(clients=knobs.pop("clients", 3))
     with pytest.raises(UsageError, match="choose"):

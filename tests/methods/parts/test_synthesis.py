@@ -9,7 +9,13 @@ from watched import watched
 
 from fedlab_nb.methods.base import Progress
 from fedlab_nb.methods.parts.images import random_crop, search
-from fedlab_nb.methods.parts.synthesis import FRAMES, GeneratorKnobs, SynthesisReport, SynthesisTrace, shows
+from fedlab_nb.methods.parts.synthesis import (
+    FRAMES,
+    GeneratorKnobs,
+    SynthesisReport,
+    SynthesisTrace,
+    shows,
+)
 from fedlab_nb.models import build
 
 STEP = Progress("synthesis", 0, 1)
@@ -36,9 +42,16 @@ def test_search_returns_the_best_batch_not_the_last():
 def test_search_is_adam_that_clips_the_generator_alone_or_with_z_and_projects(clipped):
     """Three steps against torch's own: after one, Adam has moved by rate · sign(g) whatever the clip."""
     u = [torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)]
-    options = {"clip": 1.0, "clipped": clipped, "after": lambda: u[0].clamp_(-2.7, 2.7), "progress": STEP}
+    options = {
+        "clip": 1.0,
+        "clipped": clipped,
+        "after": lambda: u[0].clamp_(-2.7, 2.7),
+        "progress": STEP,
+    }
     watched(search(lambda: u[0] * u[1], u, lambda x: (x**3).sum(), steps=3, lr=0.5, **options))
-    first, second = (torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0))
+    first, second = (
+        torch.full((2,), v, dtype=torch.float64, requires_grad=True) for v in (3.0, -2.0)
+    )
     adam = torch.optim.Adam([first, second], lr=0.5, betas=(0.5, 0.999))
     for _ in range(3):
         adam.zero_grad()
@@ -55,7 +68,9 @@ def test_search_moves_no_network_inside_the_loss():
     student = build("mlp", (1, 8, 8), 4, generator=seeded())
     before = copy.deepcopy(student.state_dict())
     u = torch.rand(3, 1, 8, 8, generator=seeded()).requires_grad_()
-    watched(search(lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP))
+    watched(
+        search(lambda: u, [u], lambda x: student(x).square().sum(), steps=2, lr=0.1, progress=STEP)
+    )
     assert all(p.grad is None for p in student.parameters())
     assert all(torch.equal(t, before[name]) for name, t in student.state_dict().items())
 
@@ -66,7 +81,9 @@ def test_random_crop_against_a_plain_loop(flip):
     made = random_crop(x, seeded(4), padding=2, flip=flip)
     draws = seeded(4)
     top, left = torch.randint(5, (2, 9, 1), generator=draws)
-    mirrored = torch.rand(9, 1, generator=draws) < 0.5 if flip else torch.zeros(9, 1, dtype=torch.bool)
+    mirrored = (
+        torch.rand(9, 1, generator=draws) < 0.5 if flip else torch.zeros(9, 1, dtype=torch.bool)
+    )
     assert not flip or mirrored.any() and not mirrored.all()
     expected = []
     for i in range(9):
@@ -76,7 +93,10 @@ def test_random_crop_against_a_plain_loop(flip):
         expected.append(cut.flip(2) if mirrored[i] else cut)
     assert torch.equal(made, torch.stack(expected))
     (gradient,) = torch.autograd.grad(made.sum(), x)
-    assert set(gradient.unique().tolist()) == {0.0, 1.0}  # each pixel is seen once or has left the picture
+    assert set(gradient.unique().tolist()) == {
+        0.0,
+        1.0,
+    }  # each pixel is seen once or has left the picture
 
 
 def test_trace():
@@ -91,7 +111,10 @@ def test_trace():
     trace.batch(2, x, y, -own, student)
     trace.note("distillation_loss", torch.tensor(0.5))
     report = SynthesisReport(**trace.arrays())
-    assert report.synthetic_images.shape == (2, 20, 1, 8, 8) and report.synthetic_images.dtype == "uint8"
+    assert (
+        report.synthetic_images.shape == (2, 20, 1, 8, 8)
+        and report.synthetic_images.dtype == "uint8"
+    )
     assert report.synthetic_labels.shape == (2, 20) and report.synthetic_epochs.tolist() == [1, 2]
     assert report.disagreement.tolist() == [0.0, 1.0]
     asked = [1 - float(logits.softmax(1)[range(30), y].mean()) for logits in (own, -own)]

@@ -24,10 +24,15 @@ from fedlab_nb.studies.papers.reproduction import Reproduction, totals
 
 def small(runs=3, less=False):
     """One column, four methods: A 60 ± 3, B 50 ± 4, C 50 ± 1, D 40 ± 12."""
-    published = {name: Number.of(text) for name, text in {"A": "60±3", "B": "50±4", "C": "50±1", "D": "40±12"}.items()}
+    published = {
+        name: Number.of(text)
+        for name, text in {"A": "60±3", "B": "50±4", "C": "50±1", "D": "40±12"}.items()
+    }
     rows = {name: Row(name, "fedavg") for name in published}
     column = Column("cifar10", (("alpha", 0.1),), published)
-    return PaperTable("t", "T", "P", 1, "accuracy", runs, "fens", rows, (column,), less_is_better=less)
+    return PaperTable(
+        "t", "T", "P", 1, "accuracy", runs, "fens", rows, (column,), less_is_better=less
+    )
 
 
 # Three seeds, t(2) = 4.30. A - B: 10, 11, 12 points: 11 ± 4.30 * 1 / sqrt(3) = 11 ± 2.5, clear, as published.
@@ -48,7 +53,9 @@ def test_verdicts_worked_by_hand():
         ("B", "C"): "tie in the paper", ("B", "D"): "disagrees", ("C", "D"): "disagrees",
     }  # fmt: skip
     gap = by_pair["A", "B"].ours
-    assert gap.mean == pytest.approx(0.11) and gap.half_width == pytest.approx(4.3027 * 0.01 / math.sqrt(3), rel=1e-4)
+    assert gap.mean == pytest.approx(0.11) and gap.half_width == pytest.approx(
+        4.3027 * 0.01 / math.sqrt(3), rel=1e-4
+    )
     # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 within t(2.25) = 3.88 times sqrt(3 + 48).
     clear = {pair for pair, o in by_pair.items() if o.clear_there}
     assert ("A", "B") in clear and ("C", "D") not in clear and ("A", "D") not in clear
@@ -57,13 +64,17 @@ def test_verdicts_worked_by_hand():
 
 def test_where_less_is_better_all_turns_round():
     by_pair = {(o.better, o.worse): o for o in orderings(small(less=True), OURS, {}, {})}
-    assert by_pair["B", "A"].verdict == "agrees" and by_pair["B", "A"].ours.mean == pytest.approx(0.11)
+    assert by_pair["B", "A"].verdict == "agrees" and by_pair["B", "A"].ours.mean == pytest.approx(
+        0.11
+    )
     assert by_pair["D", "C"].verdict == "disagrees"
 
 
 def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
     one = {at: {0: values[0]} for at, values in OURS.items() if at[0] != "D"}
-    by_pair = {(o.better, o.worse): o for o in orderings(small(), one, {("D", 0): "it was too slow"}, {})}
+    by_pair = {
+        (o.better, o.worse): o for o in orderings(small(), one, {("D", 0): "it was too slow"}, {})
+    }
     assert by_pair["A", "B"].verdict == by_pair["A", "D"].verdict == "not run"
     assert (by_pair["A", "B"].why, by_pair["A", "D"].why) == ("one seed", "it was too slow")
 
@@ -75,13 +86,21 @@ def test_claims_worked_by_hand():
     assert [(c.better, c.worse, c.outcome) for c in made] == [
         ("A", "B", "holds"), ("A", "C", "within the noise"), ("A", "D", "reversed")
     ]  # fmt: skip
-    assert [c.ours.mean for c in made] == pytest.approx([0.11, -0.00333 + 0.0066667, -0.0566667], abs=1e-5)
-    assert claims(small(), list(orderings(small(), OURS, {}, {})), OURS) == []  # no row is the paper's own
+    assert [c.ours.mean for c in made] == pytest.approx(
+        [0.11, -0.00333 + 0.0066667, -0.0566667], abs=1e-5
+    )
+    assert (
+        claims(small(), list(orderings(small(), OURS, {}, {})), OURS) == []
+    )  # no row is the paper's own
     untried = claims(table, list(orderings(table, {}, {}, {})), {})
     assert [c.outcome for c in untried] == ["not tried"] * 3
     less = dataclasses.replace(small(less=True), own="A")  # A sends most, there and here
     made = claims(less, list(orderings(less, OURS, {}, {})), OURS)
-    assert [(c.better, c.outcome) for c in made] == [("B", "holds"), ("C", "within the noise"), ("D", "reversed")]
+    assert [(c.better, c.outcome) for c in made] == [
+        ("B", "holds"),
+        ("C", "within the noise"),
+        ("D", "reversed"),
+    ]
 
 
 def two(gaps, here, **about):
@@ -93,7 +112,9 @@ def two(gaps, here, **about):
     rows = {"A": Row("A", "fens"), "B": Row("B", "fedavg")}
     table = PaperTable("t", "T", "P", 1, "", 0, "fens", rows, columns, own="A", **about)
     run = [(p, gap) for p, gap in enumerate(here) if gap is not None]
-    values = {("A", p): {0: 0.5 + gap, 1: 0.501 + gap} for p, gap in run} | {("B", p): {0: 0.5, 1: 0.5} for p, _ in run}
+    values = {("A", p): {0: 0.5 + gap, 1: 0.501 + gap} for p, gap in run} | {
+        ("B", p): {0: 0.5, 1: 0.5} for p, _ in run
+    }
     return table, values
 
 
@@ -105,7 +126,9 @@ def judged(gaps, here, runs=None, **about):
 def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
     """Two columns that stand on the same runs, and one of its own: A is ahead by 2, 2 and 6 here, by a 20th more."""
     (claim,) = judged((4, 4, 1), (0.02, 0.02, 0.06), {("A", 1): ("A", 0), ("B", 1): ("B", 0)})
-    assert (claim.better, claim.outcome) == ("A", "holds") and claim.ours.mean == pytest.approx(0.0405)
+    assert (claim.better, claim.outcome) == ("A", "holds") and claim.ours.mean == pytest.approx(
+        0.0405
+    )
     assert len(claim.runs) == 2
 
 
@@ -114,7 +137,9 @@ def test_columns_that_contradict_each_other_are_mixed_and_only_tried_ones_say_wh
     assert [c.outcome for c in judged((4, -1), ours)] == ["mixed"]  # the second column disagrees
     assert [c.outcome for c in judged((-4, 1), ours)] == ["mixed"]
     assert [c.outcome for c in judged((-4, -1), ours)] == ["reversed"]
-    assert [c.outcome for c in judged((4, -1), (0.02, 0))] == ["holds"]  # the second is within the noise
+    assert [c.outcome for c in judged((4, -1), (0.02, 0))] == [
+        "holds"
+    ]  # the second is within the noise
     (claim,) = judged((1, -9), (0.02, None))  # all columns: B; the tried one: A
     assert (claim.better, claim.worse, claim.outcome) == ("A", "B", "holds")
     (claim,) = judged((1, -9), (None, None))
@@ -147,20 +172,38 @@ def test_every_ordering_is_listed_exactly_once(name):
         if not column.plain
         for pair in itertools.combinations(column.numbers, 2)
     }
-    listed = [(table.columns.index(o.column), frozenset((o.better, o.worse))) for o in orderings(table, {}, {}, {})]
+    listed = [
+        (table.columns.index(o.column), frozenset((o.better, o.worse)))
+        for o in orderings(table, {}, {}, {})
+    ]
     assert table.own in ("", *table.rows)
     assert len(listed) == len(expected) and set(listed) == expected
     for o in orderings(table, {}, {}, {}):
         ahead = o.column.numbers[o.better].mean - o.column.numbers[o.worse].mean
-        assert (ahead <= 0 if table.less_is_better else ahead >= 0) and o.verdict in ("not run", "tie in the paper")
+        assert (ahead <= 0 if table.less_is_better else ahead >= 0) and o.verdict in (
+            "not run",
+            "tie in the paper",
+        )
 
 
 def test_the_words_are_made_from_the_verdicts():
     result = Reproduction(small(), "classroom", (0, 1, 2), OURS, {})
-    assert result.counts == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True)) == published.counts(result.orderings)
+    assert (
+        result.counts
+        == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True))
+        == published.counts(result.orderings)
+    )
     assert published.pairs(result.orderings) == 5
     verdicts = "agrees 1, disagrees 3, within the noise 1, tie in the paper 1"
-    assert published.tally(result.orderings) == verdicts and totals(result.orderings).startswith("6 orderings")
-    for shown in ("60 ± 3", "61.0 ± 2.5", verdicts, "agrees 1, within the noise 1.", "5 pairs of runs"):
+    assert published.tally(result.orderings) == verdicts and totals(result.orderings).startswith(
+        "6 orderings"
+    )
+    for shown in (
+        "60 ± 3",
+        "61.0 ± 2.5",
+        verdicts,
+        "agrees 1, within the noise 1.",
+        "5 pairs of runs",
+    ):
         assert shown in repr(result) and shown in result._repr_html_()
     assert len(result.listing().splitlines()) == 1 + 6

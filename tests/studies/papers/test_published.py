@@ -38,7 +38,9 @@ SAMPLE = [
 
 @pytest.mark.parametrize(("table", "row", "dataset", "setting", "mean", "spread"), SAMPLE)
 def test_a_sample_typed_by_hand(table, row, dataset, setting, mean, spread):
-    (column,) = [c for c in paper_table(table).columns if (c.dataset, c.setting) == (dataset, setting)]
+    (column,) = [
+        c for c in paper_table(table).columns if (c.dataset, c.setting) == (dataset, setting)
+    ]
     number = column.numbers[row]
     assert number.mean == mean
     assert number.spread == spread or (math.isnan(number.spread) and math.isnan(spread))
@@ -79,11 +81,30 @@ def test_the_papers_own_statements_hold_in_the_data():
     """What the texts say of their tables: a slip of a row or a column would break it."""
     lpa = paper_table("fedlpa:1")
     assert all(max(c.numbers, key=lambda row: c.numbers[row].mean) == "FedLPA" for c in lpa.columns)
-    fens = [(c, max(n.mean for r, n in c.numbers.items() if r != "FENS")) for c in paper_table("fens:1").columns]
+    fens = [
+        (c, max(n.mean for r, n in c.numbers.items() if r != "FENS"))
+        for c in paper_table("fens:1").columns
+    ]
     ahead = [round(c.numbers["FENS"].mean - best, 2) for c, best in fens]
-    assert ahead == [15.48, 10.69, 8.73, 14.22, 26.97, 11.47, -12.36, 6.13, 11.26]  # its column of differences
+    assert ahead == [
+        15.48,
+        10.69,
+        8.73,
+        14.22,
+        26.97,
+        11.47,
+        -12.36,
+        6.13,
+        11.26,
+    ]  # its column of differences
     et = paper_table("fedet:2").columns
-    assert [round(c.numbers["Fed-ET"].mean - c.numbers["FedAvg"].mean, 2) for c in et] == [7.47, 6.31, 5.57, 8.46, 4.27]
+    assert [round(c.numbers["Fed-ET"].mean - c.numbers["FedAvg"].mean, 2) for c in et] == [
+        7.47,
+        6.31,
+        5.57,
+        8.46,
+        4.27,
+    ]
 
 
 def test_numbers_as_they_are_printed():

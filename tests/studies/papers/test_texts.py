@@ -14,7 +14,13 @@ import pytest
 from fedlab_nb.declared import declared
 from fedlab_nb.studies.papers.published import FOLDER, PAPERS, TABLES, paper_table
 
-TEXTS = {"fens": "fens", "fedet": "fed-et", "coboosting": "co-boosting", "fusefl": "fusefl", "fedlpa": "fedlpa"}
+TEXTS = {
+    "fens": "fens",
+    "fedet": "fed-et",
+    "coboosting": "co-boosting",
+    "fusefl": "fusefl",
+    "fedlpa": "fedlpa",
+}
 REPEATED = re.compile(r"\b(\d+(?:\.\d+)?)\1{3}\b")  # how one of the texts writes some numbers
 CAPTION = re.compile(r"^(Table|Figure) (\d+):", re.M)
 TOKEN = re.compile(r"<(\D[\w-]*)>|(\d+(?:\.\d+)?(?:e\d+)?)")
@@ -44,7 +50,9 @@ def windows(text):
 
 def clean(window):
     """Numbers as they are read, each once, and data sets by their names here."""
-    window = REPEATED.sub(r"\1", re.sub(r"\\pm|imes|[,$()±]", lambda m: {",": ""}.get(m[0], " "), window))
+    window = REPEATED.sub(
+        r"\1", re.sub(r"\\pm|imes|[,$()±]", lambda m: {",": ""}.get(m[0], " "), window)
+    )
     for name, pattern in DATASETS.items():
         window = re.sub(pattern, f" <{name}> ", window)
     return window
@@ -64,58 +72,106 @@ def orders(table, columns, labels):
     many = len({column.dataset for column in columns}) > 1
 
     def names(column, before=None):
-        data = [column.dataset] if many and (before is None or before.dataset != column.dataset) else []
+        data = (
+            [column.dataset]
+            if many and (before is None or before.dataset != column.dataset)
+            else []
+        )
         return (
-            [*data, *(v for key, v in column.values if key in varied and isinstance(v, int | float))] if labels else []
+            [
+                *data,
+                *(v for key, v in column.values if key in varied and isinstance(v, int | float)),
+            ]
+            if labels
+            else []
         )
 
     settings = list(dict.fromkeys(column.setting for column in columns))
     for of in (columns, sorted(columns, key=lambda column: settings.index(column.setting))):
         before = zip(of, [None, *of], strict=False)
-        yield [x for c, last in before for x in (*names(c, last), *(n.mean for n in c.numbers.values()))]
+        yield [
+            x
+            for c, last in before
+            for x in (*names(c, last), *(n.mean for n in c.numbers.values()))
+        ]
         for split in ((lambda column: 0), (lambda column: column.values[-1:])):
             blocks = [list(block) for _, block in itertools.groupby(of, split)]
-            for head in (0, 1, -1):  # labels of a column beside each other, data sets first, settings first
-                yield [x for block in blocks for x in (*header(block, names, head), *by_row(table, block))]
+            for head in (
+                0,
+                1,
+                -1,
+            ):  # labels of a column beside each other, data sets first, settings first
+                yield [
+                    x
+                    for block in blocks
+                    for x in (*header(block, names, head), *by_row(table, block))
+                ]
 
 
 def header(block, names, apart):
-    found = [x for column, last in zip(block, [None, *block], strict=False) for x in names(column, last)]
+    found = [
+        x for column, last in zip(block, [None, *block], strict=False) for x in names(column, last)
+    ]
     found = sorted(found, key=lambda x: apart * isinstance(x, int | float))
     return [x for x, last in zip(found, [None, *found], strict=False) if x != last]
 
 
 def by_row(table, columns):
-    return [column.numbers[row].mean for row in table.rows for column in columns if row in column.numbers]
+    return [
+        column.numbers[row].mean
+        for row in table.rows
+        for column in columns
+        if row in column.numbers
+    ]
 
 
 def fits(table, columns, text, labels=False):
     """The places of the orders in which the text has the table."""
-    return {place for place, order in enumerate(orders(table, columns, labels)) if sequence(order, text)}
+    return {
+        place for place, order in enumerate(orders(table, columns, labels)) if sequence(order, text)
+    }
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_numbers_stand_in_the_text_in_their_order(name):
     table, text = paper_table(name), text_of(name.split(":")[0])
     if table.kind == "Figure":  # a sentence of the text names its numbers, in an order of its own
-        assert all(sequence([n.mean], clean(text)) for column in table.columns for n in column.numbers.values())
+        assert all(
+            sequence([n.mean], clean(text))
+            for column in table.columns
+            for n in column.numbers.values()
+        )
         return
     window, columns = clean(windows(text)[table.item]), list(table.columns)
     for column in columns:  # the spreads; the other texts have lost them
-        if name.startswith("fe") and not name.startswith("fedlpa") and table.runs and not column.plain:
+        if (
+            name.startswith("fe")
+            and not name.startswith("fedlpa")
+            and table.runs
+            and not column.plain
+        ):
             each = [x for n in column.numbers.values() for x in (n.mean, n.spread) if x == x]
             assert sequence(each, window), (column.dataset, column.setting)
     if name in OTHERWISE:
-        assert all(sequence([n.mean for n in column.numbers.values()], window) for column in columns)
+        assert all(
+            sequence([n.mean for n in column.numbers.values()], window) for column in columns
+        )
         return
     there = fits(table, columns, window)
     assert there and bool(fits(table, columns, window, labels=True)) != (name in UNLABELLED)
-    for one, other in itertools.pairwise(range(len(columns))):  # two columns that change places are seen
-        if [n.mean for n in columns[one].numbers.values()] != [n.mean for n in columns[other].numbers.values()]:
+    for one, other in itertools.pairwise(
+        range(len(columns))
+    ):  # two columns that change places are seen
+        if [n.mean for n in columns[one].numbers.values()] != [
+            n.mean for n in columns[other].numbers.values()
+        ]:
             swapped = list(columns)
             swapped[one] = dataclasses.replace(columns[one], numbers=columns[other].numbers)
             swapped[other] = dataclasses.replace(columns[other], numbers=columns[one].numbers)
-            assert there - fits(table, swapped, window), (columns[one].setting, columns[other].setting)
+            assert there - fits(table, swapped, window), (
+                columns[one].setting,
+                columns[other].setting,
+            )
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -125,4 +181,6 @@ def test_every_table_and_figure_of_a_paper_is_named(paper):
     assert not here & others
     there = set(windows(text_of(paper)))
     assert there <= here | others
-    assert {item for item in here | others if item.startswith("Table")} == {i for i in there if i.startswith("Table")}
+    assert {item for item in here | others if item.startswith("Table")} == {
+        i for i in there if i.startswith("Table")
+    }
