@@ -3,7 +3,8 @@
 Which backend trains a group of clients is a fixed rule, drawn from measurements, never a race at run time.
 
 The rule looks at the device, the architecture, the input size and the number of cores given to torch only, so the same
-call always takes the same way. On a card the stack wins (`tests/benchmarks/RESULTS.md`). Wall time of the loop over the
+call always takes the same way. On a card the stack wins for small networks, and clients on streams of their own for
+large ones (`streams.py`; `tests/benchmarks/RESULTS.md`). Wall time of the loop over the
 stack's on one CPU thread, 10 clients, batches of 32 (one run; above 1 the stack wins; `tests/benchmarks` has more):
 
     mlp 8x8 4.0, 14x14 1.5, 28x28 0.7        cnn 8x8 2.7, 16x16 1.7, 28x28 0.9        lenet5 8x8 1.7
@@ -38,6 +39,8 @@ BACKENDS = ("auto", "loop", "stacked")
 # On a CPU the stack wins up to this many numbers in the model and, with convolutions, pixels; above, the loop does.
 CPU_CONV_PIXELS, CPU_CONV_NUMBERS = 16 * 16, 200_000
 CPU_LINEAR_NUMBERS = 40_000
+# On a card the stack wins up to this many multiplications a sample; above, plain convolutions do.
+CARD_MULTIPLY_ADDS = 5_000_000
 SMALL_INPUT = 1 * 16 * 16  # numbers in a sample, above which a run gets the machine's threads
 PATIENCE = 0.02  # seconds between two yields, so that a caller can stop
 SMALLEST_STACK = {
@@ -46,6 +49,7 @@ SMALLEST_STACK = {
 }  # with convolutions, or without: larger ones take hardly less time a client
 
 _given = threading.local()
+_counted: dict[tuple, int] = {}  # see multiply_adds
 
 
 def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], clients: int) -> str:
@@ -53,7 +57,7 @@ def auto_backend(device: str, model: nn.Module, input_shape: tuple[int, ...], cl
     if clients == 1 or not stackable(model):
         return "loop"
     if device != "cpu":
-        return "stacked"
+        return "stacked" if multiply_adds(model, input_shape) <= CARD_MULTIPLY_ADDS else "loop"
     if is_convolutional(model):
         small = (
             prod(input_shape[1:]) <= CPU_CONV_PIXELS and parameter_count(model) <= CPU_CONV_NUMBERS
@@ -76,8 +80,45 @@ def choose_backend(
     return auto_backend(device, model, input_shape, clients) if backend == "auto" else backend
 
 
-def wants_channels_last(device: str, model: nn.Module, input_shape: tuple[int, ...]) -> bool:
-    """Whether the loop runs faster with channels-last images: batch norm on a CPU, above the stack's range."""
+def multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
+    """Multiplications of `model`'s convolutions and linear layers for one sample; counted once for an architecture."""
+    key = (getattr(model, "architecture", id(model)), input_shape)
+    if key not in _counted:
+        _counted[key] = count_multiply_adds(model, input_shape)
+    return _counted[key]
+
+
+@torch.no_grad()
+def count_multiply_adds(model: nn.Module, input_shape: tuple[int, ...]) -> int:
+    """As `multiply_adds`, from the shapes that one sample takes on its way through `model`."""
+    total = 0
+
+    def add_layer(layer: nn.Module, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:
+        nonlocal total
+        positions = prod(output.shape[2:]) if isinstance(layer, nn.Conv2d) else 1
+        total += layer.get_parameter("weight").numel() * positions
+
+    layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
+    hooks = [layer.register_forward_hook(add_layer) for layer in layers]
+    was_training = model.training
+    parameter = next(model.parameters())
+    try:
+        model.eval()
+        model(torch.zeros(1, *input_shape, device=parameter.device, dtype=parameter.dtype))
+    finally:
+        model.train(was_training)
+        for hook in hooks:
+            hook.remove()
+    return total
+
+
+def wants_channels_last(
+    device: str, model: nn.Module, input_shape: tuple[int, ...], precision: str
+) -> bool:
+    """Whether the loop runs faster with channels-last images: batch norm on a CPU, above the stack's range, and
+    convolutions in bf16 on a card."""
+    if device != "cpu":
+        return precision == "bf16" and is_convolutional(model)
     large = device == "cpu" and is_convolutional(model) and prod(input_shape[1:]) > CPU_CONV_PIXELS
     return large and any(isinstance(layer, nn.BatchNorm2d) for layer in model.modules())
 

@@ -23,7 +23,7 @@ from torch import Generator, Tensor, nn
 from ..errors import choose
 from .local import Tick, curve_epochs
 from .optim import clipped, optimizer_for
-from .recipe import Recipe
+from .recipe import Recipe, autocast_for
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Teacher = Tensor | Callable[[Tensor], Tensor]
@@ -81,7 +81,10 @@ class Learner:
 
     def step(self, x: Tensor, target: Tensor) -> Tensor:
         """A step on a batch `x [B, ...]`; returns the loss so far: (1/B) Σ_i ℓ_i."""
-        value = self.loss(target, self.student(x)).mean()
+        with autocast_for(self.recipe, x.device):
+            answers = self.student(x)
+        value = self.loss(target, answers.float() if answers.dtype == torch.bfloat16 else answers)
+        value = value.mean()
         gradients: Sequence[Tensor] = torch.autograd.grad(value, self.optimizer.parameters)
         if self.clip is not None:
             gradients = clipped(gradients, self.clip)

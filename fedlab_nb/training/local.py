@@ -12,6 +12,7 @@ from .clients import by_architecture
 from .loop import Adjust, Loss, Shard, train_loop
 from .recipe import Recipe
 from .stacked import train_stacked
+from .streams import train_on_streams
 
 CURVE_POINTS = 12
 
@@ -81,8 +82,9 @@ def train_clients(
             if way == "stacked":
                 training = train_stacked(*work, streams, show, **change)
             else:
-                last = wants_channels_last(device, first, input_shape)
-                training = train_loop(*work, streams, channels_last=last, **change)
+                last = wants_channels_last(device, first, input_shape, recipe.precision)
+                train = train_on_streams if plain and x.is_cuda else train_loop
+                training = train(*work, streams, channels_last=last, **change)
             trainings.append(training)
         alone = len(parts) == 1
         epochs = (

@@ -1,6 +1,6 @@
 """The plain backend: one module, one optimizer and one short loop a client. Readable, and the stack's oracle.
 
-A method may change what a local step does in two places, alike in both backends:
+A method may change what a local step does in two places, alike in all backends:
 
 - `loss(features [n, D], logits [n, C], *columns) -> [n]` stands in for the cross-entropy of each sample (MOON).
   `columns` are the rows of what a shard holds beside its samples: a shard is `(x, y)` or `(x, y, more, ...)`, each
@@ -11,7 +11,7 @@ A method may change what a local step does in two places, alike in both backends
   With SAM it changes the second gradient, at the place that the step is taken from; clipping comes after it.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -19,11 +19,98 @@ from torch import Tensor, nn
 
 from ..models import Network
 from .optim import clipped, optimizer_for, sharpness_aware
-from .recipe import Augmentation, Recipe
+from .recipe import Augmentation, Recipe, autocast_for
 
 Shard = tuple[Tensor, ...]
 Loss = Callable[..., Tensor]
 Adjust = Callable[[tuple[int, ...], dict[str, Tensor], list[Tensor]], None]
+
+
+class LocalTraining:
+    """The training of one client, a step at a time: `start_epoch(e)` gives the batches of epoch e, and
+    `take_step(rows)` updates the model on one of them.
+
+    `place` is what `adjust` knows the client by. `gradients(images, *columns)` computes the gradient
+    of the mean loss on one batch; `streams.py` replaces it by a recording of itself.
+    """
+
+    def __init__(
+        self,
+        model: Network,
+        shard: Shard,
+        recipe: Recipe,
+        stream: torch.Generator,
+        *,
+        place: int,
+        channels_last: bool = False,
+        loss: Loss | None = None,
+        adjust: Adjust | None = None,
+        augmentation_stream: torch.Generator | None = None,
+    ) -> None:
+        self.memory_format = torch.channels_last if channels_last else torch.preserve_format
+        self.model = model.to(memory_format=self.memory_format)
+        self.x, *self.columns = shard
+        self.recipe = recipe
+        self.stream = stream
+        self.place = place
+        self.loss = loss
+        self.adjust = adjust
+        self.optimizer = optimizer_for(model.parameters(), recipe)
+        self.norms = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
+        self.augmentation: Augmentation | None = None
+        if augmentation_stream is not None:
+            self.augmentation = Augmentation(
+                recipe.augmentation, self.x, [len(self.x)], [augmentation_stream]
+            )
+        self.gradients: Callable[..., Sequence[Tensor]] = self.compute_gradients
+
+    def start_epoch(self, epoch: int) -> Sequence[Tensor]:
+        """Shuffle the shard for `epoch` (from 0): the rows of each batch, `[batch_size]` or fewer."""
+        self.model.train()
+        self.optimizer.lr = self.recipe.lr_at(epoch)
+        order = torch.randperm(len(self.x), generator=self.stream).to(self.x.device)
+        if self.augmentation:
+            self.augmentation.renew()
+        return order.split(self.recipe.batch_size)
+
+    def take_step(self, rows: Tensor) -> None:
+        """One step of the optimizer on the samples `rows` of the shard."""
+        images = self.x.index_select(0, rows)
+        if self.augmentation:
+            images = self.augmentation.apply(images, rows)
+        images = images.to(memory_format=self.memory_format)
+        columns = [column.index_select(0, rows) for column in self.columns]
+        if self.recipe.sam_rho:
+            gradients = sharpness_aware(
+                lambda: self.compute_gradients(images, *columns),
+                self.optimizer.parameters,
+                self.recipe.sam_rho,
+                False,
+                self.norms,
+            )
+        else:
+            gradients = self.gradients(images, *columns)
+        if self.adjust is not None:
+            with torch.no_grad():
+                parameters = {n: p.unsqueeze(0) for n, p in self.model.named_parameters()}
+                self.adjust((self.place,), parameters, [g.unsqueeze(0) for g in gradients])
+        if self.recipe.clip_norm:
+            gradients = clipped(gradients, self.recipe.clip_norm)
+        self.optimizer.step(gradients)
+
+    def finish(self) -> None:
+        """Leave the model as evaluation wants it."""
+        self.model.eval().to(memory_format=torch.contiguous_format)
+
+    def compute_gradients(self, images: Tensor, *columns: Tensor) -> Sequence[Tensor]:
+        """The gradient of the mean loss on one batch."""
+        with autocast_for(self.recipe, images.device):
+            if self.loss is None:
+                value = F.cross_entropy(self.model(images), columns[0])
+            else:
+                features = self.model.features(images)
+                value = self.loss(features, self.model.classifier(features), *columns).mean()
+        return torch.autograd.grad(value, self.optimizer.parameters)
 
 
 def train_loop(
@@ -45,60 +132,25 @@ def train_loop(
     which changes no result (they share nothing) and makes the curve of an unfinished training mean something.
     `places[k]` is what `adjust` knows client k by (None: k). `moves[k]` draws client k's augmentation.
     """
-    places = range(len(models)) if places is None else places
-    layout = torch.channels_last if channels_last else torch.preserve_format
-    optimizers = [
-        optimizer_for(model.to(memory_format=layout).parameters(), recipe) for model in models
+    trainings = [
+        LocalTraining(
+            model,
+            shards[k],
+            recipe,
+            streams[k],
+            place=k if places is None else places[k],
+            channels_last=channels_last,
+            loss=loss,
+            adjust=adjust,
+            augmentation_stream=moves[k] if moves else None,
+        )
+        for k, model in enumerate(models)
     ]
-    pairs = [(x, stream) for (x, *_), stream in zip(shards, moves, strict=False)]
-    augment = [Augmentation(recipe.augmentation, x, [len(x)], [stream]) for x, stream in pairs]
-    norms = [
-        [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
-        for model in models
-    ]
-
-    def one_epoch(k: int, epoch: int) -> Iterator[None]:
-        """One pass over client k's shard; yields after every step."""
-        model, optimizer, (x, *columns) = models[k].train(), optimizers[k], shards[k]
-        optimizer.lr = recipe.lr_at(epoch)
-        order = torch.randperm(len(x), generator=streams[k]).to(x.device)
-        if augment:
-            augment[k].renew()
-
-        def slopes() -> Sequence[Tensor]:
-            """The gradient on the present batch."""
-            if loss is None:
-                value = F.cross_entropy(model(images), batch[0])
-            else:
-                features = model.features(images)
-                value = loss(features, model.classifier(features), *batch).mean()
-            return torch.autograd.grad(value, optimizer.parameters)
-
-        for rows in order.split(recipe.batch_size):
-            images = x.index_select(0, rows)
-            if augment:
-                images = augment[k].apply(images, rows)
-            images = images.to(memory_format=layout)
-            batch = [part.index_select(0, rows) for part in columns]
-            if recipe.sam_rho:
-                gradients = sharpness_aware(
-                    slopes, optimizer.parameters, recipe.sam_rho, False, norms[k]
-                )
-            else:
-                gradients = slopes()
-            if adjust is not None:
-                with torch.no_grad():
-                    parameters = {name: p.unsqueeze(0) for name, p in model.named_parameters()}
-                    adjust((places[k],), parameters, [g.unsqueeze(0) for g in gradients])
-            if recipe.clip_norm:
-                gradients = clipped(gradients, recipe.clip_norm)
-            optimizer.step(gradients)
-            yield
-
     for epoch in range(recipe.epochs):
-        for k in range(len(models)):
-            for _ in one_epoch(k, epoch):
+        for training in trainings:
+            for rows in training.start_epoch(epoch):
+                training.take_step(rows)
                 yield epoch
         yield epoch + 1
-    for model in models:
-        model.eval().to(memory_format=torch.contiguous_format)
+    for training in trainings:
+        training.finish()

@@ -4,15 +4,17 @@ Clients are sorted by their number of batches, so the ones still at work in an e
 shrinks instead of being padded. Within a batch a shorter one is padded with rows of weight zero.
 """
 
+import functools
 from collections.abc import Generator, Sequence
 
 import torch
 from torch import Tensor
 
 from ..models import Network
+from .graphs import GradientGraphs, can_record
 from .loop import Adjust, Loss, Shard
 from .optim import clipped, optimizer_for, sharpness_aware
-from .recipe import Augmentation, Recipe
+from .recipe import Augmentation, Recipe, autocast_for
 from .stack import Stack
 
 
@@ -121,18 +123,27 @@ def train_stacked(
         else None
     )
 
-    def slopes() -> Sequence[Tensor]:
-        """The gradient of all clients at work on their present batches."""
+    def compute_gradients(images: Tensor, weight: Tensor, *targets: Tensor) -> Sequence[Tensor]:
+        """The gradient of the clients at work on batches `images [a, width, ...]`; `weight [a, width]`
+        and each of `targets [a * width, ...]` have a row a sample."""
+        stack.set_share(weight if padded else None)
+        row_weight = weight.flatten()
+        with autocast_for(recipe, images.device):
+            features = stack.net.features(images)
+            logits = stack.net.classifier(features).flatten(0, 1)
+        if recipe.precision != "float32":
+            logits = logits.float()
         if loss is None:
-            logits = stack.forward(images).flatten(0, 1)
-            slope = cross_entropy_slope(logits, columns[0].index_select(0, rows), weight)
+            slope = cross_entropy_slope(logits, targets[0], row_weight)
             # Given as `grad_outputs`, the slope would make PyTorch import SymPy: 0.6 s, 35 MB.
             return torch.autograd.grad((logits * slope).sum(), parameters)
-        features = stack.net.features(images)
-        logits = stack.net.classifier(features).flatten(0, 1)
-        losses = loss(features.flatten(0, 1), logits, *(part[rows] for part in columns))
-        return torch.autograd.grad(losses @ weight, parameters)
+        losses = loss(features.flatten(0, 1), logits, *targets)
+        return torch.autograd.grad(losses @ row_weight, parameters)
 
+    # A recording is of one set of clients at work, and either with padding or without.
+    recordings: dict[tuple[int, bool], GradientGraphs] = {}
+    records = loss is None and not recipe.sam_rho and can_record(x.device, models[0])
+    pool = torch.cuda.graph_pool_handle() if records else None
     at_work = None
     for epoch in range(recipe.epochs):
         if augment:
@@ -144,15 +155,29 @@ def train_stacked(
                 leaves = stack.use(active)
                 parameters = list(leaves.values())
                 at_work = active
-            stack.set_share(weight if padded else None)
             images = x.index_select(0, rows)
             if augment:
                 images = augment.apply(images, rows)
-            images, weight = images.unflatten(0, weight.shape), weight.flatten()
+            batch = [
+                images.unflatten(0, weight.shape),
+                weight,
+                *(column.index_select(0, rows) for column in columns),
+            ]
             if recipe.sam_rho:
-                gradients = sharpness_aware(slopes, parameters, recipe.sam_rho, True, stack.norms)
+                gradients = sharpness_aware(
+                    functools.partial(compute_gradients, *batch),
+                    parameters,
+                    recipe.sam_rho,
+                    True,
+                    stack.norms,
+                )
+            elif records:
+                recording = recordings.setdefault(
+                    (active, padded), GradientGraphs(compute_gradients, pool)
+                )
+                gradients = recording(*batch)
             else:
-                gradients = slopes()
+                gradients = compute_gradients(*batch)
             if adjust is not None:
                 with torch.no_grad():
                     adjust(tuple(places[:active]), leaves, list(gradients))

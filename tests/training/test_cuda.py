@@ -1,6 +1,7 @@
 """On a CUDA device: the stack against the loop, and every method. `pytest -m gpu`; skipped where there is none."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,9 +10,14 @@ from fedlab_nb import load_model
 from fedlab_nb.course.averaging.lesson import one_image
 from fedlab_nb.course.matching.lesson import with_itself
 from fedlab_nb.methods import METHODS
+from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import cost_of
-from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training import Recipe, local, stacked, train_clients, trained
+from fedlab_nb.training.backend import suited
+from fedlab_nb.training.loop import train_loop
+from fedlab_nb.training.stacked import train_stacked
+from fedlab_nb.training.streams import train_on_streams
 from tests.training.test_backends import STACKED, apart, clients, largest_difference
 
 pytestmark = [
@@ -119,3 +125,77 @@ def test_seeds_together_are_seeds_alone():
     for there in together:
         alone = run("ensemble", seed=there.settings.seed, device="cuda", **QUICK)
         assert abs(alone.test_features - there.test_features).max() < 1e-4
+
+
+def trained_on_card(name, width, recipe, change=None):
+    """Five clients of unlike sizes after `recipe` in float32 on the card, by `change(models, shards)` or by auto."""
+    sizes = {"sizes": (80, 64, 33, 17, 80), "dtype": torch.float32, "width": width}
+    models, shards = on_card(*clients(name, (3, 32, 32), **sizes))
+    with suited("cuda", (3, 32, 32)):
+        if change is None:
+            trained(models, shards, recipe, seed=3)
+        else:
+            streams = [generator(3, "batches", k) for k in range(len(models))]
+            moves = [generator(3, "batches", "augmentation", k) for k in range(len(models))]
+            drawn = moves if recipe.augmentation != "none" else ()
+            for _ in change(models, shards, recipe, streams, moves=drawn):
+                pass
+    return models
+
+
+RECORDED = {
+    "sgd": Recipe(epochs=3, batch_size=16, lr=0.02, clip_norm=10),
+    "adam": Recipe(epochs=3, batch_size=16, lr=1e-3, optimizer="adam", schedule="cosine"),
+    "augmented": Recipe(epochs=3, batch_size=16, lr=0.02, augmentation="crop+flip"),
+}
+
+
+@pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
+@pytest.mark.parametrize(("name", "width"), [("cnn", None), ("resnet8", 8), ("cnn3", None)])
+def test_recorded_gradients_on_streams_are_the_loop_bit_for_bit(name, width, recipe):
+    plain = trained_on_card(name, width, recipe, train_loop)
+    beside = trained_on_card(name, width, recipe, train_on_streams)
+    assert largest_difference(plain, beside) == 0
+
+
+@pytest.mark.parametrize("recipe", RECORDED.values(), ids=RECORDED.keys())
+@pytest.mark.parametrize(("name", "width"), [("mlp", None), ("cnn", None), ("resnet8", 8)])
+def test_a_recorded_stack_is_the_stack_bit_for_bit(name, width, recipe, monkeypatch):
+    recorded = trained_on_card(name, width, recipe, train_stacked)
+    monkeypatch.setattr(stacked, "can_record", lambda device, model: False)
+    plain = trained_on_card(name, width, recipe, train_stacked)
+    assert largest_difference(plain, recorded) == 0
+
+
+def test_large_convolutions_train_on_streams_by_themselves(monkeypatch):
+    calls = []
+
+    def noted(*work, **options):
+        calls.append(len(work[0]))
+        return train_on_streams(*work, **options)
+
+    monkeypatch.setattr(local, "train_on_streams", noted)
+    recipe = Recipe(epochs=1, batch_size=16)
+    trained_on_card("resnet18", 32, recipe)
+    trained_on_card("cnn", None, recipe)
+    assert calls == [5]
+
+
+def test_bf16_is_near_float32_on_the_card():
+    recipe = Recipe(epochs=2, batch_size=16, lr=0.02)
+    start = trained_on_card("resnet18", 32, replace(recipe, epochs=0))
+    exact = trained_on_card("resnet18", 32, recipe)
+    short = trained_on_card("resnet18", 32, replace(recipe, precision="bf16"))
+    again = trained_on_card("resnet18", 32, replace(recipe, precision="bf16"))
+    assert largest_difference(short, again) == 0
+    assert 0 < largest_difference(exact, short) < largest_difference(exact, start)
+
+
+def test_streams_can_be_stopped_anywhere():
+    sizes = {"sizes": (80, 64, 33), "dtype": torch.float32}
+    models, shards = on_card(*clients("cnn3", (3, 32, 32), **sizes))
+    training = train_clients(models, shards, Recipe(epochs=50, batch_size=16), seed=0)
+    for _ in range(7):
+        next(training)
+    training.close()
+    assert all(bool(p.isfinite().all()) for model in models for p in model.parameters())
