@@ -1,10 +1,19 @@
-"""`glyphs`: ten letters that are easily taken for one another, drawn from matplotlib's own font files in random pose,
-weight, colour and clutter. Made on the fly, any number of them, with no download. `glyphs:16g` is 16x16 and grey.
+"""`glyphs`: ten letters that are easily taken for one another, in random pose, weight, colour and clutter. Made on the
+fly, any number of them, with no download. `glyphs:16g` is 16x16 and grey.
 
-Each letter of each font becomes a signed distance field once (negative inside, in cells of a 64x64 grid); an image
-then is that field seen through a random affine map, cut off at a random level (which makes the stroke thinner or
-bolder) and coloured. Samples are drawn in blocks of 256 with a random stream for each block, so sample i is the same
-however many are asked for.
+The letters' shapes lie in `letters.npz`, drawn from matplotlib's font files once (`draw_letters.py`). Each letter of
+each font becomes a signed distance field (negative inside, in cells of a 64x64 grid); an image then is that field seen
+through a random affine map, cut off at a random level (which makes the stroke thinner or bolder) and coloured. Samples
+are drawn in blocks of 256 with a random stream for each block, so sample i is the same however many are asked for.
+
+Every machine draws the same pixels, with any version of NumPy or PyTorch:
+
+- random numbers are raw 64-bit words of PCG64, whose stream NumPy guarantees, made into numbers here;
+- all arithmetic is +, -, ·, /, √ and comparisons of float64 arrays, element by element. IEEE 754 says what each of
+  them gives, to the last bit. There is no sum, no matrix product and no function of a mathematics library, whose last
+  bits depend on processor and version;
+- cosines are rounded to multiples of 2^-20, which hides the last bits of theirs;
+- a pixel is a whole number of 255ths, as in a real image.
 """
 
 from __future__ import annotations
@@ -12,13 +21,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
 from fedlab_nb.errors import choose, demand, whole
-from fedlab_nb.rng import generator
+from fedlab_nb.rng import seed_for
 
 if TYPE_CHECKING:
     import torch
@@ -29,19 +39,20 @@ FONTS = (
     "DejaVuSerif-Bold", "DejaVuSerif-Italic", "STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic", "STIXGeneralBolIta",
     "cmr10", "cmss10", "cmtt10", "cmb10",
 )  # fmt: skip
-VERSION = 1  # raise it whenever the images change: it is part of the digest
-CELL, HEIGHT, BLOCK = (
-    64,
-    36,
-    256,
-)  # grid of a letter, height of the letter in it, samples per random stream
+SHAPES_FILE = Path(__file__).with_name("letters.npz")
+VERSION = 2  # raise it whenever the images change: it is part of the digest
+CELL = 64  # side of the grid that a letter is drawn in
+BLOCK = 256  # samples per random stream
+TURN = 4096  # angles are whole steps, so many a turn
+COSINE_STEPS = 2**20  # a cosine is a whole number of these parts
 SIZES = (8, 16, 28, 32)  # that have a short name
 NAMES = ("glyphs", *(f"glyphs:{size}{grey}" for size in SIZES for grey in ("", "g")))
 OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3}
 
 
+# ------------------------------------------------------------------------------------------------------ the data set
 def load(name: str = "glyphs", **options: Any) -> Dataset:
-    """x [N, channels, size, size] in [0, 1]; sample i shows letter i mod 10.
+    """x [N, channels, size, size] in steps of 1/255; sample i shows letter i mod 10.
 
     name: "glyphs", or one of NAMES, which says size and colours: "glyphs:16g" is `size=16, channels=1`.
     Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (8 to 128), channels=3 (or 1,
@@ -105,185 +116,275 @@ def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
     return o
 
 
+# ------------------------------------------------------------------------------------------------------ random numbers
+class RandomStream:
+    """Uniform and nearly normal numbers from the raw 64-bit words of PCG64. NumPy guarantees this stream; it does not
+    guarantee what `numpy.random.Generator` makes of it."""
+
+    def __init__(self, seed: int):
+        self._bits = np.random.PCG64(seed)
+
+    def words(self, *shape: int) -> np.ndarray:
+        """uint64, all values alike."""
+        return self._bits.random_raw(math.prod(shape)).reshape(shape)
+
+    def integers(self, stop: int, *shape: int) -> np.ndarray:
+        """int64 from 0 to stop - 1. One value is likelier than another by less than stop / 2^64."""
+        return (self.words(*shape) % np.uint64(stop)).astype(np.int64)
+
+    def uniform(self, low: float, high: float, *shape: int) -> np.ndarray:
+        """float64 from `low` to `high`: 53 bits of each word."""
+        share = (self.words(*shape) >> np.uint64(11)).astype(np.float64) / 2.0**53
+        return low + (high - low) * share
+
+    def bell(self, *shape: int) -> np.ndarray:
+        """float64 with mean 0 and variance 1, nearly normal, from -3.47 to 3.47: the sum of the four 16-bit parts of
+        each word, whole numbers all, less its mean, over its standard deviation."""
+        words = self.words(*shape)
+        total = np.zeros(shape, np.int64)
+        for part in range(4):
+            total += ((words >> np.uint64(16 * part)) & np.uint64(0xFFFF)).astype(np.int64)
+        mean = 4 * (2**16 - 1) / 2
+        deviation = math.sqrt(4 * (2**32 - 1) / 12)
+        return (total - mean) / deviation
+
+
+def stream_of(part: str, seed: int, block: int) -> RandomStream:
+    """The random stream of a block of a part's samples."""
+    return RandomStream(seed_for(seed, "glyphs", part, block))
+
+
+# ------------------------------------------------------------------------------------------------------ images
 def draw(count: int, part: str, seed: int, size: int, channels: int) -> torch.Tensor:
-    """The first `count` images of one part, [count, channels, size, size]."""
+    """The first `count` images of one part, float32 [count, channels, size, size], whole 255ths."""
     import torch
 
-    images = torch.empty(count, channels, size, size)
+    images = np.empty((count, channels, size, size), np.float32)
     for start in range(0, count, BLOCK):
-        block = draw_block(start, generator(seed, "glyphs", part, start // BLOCK), size)
-        block = block if channels == 3 else luminance(block)
-        images[start : start + BLOCK] = block[: count - start]
-    return images
+        block = draw_block(start, stream_of(part, seed, start // BLOCK), size)
+        if channels == 1:
+            block = luminance(block)
+        levels = np.rint(255 * block).astype(np.float32)
+        images[start : start + BLOCK] = levels[: count - start] / np.float32(255)
+    return torch.from_numpy(images)
 
 
 def fonts(count: int, part: str, seed: int) -> torch.Tensor:
-    """Which of FONTS the first `count` letters of a part are in, int64 [count]: the first draw of each block."""
+    """Which of FONTS the first `count` letters of a part are in, int64 [count]."""
     import torch
 
-    streams = (generator(seed, "glyphs", part, block) for block in range(-(-count // BLOCK)))
-    return torch.cat([torch.randint(len(FONTS), (BLOCK,), generator=stream) for stream in streams])[
-        :count
-    ]
+    blocks = range(-(-count // BLOCK))
+    drawn = [draw_fonts(stream_of(part, seed, block)) for block in blocks]
+    return torch.from_numpy(np.concatenate(drawn)[:count])
 
 
-def draw_block(start: int, random: torch.Generator, size: int) -> torch.Tensor:
-    """Images start..start+255, [256, 3, size, size]: background, clutter, letter, a thin stroke across, noise."""
-    import torch
+def draw_fonts(random: RandomStream) -> np.ndarray:
+    """The fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
+    return random.integers(len(FONTS), BLOCK)
 
+
+def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
+    """Images start..start+255, float64 [256, 3, size, size] from 0 to 1: background, clutter, letter, a thin stroke
+    across, noise."""
     fields = distance_fields()
+    letter = (start + np.arange(BLOCK)) % len(LETTERS)
+    font = draw_fonts(random)
+    other_font = random.integers(len(FONTS), BLOCK)
+    other = random.integers(len(LETTERS), BLOCK)
 
-    def uniform(low: float, high: float, *shape: int) -> torch.Tensor:
-        return low + (high - low) * torch.rand(BLOCK, *shape, generator=random)
+    paper = random.uniform(0, 0.65, BLOCK, 3)
+    ink = brightest(random.uniform(0.25, 1, BLOCK, 3, 3))
+    ink = lighter(ink, paper)  # light on dark: two polarities need far more samples
+    faint = paper + random.uniform(0.2, 0.6, BLOCK, 1) * (random.uniform(0, 1, BLOCK, 3) - paper)
+    line = random.uniform(0, 1, BLOCK, 3)
 
-    letter = (start + torch.arange(BLOCK)) % len(LETTERS)
-    # the letters' fonts first: `fonts` counts on it
-    font, other_font = (torch.randint(len(FONTS), (BLOCK,), generator=random) for _ in range(2))
-    other = torch.randint(len(LETTERS), (BLOCK,), generator=random)
-    paper = uniform(0, 0.65, 3)
-    ink = lighter(
-        brightest(uniform(0.25, 1, 3, 3)), paper
-    )  # light on dark: two polarities need far more samples
-    faint = paper + uniform(0.2, 0.6, 1) * (uniform(0, 1, 3) - paper)
-    line = uniform(0, 1, 3)
-
-    axis = torch.linspace(-1, 1, size)
-    shade = (
-        uniform(-0.12, 0.12, 1, 1) * axis[None, :, None]
-        + uniform(-0.12, 0.12, 1, 1) * axis[None, None, :]
-    )
-    image = paper[:, :, None, None] + shade[:, None]
+    axis = edge_to_edge(size)
+    down = random.uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[:, None]
+    across = random.uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
+    image = paper[:, :, None, None] + (down + across)[:, None]
 
     # clutter: a piece of another letter, faint, around the rim, under the letter
-    angle, far = uniform(0, 2 * math.pi), uniform(0.75, 1.1)
-    rim = torch.stack([far * angle.cos(), far * angle.sin()], dim=1)
-    image = blend(image, faint, letter_mask(
-        fields[other, other_font], size, scale=uniform(0.7, 1.2), turn=uniform(-math.pi, math.pi),
-        shear=uniform(-0.2, 0.2), stretch=uniform(0.9, 1.1), shift=rim, bolder=uniform(-0.5, 1.0),
-    ))  # fmt: skip
-    image = blend(image, ink, letter_mask(
-        fields[letter, font], size, scale=uniform(0.9, 1.35), turn=uniform(-0.35, 0.35), shear=uniform(-0.2, 0.2),
-        stretch=uniform(0.8, 1.25), shift=uniform(-0.16, 0.16, 2), bolder=uniform(-0.6, 2.0),
-    ))  # fmt: skip
-    drawn = (uniform(0, 1) < 0.5).float()[:, None, None]
-    image = blend(
-        image,
-        line,
-        drawn * 0.7 * stroke(uniform(-1, 1, 2), uniform(-1, 1, 2), uniform(0.02, 0.05), size),
+    angle = random.integers(TURN, BLOCK)
+    far = random.uniform(0.75, 1.1, BLOCK)
+    rim = np.stack([far * cosine(angle), far * sine(angle)], axis=1)
+    clutter = letter_mask(
+        fields[other, other_font],
+        size,
+        scale=random.uniform(0.7, 1.2, BLOCK),
+        turn=random.integers(TURN, BLOCK),
+        shear=random.uniform(-0.2, 0.2, BLOCK),
+        stretch=random.uniform(0.9, 1.1, BLOCK),
+        shift=rim,
+        bolder=random.uniform(-0.5, 1.0, BLOCK),
     )
-    noise = torch.randn(BLOCK, 3, size, size, generator=random)
-    return (image + uniform(0.0, 0.08, 1, 1, 1) * noise).clamp(0, 1)
+    image = blend(image, faint, clutter)
+
+    most = round(0.35 * TURN / math.tau)  # steps to either side
+    mask = letter_mask(
+        fields[letter, font],
+        size,
+        scale=random.uniform(0.9, 1.35, BLOCK),
+        turn=random.integers(2 * most + 1, BLOCK) - most,
+        shear=random.uniform(-0.2, 0.2, BLOCK),
+        stretch=random.uniform(0.8, 1.25, BLOCK),
+        shift=random.uniform(-0.16, 0.16, BLOCK, 2),
+        bolder=random.uniform(-0.6, 2.0, BLOCK),
+    )
+    image = blend(image, ink, mask)
+
+    is_crossed = random.integers(2, BLOCK) == 1
+    ends = random.uniform(-1, 1, 2, BLOCK, 2)
+    crossing = stroke(ends[0], ends[1], random.uniform(0.02, 0.05, BLOCK), size)
+    image = blend(image, line, 0.7 * np.where(is_crossed[:, None, None], crossing, 0.0))
+
+    strength = random.uniform(0.0, 0.08, BLOCK, 1, 1, 1)
+    image = image + strength * random.bell(BLOCK, 3, size, size)
+    return np.clip(image, 0.0, 1.0)
 
 
-def letter_mask(field, size, *, scale, turn, shear, stretch, shift, bolder) -> torch.Tensor:
-    """Share of each pixel that the letters cover, [N, size, size], from distance fields [N, 64, 64].
+def edge_to_edge(size: int) -> np.ndarray:
+    """`size` numbers, evenly spaced, from -1 to 1."""
+    return (2.0 * np.arange(size) - (size - 1)) / (size - 1)
 
-    The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half image widths). A
-    pixel is inside where the field lies below `bolder` (in cells); the edge is one pixel wide.
+
+def letter_mask(
+    field: np.ndarray,
+    size: int,
+    *,
+    scale: np.ndarray,
+    turn: np.ndarray,
+    shear: np.ndarray,
+    stretch: np.ndarray,
+    shift: np.ndarray,
+    bolder: np.ndarray,
+) -> np.ndarray:
+    """Share of each pixel that the letters cover, float64 [N, size, size], from distance fields [N, 64, 64].
+
+    The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half image widths). All
+    of these are [N], `shift` is [N, 2], and `turn` is in steps. A pixel is inside where the field lies below `bolder`
+    (in cells); the edge is one pixel wide.
     """
-    import torch
-    from torch.nn.functional import affine_grid, grid_sample
+    scale, shear, stretch = (number[:, None, None] for number in (scale, shear, stretch))
+    c = cosine(turn)[:, None, None]
+    s = sine(turn)[:, None, None]
+    pixel = (2.0 * np.arange(size) + 1) / size - 1  # the pixels' middles, from -1 to 1
+    x = pixel[None, None, :] - shift[:, 0, None, None]
+    y = pixel[None, :, None] - shift[:, 1, None, None]
+    # back: first the turn, then shear and stretch, (x, y) -> ((x - shear y) / stretch, y)
+    turned_x = (c * x + s * y) / scale
+    turned_y = (c * y - s * x) / scale
+    straight_x = (turned_x - shear * turned_y) / stretch
+    seen = bilinear(field, straight_x, turned_y)
+    cells_per_pixel = CELL / size / scale
+    return np.clip(0.5 + (bolder[:, None, None] - seen) / cells_per_pixel, 0.0, 1.0)
 
-    c, s = turn.cos(), turn.sin()
-    turned = torch.stack([torch.stack([c, -s], 1), torch.stack([s, c], 1)], 1)  # [N, 2, 2]
-    zero, one = torch.zeros_like(shear), torch.ones_like(shear)
-    sheared = torch.stack([torch.stack([stretch, shear], 1), torch.stack([zero, one], 1)], 1)
-    inverse = torch.linalg.inv(scale[:, None, None] * turned @ sheared)
-    theta = torch.cat([inverse, -inverse @ shift[:, :, None]], dim=2)
-    grid = affine_grid(theta, [len(field), 1, size, size], align_corners=False)
-    seen = grid_sample(field[:, None], grid, padding_mode="border", align_corners=False)[:, 0]
-    cells_per_pixel = CELL / size / scale[:, None, None]
-    return (0.5 + (bolder[:, None, None] - seen) / cells_per_pixel).clamp(0, 1)
+
+def bilinear(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The fields [N, 64, 64] at places [N, H, W] from -1 to 1, between the middles of the four cells around each;
+    beyond the border as on it."""
+    column = np.clip(((x + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
+    row = np.clip(((y + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
+    left = np.minimum(np.floor(column), CELL - 2.0)
+    top = np.minimum(np.floor(row), CELL - 2.0)
+    right_share = column - left
+    low_share = row - top
+    first = np.arange(len(field))[:, None, None] * CELL**2
+    at = first + top.astype(np.int64) * CELL + left.astype(np.int64)
+    flat = field.reshape(-1)
+    upper = flat[at] + right_share * (flat[at + 1] - flat[at])
+    lower = flat[at + CELL] + right_share * (flat[at + CELL + 1] - flat[at + CELL])
+    return upper + low_share * (lower - upper)
 
 
-def stroke(start: torch.Tensor, end: torch.Tensor, width: torch.Tensor, size: int) -> torch.Tensor:
+def stroke(start: np.ndarray, end: np.ndarray, width: np.ndarray, size: int) -> np.ndarray:
     """Share of each pixel that a straight stroke covers, [N, size, size]; ends [N, 2] in -1..1, half width [N]."""
-    import torch
+    axis = edge_to_edge(size)
+    along_x = (end - start)[:, 0, None, None]
+    along_y = (end - start)[:, 1, None, None]
+    offset_x = axis[None, None, :] - start[:, 0, None, None]
+    offset_y = axis[None, :, None] - start[:, 1, None, None]
+    length = np.maximum(along_x * along_x + along_y * along_y, 1e-6)  # squared
+    t = np.clip((offset_x * along_x + offset_y * along_y) / length, 0.0, 1.0)
+    away_x = offset_x - t * along_x
+    away_y = offset_y - t * along_y
+    distance = np.sqrt(away_x * away_x + away_y * away_y)
+    return np.clip(0.5 + (width[:, None, None] - distance) * size / 2, 0.0, 1.0)
 
-    axis = torch.linspace(-1, 1, size)
-    pixels = torch.stack(
-        [axis[None, :].expand(size, size), axis[:, None].expand(size, size)], dim=-1
-    )
-    along = (end - start)[:, None, None]  # [N, 1, 1, 2]
-    offset = pixels[None] - start[:, None, None]
-    t = ((offset * along).sum(-1) / along.square().sum(-1).clamp_min(1e-6)).clamp(0, 1)
-    distance = (offset - t[..., None] * along).norm(dim=-1)
-    return (0.5 + (width[:, None, None] - distance) * size / 2).clamp(0, 1)
 
-
-def blend(image: torch.Tensor, colour: torch.Tensor, cover: torch.Tensor) -> torch.Tensor:
+def blend(image: np.ndarray, colour: np.ndarray, cover: np.ndarray) -> np.ndarray:
     """Paint `colour` [N, 3] over `image` where `cover` [N, H, W] says so."""
     return image + cover[:, None] * (colour[:, :, None, None] - image)
 
 
-def brightest(candidates: torch.Tensor) -> torch.Tensor:
+def brightest(candidates: np.ndarray) -> np.ndarray:
     """Of K colours [N, K, 3] the one of greatest luminance, [N, 3]."""
-    import torch
-
-    return candidates[
-        torch.arange(len(candidates)), luminance(candidates, dim=2).squeeze(2).argmax(dim=1)
-    ]
+    light = luminance(candidates, axis=2)[:, :, 0]
+    return candidates[np.arange(len(candidates)), light.argmax(axis=1)]
 
 
-def lighter(ink: torch.Tensor, paper: torch.Tensor, gap: float = 0.25) -> torch.Tensor:
+def lighter(ink: np.ndarray, paper: np.ndarray, gap: float = 0.25) -> np.ndarray:
     """`ink` [N, 3], mixed with just enough white for its luminance to lie `gap` above that of `paper` [N, 3]."""
     light = luminance(ink)
-    white = ((luminance(paper) + gap - light) / (1 - light)).clamp(0, 1)
+    white = np.clip((luminance(paper) + gap - light) / (1 - light), 0.0, 1.0)
     return ink + white * (1 - ink)
 
 
-def luminance(x: torch.Tensor, dim: int = 1) -> torch.Tensor:
-    """Grey value of RGB along `dim`, which is kept with length 1."""
-    r, g, b = x.unbind(dim)
-    return (0.299 * r + 0.587 * g + 0.114 * b).unsqueeze(dim)
+def luminance(x: np.ndarray, axis: int = 1) -> np.ndarray:
+    """Grey value of RGB along `axis`, which is kept with length 1."""
+    red, green, blue = np.split(x, 3, axis=axis)
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+def cosine(steps: np.ndarray) -> np.ndarray:
+    """Cosines of whole steps of an angle, each a multiple of 2^-20."""
+    return cosines()[steps % TURN]
+
+
+def sine(steps: np.ndarray) -> np.ndarray:
+    return cosine(steps - TURN // 4)
 
 
 @lru_cache(maxsize=1)
-def distance_fields() -> torch.Tensor:
-    """Signed distances to the outline, float32 [letters, fonts, 64, 64], negative inside, in cells."""
-    import torch
+def cosines() -> np.ndarray:
+    """float64 [TURN]: no exact value lies near the middle between two multiples, so each library rounds alike."""
+    exact = [math.cos(math.tau * step / TURN) for step in range(TURN)]
+    return np.rint(np.array(exact) * COSINE_STEPS) / COSINE_STEPS
 
-    return torch.from_numpy(signed_distance(letter_shapes()))
+
+# ------------------------------------------------------------------------------------------------------ letters
+@lru_cache(maxsize=1)
+def distance_fields() -> np.ndarray:
+    """Signed distances to the outline, float64 [letters, fonts, 64, 64], negative inside, in cells."""
+    return signed_distance(letter_shapes())
 
 
 def letter_shapes() -> np.ndarray:
-    """True inside the letter, [letters, fonts, 64, 64], each centred and 36 cells high; all drawn as one picture."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.patches import PathPatch
-    from matplotlib.textpath import TextPath
-    from matplotlib.transforms import Affine2D, IdentityTransform
-
-    rows, columns = len(LETTERS), len(FONTS)
-    figure = Figure(figsize=(columns * CELL / 100, rows * CELL / 100), dpi=100, facecolor="white")
-    canvas = FigureCanvasAgg(figure)
-    for column, name in enumerate(FONTS):
-        font = FontProperties(fname=f"{matplotlib.get_data_path()}/fonts/ttf/{name}.ttf")
-        for row, letter in enumerate(LETTERS):
-            outline = TextPath((0, 0), letter, size=100, prop=font)
-            box = outline.get_extents()
-            centred = Affine2D().translate(*-(box.p0 + box.p1) / 2).scale(HEIGHT / box.height)
-            placed = outline.transformed(
-                centred.translate((column + 0.5) * CELL, (rows - row - 0.5) * CELL)
-            )
-            figure.add_artist(
-                PathPatch(placed, facecolor="black", linewidth=0, transform=IdentityTransform())
-            )
-    canvas.draw()
-    inside = np.asarray(canvas.buffer_rgba())[:, :, 0] < 128
-    return inside.reshape(rows, CELL, columns, CELL).transpose(0, 2, 1, 3)
+    """True inside the letter, [letters, fonts, 64, 64], each centred and 36 cells high."""
+    with np.load(SHAPES_FILE, allow_pickle=False) as file:
+        packed = file["shapes"]
+    return np.unpackbits(packed, axis=-1).astype(bool)
 
 
 def signed_distance(inside: np.ndarray) -> np.ndarray:
     """Euclidean distance of every cell of pictures [..., n, n] to the nearest cell of the other kind, half a cell less,
-    negative inside."""
-    from scipy.ndimage import distance_transform_edt as distance
+    negative inside. Each picture has cells of both kinds."""
+    to_outside = np.sqrt(squared_distance(~inside).astype(np.float64))
+    to_inside = np.sqrt(squared_distance(inside).astype(np.float64))
+    return np.where(inside, 0.5 - to_outside, to_inside - 0.5)
 
-    pictures = inside.reshape(-1, *inside.shape[-2:])
-    fields = [
-        np.where(one, 0.5 - distance(one).astype("f4"), distance(~one).astype("f4") - 0.5)
-        for one in pictures
-    ]
-    return np.stack(fields).astype(np.float32).reshape(inside.shape)
+
+def squared_distance(goal: np.ndarray) -> np.ndarray:
+    """Squared distance of every cell of pictures [..., n, n] to the nearest cell of `goal`, in whole numbers: first
+    along each column, then over the columns."""
+    n = goal.shape[-1]
+    steps = np.arange(n)
+    apart = (steps[:, None] - steps[None, :]) ** 2  # [n, n]
+    far = 4 * n * n  # more than any distance
+    nearest = np.full(goal.shape, far, np.int32)
+    for row in range(n):
+        there = np.where(goal[..., row, None, :], apart[:, row, None], far)
+        nearest = np.minimum(nearest, there)
+    result = np.full(goal.shape, 2 * far, np.int32)
+    for column in range(n):
+        result = np.minimum(result, nearest[..., :, column, None] + apart[column])
+    return result
