@@ -1,22 +1,27 @@
 """Declared rows: one method at one setting, with a value for each seed, and what it was made with. `Declared` is the
 engine: which points are wanted, which rows are stored, whether they still hold, making them again.
 
-A study's results are one JSON file, with a line for each row. A row holds as long as the options that it has keep their
-values: an option that came since then had its default when the row was made.
+A study's results are one JSON file, with a line for each row. A row holds as long as its data sets are the same and the
+options that it has keep their values: an option that came since then had its default when the row was made. A row also
+says on which processor, and with which PyTorch and NumPy it was made (`on`); elsewhere the same runs differ by
+rounding.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..data import DATASETS, describe
 from ..errors import FedlabError
 from .code_version import torch_version
 from .engine import carried_out
@@ -76,9 +81,21 @@ class Point:
         }
         return json.loads(json.dumps({"model": plan.model, **of}))
 
+    @cached_property
+    def data(self) -> str:
+        """Digests of the data sets that the runs read, joined by "+"; without those whose files are not here."""
+        digests = [self.settings.describe().digest]
+        for _, value in self.settings.overrides:
+            if value in DATASETS:  # such as Fed-ET's public images
+                digests.append(describe(value).digest)
+        return "+".join(digest for digest in digests if digest)
+
     def is_now(self, row: Row | None) -> bool:
-        """Whether a stored row is of this point, whole, and made with today's values of the options that it has."""
+        """Whether a stored row is of this point, whole, and made with today's data and today's values of the options
+        that it has."""
         if row is None or row["seeds"] != list(self.seeds):
+            return False
+        if row.get("data", self.data) != self.data:
             return False
         whole = "failed" in row or self.columns.keys() <= row.keys()
         return whole and row["made"].items() <= self.made.items()
@@ -122,7 +139,7 @@ def computed(
                 "at": dict(point.at),
                 "seeds": [*point.seeds],
             }
-            row |= {"made": dict(point.made)}
+            row |= {"made": dict(point.made), "data": point.data, "on": made_on()}
             row |= {name: [own[seed][name] for seed in point.seeds] for name in point.columns}
             errors = [of["failed"] for of in own.values() if of["failed"]]
             yield point, row | ({"failed": errors[0]} if errors else {})
@@ -142,6 +159,25 @@ def name_of(device: str) -> str:
     import torch
 
     return torch.cuda.get_device_name(device)
+
+
+@cache
+def made_on() -> str:
+    """The processor and the libraries that decide the last digits of a run, such as "AMD EPYC; torch 2.14.1, numpy
+    2.4.6"."""
+    return f"{processor()}; torch {torch_version()}, numpy {metadata.version('numpy')}"
+
+
+def processor() -> str:
+    """What the processor is called; where the system does not say, its kind."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    except OSError:
+        pass  # no Linux
+    return platform.processor() or platform.machine()
 
 
 def rounded(value: Any, decimals: int | None) -> float | None:
