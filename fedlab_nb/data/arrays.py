@@ -26,6 +26,7 @@ import numpy as np
 
 from fedlab_nb.data import tables
 from fedlab_nb.data.dataset import OPTIONAL, REQUIRED, Dataset, digest_of, of_arrays, one_line
+from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.errors import UsageError, choose, demand
 
 if TYPE_CHECKING:
@@ -334,12 +335,9 @@ def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     """float32 arrays, and a sentence on what was done."""
     train = x["x_train"]
     if train.ndim < 4:  # each column of rows, each channel of recordings
-        axes = (0,) if train.ndim == 2 else (0, 2)
         wide = {key: value.astype(np.float64) for key, value in x.items()}
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, std = (
-                getattr(wide["x_train"], of)(axis=axes, keepdims=True) for of in ("mean", "std")
-            )
+            mean, std = mean_and_deviation(wide["x_train"])
             scale = np.where(
                 std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0
             )  # a constant column becomes 0
@@ -378,6 +376,17 @@ def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
         for key, v in x.items()
     }
     return result, f"Pixels are scaled by the training set's range {low:g} to {high:g}."
+
+
+def mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of recordings [N, C, T],
+    as [1, C, 1]. The same to the last bit on every machine."""
+    rows = x if x.ndim == 2 else np.moveaxis(x, 1, 2).reshape(-1, x.shape[1])
+    mean = sum_in_fixed_order(rows) / len(rows)
+    away = rows - mean
+    std = np.sqrt(sum_in_fixed_order(away * away) / len(rows))
+    shape = (1, -1) if x.ndim == 2 else (1, -1, 1)
+    return mean.reshape(shape), std.reshape(shape)
 
 
 def listed(texts: list[str]) -> str:

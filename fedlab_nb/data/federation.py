@@ -16,7 +16,7 @@ import numpy as np
 
 from fedlab_nb.data import registry
 from fedlab_nb.data.arrays import owners
-from fedlab_nb.data.cues import CUES, NOTES
+from fedlab_nb.data.cues import CUES, NOTES, TINT_VERSION
 from fedlab_nb.data.dataset import Dataset, digest_of
 from fedlab_nb.data.moves import Moves, letter
 from fedlab_nb.data.partition import (
@@ -416,7 +416,7 @@ def marked_images(
     y = dataset.y_train
     drawn: dict[str, Any] = {} if cue == "tint" else {"generator": generator(seed, "cue", cue)}
     x[indices] = CUES[cue](x[indices], y[indices], strength, classes=dataset.classes, **drawn)
-    kind = ["tint"] if cue == "tint" else [cue, seed]
+    kind = ["tint", TINT_VERSION] if cue == "tint" else [cue, seed]
     digest = digest_of(dataset.digest, *kind, float(strength), np.sort(indices.numpy()).tobytes())
     note = NOTES[cue].format(count=len(indices), strength=strength)
     return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, of_arrays, one_line
+from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.errors import UsageError, demand
 from fedlab_nb.rng import numpy_rng
 
@@ -375,8 +376,8 @@ def client_sums(x: np.ndarray) -> np.ndarray:
         return np.stack(
             [
                 (~np.isnan(x)).sum(axis=0).astype(np.float64),
-                np.nansum(x, axis=0),
-                np.nansum(x * x, axis=0),
+                sum_in_fixed_order(np.where(np.isnan(x), 0.0, x)),
+                sum_in_fixed_order(np.where(np.isnan(x), 0.0, x * x)),
             ]
         )
 
@@ -387,7 +388,7 @@ def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray,
     The scale is the standard deviation, or 1 for a column without two different values.
     """
     groups = [x] if owner is None else [x[owner == k] for k in np.unique(owner)]
-    count, total, squares = np.sum([client_sums(own) for own in groups], axis=0)
+    count, total, squares = sum_in_fixed_order(np.stack([client_sums(own) for own in groups]))
     with np.errstate(over="ignore", invalid="ignore"):
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean * mean, 0)
@@ -420,8 +421,9 @@ def bag_of_words(cells: Iterable[str | None]) -> np.ndarray:
     1 in size; zeros for no text."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    bag = HashingVectorizer(n_features=WORDS, norm="l2", token_pattern=r"(?u)\b\w+\b")
-    return (
-        np.sqrt(WORDS)
-        * bag.transform(text if isinstance(text, str) else "" for text in cells).toarray()
-    )
+    bag = HashingVectorizer(n_features=WORDS, norm=None, token_pattern=r"(?u)\b\w+\b")
+    texts = (text if isinstance(text, str) else "" for text in cells)
+    counts = bag.transform(texts).toarray()
+    # squares of whole numbers: their sum is exact in any order
+    length = np.sqrt((counts * counts).sum(axis=1, keepdims=True))
+    return np.sqrt(WORDS) * (counts / np.where(length > 0, length, 1.0))

@@ -18,6 +18,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.errors import SAMPLES, demand
 
 if TYPE_CHECKING:
@@ -77,7 +80,8 @@ def augmentation_part(transform: str) -> str:
 def constants(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | None:
     """Mean and standard deviation `[C]` (float64) of the map (x - mean) / std of images `[N, C, H, W]`; None: no map.
 
-    A channel that never changes keeps its size: its deviation counts as 1.
+    A channel that never changes keeps its size: its deviation counts as 1. Both are the same to the last bit on every
+    machine.
     """
     import torch
 
@@ -87,8 +91,14 @@ def constants(scale: str, x_train: Tensor) -> tuple[Tensor, Tensor] | None:
         half = torch.full((x_train.shape[1],), 0.5, dtype=torch.float64)
         return half, half.clone()
     pixels = x_train.shape[0] * x_train.shape[2] * x_train.shape[3]
-    mean = x_train.sum((0, 2, 3), dtype=torch.float64) / pixels
-    spread = torch.stack(
-        [(x_train[:, c].double() - m).square_().sum() / pixels for c, m in enumerate(mean)]
-    ).sqrt()
-    return mean, torch.where(spread > 1e-6, spread, 1.0)
+    means = []
+    deviations = []
+    for channel in x_train.cpu().numpy().swapaxes(0, 1):  # [N, H, W]
+        channel = channel.astype(np.float64)
+        mean = sum_in_fixed_order(sum_in_fixed_order(channel).ravel()) / pixels
+        away = channel - mean
+        squares = sum_in_fixed_order(sum_in_fixed_order(away * away).ravel())
+        means.append(float(mean))
+        deviations.append(float(np.sqrt(squares / pixels)))
+    spread = torch.tensor(deviations, dtype=torch.float64)
+    return torch.tensor(means, dtype=torch.float64), torch.where(spread > 1e-6, spread, 1.0)
