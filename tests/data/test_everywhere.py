@@ -1,0 +1,138 @@
+"""Data are the same on every machine: their digests, under other processors' arithmetic, and why a last bit of a
+library's function cannot be seen."""
+
+import json
+import math
+
+import data_digests
+import numpy as np
+import pytest
+from data_digests import EXPECTED, SETTINGS, digests, digests_under, has_avx512
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedlab_nb.data import glyphs, natural, partition
+from fedlab_nb.data.arrays import mean_and_deviation
+from fedlab_nb.data.cues import INSIDE, SHAPES, exponential_decay, mask, polygon
+from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.tables import WORDS, bag_of_words, moments
+
+WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
+
+
+def test_all_data_and_fifty_federations_are_those_of_every_other_machine():
+    """These digests are in the repository: whoever gets others has other data than everybody else. After a change that
+    is meant, `python tests/data_digests.py --write`, and raise the data set's version."""
+    found = digests()
+    missing = {f"data {name}" for name in data_digests.SOURCES} - set(found)  # no such package here
+    assert found == {name: own for name, own in WANTED.items() if name not in missing}
+    assert sum(name.startswith("federation ") for name in found) == 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_digests_are_equal_under_other_arithmetic(setting):
+    if setting == "avx512" and not has_avx512():
+        pytest.skip("this processor has no AVX-512")
+    found = digests_under(setting)
+    assert found == {name: WANTED[name] for name in found} and len(found) > 80
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=70))
+def test_a_sum_in_fixed_order_is_the_sum(values):
+    total = float(sum_in_fixed_order(np.array(values)))
+    # seven levels of additions, each within half a unit in the last place of at most the sum of magnitudes
+    bound = 8 * np.finfo(float).eps * math.fsum(map(abs, values))
+    assert abs(total - math.fsum(values)) <= bound
+
+
+def test_the_order_of_a_sum_is_written_down():
+    """By hand: (a + c) + (b + d), then the odd one. Another order gives another last digit."""
+    a, b, c, d, e = 1e16, 1.0, -1e16, 1.0, 3.0
+    assert float(sum_in_fixed_order(np.array([a, b, c, d, e]))) == ((a + c) + (b + d)) + e == 5.0
+    assert a + b + c + d + e == 4.0
+
+
+@pytest.mark.parametrize("shape", [(213, 5), (97, 3, 40)])
+def test_mean_and_deviation_are_those_of_numpy(shape):
+    x = np.random.default_rng(0).normal(3, 20, shape)
+    axes = 0 if len(shape) == 2 else (0, 2)
+    mean, std = mean_and_deviation(x)
+    # rounding of a few thousand additions
+    assert np.allclose(mean, x.mean(axis=axes, keepdims=True), rtol=1e-12)
+    assert np.allclose(std, x.std(axis=axes, keepdims=True), rtol=1e-12)
+
+
+def test_moments_of_a_table_skip_missing_values():
+    x = np.array([[1.0, np.nan], [2.0, 5.0], [np.nan, 7.0], [6.0, 9.0]])
+    mean, scale = moments(x, np.array([0, 0, 1, 1]))
+    assert mean == pytest.approx([3, 7]) and scale == pytest.approx([(14 / 3) ** 0.5, (8 / 3) ** 0.5])
+
+
+def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    texts = ["one two two three", "", "a mail, a mail; the mail", None]
+    plain = [text or "" for text in texts]
+    usual = HashingVectorizer(n_features=WORDS, norm="l2", token_pattern=r"(?u)\b\w+\b")
+    assert np.allclose(bag_of_words(texts), WORDS**0.5 * usual.transform(plain).toarray(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ([math.cos(math.tau * k / glyphs.TURN) for k in range(glyphs.TURN)], glyphs.COSINE_STEPS),
+        ([math.log1p(count) for count in range(8)], 2.0**44),
+    ],
+    ids=["cosines", "logarithms"],
+)
+def test_a_rounded_table_hides_the_last_bits_of_the_function(values, steps):
+    """A library may be off by ten units in the last place: no value is so near the middle between two steps."""
+    for value in values:
+        part = value * steps % 1
+        assert abs(part - 0.5) > 10 * math.ulp(abs(value)) * steps
+
+
+def test_the_tables_are_the_functions_to_within_half_a_step():
+    steps = np.arange(-5000, 5000)
+    exact = np.cos(2 * np.pi * steps / glyphs.TURN)
+    assert np.abs(glyphs.cosine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
+    exact = np.sin(2 * np.pi * steps / glyphs.TURN)
+    assert np.abs(glyphs.sine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
+    assert np.abs(natural.logarithms(np.arange(8)) - np.log1p(np.arange(8))).max() < 2**-44
+    t = np.linspace(0, 20, 1001)
+    assert np.abs(exponential_decay(t) - np.exp(-t)).max() < 1e-5
+
+
+@pytest.mark.parametrize("share", [3e-16, -3e-16, 1e-14])
+def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypatch):
+    """What draws a Dirichlet takes logarithms and powers of the C library, and whoever has another one gets other last
+    bits. So as not to be seen, they must not decide who gets a sample."""
+    draw, normal = partition.dirichlet_draw, partition.lognormal
+
+    def jittered(numbers):
+        signs = np.where(np.arange(numbers.size).reshape(numbers.shape) % 2, 1, -1)
+        return numbers * (1 + share * signs)
+
+    monkeypatch.setattr(partition, "dirichlet_draw", lambda *given: jittered(draw(*given)))
+    monkeypatch.setattr(partition, "lognormal", lambda *given: jittered(normal(*given)))
+    for number, settings in enumerate(data_digests.federation_settings()):
+        federation = data_digests.federate(**settings)
+        own = data_digests.federation_digest(federation)
+        assert own == WANTED[f"federation {number}"], settings
+
+
+@pytest.mark.parametrize("share", [1e-13, -1e-13])
+def test_the_last_bits_of_a_sine_move_no_pixel_of_a_figure(share, monkeypatch):
+    figures = {(name, size): mask(name, size, 32) for name in SHAPES for size in range(5, 33)}
+    sine, cosine = math.sin, math.cos
+    monkeypatch.setattr(math, "sin", lambda angle: sine(angle) * (1 + share) + share)
+    monkeypatch.setattr(math, "cos", lambda angle: cosine(angle) * (1 - share) - share)
+    for name, again in {
+        "star": polygon(5, 0.45),
+        "pentagon": polygon(5),
+        "hexagon": polygon(6),
+    }.items():
+        monkeypatch.setitem(INSIDE, name, again)
+    for (name, size), expected in figures.items():
+        assert mask(name, size, 32) == expected, (name, size)
