@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -168,6 +169,11 @@ def made_on() -> str:
     return f"{processor()}; torch {torch_version()}, numpy {metadata.version('numpy')}"
 
 
+def stamps(rows: Iterable[Row]) -> dict[str, int]:
+    """On what how many of the rows were made."""
+    return dict(Counter(row.get("on", "not recorded") for row in rows))
+
+
 def processor() -> str:
     """What the processor is called; where the system does not say, its kind."""
     try:
@@ -277,6 +283,7 @@ class Declared:
                     "date": date.today().isoformat(),
                 }
                 made |= {
+                    "on": stamps(wanted),
                     "device": name_of(device),
                     "minutes": earlier + round((time.monotonic() - began) / 60),
                 }
