@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from fedlab_nb.data import describe
 from fedlab_nb.errors import FedlabError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import experiment
@@ -132,6 +133,19 @@ def test_stored_rows_hold(name):
     assert STUDIES[name].stale() == []
 
 
+def test_a_row_of_other_data_does_not_hold():
+    """Also where the other data are Fed-ET's public images. A row that does not say its data was made with the same."""
+    asked = {"dataset": "digits", "fedet.public": "glyphs", "alpha": 0.1}
+    point = Point("r", "fedet", {}, Settings.make(**asked), [0])
+    own, letters = describe("digits").digest, describe("glyphs").digest
+    assert point.data == f"{own}+{letters}"
+    row = {"seeds": [0], "made": point.made, "data": point.data}
+    assert point.is_now(row) and point.is_now({**row, "data": point.data} | {"on": "elsewhere"})
+    assert not point.is_now({**row, "data": own}) and not point.is_now({**row, "data": "glyphs 1"})
+    del row["data"]
+    assert point.is_now(row)
+
+
 def test_every_text_says_what_its_study_does():
     assert complaints(ROOT, QUOTING) == []
 
@@ -229,6 +243,8 @@ def test_making_computes_what_is_missing_and_methods_anew(small):
         method for method, *_ in seen[8:]
     } == {"ensemble"}
     assert small.rows() == rows and read(small.path)[0]["command"].endswith("declared small")
+    (stamp,) = {row["on"] for row in rows}
+    assert "torch" in stamp and read(small.path)[0]["on"] == {stamp: 4}
 
 
 def test_a_failure_is_told_and_the_rest_is_kept(small, monkeypatch):
