@@ -1,11 +1,11 @@
-"""Digests of what every machine should have alike: all data sets that need no download, tables and arrays of one's own,
-the constants of `standardise`, and fifty federations.
+"""Digests of what every machine should have alike: all data sets that need no download, tables and
+arrays of one's own, the constants of `standardise`, and fifty federations.
 
     python tests/data_digests.py            # prints them, as JSON
     python tests/data_digests.py --write    # makes them the ones that tests/data/test_everywhere.py compares with
 
-`SETTINGS` are environments in which libraries add numbers in other orders. `digests_under` gives the digests of a
-process in one of them.
+`SETTINGS` are environments in which libraries add numbers in other orders. `digests_under` gives
+the digests of a process in one of them.
 """
 
 import hashlib
@@ -79,7 +79,7 @@ def own_data() -> dict[str, object]:
     """Rows, recordings and a table, whose numbers are standardised and whose words are hashed."""
     random = np.random.PCG64(7)
     n = 211
-    numbers = (random.random_raw((n * 7)) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    numbers = (random.random_raw(n * 7) >> np.uint64(11)).astype(np.float64) / 2.0**53
     rows = np.reshape(numbers, (n, 7)) * 1e3 - 400
     waves = np.reshape((random.random_raw(n * 3 * 20) >> np.uint64(40)).astype(float), (n, 3, 20))
     labels = np.arange(n) % 3

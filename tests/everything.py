@@ -11,9 +11,9 @@ The first call does without what costs each of its processes seconds: assertions
 rewrite 4,900 of them takes ten), Hypothesis' plugin, which only adds to what a failure prints, is off, and see
 `quick.py`. If a test fails, those that failed run once more with all that, to show the values they compare.
 
-With `--other-processor` PyTorch, MKL and oneDNN calculate as on the oldest processor that they know, which adds in another
-order: once with one thread, once with two. What differs there would differ on somebody's laptop. The variables are those
-of `data_digests.OTHER_PROCESSOR`.
+With `--other-processor` PyTorch, MKL and oneDNN calculate as on the oldest processor that they know,
+which adds in another order: once with one thread, once with two. What differs there would differ on
+somebody's laptop. The variables are those of `data_digests.OTHER_PROCESSOR`.
 """
 
 import argparse

@@ -1,9 +1,11 @@
-"""Makes `letters.npz`: the shapes of the ten letters of `glyphs` in sixteen fonts, drawn by matplotlib once.
+"""Makes `letters.npz`: the shapes of the ten letters of `glyphs` in sixteen fonts, drawn by
+matplotlib once.
 
     python -m fedlab_nb.data.draw_letters letters.npz
 
-Versions of matplotlib draw a letter's edge differently. So the shapes are shipped, and nothing else of the package
-imports this module. Whoever ships other shapes raises `glyphs.VERSION`, and makes again what is stored of the glyphs.
+Versions of matplotlib draw a letter's edge differently. So the shapes are shipped, and nothing else
+of the package imports this module. Whoever ships other shapes raises `glyphs.VERSION`, and makes
+again what is stored of the glyphs.
 """
 
 import sys
@@ -18,8 +20,8 @@ SHAPES = "shapes"  # the array's name in the file
 
 
 def draw_shapes() -> np.ndarray:
-    """bool [letters, fonts, 64, 64], True inside the letter; each is centred and 36 cells high. All of them are drawn
-    as one picture."""
+    """bool [letters, fonts, 64, 64], True inside the letter; each is centred and 36 cells high. All
+    of them are drawn as one picture."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -41,9 +43,7 @@ def draw_shapes() -> np.ndarray:
             placement = Affine2D().translate(*-(box.p0 + box.p1) / 2).scale(HEIGHT / box.height)
             placement = placement.translate((column + 0.5) * CELL, (rows - row - 0.5) * CELL)
             shape = outline.transformed(placement)
-            patch = PathPatch(
-                shape, facecolor="black", linewidth=0, transform=IdentityTransform()
-            )
+            patch = PathPatch(shape, facecolor="black", linewidth=0, transform=IdentityTransform())
             figure.add_artist(patch)
     canvas.draw()
     inside = np.asarray(canvas.buffer_rgba())[:, :, 0] < 128

@@ -1,17 +1,19 @@
-"""`glyphs`: ten letters that are easily taken for one another, in random pose, weight, colour and clutter. Made on the
-fly, any number of them, with no download. `glyphs:16g` is 16x16 and grey.
+"""`glyphs`: ten letters that are easily taken for one another, in random pose, weight, colour and
+clutter. Made on the fly, any number of them, with no download. `glyphs:16g` is 16x16 and grey.
 
-The letters' shapes lie in `letters.npz`, drawn from matplotlib's font files once (`draw_letters.py`). Each letter of
-each font becomes a signed distance field (negative inside, in cells of a 64x64 grid); an image then is that field seen
-through a random affine map, cut off at a random level (which makes the stroke thinner or bolder) and coloured. Samples
-are drawn in blocks of 256 with a random stream for each block, so sample i is the same however many are asked for.
+The letters' shapes lie in `letters.npz`, drawn from matplotlib's font files once
+(`draw_letters.py`). Each letter of each font becomes a signed distance field (negative inside, in
+cells of a 64x64 grid); an image then is that field seen through a random affine map, cut off at a
+random level (which makes the stroke thinner or bolder) and coloured. Samples are drawn in blocks of
+256 with a random stream for each block, so sample i is the same however many are asked for.
 
 Every machine draws the same pixels, with any version of NumPy or PyTorch:
 
-- random numbers are raw 64-bit words of PCG64, whose stream NumPy guarantees, made into numbers here;
-- all arithmetic is +, -, ·, /, √ and comparisons of float64 arrays, element by element. IEEE 754 says what each of
-  them gives, to the last bit. There is no sum, no matrix product and no function of a mathematics library, whose last
-  bits depend on processor and version;
+- random numbers are raw 64-bit words of PCG64, whose stream NumPy guarantees, made into numbers
+  here;
+- all arithmetic is +, -, ·, /, √ and comparisons of float64 arrays, element by element. IEEE 754
+  says what each of them gives, to the last bit. There is no sum, no matrix product and no function
+  of a mathematics library, whose last bits depend on processor and version;
 - cosines are rounded to multiples of 2^-20, which hides the last bits of theirs;
 - a pixel is a whole number of 255ths, as in a real image.
 """
@@ -50,13 +52,13 @@ NAMES = ("glyphs", *(f"glyphs:{size}{grey}" for size in SIZES for grey in ("", "
 OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3}
 
 
-# ------------------------------------------------------------------------------------------------------ the data set
+# ------------------------------------------------------------------------------------- the data set
 def load(name: str = "glyphs", **options: Any) -> Dataset:
     """x [N, channels, size, size] in steps of 1/255; sample i shows letter i mod 10.
 
-    name: "glyphs", or one of NAMES, which says size and colours: "glyphs:16g" is `size=16, channels=1`.
-    Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0, size=32 (8 to 128), channels=3 (or 1,
-    grey).
+    name: "glyphs", or one of NAMES, which says size and colours: "glyphs:16g" is `size=16,
+    channels=1`. Options: n_train=2000, n_test=500, n_public=500 (0: no public part), seed=0,
+    size=32 (8 to 128), channels=3 (or 1, grey).
     """
     import torch
 
@@ -96,8 +98,8 @@ def look_of(name: str) -> dict[str, int]:
 
 
 def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
-    """All options, with defaults for those left out; UsageError for unknown ones, values out of range, and a size or
-    channels beside a `name` that says them."""
+    """All options, with defaults for those left out; UsageError for unknown ones, values out of
+    range, and a size or channels beside a `name` that says them."""
     look = look_of(name)
     for option in options:
         choose("option of glyphs", option, OPTIONS)
@@ -116,10 +118,10 @@ def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
     return o
 
 
-# ------------------------------------------------------------------------------------------------------ random numbers
+# ----------------------------------------------------------------------------------- random numbers
 class RandomStream:
-    """Uniform and nearly normal numbers from the raw 64-bit words of PCG64. NumPy guarantees this stream; it does not
-    guarantee what `numpy.random.Generator` makes of it."""
+    """Uniform and nearly normal numbers from the raw 64-bit words of PCG64. NumPy guarantees this
+    stream; it does not guarantee what `numpy.random.Generator` makes of it."""
 
     def __init__(self, seed: int):
         self._bits = np.random.PCG64(seed)
@@ -138,8 +140,9 @@ class RandomStream:
         return low + (high - low) * share
 
     def bell(self, *shape: int) -> np.ndarray:
-        """float64 with mean 0 and variance 1, nearly normal, from -3.47 to 3.47: the sum of the four 16-bit parts of
-        each word, whole numbers all, less its mean, over its standard deviation."""
+        """float64 with mean 0 and variance 1, nearly normal, from -3.47 to 3.47: the sum of the
+        four 16-bit parts of each word, whole numbers all, less its mean, over its standard
+        deviation."""
         words = self.words(*shape)
         total = np.zeros(shape, np.int64)
         for part in range(4):
@@ -154,7 +157,7 @@ def stream_of(part: str, seed: int, block: int) -> RandomStream:
     return RandomStream(seed_for(seed, "glyphs", part, block))
 
 
-# ------------------------------------------------------------------------------------------------------ images
+# ------------------------------------------------------------------------------------------- images
 def draw(count: int, part: str, seed: int, size: int, channels: int) -> torch.Tensor:
     """The first `count` images of one part, float32 [count, channels, size, size], whole 255ths."""
     import torch
@@ -184,8 +187,8 @@ def draw_fonts(random: RandomStream) -> np.ndarray:
 
 
 def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
-    """Images start..start+255, float64 [256, 3, size, size] from 0 to 1: background, clutter, letter, a thin stroke
-    across, noise."""
+    """Images start..start+255, float64 [256, 3, size, size] from 0 to 1: background, clutter,
+    letter, a thin stroke across, noise."""
     fields = distance_fields()
     letter = (start + np.arange(BLOCK)) % len(LETTERS)
     font = draw_fonts(random)
@@ -258,11 +261,12 @@ def letter_mask(
     shift: np.ndarray,
     bolder: np.ndarray,
 ) -> np.ndarray:
-    """Share of each pixel that the letters cover, float64 [N, size, size], from distance fields [N, 64, 64].
+    """Share of each pixel that the letters cover, float64 [N, size, size], from distance fields [N,
+    64, 64].
 
-    The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half image widths). All
-    of these are [N], `shift` is [N, 2], and `turn` is in steps. A pixel is inside where the field lies below `bolder`
-    (in cells); the edge is one pixel wide.
+    The map from image to letter is the inverse of: stretch, shear, turn, scale, then shift (in half
+    image widths). All of these are [N], `shift` is [N, 2], and `turn` is in steps. A pixel is
+    inside where the field lies below `bolder` (in cells); the edge is one pixel wide.
     """
     scale, shear, stretch = (number[:, None, None] for number in (scale, shear, stretch))
     c = cosine(turn)[:, None, None]
@@ -280,8 +284,8 @@ def letter_mask(
 
 
 def bilinear(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The fields [N, 64, 64] at places [N, H, W] from -1 to 1, between the middles of the four cells around each;
-    beyond the border as on it."""
+    """The fields [N, 64, 64] at places [N, H, W] from -1 to 1, between the middles of the four
+    cells around each; beyond the border as on it."""
     column = np.clip(((x + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
     row = np.clip(((y + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
     left = np.minimum(np.floor(column), CELL - 2.0)
@@ -297,7 +301,8 @@ def bilinear(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def stroke(start: np.ndarray, end: np.ndarray, width: np.ndarray, size: int) -> np.ndarray:
-    """Share of each pixel that a straight stroke covers, [N, size, size]; ends [N, 2] in -1..1, half width [N]."""
+    """Share of each pixel that a straight stroke covers, [N, size, size]; ends [N, 2] in -1..1,
+    half width [N]."""
     axis = edge_to_edge(size)
     along_x = (end - start)[:, 0, None, None]
     along_y = (end - start)[:, 1, None, None]
@@ -323,7 +328,8 @@ def brightest(candidates: np.ndarray) -> np.ndarray:
 
 
 def lighter(ink: np.ndarray, paper: np.ndarray, gap: float = 0.25) -> np.ndarray:
-    """`ink` [N, 3], mixed with just enough white for its luminance to lie `gap` above that of `paper` [N, 3]."""
+    """`ink` [N, 3], mixed with just enough white for its luminance to lie `gap` above that of
+    `paper` [N, 3]."""
     light = luminance(ink)
     white = np.clip((luminance(paper) + gap - light) / (1 - light), 0.0, 1.0)
     return ink + white * (1 - ink)
@@ -346,15 +352,18 @@ def sine(steps: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def cosines() -> np.ndarray:
-    """float64 [TURN]: no exact value lies near the middle between two multiples, so each library rounds alike."""
+    """float64 [TURN]: no exact value lies near the middle between two multiples, so each library
+    rounds alike."""
     exact = [math.cos(math.tau * step / TURN) for step in range(TURN)]
     return np.rint(np.array(exact) * COSINE_STEPS) / COSINE_STEPS
 
 
-# ------------------------------------------------------------------------------------------------------ letters
+# ------------------------------------------------------------------------------------------ letters
 @lru_cache(maxsize=1)
 def distance_fields() -> np.ndarray:
-    """Signed distances to the outline, float64 [letters, fonts, 64, 64], negative inside, in cells."""
+    """Signed distances to the outline, float64 [letters, fonts, 64, 64], negative inside, in
+    cells.
+    """
     return signed_distance(letter_shapes())
 
 
@@ -366,16 +375,16 @@ def letter_shapes() -> np.ndarray:
 
 
 def signed_distance(inside: np.ndarray) -> np.ndarray:
-    """Euclidean distance of every cell of pictures [..., n, n] to the nearest cell of the other kind, half a cell less,
-    negative inside. Each picture has cells of both kinds."""
+    """Euclidean distance of every cell of pictures [..., n, n] to the nearest cell of the other
+    kind, half a cell less, negative inside. Each picture has cells of both kinds."""
     to_outside = np.sqrt(squared_distance(~inside).astype(np.float64))
     to_inside = np.sqrt(squared_distance(inside).astype(np.float64))
     return np.where(inside, 0.5 - to_outside, to_inside - 0.5)
 
 
 def squared_distance(goal: np.ndarray) -> np.ndarray:
-    """Squared distance of every cell of pictures [..., n, n] to the nearest cell of `goal`, in whole numbers: first
-    along each column, then over the columns."""
+    """Squared distance of every cell of pictures [..., n, n] to the nearest cell of `goal`, in
+    whole numbers: first along each column, then over the columns."""
     n = goal.shape[-1]
     steps = np.arange(n)
     apart = (steps[:, None] - steps[None, :]) ** 2  # [n, n]

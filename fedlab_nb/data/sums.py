@@ -1,7 +1,8 @@
 """Sums whose last bits are the same on every machine.
 
-What a library's sum gives depends on the order of its additions, and that on the processor and on the version. Here the
-order is ours: each step adds two arrays element by element, and IEEE 754 says what one addition gives, to the last bit.
+What a library's sum gives depends on the order of its additions, and that on the processor and on
+the version. Here the order is ours: each step adds two arrays element by element, and IEEE 754 says
+what one addition gives, to the last bit.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""Data are the same on every machine: their digests, under other processors' arithmetic, and why a last bit of a
-library's function cannot be seen."""
+"""Data are the same on every machine: their digests, under other processors' arithmetic, and why a
+last bit of a library's function cannot be seen."""
 
 import json
 import math
@@ -21,8 +21,9 @@ WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
 
 def test_all_data_and_fifty_federations_are_those_of_every_other_machine():
-    """These digests are in the repository: whoever gets others has other data than everybody else. After a change that
-    is meant, `python tests/data_digests.py --write`, and raise the data set's version."""
+    """These digests are in the repository: whoever gets others has other data than everybody else.
+    After a change that is meant, `python tests/data_digests.py --write`, and raise the data set's
+    version."""
     found = digests()
     missing = {f"data {name}" for name in data_digests.SOURCES} - set(found)  # no such package here
     assert found == {name: own for name, own in WANTED.items() if name not in missing}
@@ -66,7 +67,8 @@ def test_mean_and_deviation_are_those_of_numpy(shape):
 def test_moments_of_a_table_skip_missing_values():
     x = np.array([[1.0, np.nan], [2.0, 5.0], [np.nan, 7.0], [6.0, 9.0]])
     mean, scale = moments(x, np.array([0, 0, 1, 1]))
-    assert mean == pytest.approx([3, 7]) and scale == pytest.approx([(14 / 3) ** 0.5, (8 / 3) ** 0.5])
+    assert mean == pytest.approx([3, 7])
+    assert scale == pytest.approx([(14 / 3) ** 0.5, (8 / 3) ** 0.5])
 
 
 def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
@@ -75,7 +77,8 @@ def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
     texts = ["one two two three", "", "a mail, a mail; the mail", None]
     plain = [text or "" for text in texts]
     usual = HashingVectorizer(n_features=WORDS, norm="l2", token_pattern=r"(?u)\b\w+\b")
-    assert np.allclose(bag_of_words(texts), WORDS**0.5 * usual.transform(plain).toarray(), rtol=1e-12)
+    expected = WORDS**0.5 * usual.transform(plain).toarray()
+    assert np.allclose(bag_of_words(texts), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,8 @@ def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
     ids=["cosines", "logarithms"],
 )
 def test_a_rounded_table_hides_the_last_bits_of_the_function(values, steps):
-    """A library may be off by ten units in the last place: no value is so near the middle between two steps."""
+    """A library may be off by ten units in the last place: no value is so near the middle between
+    two steps."""
     for value in values:
         part = value * steps % 1
         assert abs(part - 0.5) > 10 * math.ulp(abs(value)) * steps
@@ -106,8 +110,8 @@ def test_the_tables_are_the_functions_to_within_half_a_step():
 
 @pytest.mark.parametrize("share", [3e-16, -3e-16, 1e-14])
 def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypatch):
-    """What draws a Dirichlet takes logarithms and powers of the C library, and whoever has another one gets other last
-    bits. So as not to be seen, they must not decide who gets a sample."""
+    """What draws a Dirichlet takes logarithms and powers of the C library, and whoever has another
+    one gets other last bits. So as not to be seen, they must not decide who gets a sample."""
     draw, normal = partition.dirichlet_draw, partition.lognormal
 
     def jittered(numbers):
