@@ -71,7 +71,8 @@ from fedlab_nb.course.kit.problem import RecordProblem
         ("05 q2", RIGHT["05 q2"], True, "α = 0.3: +8, +7, +13, +8,"),
         ("05 q2", LEARNT + weights(3.0, [0, -2, -3] * 3), False, "α = 3 has 9 seeds"),
         ("05 q2", LEARNT + weights(0.3, [0, 0, 0], ee=False), False, "where it is not"),
-        ("05 q2", weights(0.3, [8, 7, 13], answer="server") + IDLE, False, "clearly better"),
+        ("05 q2", weights(0.3, [8, 7, 13], answer="server") + IDLE, False, "clearly more than 5"),
+        ("05 q2", weights(0.3, [6, 4, 5] * 4) + IDLE, False, "by clearly more than 5 points"),
         ("06 q1", CALIBRATED + AVERAGED, False, "Blocks = 1 and Blocks = 2"),
         (
             "06 q1",

@@ -1,6 +1,7 @@
 """Lesson 05, Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its exercises."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import softmax
@@ -73,16 +74,20 @@ def by_weights(o: Outcome) -> tuple[object, str] | None:
 
 
 LOW, HIGH = 0.1, 10.0  # the lesson prints what happens at these two α
+# Co-Boosting amplifies rounding: on another processor a seed's gain moves by some points, and the mean of ten seeds by
+# one or two. A gain that is asked to lie clearly above this much is found, and missed, with a margin on each.
+GAIN = 0.05
 
 
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: somewhere re-weighting clearly helps, elsewhere it does not. The settings are found on
-    validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 2: somewhere re-weighting gains clearly more than GAIN, elsewhere it does not. The settings
+    are found on validation images; the test images are looked at for these two alone."""
     between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
     gaps = chosen_gaps(
         between, by_weights, "learnt", "equal", lambda shared: f"α = {shared[0].alpha:g}", MANY
     )
-    return two_kinds(gaps, others=(NOISE, BELOW), **words)
+    wanted = [replace(gap, least=GAIN) for gap in gaps]
+    return two_kinds(wanted, others=(NOISE, BELOW), **words)
 
 
 def solution_runs() -> Outcomes:
@@ -90,7 +95,7 @@ def solution_runs() -> Outcomes:
     answer = {**LOGITS, "coboosting.answer": "ensemble"}
     return Outcomes(
         o
-        for alpha in (0.3, 3)
+        for alpha in (0.15, 3)
         for o in runs(["coboosting", "ensemble"], alpha, seeds=MANY, **answer)
     )
 

@@ -34,6 +34,7 @@ class Gap:
 
     tested: where a and b are validation accuracies, by which settings are chosen, the same gap on the test images
     enough: seeds that both sides need before anything is said
+    least: what the whole band must lie above to be CLEAR, as a share; a smaller gain is NOISE
     """
 
     name: str
@@ -41,6 +42,7 @@ class Gap:
     b: Mapping[int, float]
     tested: "Gap | None" = None
     enough: int = ENOUGH
+    least: float = 0.0
 
     @property
     def shares(self) -> list[float]:
@@ -54,11 +56,17 @@ class Gap:
 
     @property
     def kind(self) -> str:
-        """CLEAR (above zero), NOISE, BELOW (clearly below zero) or SHORT (fewer seeds than `enough`)."""
+        """CLEAR (above `least`), NOISE, BELOW (clearly below zero) or SHORT (fewer seeds than `enough`)."""
         if len(self.shares) < self.enough:
             return SHORT
         of = self.band
-        return NOISE if of.is_noise else CLEAR if of.mean > 0 else BELOW
+        if of.is_noise:
+            return NOISE
+        if of.mean < 0:
+            return BELOW
+        if of.low > self.least:
+            return CLEAR
+        return NOISE
 
     def words(self, both: str = "both methods") -> str:
         """'α = 0.1: +5, +3, +4 points, mean +4 ± 1', or how many seeds there are with `both`."""
