@@ -16,7 +16,6 @@ import numpy as np
 from fedlab_nb.data.glyphs import CELL, FONTS, LETTERS
 
 HEIGHT = 36  # of a letter, in cells
-SHAPES = "shapes"  # the array's name in the file
 
 
 def draw_shapes() -> np.ndarray:
@@ -52,7 +51,7 @@ def draw_shapes() -> np.ndarray:
 
 def write_shapes(path: Path) -> None:
     """Write the shapes to an `.npz` file, eight cells a byte."""
-    np.savez_compressed(path, **{SHAPES: np.packbits(draw_shapes(), axis=-1)})
+    np.savez_compressed(path, shapes=np.packbits(draw_shapes(), axis=-1))
 
 
 if __name__ == "__main__":
