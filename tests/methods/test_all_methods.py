@@ -11,7 +11,7 @@ import pytest
 import torch
 from method_runs import in_study, small
 
-from fedlab_nb.comm import Ledger, Link, serialise, size
+from fedlab_nb.comm import Ledger, Link, count_bytes, serialise
 from fedlab_nb.data import Dataset, Federation
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, fens
@@ -133,7 +133,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     )
 
     def count(direction, times, payload):
-        assert size(payload) == len(serialise(payload))
+        assert count_bytes(payload) == len(serialise(payload))
         weighed[direction] += times * len(serialise(payload))
 
     def rounds(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ...comm import Ledger, size
+from ...comm import Ledger, count_bytes
 from ...errors import RunError, choose, demand
 from ...models.state import finite
 from ..base import Context, Progress, Steps
@@ -191,7 +191,7 @@ def participants(
 
 def count_round(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:
     """The messages of one round, each as large as λ, without making them: they would take longer than the round."""
-    count = size(message)
+    count = count_bytes(message)
     for k in members:
         ledger.add(k, "down", PHASE, count)
         ledger.add(k, "up", PHASE, count)

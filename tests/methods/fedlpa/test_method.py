@@ -9,7 +9,7 @@ import pytest
 import torch
 from watched import watched
 
-from fedlab_nb.comm import size
+from fedlab_nb.comm import count_bytes
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
@@ -62,7 +62,7 @@ def test_large_damping_is_the_average(weights):
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
     own = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
-    assert size(own.upload(1e-3, "one")) == 4 * floats
+    assert count_bytes(own.upload(1e-3, "one")) == 4 * floats
 
 
 def test_the_ledger_has_the_model_down_and_one_upload():

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 from watched import watched
 
-from fedlab_nb.comm import formulas, size
+from fedlab_nb.comm import count_bytes, formulas
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import NetworkModel
 from fedlab_nb.methods.ensemble import Ensemble
@@ -71,8 +71,8 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
     for k, expected in enumerate(rounds):
         for state in sent[f"block {k + 1}"]:
             weights = {name: t for name, t in state.items() if "running" not in name}
-            assert size(weights) / MIB == pytest.approx(expected, abs=0.0006)
-    assert size(sent["classifiers"][0]) == 4 * (256 * 10 + 10)
+            assert count_bytes(weights) / MIB == pytest.approx(expected, abs=0.0006)
+    assert count_bytes(sent["classifiers"][0]) == 4 * (256 * 10 + 10)
     assert round(4 * model.parameters / MIB, 2) == TABLE_4[5][split]
 
 

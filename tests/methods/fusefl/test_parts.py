@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_runs import seeded
 
-from fedlab_nb.comm import size
+from fedlab_nb.comm import count_bytes
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fusefl import blocks, ccvr
 from fedlab_nb.methods.fusefl.blocks import Client
@@ -91,7 +91,7 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
 def test_statistics_as_sent():
     labels = torch.tensor([7, 2, 7, 7, 2, 0])
     sent = ccvr.class_statistics(torch.rand(6, 5), labels, 10)
-    assert size(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
+    assert count_bytes(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
     assert sent["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
 
 
