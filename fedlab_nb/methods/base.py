@@ -22,7 +22,7 @@ from torch import Tensor
 from ..declared import declared
 from ..errors import UsageError, choose, demand, number, parsed, whole
 from ..models import MODELS
-from ..models.build import one_specified
+from ..models.build import check_one_model
 from ..training import Recipe
 from .context import Context
 from .results import (  # noqa: F401
@@ -65,7 +65,7 @@ class Knob:
         """`value` in the knob's own type, or a UsageError that names the knob and what it takes."""
         name = f"{method}.{self.name}"
         if self.model:
-            return one_specified(value)
+            return check_one_model(value)
         if self.options:
             return choose(name, value, self.options)
         if isinstance(self.default, bool):

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from ..comm import Link
 from ..data import Federation, constants
 from ..errors import SAMPLES, RunError
-from ..models import Network, architecture_of, build, load_state, model_state, normalise_inputs
+from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
 from ..models.build import default_width
-from ..models.state import copied, finite
+from ..models.state import all_finite, copy_model
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
@@ -172,7 +172,7 @@ class Context:
             self._initial[own] = self.build(
                 kind, self.generator(*names, "init", kind[0], *own[1 + len(names) :])
             )
-        return copied(self._initial[own])
+        return copy_model(self._initial[own])
 
     def build(self, architecture: tuple, stream: torch.Generator) -> Network:
         """A network for images in [0, 1], which its first layer brings to the run's scale."""
@@ -196,7 +196,7 @@ class Context:
         return (
             self.architectures[0]
             if model == "auto"
-            else architecture_of(model, self.input_shape, self.classes)
+            else parse_architecture(model, self.input_shape, self.classes)
         )
 
     def has_clients_architecture(self, model: str) -> bool:
@@ -334,7 +334,7 @@ class Context:
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""
-        if not torch.stack([finite(module.parameters()) for module in clients.modules]).all():
+        if not torch.stack([all_finite(module.parameters()) for module in clients.modules]).all():
             for k, module in enumerate(clients.modules):
                 check_finite(
                     module.parameters(), f"Local training of client {k}", f"lr={self.recipe.lr:g}"
@@ -343,7 +343,7 @@ class Context:
 
 def check_finite(numbers: Iterable[Tensor], what: str, rate: str) -> None:
     """RunError, saying `what` diverged with which `rate`, if the `numbers` that it made are not finite."""
-    if not finite(numbers):
+    if not all_finite(numbers):
         raise RunError(
             f"{what} diverged with {rate}: its numbers are no longer finite; use a smaller rate."
         )

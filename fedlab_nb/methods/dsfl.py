@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from ..models import Network
-from ..models.state import copied
+from ..models.state import copy_model
 from ..training import Recipe, in_chunks, train_clients
 from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
 from .context import check_finite
@@ -86,7 +86,7 @@ class DSFL(Method):
                 target = sharpened(torch.stack(received), self.aggregation, self.temperature)
                 yield from self._train(ctx, t, "server", [student], [(x, target)], distil)
                 check_finite(student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
-                now = NetworkModel(copied(student))  # which later rounds leave alone
+                now = NetworkModel(copy_model(student))  # which later rounds leave alone
             yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
             if t + 1 < self.rounds:  # Clients: distil what comes down.
                 target = ctx.link.broadcast(target, phase=PHASE)

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from ..data import shares
 from ..models import load_state, model_state
-from ..models.build import drawn_layer
+from ..models.build import make_layer
 from ..training import Recipe, train_clients
 from ..training.loop import Shard
 from ..training.optim import Adam
@@ -157,7 +157,7 @@ def elbo(encoder, decoder, x: Tensor, one_hot: Tensor, noise: Tensor, *, images:
 
 def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator) -> nn.Sequential:
     first, last = (
-        drawn_layer(nn.Linear, *sizes, generator=stream)
+        make_layer(nn.Linear, *sizes, generator=stream)
         for sizes in ((inputs, hidden), (hidden, outputs))
     )
     return nn.Sequential(first, nn.ReLU(), last)

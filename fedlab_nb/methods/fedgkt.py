@@ -36,8 +36,8 @@ from torch.nn import functional as F
 
 from ..errors import demand
 from ..models import Network, load_state, model_state
-from ..models.build import drawn_layer
-from ..models.state import copied
+from ..models.build import make_layer
+from ..models.state import copy_model
 from ..training import ClientModels, in_chunks
 from ..training.distill import kl_each
 from ..training.loop import Loss
@@ -167,7 +167,7 @@ def lower_half(network: Network, stream: torch.Generator) -> Network:
     """What a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
     client = Client(network, 2)
     size, like = prod(client.borders()[0]), network.classifier.weight
-    head: Any = drawn_layer(nn.Linear, size, len(like), generator=stream, like=like)
+    head: Any = make_layer(nn.Linear, size, len(like), generator=stream, like=like)
     return headed([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
 
 
@@ -180,7 +180,7 @@ def upper_half(network: Network) -> Network:
 
 def joined(lower: Network, upper: Network) -> Network:
     """A client's half and the server's as one network, copied."""
-    above = copied(upper)
+    above = copy_model(upper)
     return headed(
-        [*copied(lower).body, *above.body], above.classifier, (*upper.architecture, "joined")
+        [*copy_model(lower).body, *above.body], above.classifier, (*upper.architecture, "joined")
     )

@@ -33,7 +33,7 @@ from torch import Tensor
 
 from ..errors import demand
 from ..models import Network, model_state
-from ..models.state import copied
+from ..models.state import copy_model
 from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
 from ..training.loop import Shard
 from .base import (
@@ -203,7 +203,7 @@ class FedKT(Method):
             for k, i, parts in cuttings
             for j in range(len(parts))
         ]
-        starts = [copied(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
+        starts = [copy_model(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
         shards = [part for *_, parts in cuttings for part in parts]
         yield from reported("teachers", self._ticks(ctx, "teachers", teachers, shards))
         waiting, labels = iter(teachers), []
@@ -213,7 +213,9 @@ class FedKT(Method):
         students = teachers
         if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
             students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
-            starts = [copied(student) for student in students] if ctx.poison.of_models else students
+            starts = (
+                [copy_model(student) for student in students] if ctx.poison.of_models else students
+            )
             shards = [(x, y) for y in labels]
             yield from reported(
                 "students", self._ticks(ctx, "students", students, shards, self.epochs)

@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import choose
-from ..models.state import copied
+from ..models.state import copy_model
 from ..training.evaluate import in_chunks
 from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
 from .parts.kronecker import (
@@ -139,7 +139,7 @@ def _predicted(
     module: nn.Module, x: Tensor, stream: torch.Generator | None, batch_size: int
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
     """Labels `[n]` and their chances `[n]` under the model's own prediction of `x [n, ...]`: every class, or a draw."""
-    frozen = copied(module).eval()
+    frozen = copy_model(module).eval()
     chances = in_chunks(lambda part: frozen(part).softmax(1), x, chunk=batch_size)
     classes = chances.shape[1]
     if classes > MOST:

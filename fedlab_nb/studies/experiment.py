@@ -19,7 +19,7 @@ from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.results import ClientsAlone, Report, typed
 from ..models import Network, parameter_count
-from ..models.state import finite
+from ..models.state import all_finite
 from ..rng import numpy_rng
 from ..training import (
     ClientModels,
@@ -149,7 +149,7 @@ class Run:
                 run.history.append(run._point(step, ClientsAlone(ClientModels(own))))
             yield tick
         for run, own in others:
-            if finite(p for model in own for p in model.parameters()):
+            if all_finite(p for model in own for p in model.parameters()):
                 run.seconds[LOCAL] = self.seconds[LOCAL]
                 run._remember(ClientModels(own))
                 run._keep()

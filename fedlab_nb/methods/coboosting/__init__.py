@@ -44,7 +44,7 @@ from torch import Tensor, nn
 
 from ...errors import UsageError
 from ...models import Network
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels
 from ..base import (
     Context,
@@ -282,5 +282,5 @@ class CoBoosting(GeneratorKnobs):
         return (
             ensemble
             if self.answer == "ensemble"
-            else BoostedModel(copied(server.student), ensemble)
+            else BoostedModel(copy_model(server.student), ensemble)
         )

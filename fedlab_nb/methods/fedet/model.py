@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels
 from ..base import NetworkModel, Report
 from .consensus import Consensus
@@ -113,7 +113,7 @@ class Student(NetworkModel):
     report: FedETReport
 
     def __init__(self, module: nn.Module, report: FedETReport) -> None:
-        super().__init__(copied(module))
+        super().__init__(copy_model(module))
         self.report = report.with_student(self)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ...comm import dequantise_state, formulas, quantise_state
 from ...models import Network, model_state
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
@@ -77,7 +77,7 @@ def quantised_layers(module: nn.Module) -> list[nn.Module]:
 @torch.no_grad()
 def input_ranges(module: Network, x: Tensor) -> Tensor:
     """Least and largest input of every layer over the samples `x [n, ...]`, with 0 in between: `[L, 2]`."""
-    twin = copied(module)
+    twin = copy_model(module)
     layers = quantised_layers(twin)
     ranges = x.new_zeros(len(layers), 2)
 

@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from ...comm import Ledger, count_bytes
 from ...errors import RunError, choose, demand
-from ...models.state import finite
+from ...models.state import all_finite
 from ..base import Context, Progress, Steps
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.lies import taught
@@ -228,7 +228,7 @@ def watched(
         if not shown(done, total):
             yield Progress(PHASE, done, total)
             continue
-        well, value = torch.stack([finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
+        well, value = torch.stack([all_finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
         if not well:
             raise RunError(f"Training the aggregator diverged with {rates}; use smaller rates.")
         yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))

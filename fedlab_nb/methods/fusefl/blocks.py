@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ...errors import demand, whole
 from ...models import MODELS, Network
-from ...models.build import default_width, drawn_layer, initialise
+from ...models.build import default_width, initialise, make_layer
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -144,8 +144,8 @@ def adaptor(
         return []
     inputs, outputs = joined(kind, borders)[0], borders[m][0]
     if len(borders[m]) == 3:
-        return [drawn_layer(nn.Conv2d, inputs, outputs, 1, generator=generator, like=like)]
-    return [drawn_layer(nn.Linear, inputs, outputs, generator=generator, like=like)]
+        return [make_layer(nn.Conv2d, inputs, outputs, 1, generator=generator, like=like)]
+    return [make_layer(nn.Linear, inputs, outputs, generator=generator, like=like)]
 
 
 def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> None:

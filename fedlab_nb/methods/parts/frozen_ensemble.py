@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models import Network, Normalise
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
 from ...training.evaluate import rows_at_once
@@ -112,7 +112,7 @@ class Loop(Group):
     """One after the other."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
-        self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
+        self.modules = [copy_model(module).eval().requires_grad_(False) for module in modules]
         norms = [
             layer
             for module in self.modules
@@ -182,7 +182,7 @@ class Wide(Group):
     def __init__(self, modules: Sequence[Network]) -> None:
         self.count = len(modules)
         self.channels = (self.count, -1)
-        clients = [copied(module).eval().requires_grad_(False) for module in modules]
+        clients = [copy_model(module).eval().requires_grad_(False) for module in modules]
         layers = list(zip(*(leaves(client.body) for client in clients), strict=True))
         cut = flattening(layer for layer, *_ in layers)
         start = int(isinstance(layers[0][0], Normalise))

@@ -15,7 +15,7 @@ from torch import Tensor
 from ...data import DATASETS, load
 from ...errors import demand
 from ...models import Network
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import Recipe, optim
 from ...training.recipe import moved
 from ..base import Context, NetworkModel, Progress, Report, Steps
@@ -214,4 +214,4 @@ def new_student(ctx: Context, method: str, model: str) -> Network:
 
 def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
     """The student as it is now; training goes on with the original."""
-    return NetworkModel(copied(student), report)
+    return NetworkModel(copy_model(student), report)

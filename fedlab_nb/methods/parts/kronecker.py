@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import RunError, UsageError, choose
-from ...models.state import copied
+from ...models.state import copy_model
 
 # How a convolution over Q positions shares its scale between the factors: A is multiplied by φ, B by 1/φ.
 # φ = 1: the published construction (Grosse & Martens 2016); 1/Q: the curvlinops library's; 1/Q^2: the FedLPA authors'.
@@ -183,7 +183,7 @@ def inputs_and_gradients(
         raise UsageError(
             f"There are {len(x)} samples and {count} labels; give one label for each sample."
         )
-    probe = copied(module).eval().requires_grad_(False)
+    probe = copy_model(module).eval().requires_grad_(False)
     seen: dict[str, tuple[Tensor, Tensor]] = {}
 
     def watch(name):
