@@ -280,7 +280,7 @@ class AFL(FrozenMethod):
             if sigma and not self.secure:
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
             weights = head(total, ctx.clients_count, self.gamma, rho, sigma=sigma)
-            backbone = ctx.largest if self.features == "client" else None
+            backbone = ctx.largest_client if self.features == "client" else None
             numbers = len(received) * (
                 upper_triangle(received[0].moments).numel() + received[0].classes.numel()
             )

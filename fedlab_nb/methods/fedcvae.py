@@ -41,7 +41,7 @@ from .base import (
     Steps,
     knob,
     register,
-    reported,
+    report_progress,
 )
 from .context import check_finite
 
@@ -214,7 +214,9 @@ class FedCVAE(Method):
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
-            return (yield from reported("server training", ticks, lambda: NetworkModel(student)))
+            return (
+                yield from report_progress("server training", ticks, lambda: NetworkModel(student))
+            )
 
     def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
         made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)

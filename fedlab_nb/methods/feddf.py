@@ -23,7 +23,7 @@ from .base import (
     Steps,
     knob,
     register,
-    reported,
+    report_progress,
     server_model_knob,
     weighted_mean,
 )
@@ -77,4 +77,4 @@ class FedDF(Method):
             loss = distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
-            return (yield from reported("distillation", ticks, lambda: snapshot(student)))
+            return (yield from report_progress("distillation", ticks, lambda: snapshot(student)))

@@ -46,7 +46,7 @@ from .context import check_finite
 from .fusefl.blocks import Client, headed
 from .local import LocalModels, LocalReport
 from .parts.rounds import PHASE, Iterative, Rounds, epochs_knob
-from .results import shown
+from .results import has_curve_point
 
 
 @register(
@@ -137,9 +137,9 @@ class FedGKT(Iterative):
                 f"Round {t + 1}",
                 f"lr={ctx.recipe.lr:g}",
             )
-            if shown(t + 1, self.rounds):
+            if has_curve_point(t + 1, self.rounds):
                 now = LocalModels(
-                    ClientModels([joined(edge, server) for edge in edges]), ctx.largest
+                    ClientModels([joined(edge, server) for edge in edges]), ctx.largest_client
                 )
                 yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
         return now

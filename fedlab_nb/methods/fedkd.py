@@ -33,7 +33,7 @@ from .base import (
     Steps,
     knob,
     register,
-    reported,
+    report_progress,
     server_model_knob,
 )
 from .fedavg_multi import FedAvgMulti
@@ -102,7 +102,7 @@ class FedKD(Method):
             ticks = distil(
                 student, ctx.public, teacher, recipe, loss, ctx.generator("fedkd", "batches")
             )
-            yield from reported("distillation", ticks, lambda: snapshot(student))
+            yield from report_progress("distillation", ticks, lambda: snapshot(student))
         if not self.rounds_after:
             return snapshot(student)
         rounds = self._rounds(ctx, self.rounds_after)

@@ -185,12 +185,12 @@ class FedOV(Method):
             (name, shape, classes + 1, width) for name, shape, classes, width in ctx.architectures
         ]
         models = ctx.send_initial_models(wider, "fedov")
-        starts = ctx.starts(models)
+        starts = ctx.copy_poisoned_starts(models)
         yield from self._training(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
-        uploaded = ctx.upload(ctx.as_sent(clients, starts))
+        uploaded = ctx.upload(ctx.apply_poison(clients, starts))
         with ctx.server():
             return OpenSetVote(uploaded, self.voters)
 

@@ -32,7 +32,7 @@ from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, registe
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
-from ..results import shown
+from ..results import has_curve_point
 from . import consensus
 from .consensus import Consensus, State
 from .model import FedETReport, LargeModel, PastRound, Student, with_room
@@ -212,7 +212,7 @@ class FedET(Method):
                 states = [clients.state(j) for j in range(len(chosen))]
                 if up:
                     load_state(server, model_state(server) | consensus.mean_head(states))
-                    if shown(t + 1, self.rounds):
+                    if has_curve_point(t + 1, self.rounds):
                         yield self._progress(
                             t, self.local_steps, Student(server, report), "heads averaged"
                         )
@@ -235,7 +235,7 @@ class FedET(Method):
                 means = consensus.group_means(table, states, [kinds[k] for k in chosen])
                 head = consensus.head_of(model_state(server)) if down else {}
                 table = {kind: state | head for kind, state in means.items()}
-            if shown(t + 1, self.rounds):
+            if has_curve_point(t + 1, self.rounds):
                 last = PastRound(
                     t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table))
                 )
@@ -268,7 +268,8 @@ class FedET(Method):
             else:
                 yield self._progress(t, self.local_steps * tick.done // tick.total)
         sent = (
-            ctx.sent(k, table[kinds[k]], model) for k, model in zip(chosen, models, strict=True)
+            ctx.state_to_send(k, table[kinds[k]], model)
+            for k, model in zip(chosen, models, strict=True)
         )
         received = [
             ctx.link.up(k, state, phase="small models")
@@ -306,7 +307,7 @@ class FedET(Method):
         while len(losses) < steps:
             for value in learner.one_pass(x, rows, stream, epoch=0, steps=steps - len(losses)):
                 losses.append(value)
-                point = shown(t + 1, self.rounds) and shown(
+                point = has_curve_point(t + 1, self.rounds) and has_curve_point(
                     len(losses), steps, 20 if self.rounds == 1 else 1
                 )
                 yield self._progress(

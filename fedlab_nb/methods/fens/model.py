@@ -17,7 +17,7 @@ from ...models.state import copy_model
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
-from ..base import Context, GlobalModel, NetworkModel, Report, Steps, reported
+from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
 from ..parts.lies import with_lies
 from .aggregators import PHASE, Aggregator
 
@@ -268,7 +268,7 @@ def distilled(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
     recipe = Recipe(-(-steps // a_pass), DISTIL_BATCH, "adam", 1e-3, weight_decay=0)
     loss, stream = distillation_loss("kl", TEMPERATURE), ctx.generator("fens", "distillation")
     ticks = distil(student, x, fens.logits(x), recipe, loss, stream)
-    yield from reported("distillation", ticks, lambda: NetworkModel(student))
+    yield from report_progress("distillation", ticks, lambda: NetworkModel(student))
     return Student(student, fens, x)
 
 

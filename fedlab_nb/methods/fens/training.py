@@ -21,7 +21,7 @@ from ...models.state import all_finite
 from ..base import Context, Progress, Steps
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.lies import taught
-from ..results import shown
+from ..results import has_curve_point
 from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
 from .model import Experts, FensModel
 
@@ -225,7 +225,7 @@ def watched(
     )  # of a copy: rounds change the rule in place
     for done, loss in enumerate(rounds, 1):
         losses.append(loss)
-        if not shown(done, total):
+        if not has_curve_point(done, total):
             yield Progress(PHASE, done, total)
             continue
         well, value = torch.stack([all_finite([loss, *rule.parameters()]).to(loss), loss]).tolist()

@@ -63,7 +63,7 @@ class Matcher:
     """One server's matching by `rule`: `orders` of every client after each of `steps`. `on`: see `Matching`."""
 
     def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
-        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.largest
+        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.largest_client
         self.wiring = wiring_of(uploaded.module(0))
         self.states = on_the_cpu(uploaded.states())
         self.orders = [self.wiring.identity() for _ in self.states]

@@ -254,7 +254,7 @@ def test_answer_ensemble_predicts_with_the_weighted_ensemble():
     server, ensemble = run()[0], run(answer="ensemble")[0]
     x, y = x_test(), federation().dataset.y_test
     assert ensemble.measured(x, y).ensemble_curve == server.measured(x, y).ensemble_curve
-    assert WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).filled() == {}
+    assert WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).known_fields() == {}
     assert torch.equal(server.ensemble.logits(x_test()), ensemble.logits(x_test()))
     assert np.array_equal(server.report.weights, ensemble.report.weights)
     assert (
