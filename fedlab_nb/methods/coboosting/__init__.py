@@ -25,12 +25,6 @@ Choices where paper and released code differ; taken is the code's, with the pape
   0.03/M, chosen on a validation part of the digits and on 28x28 images made of it.
 References: ee_data=real learns w by the same rule on the clients' training images, which then have to be sent;
 `model.WeightedEnsemble` takes weights set by hand. answer=ensemble predicts with f̄_w and not with the server model.
-
-Findings (digits, ten clients, seeds 0-9, percent; `course/coboosting/figures.toml`). At α = 0.1
-equal weights have 37, EE's 60 (22 ± 12 more), the server 45 (8 ± 9 more than equal weights), DENSE's 34 (12 ± 8 less
-than the server; DENSE has its own T, batch, steps and rate); without EE the server has 29.
-At α = 10 equal weights have 90, the server 85. EE helps where equal weights are bad. It is no law: on cluttered letters
-(`glyphs` as 28x28 grey images, cnn, ten clients, one seed, η_w = 0.1/M) the ensemble became worse by it.
 """
 
 from collections.abc import Sequence
