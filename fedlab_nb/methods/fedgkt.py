@@ -43,7 +43,7 @@ from ..training.distill import kl_each
 from ..training.loop import Loss
 from .base import Context, Progress, Steps, knob, register
 from .context import check_finite
-from .fusefl.blocks import Client, headed
+from .fusefl.blocks import Client, make_network
 from .local import LocalModels, LocalReport
 from .parts.rounds import PHASE, Iterative, Rounds, epochs_knob
 from .results import has_curve_point
@@ -168,19 +168,19 @@ def lower_half(network: Network, stream: torch.Generator) -> Network:
     client = Client(network, 2)
     size, like = prod(client.borders()[0]), network.classifier.weight
     head: Any = make_layer(nn.Linear, size, len(like), generator=stream, like=like)
-    return headed([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
+    return make_network([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
 
 
 def upper_half(network: Network) -> Network:
     """What the server trains: the second block, which reads flat features, and the network's classifier."""
     client = Client(network, 2)
     shape = client.borders()[0]
-    return client.upper(1, [nn.Unflatten(1, shape)] if len(shape) > 1 else [])
+    return client.upper_network(1, [nn.Unflatten(1, shape)] if len(shape) > 1 else [])
 
 
 def joined(lower: Network, upper: Network) -> Network:
     """A client's half and the server's as one network, copied."""
     above = copy_model(upper)
-    return headed(
+    return make_network(
         [*copy_model(lower).body, *above.body], above.classifier, (*upper.architecture, "joined")
     )

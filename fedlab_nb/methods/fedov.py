@@ -1,7 +1,8 @@
 """FedOV: clients learn to say "unknown", and the server lets only those vote who know (Diao et al., ICLR 2023).
 
 A client that never saw a class is confident all the same, and its vote drowns the others. So every client trains with
-one class more: C known ones and "unknown", for which it makes outliers by destroying its own samples. One upload. The server's answer:
+one class more: C known ones and "unknown", for which it makes outliers by destroying its own samples. One upload. The
+server's answer:
 
     score_c(x) = Σ_k p_k(c | x),  c = 1…C,     p_k = softmax over C + 1 classes, the last one "unknown".
 

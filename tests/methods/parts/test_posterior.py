@@ -11,7 +11,7 @@ from fedlab_nb.methods.fedlpa.solvers import (
     solve,
     steps,
 )
-from fedlab_nb.methods.parts.kronecker import Factors, Posterior, damped, damping_ratio
+from fedlab_nb.methods.parts.kronecker import Factors, Posterior, add_damping, damping_ratio
 
 K, O, I = 4, 5, 8  # noqa: E741
 
@@ -37,8 +37,8 @@ def clients(seed=0, k=K, outputs=O, inputs=I):
 
 def system(seed=0, damping=1e-2, rule="one", **sizes):
     matrices, factors, weights = clients(seed, **sizes)
-    return Posterior.of(
-        matrices, [damped(f, damping, damping_ratio(f, rule)) for f in factors], weights
+    return Posterior.stack(
+        matrices, [add_damping(f, damping, damping_ratio(f, rule)) for f in factors], weights
     )
 
 
@@ -94,7 +94,7 @@ def test_linear_regression_equals_pooled_least_squares():
     ys = [torch.randn(n, 2, generator=g, dtype=torch.float64) for n in sizes]
     own = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
     factors = [Factors(x.T @ x / len(x), torch.eye(2, dtype=x.dtype)) for x in xs]
-    posterior = Posterior.of(own, factors, [n / sum(sizes) for n in sizes])
+    posterior = Posterior.stack(own, factors, [n / sum(sizes) for n in sizes])
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
     for solver in ("cg", "ea"):
         torch.testing.assert_close(solve(posterior, solver)[0], pooled, rtol=0, atol=1e-10)
@@ -192,17 +192,17 @@ def test_the_reported_residual_is_the_true_one():
 
 def test_degenerate_systems():
     matrices, factors, weights = clients()
-    nothing = Posterior.of(
-        [torch.zeros_like(m) for m in matrices], [damped(f, 1e-3) for f in factors], weights
+    nothing = Posterior.stack(
+        [torch.zeros_like(m) for m in matrices], [add_damping(f, 1e-3) for f in factors], weights
     )
     for solver in ("cg", "gd", "ea"):
         matrix, residuals = solve(nothing, solver, 5)
         assert matrix.count_nonzero() == 0 and residuals[-1] == 0
     broken = [Factors(f.a * float("nan"), f.b) for f in factors]
     with pytest.raises(RunError, match="not finite"):
-        solve(Posterior.of(matrices, broken, weights))
+        solve(Posterior.stack(matrices, broken, weights))
     with pytest.raises(RunError, match="not positive definite; use a larger damping"):
-        solve(Posterior.of(matrices, [Factors(f.a, -f.b) for f in factors], weights))
+        solve(Posterior.stack(matrices, [Factors(f.a, -f.b) for f in factors], weights))
 
 
 def test_without_damping_unexcited_directions_are_left_out():
@@ -210,6 +210,6 @@ def test_without_damping_unexcited_directions_are_left_out():
     matrices, factors, weights = clients(k=1, inputs=40)
     (rank_a, rank_b) = (int(torch.linalg.matrix_rank(f)) for f in (factors[0].a, factors[0].b))
     assert (rank_a, rank_b) == (20, O - 1)
-    matrix, residuals = solve(Posterior.of(matrices, factors, weights))
+    matrix, residuals = solve(Posterior.stack(matrices, factors, weights))
     assert residuals[-1] <= CG_TOLERANCE
     assert matrix.norm() <= matrices[0].norm()
