@@ -68,7 +68,7 @@ class FedDF(Method):
         uploaded = yield from ctx.one_upload()
         # Server: what the ensemble says of the public samples, once; then one network learns to say it.
         with ctx.server():
-            logits = FrozenEnsemble(uploaded).remembered(ctx.public)
+            logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
             teacher = combine(logits, client_weights(self.weights, ctx.sizes, logits))
             student = new_student(ctx, "feddf", self.server_model)
             if self.start == "average":

@@ -90,7 +90,7 @@ class FedKD(Method):
         shares = class_count_weights(ctx)
         # Server: the weighted ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
-            logits = FrozenEnsemble(uploaded).remembered(ctx.public)
+            logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
             teacher = combine(logits, shares, normalise=False)
             student = new_student(ctx, "fedkd", self.server_model)
             if start is not None:

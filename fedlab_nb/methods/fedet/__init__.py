@@ -219,7 +219,7 @@ class FedET(Method):
                 # Step 2: the ensemble loss on the public samples.
                 teachers, answers = FrozenEnsemble(clients, backend=ctx.backend), []
                 for part in x.split(VOTES):
-                    answers.append(teachers.remembered(part))
+                    answers.append(teachers.logits_in_chunks(part))
                     yield self._progress(t, self.local_steps)
                 logits = torch.cat(answers, 1)
                 if self.public == "other-mix" and t == 0:

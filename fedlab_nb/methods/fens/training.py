@@ -61,7 +61,7 @@ def own_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
     return x[chosen], y[chosen]
 
 
-def cached_logits(
+def logits_in_chunks(
     ctx: Context, experts: Experts, source: str, inputs: bool = False, liars: int = 0
 ) -> dict[Owner, Proxy]:
     """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too;
@@ -327,7 +327,7 @@ def fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggreg
     if name == "weighted":
         return weighted_averaging(class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
-    proxies = cached_logits(ctx, experts, source)
+    proxies = logits_in_chunks(ctx, experts, source)
     counts = {
         k: vote_counts(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)
     }

@@ -121,7 +121,7 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
             assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
             ensemble = FrozenEnsemble(context_clients)
             torch.testing.assert_close(
-                logits, ensemble.remembered(pools[-1].x), rtol=1e-4, atol=1e-5
+                logits, ensemble.logits_in_chunks(pools[-1].x), rtol=1e-4, atol=1e-5
             )
         return real(
             w, logits, labels, mu, batch=batch, stream=stream, steps=steps, normalise=normalise
@@ -275,6 +275,6 @@ def test_distillations_temperature_leaves_the_perturbation_alone():
         ctx, method = context(), CoBoosting(**SHORT | options)
         models = ClientModels([ctx.initial_model(k) for k in range(M)])
         server = synthesis.GeneratorServer(method, ctx, models)
-        moved[tuple(options)] = method.perturbed(x, server, torch.Generator().manual_seed(1))
+        moved[tuple(options)] = method.perturb_batch(x, server, torch.Generator().manual_seed(1))
     assert torch.equal(moved[()], moved[("temperature",)])
     assert not torch.equal(moved[()], moved[("perturbation_temperature",)])

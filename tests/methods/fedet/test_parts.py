@@ -10,7 +10,12 @@ from method_runs import seeded
 
 from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
 from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head
-from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
+from fedlab_nb.methods.parts.images import (
+    fit_images,
+    half_the_classes,
+    public_samples,
+    transform_images,
+)
 from fedlab_nb.models import build, load_state, model_state, parameter_count
 from fedlab_nb.training import Recipe, trained
 
@@ -169,21 +174,21 @@ def test_half_the_classes():
 
 def test_fitted_changes_size_and_channels():
     grey = torch.rand(2, 1, 8, 8, generator=seeded())
-    assert torch.equal(fitted(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
+    assert torch.equal(fit_images(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
     colour = torch.rand(2, 3, 8, 8, generator=seeded())
-    torch.testing.assert_close(fitted(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
-    assert fitted(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
+    torch.testing.assert_close(fit_images(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
+    assert fit_images(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
     torch.testing.assert_close(
-        fitted(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3)
+        fit_images(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3)
     )
 
 
 def test_transformed_crops_mirrors_and_recolours():
     x = torch.rand(40, 3, 8, 8, generator=seeded())
-    assert not torch.equal(transformed(x, seeded()), x)
-    assert torch.equal(transformed(x, seeded()), transformed(x, seeded()))
+    assert not torch.equal(transform_images(x, seeded()), x)
+    assert torch.equal(transform_images(x, seeded()), transform_images(x, seeded()))
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
-    moved = transformed(x, seeded(), pad=2, jitter=0.0, grey=0.0)
+    moved = transform_images(x, seeded(), pad=2, jitter=0.0, grey=0.0)
     kinds = set()
     for before, after in zip(x, moved, strict=True):
         matching = [
@@ -198,6 +203,6 @@ def test_transformed_crops_mirrors_and_recolours():
         assert len(matching) == 1
         kinds.add(matching[0])
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
-    assert transformed(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
+    assert transform_images(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
     plain = torch.rand(5, 1, 8, 8, generator=seeded())
-    assert transformed(plain, seeded()).shape == plain.shape
+    assert transform_images(plain, seeded()).shape == plain.shape

@@ -9,7 +9,7 @@ from fedlab_nb.methods.fedlpa.solvers import (
     conjugate_gradients,
     gradient_descent,
     solve,
-    steps,
+    solver_steps,
 )
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior, add_damping, damping_ratio
 
@@ -147,13 +147,13 @@ def test_the_official_step_is_sgd_of_rate_one_on_the_mean_squared_error():
     posterior = system(damping=1e-2)
     matrix = posterior.expectation_approximation().clone().requires_grad_()
     optimizer = torch.optim.SGD([matrix], lr=1.0)
-    for step in steps(posterior, "gd", 5, "official"):
+    for step in solver_steps(posterior, "gd", 5, "official"):
         torch.testing.assert_close(step.matrix, matrix.detach(), rtol=1e-11, atol=1e-13)
         optimizer.zero_grad()
         torch.nn.functional.mse_loss(posterior.apply(matrix), posterior.z).backward()
         optimizer.step()
     with pytest.raises(UsageError, match="step of gradient descent 'authors'.*1/L, official"):
-        steps(posterior, "gd", 5, "authors")
+        solver_steps(posterior, "gd", 5, "authors")
 
 
 @pytest.mark.parametrize("share", [0.5, 0.98, 1.02])
@@ -182,12 +182,15 @@ def test_the_official_step_diverges_where_the_largest_curvature_exceeds_the_numb
 def test_the_reported_residual_is_the_true_one():
     posterior = system()
     for solver in ("gd", "cg", "ea"):
-        path = list(steps(posterior, solver, 30))
+        path = list(solver_steps(posterior, solver, 30))
         for step in path:
             true = (posterior.apply(step.matrix) - posterior.z).norm() / posterior.z.norm()
             torch.testing.assert_close(step.residual, true, rtol=1e-6, atol=1e-12)
         torch.testing.assert_close(path[0].matrix, posterior.expectation_approximation())
-    assert len(list(steps(posterior, "ea"))) == 1 and len(list(steps(posterior, "gd", 30))) == 31
+    assert (
+        len(list(solver_steps(posterior, "ea"))) == 1
+        and len(list(solver_steps(posterior, "gd", 30))) == 31
+    )
 
 
 def test_degenerate_systems():
