@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedet.consensus import Represented
+from fedlab_nb.methods.fedet.consensus import CommonHeadNetwork
 from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
 from fedlab_nb.models.build import make_layer
 from fedlab_nb.models.state import copy_model
@@ -297,4 +297,4 @@ def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(
     )
     assert layer.weight.dtype == torch.float64 and 0 < layer.weight.abs().max() <= 1 / 3**0.5
     body = build("mlp", (1, 8, 8), 10, generator=stream)
-    assert Represented(body, 16, generator=stream)(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
+    assert CommonHeadNetwork(body, 16, generator=stream)(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
