@@ -269,7 +269,7 @@ def voila_command(options: Namespace) -> int:
 
 def line(o: Any) -> str:
     """One outcome for people."""
-    from .methods import label_of, short
+    from .methods import label_of, shorten_title
     from .studies.results import data_size
 
     share = (
@@ -279,7 +279,7 @@ def line(o: Any) -> str:
         f"   {words} {v:.1%}" for words, v in o.report.others().items()
     )
     more += "".join(f"   unseen client {who} {v:.1%}" for who, v in o.unseen.items())
-    name = short(label_of(o.method, o.options, o.method))
+    name = shorten_title(label_of(o.method, o.options, o.method))
     return (
         f"{name:14s} accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "
         f"down {data_size(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"

@@ -7,7 +7,7 @@ import torch
 from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.models.build import architecture_of
+from fedlab_nb.models.build import parse_architecture
 from fedlab_nb.training import Recipe
 
 
@@ -19,7 +19,7 @@ def context(
     `model` and `width`. A list `remembered` keeps the first local training for all runs with it."""
     federation = federation or federate(data, share=share, alpha=alpha, clients=clients, seed=seed)
     shape, classes = federation.dataset.input_shape, federation.classes
-    kinds = [architecture_of(name, shape, classes) for name in models] or [
+    kinds = [parse_architecture(name, shape, classes) for name in models] or [
         (model, shape, classes, width)
     ]
     if remembered is not None:

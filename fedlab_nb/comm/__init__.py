@@ -8,4 +8,4 @@ from .codec import (
     quantise_state,
     upper_triangle,
 )
-from .link import Ledger, Link, serialise, size
+from .link import Ledger, Link, count_bytes, serialise

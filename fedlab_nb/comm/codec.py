@@ -1,12 +1,12 @@
-"""Smaller forms of what is sent: tensors quantised to 2-8 bits, the upper triangle of a symmetric matrix, and sparse
-vectors: their largest entries with the positions, at 16 bits each or as ±μ (sparse ternary).
+"""Smaller forms of what is sent: quantised tensors, triangles of symmetric matrices, and sparse vectors.
 
-Quantisation is of the weights alone, one scale a tensor, as FENS uses it for the ensemble that goes down to the
-clients. No calibration data and no integer arithmetic: the receiver decodes and computes in floating point.
+Quantisation rounds weights to 2-8 bits, with one scale a tensor, as FENS does with the ensemble that goes down to the
+clients. It needs no calibration data and no integer arithmetic: the receiver decodes and computes in floating point.
 
 Sparse ternary compression, STC (Sattler et al., TNNLS 2020): of d numbers only the share p of largest magnitude is
-kept, each as its sign times their mean magnitude μ; the gaps between positions are Golomb-coded. What a message
-leaves out is not lost: `Sparsifier` adds it to the next one (error feedback).
+sent, each as its sign times their mean magnitude μ; the gaps between positions are Golomb-coded. What a message
+leaves out is not lost: `Sparsifier` adds it to the next one (error feedback). `sparsify` also has a form that sends
+the entries themselves, at 16 bits each.
 
 A gap g is written as its quotient g >> b in unary (ones, then a zero) and its remainder in b bits, with b = max(0, 1
 + floor(log2(log(φ - 1) / log(1 - p)))), φ the golden ratio. The three streams (quotients, remainders, values) lie one
@@ -21,8 +21,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from ..errors import demand, number, whole
+from ..errors import UsageError, number, whole
+
+# ------------------------------------------------------------------------------------------------- quantised tensors
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,22 +43,26 @@ class Quantised:
     dtype: torch.dtype = torch.float32
 
     @property
-    def parts(self) -> tuple[Tensor, ...]:
+    def tensors(self) -> tuple[Tensor, Tensor]:
         """The tensors that are sent."""
         return self.codes, self.scale
 
     def dequantise(self) -> Tensor:
         """The decoded tensor s (code - L), of the original shape and dtype."""
-        wide = _wide(self.dtype)
-        codes = unpack(self.codes, self.bits, math.prod(self.shape)).to(wide)
-        return (
-            ((codes - levels(self.bits)) * self.scale.to(wide)).to(self.dtype).reshape(self.shape)
-        )
+        dtype = rounding_dtype(self.dtype)
+        codes = unpack(self.codes, self.bits, math.prod(self.shape)).to(dtype)
+        values = (codes - largest_level(self.bits)) * self.scale.to(dtype)
+        return values.to(self.dtype).reshape(self.shape)
 
 
-def levels(bits: int) -> int:
-    """L = 2^(bits-1) - 1 on either side of 0: 127 at 8 bits."""
+def largest_level(bits: int) -> int:
+    """L = 2^(bits-1) - 1, the number of levels on either side of 0: 127 at 8 bits."""
     return 2 ** (bits - 1) - 1
+
+
+def rounding_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype to round in: at least float32, so that half-precision tensors lose nothing more."""
+    return torch.promote_types(dtype, torch.float32)
 
 
 def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
@@ -68,24 +75,27 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
     tensor([ 1.0000, -0.5039,  0.0000])
     """
     bits = whole("bits", bits, 2, 8)
-    floats = tensor.is_floating_point()
-    demand(
-        floats, f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
-    )
-    values = tensor.detach().reshape(-1).to(_wide(tensor.dtype))
-    side = levels(bits)
-    scale = (values.abs().max() if values.numel() else values.new_zeros(())) / side
+    if not tensor.is_floating_point():
+        raise UsageError(
+            f"A tensor of {tensor.dtype} cannot be quantised: only floating-point tensors can."
+        )
+    values = tensor.detach().reshape(-1).to(rounding_dtype(tensor.dtype))
+    level = largest_level(bits)
+    if values.numel():
+        magnitude = values.abs().max()
+    else:
+        magnitude = values.new_zeros(())
+    scale = (magnitude / level).to(torch.float32)
     # Never below the smallest normal number, so that a tensor of zeros, or next to it, has a step to divide by.
-    scale = scale.to(torch.float32).clamp(min=torch.finfo(torch.float32).tiny)
-    mend = "check the training of the model first"
-    demand(
-        scale.isfinite(),
-        f"The tensor to quantise has entries that are NaN, infinite or beyond float32; {mend}.",
-    )
-    codes = (values / scale.to(values.dtype)).round().clamp(-side, side) + side
-    return Quantised(
-        pack(codes.to(torch.uint8), bits), scale, bits, tuple(tensor.shape), tensor.dtype
-    )
+    scale = scale.clamp(min=torch.finfo(torch.float32).tiny)
+    if not scale.isfinite():
+        raise UsageError(
+            "The tensor to quantise has entries that are NaN, infinite or beyond float32;"
+            " check the training of the model first."
+        )
+    codes = (values / scale.to(values.dtype)).round().clamp(-level, level) + level
+    packed = pack(codes.to(torch.uint8), bits)
+    return Quantised(packed, scale, bits, tuple(tensor.shape), tensor.dtype)
 
 
 def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> dict[str, Tensor | Quantised]:
@@ -93,10 +103,11 @@ def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> dict[str, Tens
 
     Biases, batch norm's tensors and integers stay as they are.
     """
-    return {
-        name: quantise(t, bits) if t.is_floating_point() and t.ndim >= 2 else t
-        for name, t in state.items()
-    }
+    quantised: dict[str, Tensor | Quantised] = {}
+    for name, tensor in state.items():
+        is_weight = tensor.is_floating_point() and tensor.ndim >= 2
+        quantised[name] = quantise(tensor, bits) if is_weight else tensor
+    return quantised
 
 
 def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> dict[str, Tensor]:
@@ -108,41 +119,53 @@ def pack(codes: Tensor, bits: int) -> Tensor:
     """Lay codes [n] in 0 .. 2^bits - 1 (uint8) end to end, lowest bit first: uint8 [ceil(n bits / 8)]."""
     if bits == 8:
         return codes.clone()
-    row = (codes[:, None] >> torch.arange(bits, dtype=torch.uint8, device=codes.device)) & 1
-    row = torch.nn.functional.pad(row.reshape(-1), (0, -codes.numel() * bits % 8)).reshape(-1, 8)
-    return (row << torch.arange(8, dtype=torch.uint8, device=codes.device)).sum(
-        1, dtype=torch.uint8
-    )
+    code_places = torch.arange(bits, dtype=torch.uint8, device=codes.device)
+    stream = ((codes[:, None] >> code_places) & 1).reshape(-1)
+    padding = -codes.numel() * bits % 8
+    byte_rows = F.pad(stream, (0, padding)).reshape(-1, 8)
+    byte_places = torch.arange(8, dtype=torch.uint8, device=codes.device)
+    return (byte_rows << byte_places).sum(1, dtype=torch.uint8)
 
 
 def unpack(packed: Tensor, bits: int, n: int) -> Tensor:
     """The n codes (uint8) of `pack`."""
     if bits == 8:
         return packed[:n]
-    row = (packed[:, None] >> torch.arange(8, dtype=torch.uint8, device=packed.device)) & 1
-    row = row.reshape(-1)[: n * bits].reshape(n, bits)
-    return (row << torch.arange(bits, dtype=torch.uint8, device=packed.device)).sum(
-        1, dtype=torch.uint8
-    )
+    byte_places = torch.arange(8, dtype=torch.uint8, device=packed.device)
+    stream = ((packed[:, None] >> byte_places) & 1).reshape(-1)
+    code_rows = stream[: n * bits].reshape(n, bits)
+    code_places = torch.arange(bits, dtype=torch.uint8, device=packed.device)
+    return (code_rows << code_places).sum(1, dtype=torch.uint8)
+
+
+# ------------------------------------------------------------------------------------------------- symmetric matrices
 
 
 def upper_triangle(matrix: Tensor) -> Tensor:
     """The numbers on and above the diagonal, row by row: [..., d, d] -> [..., d(d+1)/2].
 
-    That the matrix is symmetric is taken on trust.
+    That the matrix is symmetric is not checked. UsageError unless it is square.
     """
-    square = matrix.ndim >= 2 and matrix.shape[-1] == matrix.shape[-2]
-    demand(square, f"upper_triangle needs a square matrix, not one of shape {tuple(matrix.shape)}.")
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise UsageError(
+            f"upper_triangle needs a square matrix, not one of shape {tuple(matrix.shape)}."
+        )
     rows, columns = torch.triu_indices(*matrix.shape[-2:], device=matrix.device)
     return matrix[..., rows, columns]
 
 
 def from_upper_triangle(values: Tensor) -> Tensor:
-    """The symmetric matrix that `upper_triangle` was taken from: [..., d(d+1)/2] -> [..., d, d]."""
+    """The symmetric matrix that `upper_triangle` was taken from: [..., d(d+1)/2] -> [..., d, d].
+
+    UsageError where the length is not that of a triangle.
+    """
     count = values.shape[-1] if values.ndim else -1
-    d = (math.isqrt(8 * count + 1) - 1) // 2 if count >= 0 else 0
-    odd = f"A tensor of shape {tuple(values.shape)} is not the upper triangle of a matrix"
-    demand(count == d * (d + 1) // 2, f"{odd}; its length must be d(d+1)/2.")
+    d = (math.isqrt(8 * max(count, 0) + 1) - 1) // 2
+    if count != d * (d + 1) // 2:
+        raise UsageError(
+            f"A tensor of shape {tuple(values.shape)} is not the upper triangle of a matrix;"
+            " its length must be d(d+1)/2."
+        )
     rows, columns = torch.triu_indices(d, d, device=values.device)
     matrix = values.new_empty(*values.shape[:-1], d, d)
     matrix[..., rows, columns] = values
@@ -150,13 +173,10 @@ def from_upper_triangle(values: Tensor) -> Tensor:
     return matrix
 
 
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    """The dtype to round in: at least float32, so that half-precision tensors lose nothing more."""
-    return torch.promote_types(dtype, torch.float32)
-
-
 # ------------------------------------------------------------------------------------------------- sparse messages
-def sent(d: int, keep: float) -> int:
+
+
+def count_entries(d: int, keep: float) -> int:
     """How many of d numbers a message with share `keep` holds: the nearest whole number, at least 1."""
     return max(1, round(keep * d))
 
@@ -176,55 +196,64 @@ def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
     bit each) and `scale` (μ, one float32). d, the count and b are header.
     """
     keep = number("keep", keep, 0, 1, open_low=True)
-    d, b = values.numel(), remainder_bits(keep)
-    chosen = values.abs().topk(sent(d, keep)).indices.sort().values
-    largest = values[chosen]
-    gaps = chosen.diff(prepend=chosen.new_tensor([-1]), append=chosen.new_tensor([d])) - 1
+    d = values.numel()
+    b = remainder_bits(keep)
+    positions = values.abs().topk(count_entries(d, keep)).indices.sort().values
+    largest = values[positions]
+    before_first = positions.new_tensor([-1])
+    behind_last = positions.new_tensor([d])
+    gaps = positions.diff(prepend=before_first, append=behind_last) - 1
     quotients = gaps >> b
     # Ones, with a zero after every gap but the last, which lies behind the last kept entry.
-    unary = torch.ones(int(quotients.sum()) + len(chosen), dtype=torch.uint8, device=values.device)
+    length = int(quotients.sum()) + len(positions)
+    unary = torch.ones(length, dtype=torch.uint8, device=values.device)
     unary[(quotients[:-1] + 1).cumsum(0) - 1] = 0
-    message = {"d": d, "count": len(chosen), "b": b, "quotients": pack(unary, 1)}
+    message: dict[str, Any] = {"d": d, "count": len(positions), "b": b}
+    message["quotients"] = pack(unary, 1)
     if b:
-        low = gaps[:-1] & (2**b - 1)
-        bits = (low[:, None] >> torch.arange(b, device=low.device)) & 1
+        remainders = gaps[:-1] & (2**b - 1)
+        bits = (remainders[:, None] >> torch.arange(b, device=gaps.device)) & 1
         message["remainders"] = pack(bits.flatten().to(torch.uint8), 1)
     if ternary:
-        return message | {
-            "signs": pack((largest > 0).to(torch.uint8), 1),
-            "scale": largest.abs().mean().float(),
-        }
-    return message | {"values": largest.to(torch.float16)}
+        message["signs"] = pack((largest > 0).to(torch.uint8), 1)
+        message["scale"] = largest.abs().mean().float()
+    else:
+        message["values"] = largest.to(torch.float16)
+    return message
 
 
 def restore(message: dict[str, Any], dtype: torch.dtype = torch.float32) -> Tensor:
     """The vector `[d]` that a message stands for: kept entries decoded, zeros elsewhere."""
-    d, count, b = message["d"], message["count"], message["b"]
+    count = message["count"]
+    b = message["b"]
     packed = message["quotients"]
-    zeros = (unpack(packed, 1, 8 * len(packed)) == 0).nonzero().flatten()[:count]
-    gaps = (zeros.diff(prepend=zeros.new_tensor([-1])) - 1) << b
+    stream = unpack(packed, 1, 8 * len(packed))
+    ends = (stream == 0).nonzero().flatten()[:count]  # the zero behind each quotient's ones
+    gaps = (ends.diff(prepend=ends.new_tensor([-1])) - 1) << b
     if b:
         bits = unpack(message["remainders"], 1, count * b).view(count, b).long()
         gaps = gaps + (bits << torch.arange(b, device=bits.device)).sum(1)
     if "signs" in message:
-        values = (2 * unpack(message["signs"], 1, count).to(dtype) - 1) * message["scale"].to(dtype)
+        signs = 2 * unpack(message["signs"], 1, count).to(dtype) - 1
+        values = signs * message["scale"].to(dtype)
     else:
         values = message["values"].to(dtype)
-    return torch.zeros(d, dtype=dtype, device=values.device).scatter_(
-        0, (gaps + 1).cumsum(0) - 1, values
-    )
+    positions = (gaps + 1).cumsum(0) - 1
+    restored = torch.zeros(message["d"], dtype=dtype, device=values.device)
+    return restored.scatter_(0, positions, values)
 
 
 class Sparsifier:
     """One sender's end of a stream of messages: what a message left out is added to the next vector."""
 
     def __init__(self, keep: float, *, ternary: bool) -> None:
-        self.keep, self.ternary = keep, ternary
+        self.keep = keep
+        self.ternary = ternary
         self.residual: Tensor | float = 0.0
 
     def __call__(self, values: Tensor) -> dict[str, Any]:
-        """The message of `values [d]` and of what is still owed."""
-        owed = values + self.residual
-        message = sparsify(owed, self.keep, ternary=self.ternary)
-        self.residual = owed - restore(message, values.dtype)
+        """The message of `values [d]` plus the residual of the messages before."""
+        total = values + self.residual
+        message = sparsify(total, self.keep, ternary=self.ternary)
+        self.residual = total - restore(message, values.dtype)
         return message

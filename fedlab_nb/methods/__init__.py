@@ -1,21 +1,21 @@
-"""The methods, by name. Importing this package registers them all; `METHODS` is what panels, command line and docs
-are made from.
+"""The methods, by name: importing this package registers them all in `METHODS`, from which panels, command line and
+docs are made.
 
-Every module and every package beside this file is imported, and registers what methods it has: a new one is a new file
-or folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`) and
-`parts`, what several methods share.
+Every module and every package beside this file is imported, and registers its methods: a new one is a new file or
+folder, and nothing here is edited. Not methods themselves: the contract (`base`, `context`, `results`, `poison`) and
+`parts`, the code that several methods share.
 """
 
 import importlib
 import pkgutil
 
 from ..declared import declared
-from .base import METHODS, Method, grouped, knob, label_of, register, short
+from .base import METHODS, Method, group_methods, knob, label_of, register, shorten_title
 from .results import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
 
 # In the order in which people meet them.
 ORDER = tuple(name for name in declared("methods/costs.toml") if name != "local training")
-for _beside in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_beside.name}")
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
 for _name in [*ORDER, *(name for name in METHODS if name not in ORDER)]:
     METHODS[_name] = METHODS.pop(_name)

@@ -41,7 +41,7 @@ from ..comm import from_upper_triangle, upper_triangle
 from ..errors import UsageError, demand, whole
 from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import inverse, plus_identity
+from .parts.kronecker import add_identity, inverse
 from .parts.privacy import secure_sum, sigma_for
 from .parts.ridge import WAYS, Sums, chosen_ridge
 
@@ -58,13 +58,13 @@ def head(total: Sums, clients: int, gamma: float, rho: float, *, sigma: float = 
     `sigma`: of the noise that the sums have; what it makes negative is cut off, and the ridge
     grows by σ√d, about the largest eigenvalue that such noise has. Directions that no sample has get 0 where ρ = 0.
     """
-    moments = plus_identity(total.moments, -clients * gamma)
+    moments = add_identity(total.moments, -clients * gamma)
     ridge = rho
     if sigma:
         values, vectors = torch.linalg.eigh(moments)
         moments = vectors * values.clamp_min(0) @ vectors.T
         ridge += sigma * len(moments) ** 0.5
-    return inverse(plus_identity(moments, ridge))(total.classes)
+    return inverse(add_identity(moments, ridge))(total.classes)
 
 
 def scores(features: Tensor, weights: Tensor) -> Tensor:
@@ -280,7 +280,7 @@ class AFL(FrozenMethod):
             if sigma and not self.secure:
                 total = total.noisy(sigma, ctx.generator("afl", "noise"))
             weights = head(total, ctx.clients_count, self.gamma, rho, sigma=sigma)
-            backbone = ctx.largest if self.features == "client" else None
+            backbone = ctx.largest_client if self.features == "client" else None
             numbers = len(received) * (
                 upper_triangle(received[0].moments).numel() + received[0].classes.numel()
             )

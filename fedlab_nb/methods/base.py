@@ -1,10 +1,10 @@
-"""What a method is: a frozen dataclass of hyper-parameters (knobs) and one generator `run(ctx)` that returns the
-global model.
+"""The contract of a method: a frozen dataclass of hyper-parameters (knobs), and one generator `run(ctx)` that returns
+the global model.
 
 A method file reads like its paper's algorithm: client part, link, server part. It yields `Progress` so that bars, live
 curves and Stop work everywhere; it never sees a test image. Panels, command-line options and documentation are made
-from the knobs (`Knob`) and from the registry's `info`; what a run yields and returns is in `results.py`. The names
-of both can be taken from here.
+from the knobs (`Knob`) and from the registry's `info`. What a run yields and returns is in `results.py`; a method can
+import the names of both files from here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from ..declared import declared
-from ..errors import UsageError, choose, demand, number, parsed, whole
+from ..errors import UsageError, choose, number, parsed, whole
 from ..models import MODELS
-from ..models.build import one_specified
+from ..models.build import check_one_model
 from ..training import Recipe
 from .context import Context
 from .results import (  # noqa: F401
@@ -33,19 +33,23 @@ from .results import (  # noqa: F401
     Progress,
     Report,
     Steps,
-    reported,
+    report_progress,
 )
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
-# A method's hyper-parameters as people meet them: with a label, a range and a help, and checked when they are set.
+# A method's hyper-parameters: with a label, a range and a help, and checked when they are set.
 #
-# What several methods have alike is a function here or in `parts`, and stands in a class as `weights: str =
+# A knob that several methods share is a function here or in `parts`, and stands in a class as `weights: str =
 # ..._knob()`.
 
 
 @dataclass(frozen=True)
 class Knob:
-    """One hyper-parameter as people meet it; `default` is its value in the classroom."""
+    """One hyper-parameter; `default` is its value in the preset "classroom".
+
+    `log`: on a logarithmic slider. `model`: an architecture, "name" or "name:width", or "auto"; `options` are then
+    suggestions. `endless`: "inf" is a value, too, and means the same as 0, off.
+    """
 
     name: str
     default: Any
@@ -56,32 +60,32 @@ class Knob:
     high: float | None = None
     options: tuple[str, ...] = ()
     log: bool = False
-    model: bool = (
-        False  # an architecture, "name" or "name:width", or "auto"; `options` are then suggestions
-    )
-    endless: bool = False  # "inf" is a value, too, and means the same as 0: off
+    model: bool = False
+    endless: bool = False
 
     def check(self, method: str, value: Any) -> Any:
         """`value` in the knob's own type, or a UsageError that names the knob and what it takes."""
         name = f"{method}.{self.name}"
         if self.model:
-            return one_specified(value)
+            return check_one_model(value)
         if self.options:
             return choose(name, value, self.options)
         if isinstance(self.default, bool):
             text = str(value).lower()
-            return (
-                text in ("true", "1", "yes", "on")
-                if text in _BOOLS
-                else choose(name, text, ("true", "false"))
-            )
+            if text in _TRUE:
+                return True
+            if text in _FALSE:
+                return False
+            return choose(name, text, ("true", "false"))  # refuses it
         if self.endless and parsed(value) == math.inf:
             return 0.0
-        check = whole if isinstance(self.default, int) else number
-        return check(name, parsed(value), self.low, self.high)
+        if isinstance(self.default, int):
+            return whole(name, parsed(value), self.low, self.high)
+        return number(name, parsed(value), self.low, self.high)
 
 
-_BOOLS = ("true", "false", "1", "0", "yes", "no", "on", "off")
+_TRUE = ("true", "1", "yes", "on")
+_FALSE = ("false", "0", "no", "off")
 
 
 def knob(
@@ -91,10 +95,10 @@ def knob(
 
     `more`: `symbol`, `low`, `high`, `log`, `model` and `endless`, as in `Knob`.
     """
-    given = {"help": help} if help else {}
-    return field(
-        default=default, metadata={"label": label, "options": tuple(options), **given, **more}
-    )
+    metadata = {"label": label, "options": tuple(options), **more}
+    if help:
+        metadata["help"] = help
+    return field(default=default, metadata=metadata)
 
 
 def server_model_knob() -> Any:
@@ -103,7 +107,7 @@ def server_model_knob() -> Any:
 
 
 def client_weights_knob(symbol: str) -> Any:
-    """The field `weights` of the methods that average by sample counts, or plainly."""
+    """The field `weights` of the methods that average clients by sample counts, or all the same."""
     return knob("samples", "Weights", symbol=symbol, options=("samples", "uniform"))
 
 
@@ -113,8 +117,10 @@ NEEDS = {
     "images": "images, not {kind}",
 }
 
-# In which lists show the methods, in this order; a method that names none stands under one of the two of its `rounds`.
-ONE_SHOT, ROUNDS = "One shot", "Many rounds"
+# The groups in which lists show the methods, in this order. A method that names none stands under ONE_SHOT or ROUNDS,
+# as its `rounds` says.
+ONE_SHOT = "One shot"
+ROUNDS = "Many rounds"
 GROUPS = (
     "Average weights",
     "Keep an ensemble",
@@ -129,9 +135,12 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Info:
-    """What the tables say of a method. `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up. `group`: one
-    of GROUPS. `titles`: {"knob=value": what it is called then, instead of `title`}; see `label_of`. `sends`: what a
-    client sends ("": nothing), `back`: what comes back to it then; both short, for `plots.journey`."""
+    """What the tables say about a method.
+
+    `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up, as a formula for readers. `group`: one of GROUPS.
+    `titles`: {"knob=value": the title with that value}; see `label_of`. `sends`: what a client sends ("": nothing),
+    `back`: what it then gets back; both in a few words, for `plots.journey`.
+    """
 
     name: str
     title: str
@@ -154,7 +163,7 @@ class Method:
 
     info: ClassVar[Info]
     report: ClassVar[type[Report]] = Report  # what its runs leave behind for pictures and lessons
-    # Whether it begins with `ctx.local_training()`, whose clients all such methods share.
+    # Whether it begins with `ctx.local_training()`, whose result all such methods share.
     trains_locally: ClassVar[bool] = True
     # Whether its clients send trained models or changes of them, which a poisoned one can turn or blow up.
     sends_models: ClassVar[bool] = True
@@ -170,18 +179,16 @@ class Method:
 
     def validate(self, ctx: Context) -> None:
         """Raise UsageError if this federation lacks something the method needs; called before any work."""
-        ctx.server_architecture(
-            getattr(self, "server_model", "auto")
-        )  # refuses one that these samples do not fit
+        ctx.server_architecture(getattr(self, "server_model", "auto"))  # refuses an unfit one
         missing = [need for need in sorted(self.info.needs) if not ctx.has(need)]
-        needs = " and ".join(NEEDS[need] for need in missing).format(kind=ctx.kind)
-        other = (
-            "set public=0.1 or another data set"
-            if "public" in missing
-            else "choose another method or data set"
-        )
-        lacks = "" if missing == ["images"] else ", which this setting does not have"
-        demand(not missing, f"{self.info.title} needs {needs}{lacks}; {other}.")
+        if missing:
+            needs = " and ".join(NEEDS[need] for need in missing).format(kind=ctx.kind)
+            if missing != ["images"]:
+                needs += ", which this setting does not have"
+            remedy = "choose another method or data set"
+            if "public" in missing:
+                remedy = "set public=0.1 or another data set"
+            raise UsageError(f"{self.info.title} needs {needs}; {remedy}.")
         self.refuse(ctx)
 
     def refuse(self, ctx: Context) -> None:
@@ -196,20 +203,23 @@ class Method:
         return float(recipe.epochs)
 
     def check_poison(self, ctx: Context) -> None:
-        """Raise UsageError if clients are poisoned in a way that this method's clients have no use for."""
-        useful, count = self.sends_models or not ctx.poison.of_models, ctx.poison.count
-        demand(
-            useful,
-            f"Clients of {self.info.title} send no model to poison; set poison to labels:{count}.",
-        )
-        asked = self.asks_clients or not ctx.poison.of_answers
-        alone = f"{self.info.title} asks no client when it predicts, so none can lie"
-        demand(asked, f"{alone}; set poison to labels:{count}.")
-        honest = not ctx.poison.of_answers or count < ctx.clients_count
-        demand(
-            honest,
-            f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients must be honest.",
-        )
+        """Raise UsageError if clients are poisoned in a way that does not apply to this method's clients."""
+        title = self.info.title
+        count = ctx.poison.count
+        if ctx.poison.of_models and not self.sends_models:
+            raise UsageError(
+                f"Clients of {title} send no model to poison; set poison to labels:{count}."
+            )
+        if ctx.poison.of_answers and not self.asks_clients:
+            raise UsageError(
+                f"{title} asks no client when it predicts, so none can lie;"
+                f" set poison to labels:{count}."
+            )
+        if ctx.poison.of_answers and count >= ctx.clients_count:
+            raise UsageError(
+                f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients"
+                " must be honest."
+            )
 
     @property
     def leaks(self) -> str:
@@ -221,26 +231,28 @@ class Method:
         """The hyper-parameters, in the order of the dataclass; helps that are not beside them are in `knobs.toml`."""
         tables = declared("methods/knobs.toml")
         helps = ChainMap(*(tables.get(base.__name__, {}) for base in cls.__mro__))
-        return [
-            Knob(f.name, f.default, **{"help": helps.get(f.name, ""), **f.metadata})
-            for f in fields(cls)
-        ]
+        knobs = []
+        for f in fields(cls):
+            options = {"help": helps.get(f.name, ""), **f.metadata}
+            knobs.append(Knob(f.name, f.default, **options))
+        return knobs
 
     @classmethod
     def configure(cls, *, convolutions: bool = False, **given: Any) -> Method:
-        """The method with its classroom values, but for those that are given (checked against their knobs).
+        """The method with its classroom values, except for those in `given` (checked against their knobs).
 
-        `convolutions`: whether the clients' networks have some (see `convolutional`); a network that is set for the
-        server counts as well.
+        `convolutions`: whether the clients' networks have convolutions (see `convolutional`); a network that is set for
+        the server counts as well.
         """
         knobs = {k.name: k for k in cls.fields()}
         values = {k.name: k.default for k in knobs.values()}
         checked = {}
-        for key, value in given.items():
-            choose(f"setting of {cls.info.name}", key, knobs)
-            checked[key] = knobs[key].check(cls.info.name, value)
-            if knobs[key].model and checked[key] != "auto":
-                convolutions = convolutions or MODELS[checked[key].partition(":")[0]].needs != ""
+        for name, value in given.items():
+            choose(f"setting of {cls.info.name}", name, knobs)
+            checked[name] = knobs[name].check(cls.info.name, value)
+            if knobs[name].model and checked[name] != "auto":
+                model = checked[name].partition(":")[0]
+                convolutions = convolutions or MODELS[model].needs != ""
         if convolutions:
             values |= cls.convolutional
         return cls(**values | checked)
@@ -252,62 +264,81 @@ METHODS: dict[str, type[Method]] = {}
 def label_of(method: str, settings: Mapping[str, Any] | None = None, usual: str = "") -> str:
     """What runs of a method are called in pictures and tables: its title, or the one that the value of a knob gives it.
 
-    settings: what was set, knobs with or without "METHOD." before them;   usual: in place of the title
+    `settings`: what was set, knobs with or without "METHOD." before them. `usual`: in place of the method's own title.
     """
     if method not in METHODS:
         return usual or method
-    cls, given = METHODS[method], settings or {}
-    for at, words in cls.info.titles.items():
-        name, _, value = at.partition("=")
-        if str(given.get(f"{method}.{name}", given.get(name, getattr(cls, name)))) == value:
-            return words
+    cls = METHODS[method]
+    settings = settings or {}
+    for condition, title in cls.info.titles.items():
+        name, _, title_value = condition.partition("=")
+        value = settings.get(name, getattr(cls, name))
+        value = settings.get(f"{method}.{name}", value)
+        if str(value) == title_value:
+            return title
     return usual or cls.info.title
 
 
-def short(title: str) -> str:
-    """'FedAvg, one round' -> 'FedAvg', 'FedENS: mean of logits' -> 'FedENS', 'fens (rounds = 10)' -> 'fens', 'mean of
-    probabilities' -> 'mean of prob.'."""
+def shorten_title(title: str) -> str:
+    """A title for narrow places.
+
+    >>> [shorten_title(title) for title in ("FedAvg, one round", "FedENS: mean of logits", "fens (rounds = 10)")]
+    ['FedAvg', 'FedENS', 'fens']
+    >>> shorten_title("mean of probabilities")
+    'mean of prob.'
+    """
     return re.sub(r" \(.*|, (one|run) .*|: mean .*", "", title).replace("probabilities", "prob.")
 
 
-def register(name: str, **words: Any):
+def register(name: str, **info: Any):
     """Class decorator: make the class a frozen dataclass of its knobs, and put it into METHODS under `name`.
 
-    `words`: the fields of `Info`, of which `title` and `paper` must be given; `help` is the
-    first line of the docstring unless it is. UsageError if `name` is one of the package's own and the class is not.
+    `info`: the fields of `Info`, of which `title` and `paper` must be given; `help` is the first line of the docstring
+    unless it is given. UsageError if `name` is a method of the package itself and the class is not from the package.
     """
-    own = __name__.partition(".")[0] + "."
 
-    def put(cls: type[Method]) -> type[Method]:
-        if (
-            name in METHODS
-            and METHODS[name].__module__.startswith(own)
-            and not cls.__module__.startswith(own)
-        ):
+    def add_to_methods(cls: type[Method]) -> type[Method]:
+        taken = METHODS.get(name)
+        if taken is not None and _is_in_package(taken) and not _is_in_package(cls):
             raise UsageError(
-                f"The method name {name!r} is taken by {METHODS[name].info.title}; choose another one."
+                f"The method name {name!r} is taken by {taken.info.title}; choose another one."
             )
-        info = {"help": (cls.__doc__ or "").strip().splitlines()[0], **words}
-        info["help"] += "".join(f" {at}: {title}." for at, title in info.get("titles", {}).items())
-        group = info.get("group") or (
-            ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS
-        )
-        info |= {"needs": frozenset(info.get("needs", ())), "group": choose("group", group, GROUPS)}
-        cls.info = Info(name, **info)
-        assert cls.info.needs <= set(NEEDS), cls.info.needs
-        METHODS[name] = cls if "__dataclass_fields__" in vars(cls) else dataclass(frozen=True)(cls)
-        return METHODS[name]
+        cls.info = _make_info(name, cls, info)
+        if "__dataclass_fields__" not in vars(cls):
+            cls = dataclass(frozen=True)(cls)
+        METHODS[name] = cls
+        return cls
 
-    return put
+    return add_to_methods
 
 
-def grouped(methods: Iterable[str]) -> dict[str, list[str]]:
+def _is_in_package(cls: type[Method]) -> bool:
+    package = __name__.partition(".")[0]
+    return cls.__module__.startswith(package + ".")
+
+
+def _make_info(name: str, cls: type[Method], given: Mapping[str, Any]) -> Info:
+    """The `Info` of a class that is registered with the fields `given`."""
+    info = dict(given)
+    help = info.get("help") or (cls.__doc__ or "").strip().splitlines()[0]
+    for condition, title in info.get("titles", {}).items():
+        help += f" {condition}: {title}."
+    group = info.get("group")
+    if not group:
+        group = ONE_SHOT if info.get("rounds", "one-shot") == "one-shot" else ROUNDS
+    needs = frozenset(info.get("needs", ()))
+    assert needs <= set(NEEDS), needs
+    info |= {"help": help, "group": choose("group", group, GROUPS), "needs": needs}
+    return Info(name, **info)
+
+
+def group_methods(methods: Iterable[str]) -> dict[str, list[str]]:
     """{group: those of `methods` in it}, in the order of GROUPS and of METHODS; empty groups are left out."""
-    wanted = set(methods)
-    there = [name for name in METHODS if name in wanted]
-    groups = {
-        group: [name for name in there if METHODS[name].info.group == group] for group in GROUPS
-    }
+    methods = set(methods)
+    groups: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name, cls in METHODS.items():
+        if name in methods:
+            groups[cls.info.group].append(name)
     return {group: names for group, names in groups.items() if names}
 
 
@@ -315,9 +346,10 @@ def weighted_mean(
     states: Iterable[Mapping[str, Tensor]], weights: Iterable[float]
 ) -> dict[str, Tensor]:
     """Σ_k w_k θ_k over state dicts, weights normalised to sum to 1 (FedAvg's average)."""
-    states, weights = list(states), torch.tensor(list(weights), dtype=torch.float64)
+    states = list(states)
+    weights = torch.tensor(list(weights), dtype=torch.float64)
     shares = (weights / weights.sum()).tolist()
-    return {
-        name: sum(share * state[name] for share, state in zip(shares, states, strict=True))
-        for name in states[0]
-    }
+    mean = {}
+    for name in states[0]:
+        mean[name] = sum(share * state[name] for share, state in zip(shares, states, strict=True))
+    return mean

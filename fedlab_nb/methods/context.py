@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from ..comm import Link
 from ..data import Federation, constants
 from ..errors import SAMPLES, RunError
-from ..models import Network, architecture_of, build, load_state, model_state, normalise_inputs
+from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
 from ..models.build import default_width
-from ..models.state import copied, finite
+from ..models.state import all_finite, copy_model
 from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
 from .poison import Poison
-from .results import ClientsAlone, Progress, Steps, reported
+from .results import ClientsAlone, Progress, Steps, report_progress
 
 # -------------------------------------------------------------------------------------------------------------- private
 # The clients' samples, and the trip-wire: no server step can read them.
@@ -46,11 +46,13 @@ class PrivateData:
     ) -> None:
         self._x = federation.dataset.x_train.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
-        self._y = poison.flipped(
-            labels, [federation.shards[k] for k in poisoned], federation.classes
-        )
-        parts = federation.split(holdout)
-        self._train, self._held = [train for train, _ in parts], [held for _, held in parts]
+        poisoned_shards = [federation.shards[k] for k in poisoned]
+        self._y = poison.flipped(labels, poisoned_shards, federation.classes)
+        self._train = []
+        self._held_out = []
+        for train_rows, held_out_rows in federation.split(holdout):
+            self._train.append(train_rows)
+            self._held_out.append(held_out_rows)
         self.locked = False
         self.held_out_used = False  # whether the method has asked for held-out samples
 
@@ -65,15 +67,16 @@ class PrivateData:
 
     def held_out(self, k: int) -> tuple[Tensor, Tensor]:
         self.held_out_used = True
-        return self._rows(self._held[k])
+        return self._rows(self._held_out[k])
 
     def everything(self, k: int) -> tuple[Tensor, Tensor]:
         self.held_out_used = True
-        return self._rows(torch.cat([self._train[k], self._held[k]]).sort().values)
+        return self._rows(torch.cat([self._train[k], self._held_out[k]]).sort().values)
 
     def sizes(self, part: str = "train") -> list[int]:
         """Samples of each client in its `train` or `held_out` part (numbers, not samples: always allowed)."""
-        return [len(rows) for rows in (self._train if part == "train" else self._held)]
+        client_rows = self._train if part == "train" else self._held_out
+        return [len(rows) for rows in client_rows]
 
 
 class Context:
@@ -97,44 +100,46 @@ class Context:
         remember: Callable[[ClientModels], None] = lambda clients: None,
         train: Callable[[list[Network], list[Shard]], Iterator[Tick]] | None = None,
     ) -> None:
-        self.device, self.dtype = torch.device(device), dtype
-        self.seed, self.recipe, self.backend, self.init = seed, recipe, backend, init
-        self.clients_count, self.ids = (
-            federation.clients,
-            list(federation.ids),
-        )  # ids: which clients of the whole
+        self.device = torch.device(device)
+        self.dtype = dtype
+        self.seed = seed
+        self.recipe = recipe
+        self.backend = backend
+        self.init = init
+        self.clients_count = federation.clients
+        self.ids = list(federation.ids)  # the clients' numbers in the whole federation
         self.architectures = list(architectures[: self.clients_count])
-        self._absent = architectures[
-            self.clients_count :
-        ]  # of clients that get the initial model, and no more
+        # Of absent clients: they get the initial model, and nothing else.
+        self._absent_architectures = architectures[self.clients_count :]
         self.classes = federation.classes
         self.input_shape = federation.dataset.input_shape
-        self.kind = SAMPLES[
-            len(self.input_shape)
-        ]  # what a sample is: "images", "recordings" or "feature rows"
-        public = federation.dataset.x_public  # none: no samples
-        self.public = (federation.dataset.x_train[:0] if public is None else public).to(
-            self.device, dtype
-        )
+        self.kind = SAMPLES[len(self.input_shape)]  # "images", "recordings" or "feature rows"
+        public = federation.dataset.x_public
+        if public is None:
+            public = federation.dataset.x_train[:0]  # no samples
+        self.public = public.to(self.device, dtype)
         self.poison = Poison.read(poison, self.clients_count)
         self.poisoned = self.poison.clients(self.clients_count, seed)
         self.private = PrivateData(
             federation, holdout, self.device, dtype, self.poison, self.poisoned
         )
-        self.link = Link(self.clients_count, len(self._absent))
-        self._recall, self._remember, self._train = recall, remember, train or self.train
+        self.link = Link(self.clients_count, len(self._absent_architectures))
+        self._recall = recall
+        self._remember = remember
+        self._train = train or self.train
         self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
         self.server_steps = 0
-        self._initial: dict[tuple, Network] = {}
+        self._initial_models: dict[tuple, Network] = {}
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ the federation
     def has(self, need: str) -> bool:
         """Whether this run offers `need` (a key of base.NEEDS)."""
-        return {
+        offers = {
             "public": len(self.public) > 0,
             "one architecture": len(set(self.architectures)) == 1,
             "images": self.kind == "images",
-        }[need]
+        }
+        return offers[need]
 
     @property
     def sizes(self) -> list[int]:
@@ -142,8 +147,8 @@ class Context:
         return self.private.sizes()
 
     @property
-    def largest(self) -> int:
-        """The client with most samples, of equals the first."""
+    def largest_client(self) -> int:
+        """The client with the most samples; the first of several such."""
         return self.sizes.index(max(self.sizes))
 
     def generator(self, *names: object) -> torch.Generator:
@@ -166,13 +171,13 @@ class Context:
 
         `architecture`: instead of the client's; `names`: of the random stream, before "init".
         """
-        kind = architecture or self.architectures[k]
-        own = (kind, *names) if self.init == "same" else (kind, *names, self.ids[k])
-        if own not in self._initial:
-            self._initial[own] = self.build(
-                kind, self.generator(*names, "init", kind[0], *own[1 + len(names) :])
-            )
-        return copied(self._initial[own])
+        architecture = architecture or self.architectures[k]
+        client = () if self.init == "same" else (self.ids[k],)
+        key = (architecture, *names, *client)
+        if key not in self._initial_models:
+            stream = self.generator(*names, "init", architecture[0], *client)
+            self._initial_models[key] = self.build(architecture, stream)
+        return copy_model(self._initial_models[key])
 
     def build(self, architecture: tuple, stream: torch.Generator) -> Network:
         """A network for images in [0, 1], which its first layer brings to the run's scale."""
@@ -186,34 +191,28 @@ class Context:
             device=self.device,
             dtype=self.dtype,
         )
-        return normalise_inputs(model, *self._scale) if self._scale else model
+        if self._scale:
+            model = normalise_inputs(model, *self._scale)
+        return model
 
     def server_architecture(self, model: str = "auto") -> tuple:
         """(name, input_shape, classes, width) of the server's own network: `model`, or for "auto" the first client's.
 
         UsageError if there is no such network or it cannot take these samples.
         """
-        return (
-            self.architectures[0]
-            if model == "auto"
-            else architecture_of(model, self.input_shape, self.classes)
-        )
+        if model == "auto":
+            return self.architectures[0]
+        return parse_architecture(model, self.input_shape, self.classes)
 
     def has_clients_architecture(self, model: str) -> bool:
         """Whether the server's own network is of the one architecture that all clients have."""
-        kinds = {self.server_architecture(model), *self.architectures}
-        return (
-            len(
-                {
-                    (name, width or default_width(name, self.input_shape))
-                    for name, _, _, width in kinds
-                }
-            )
-            == 1
-        )
+        kinds = set()
+        for name, _, _, width in (self.server_architecture(model), *self.architectures):
+            kinds.add((name, width or default_width(name, self.input_shape)))
+        return len(kinds) == 1
 
     def new_model(self, state: Mapping[str, Tensor]) -> Network:
-        """A network of the (first) architecture with the weights `state`."""
+        """A network of the first client's architecture with the weights `state`."""
         model = self.initial_model()
         load_state(model, state)
         return model
@@ -228,14 +227,15 @@ class Context:
         """
         kinds = architectures or self.architectures
         models = [self.initial_model(k, kind, *names) for k, kind in enumerate(kinds)]
-        if self.init == "same":
-            for k, model in enumerate(models):
-                load_state(model, self.link.down(k, model_state(model), phase="initial model"))
-            for k, kind in enumerate(self._absent, self.clients_count):
-                state = model_state(
-                    self.initial_model(0, kinds[0] if architectures else kind, *names)
-                )
-                self.link.down(k, state, phase="initial model")
+        if self.init != "same":
+            return models
+        for k, model in enumerate(models):
+            load_state(model, self.link.down(k, model_state(model), phase="initial model"))
+        for k, kind in enumerate(self._absent_architectures, self.clients_count):
+            if architectures:
+                kind = architectures[0]
+            state = model_state(self.initial_model(0, kind, *names))
+            self.link.down(k, state, phase="initial model")
         return models
 
     # ------------------------------------------------------------------ local training
@@ -243,76 +243,94 @@ class Context:
         """Client part that the one-shot methods share: initial model down, then each client trains alone on its
         training part.
 
-        Done once for a setting and remembered; a remembered training is indistinguishable from a fresh one. What is
-        remembered is what each client has trained; what a poisoned one makes of it comes after.
+        Done once for a setting and cached; a cached training is indistinguishable from a fresh one. What is cached is
+        what each client has trained; a poisoned client changes its model afterwards.
         """
-        models, epochs = self.send_initial_models(), self.recipe.epochs
-        starts = self.starts(models)
+        models = self.send_initial_models()
+        epochs = self.recipe.epochs
+        starts = self.copy_poisoned_starts(models)
         states = self._recall()
         if states is not None:
             for model, state in zip(models, states, strict=True):
                 load_state(model, state)
             clients = ClientModels(models)
             yield Progress("local training", epochs, epochs, {"remembered": 1})
-            return self.as_sent(clients, starts)
+            return self.apply_poison(clients, starts)
         yield Progress("local training", 0, epochs)
         shards: list[Shard] = [self.private.train(k) for k in range(self.clients_count)]
         ticks = self._train(models, shards)
-        yield from reported("local training", ticks, lambda: ClientsAlone(ClientModels(models)))
+        yield from report_progress(
+            "local training", ticks, lambda: ClientsAlone(ClientModels(models))
+        )
         clients = ClientModels(models)
         self.check_finite(clients)
         self._remember(clients)
-        return self.as_sent(clients, starts)
+        return self.apply_poison(clients, starts)
 
     def train(
-        self, models: Sequence[Network], shards: Sequence[Shard], **more: Any
+        self, models: Sequence[Network], shards: Sequence[Shard], **options: Any
     ) -> Iterator[Tick]:
-        """Every client trains alone, by the run's recipe; `models` are changed in place. `more`: what differs."""
-        usual: dict[str, Any] = {
-            "recipe": self.recipe,
-            "seed": self.seed,
-            "ids": self.ids,
-            "backend": self.backend,
-        }
-        return train_clients(models, shards, **{**usual, **more})
+        """Every client trains alone, by the run's recipe; `models` are changed in place.
+
+        `options`: of `train_clients`, where they differ from the run's.
+        """
+        options.setdefault("recipe", self.recipe)
+        options.setdefault("seed", self.seed)
+        options.setdefault("ids", self.ids)
+        options.setdefault("backend", self.backend)
+        return train_clients(models, shards, **options)
 
     def further_training(
-        self, phase: str, models: Sequence[Network], **more: Any
+        self, phase: str, models: Sequence[Network], **options: Any
     ) -> Steps[ClientModels]:
         """Every client trains its model of `models`, by `train`; all of them as they are sent."""
-        starts = self.starts(models)
+        starts = self.copy_poisoned_starts(models)
         shards = [self.private.train(k) for k in range(self.clients_count)]
-        yield from reported(phase, self.train(models, shards, **more))
+        yield from report_progress(phase, self.train(models, shards, **options))
         clients = ClientModels(models)
         self.check_finite(clients)
-        return self.as_sent(clients, starts)
+        return self.apply_poison(clients, starts)
 
-    def starts(self, models: Sequence[Network]) -> dict[int, dict[str, Tensor]]:
-        """The states of those untrained models whose poisoned clients will change what they send (see `as_sent`)."""
-        return {k: model_state(models[k]) for k in self.poisoned if self.poison.of_models}
+    def copy_poisoned_starts(self, models: Sequence[Network]) -> dict[int, dict[str, Tensor]]:
+        """The states of the untrained models whose poisoned clients will change what they send.
 
-    def as_sent(
+        They are what `apply_poison` starts from; empty where no client changes its model.
+        """
+        if not self.poison.of_models:
+            return {}
+        return {k: model_state(models[k]) for k in self.poisoned}
+
+    def apply_poison(
         self, clients: ClientModels, starts: Mapping[int, dict[str, Tensor]]
     ) -> ClientModels:
-        """The clients' models as they are sent: trained from `starts`, a poisoned one is changed."""
+        """The clients' models as they are sent: trained from `starts`, those of poisoned clients are changed."""
         if not starts:
             return clients
-        sent = {k: self.sent(k, start, clients.module(k)) for k, start in starts.items()}
-        return clients.with_states(
-            [sent[k] if k in sent else clients.state(k) for k in range(len(clients))]
-        )
+        states = []
+        for k in range(len(clients)):
+            if k in starts:
+                states.append(self.state_to_send(k, starts[k], clients.module(k)))
+            else:
+                states.append(clients.state(k))
+        return clients.with_states(states)
 
-    def sent(self, k: int, start: Mapping[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    def state_to_send(
+        self, k: int, start: Mapping[str, Tensor], model: nn.Module
+    ) -> dict[str, Tensor]:
         """The state that client k sends of a `model` that it has trained from `start`: changed, if it is poisoned."""
         end = model_state(model)
         if k not in self.poisoned or not self.poison.of_models:
             return end
-        return self.poison.sent(start, end, [name for name, _ in model.named_parameters()])
+        parameters = [name for name, _ in model.named_parameters()]
+        return self.poison.sent(start, end, parameters)
 
     def collect(
         self, what: str, message: Callable[[int], Any], phase: str = ""
     ) -> Steps[list[Any]]:
-        """Each client sends `message(k)` (phase `phase`, or `what`, as progress calls it); what the server receives."""
+        """Each client sends `message(k)`; returns what the server receives.
+
+        `what`: the name of this step in the progress; `phase`: in the ledger, where it is another.
+        """
         received = []
         for k in range(self.clients_count):
             received.append(self.link.up(k, message(k), phase=phase or what))
@@ -328,22 +346,25 @@ class Context:
 
         `members`: only theirs, in this order (None: everybody's).
         """
-        members = range(len(clients)) if members is None else members
-        sent = {k: self.link.up(k, clients.state(k), phase="local models") for k in members}
-        return ClientModels([clients.module(k) for k in sent]).with_states(list(sent.values()))
+        if members is None:
+            members = range(len(clients))
+        received = {k: self.link.up(k, clients.state(k), phase="local models") for k in members}
+        modules = [clients.module(k) for k in received]
+        return ClientModels(modules).with_states(list(received.values()))
 
     def check_finite(self, clients: ClientModels) -> None:
         """Raise RunError if a client's weights are not finite (its training diverged)."""
-        if not torch.stack([finite(module.parameters()) for module in clients.modules]).all():
-            for k, module in enumerate(clients.modules):
-                check_finite(
-                    module.parameters(), f"Local training of client {k}", f"lr={self.recipe.lr:g}"
-                )
+        # One question for all clients first: on a graphics card each one waits for the device.
+        if torch.stack([all_finite(module.parameters()) for module in clients.modules]).all():
+            return
+        rate = f"lr={self.recipe.lr:g}"
+        for k, module in enumerate(clients.modules):
+            check_finite(module.parameters(), f"Local training of client {k}", rate)
 
 
 def check_finite(numbers: Iterable[Tensor], what: str, rate: str) -> None:
-    """RunError, saying `what` diverged with which `rate`, if the `numbers` that it made are not finite."""
-    if not finite(numbers):
+    """RunError if `numbers` are not finite: it says that `what`, with the learning rate `rate`, diverged."""
+    if not all_finite(numbers):
         raise RunError(
             f"{what} diverged with {rate}: its numbers are no longer finite; use a smaller rate."
         )

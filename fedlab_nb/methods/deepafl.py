@@ -33,7 +33,7 @@ from torch import Tensor
 from ..rng import generator
 from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
-from .parts.kronecker import inverse, plus_identity
+from .parts.kronecker import add_identity, inverse
 from .parts.ridge import Sums
 
 Map = tuple[Tensor, Tensor]  # B [i, o] and b [o] of random features σ(x B + b)
@@ -130,7 +130,7 @@ class DeepAFL(FrozenMethod):
             # Clients, link: ΦᵀΦ and ΦᵀY up. Server: the ridge.
             moments, classes = self.summed(ctx, own, labels, "sums")
             with ctx.server():
-                weights = inverse(plus_identity(moments, self.rho))(classes)
+                weights = inverse(add_identity(moments, self.rho))(classes)
                 objective.append(1 - float((classes * weights).sum()) / sum(ctx.sizes))  # ‖Y‖² = N
                 report = DeepAflReport(np.array(objective))
                 model = DeepModel(frozen, first, layers, weights, report)

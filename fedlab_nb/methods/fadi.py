@@ -22,8 +22,6 @@ Departures, and why:
 - Optimizer of the student, temperature and pool are DENSE's.
 """
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -38,15 +36,18 @@ BETAS = (0.9, 0.999)  # Adam's, for pixels
 
 def total_variation(x: Tensor) -> Tensor:
     """R_TV of `x [b, C, H, W]`: Σ over the four directions of the L2 norm of all differences between neighbours."""
-    diagonals = x[..., 1:, 1:] - x[..., :-1, :-1], x[..., 1:, :-1] - x[..., :-1, 1:]
-    return torch.stack(
-        [apart.norm() for apart in (x.diff(dim=-1), x.diff(dim=-2), *diagonals)]
-    ).sum()
+    horizontal = x.diff(dim=-1)
+    vertical = x.diff(dim=-2)
+    falling = x[..., 1:, 1:] - x[..., :-1, :-1]
+    rising = x[..., 1:, :-1] - x[..., :-1, 1:]
+    norms = [difference.norm() for difference in (horizontal, vertical, falling, rising)]
+    return torch.stack(norms).sum()
 
 
-def jensen_shannon(one: Tensor, other: Tensor) -> Tensor:
-    """Mean of JS(softmax(one), softmax(other)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
-    p, q = one.log_softmax(1), other.log_softmax(1)
+def jensen_shannon(p_logits: Tensor, q_logits: Tensor) -> Tensor:
+    """Mean of JS(softmax(p), softmax(q)), natural logarithms, from logits `[b, C]`: 0 (equal) to log 2."""
+    p = p_logits.log_softmax(1)
+    q = q_logits.log_softmax(1)
     middle = torch.logaddexp(p, q) - torch.log(p.new_full((), 2.0))
     return 0.5 * (p.exp() * (p - middle) + q.exp() * (q - middle)).sum(1).mean()
 
@@ -79,13 +80,13 @@ class FAdi(ServerKnobs):
         student: nn.Module,
         w: Tensor | None = None,
     ) -> Tensor:
-        """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`; x is what the networks see of them."""
-        seen = ensemble.look(x, statistics=self.bn_weight > 0)
-        teacher = self.teacher(seen.logits, w)
+        """L of pixels `u [b, C, H, W]` in [-1, 1] with labels `y [b]`; x: the images as the networks read them."""
+        view = ensemble.look(x, statistics=self.bn_weight > 0)
+        teacher = self.teacher(view.logits, w)
         value = F.cross_entropy(teacher, y) + self.tv * total_variation(u) + self.l2 * u.norm()
         if self.adaptive:
             value = value + self.adaptive * (1 - jensen_shannon(teacher / 3, student(x) / 3))
-        return value + self.bn_weight * seen.batch_norm
+        return value + self.bn_weight * view.batch_norm
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -95,33 +96,36 @@ class FAdi(ServerKnobs):
             server = Server(self, ctx, uploaded)
             for t in range(self.epochs):
                 # (a) Images, pixel by pixel.
-                x, y = yield from self.pixels(server, t)
+                x, y = yield from self.optimise_pixels(server, t)
                 # (b) They join the pool.
                 server.add(t, x, y)
                 # (c) Distil from the pool.
                 yield from server.distil(t)
             return self.model(server)
 
-    def pixels(self, server: Server, t: int) -> Steps[tuple[Tensor, Tensor]]:
+    def optimise_pixels(self, server: Server, t: int) -> Steps[tuple[Tensor, Tensor]]:
         """(a) of epoch t: the images `[b, ...]` of the lowest loss and their intended labels `[b]`."""
-        ctx, draws = server.ctx, server.draws
+        ctx = server.ctx
+        stream = server.stream
         reach = max(1, min(ctx.input_shape[1:]) // 16)
-        u = torch.randn(self.images, *ctx.input_shape, generator=draws).to(ctx.device, ctx.dtype)
-        u, y = u.clamp(-1, 1).requires_grad_(), server.labels()
+        u = torch.randn(self.images, *ctx.input_shape, generator=stream).to(ctx.device, ctx.dtype)
+        u = u.clamp(-1, 1).requires_grad_()
+        y = server.draw_labels()
 
         def loss(u: Tensor) -> Tensor:
-            down, right = (torch.randint(2 * reach + 1, (2,), generator=draws) - reach).tolist()
+            down, right = (torch.randint(2 * reach + 1, (2,), generator=stream) - reach).tolist()
             rolled = torch.roll((1 + u) / 2, (down, right), (2, 3))
             return self.loss(u, rolled, y, server.ensemble, server.student, server.weights)
 
-        adam: dict[str, Any] = {
-            "steps": self.steps,
-            "lr": self.image_lr,
-            "betas": BETAS,
-            "clip": None,
-        }
-        progress = Progress("synthesis", t, self.epochs)
         best = yield from search(
-            lambda: u, [u], loss, **adam, after=lambda: u.clamp_(-1, 1), progress=progress
+            lambda: u,
+            [u],
+            loss,
+            steps=self.steps,
+            lr=self.image_lr,
+            betas=BETAS,
+            clip=None,
+            after=lambda: u.clamp_(-1, 1),
+            progress=Progress("synthesis", t, self.epochs),
         )
         return (1 + best) / 2, y

@@ -34,15 +34,14 @@ def one_hot_loss(teacher: Tensor) -> Tensor:
 
 def entropy_loss(teacher: Tensor) -> Tensor:
     """L_ie = Σ_c p̄_c log p̄_c of logits `[b, C]`: minus the entropy of the mean prediction, from -log C to 0."""
-    mean = teacher.log_softmax(1).logsumexp(0) - torch.log(
-        teacher.new_full((), float(len(teacher)))
-    )
-    return (mean.exp() * mean).sum()
+    count = teacher.new_full((), float(len(teacher)))
+    log_mean = teacher.log_softmax(1).logsumexp(0) - torch.log(count)
+    return (log_mean.exp() * log_mean).sum()
 
 
 def activation_loss(features: Tensor | list[Tensor]) -> Tensor:
     """L_a = -(1/M) Σ_k (1/b) Σ_i ‖h_k(x_i)‖₁ / d_k, from each client's features `[b, d_k]`."""
-    return -torch.stack([own.abs().mean() for own in features]).mean()
+    return -torch.stack([client.abs().mean() for client in features]).mean()
 
 
 @register(
@@ -65,10 +64,10 @@ class FDafl(GeneratorKnobs):
 
     def loss(self, x: Tensor, ensemble: FrozenEnsemble, w: Tensor | None = None) -> Tensor:
         """L_G of images `x [b, ...]`."""
-        seen = ensemble.look(x)
-        teacher = self.teacher(seen.logits, w)
+        view = ensemble.look(x)
+        teacher = self.teacher(view.logits, w)
         value = self.one_hot * one_hot_loss(teacher) + self.entropy * entropy_loss(teacher)
-        return value + self.activation * activation_loss(seen.features)
+        return value + self.activation * activation_loss(view.features)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
@@ -80,25 +79,25 @@ class FDafl(GeneratorKnobs):
             optimizer = Adam(parameters, self.generator_lr, betas=BETAS)
             for t in range(self.epochs):
                 # (a) The generator.
-                for z in server.noises(self.generator_steps, self.images):
+                for z in server.draw_noise(self.generator_steps, self.images):
                     x = server.generator(z)
-                    gradients = torch.autograd.grad(
-                        self.loss(x, server.ensemble, server.weights), parameters
-                    )
+                    loss = self.loss(x, server.ensemble, server.weights)
+                    gradients = torch.autograd.grad(loss, parameters)
                     optimizer.step(clipped(gradients, CLIP))
                     yield Progress("synthesis", t, self.epochs)
-                # (b) The student, on images that are used once.
+                # (b) The student, on images that are used only once.
                 losses = []
-                for step, z in enumerate(server.noises(self.passes, self.batch)):
+                for step, z in enumerate(server.draw_noise(self.passes, self.batch)):
                     with torch.no_grad():
                         x = server.generator(z)
                         teacher = server.teacher(x)
                     if step == 0:
-                        server.trace.batch(t + 1, x, teacher.argmax(1), teacher, server.student)
+                        labels = teacher.argmax(1)
+                        server.trace.add_batch(t + 1, x, labels, teacher, server.student)
                         server.learner.set_epoch(t)
                         server.student.train()
                     losses.append(server.learner.step(x, teacher))
                     yield Progress("distillation", t, self.epochs)
                 server.student.eval()
-                yield server.done(t, losses)
+                yield server.finish_epoch(t, losses)
             return self.model(server)

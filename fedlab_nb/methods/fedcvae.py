@@ -1,4 +1,4 @@
-"""FedCVAE-Ens: clients send decoders, the server trains on what they dream up (Heinbaugh et al., ICLR 2023).
+"""FedCVAE-Ens: clients send decoders, the server trains on the images that they make (Heinbaugh et al., ICLR 2023).
 
 Clients: client k trains a conditional VAE on its own samples and sends its decoder and its class counts n_k^c; no
 classifier.
@@ -12,9 +12,7 @@ where z is truncated is our choice. The papers that we follow have it as a basel
 the server's ResNet-8: those of the set-up `fens` are ours, too.
 
 In FENS' table 1 this is the method that hardly minds label skew (CIFAR-10: 30.0, 29.4, 32.1 at alpha = 0.01, 0.05,
-0.1), since a decoder is asked only for classes that its client has; it is limited by how good the dreams are. On the
-digits (M = 10, seeds 0-9) too: 88 ± 1, 90 ± 1, 91 ± 1 % at alpha = 0.01, 0.1, 1, where the mean of probabilities
-has 30 ± 4, 54 ± 7, 92 ± 1; blurred 8x8 images are good enough to learn from.
+0.1), since a decoder is asked only for classes that its client has; it is limited by how good the decoders' images are.
 """
 
 import itertools
@@ -27,7 +25,7 @@ from torch import Tensor, nn
 
 from ..data import shares
 from ..models import load_state, model_state
-from ..models.build import drawn_layer
+from ..models.build import make_layer
 from ..training import Recipe, train_clients
 from ..training.loop import Shard
 from ..training.optim import Adam
@@ -41,7 +39,7 @@ from .base import (
     Steps,
     knob,
     register,
-    reported,
+    report_progress,
 )
 from .context import check_finite
 
@@ -157,7 +155,7 @@ def elbo(encoder, decoder, x: Tensor, one_hot: Tensor, noise: Tensor, *, images:
 
 def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator) -> nn.Sequential:
     first, last = (
-        drawn_layer(nn.Linear, *sizes, generator=stream)
+        make_layer(nn.Linear, *sizes, generator=stream)
         for sizes in ((inputs, hidden), (hidden, outputs))
     )
     return nn.Sequential(first, nn.ReLU(), last)
@@ -214,7 +212,9 @@ class FedCVAE(Method):
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="fedcvae")
-            return (yield from reported("server training", ticks, lambda: NetworkModel(student)))
+            return (
+                yield from report_progress("server training", ticks, lambda: NetworkModel(student))
+            )
 
     def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
         made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)

@@ -23,7 +23,7 @@ from .base import (
     Steps,
     knob,
     register,
-    reported,
+    report_progress,
     server_model_knob,
     weighted_mean,
 )
@@ -68,7 +68,7 @@ class FedDF(Method):
         uploaded = yield from ctx.one_upload()
         # Server: what the ensemble says of the public samples, once; then one network learns to say it.
         with ctx.server():
-            logits = FrozenEnsemble(uploaded).remembered(ctx.public)
+            logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
             teacher = combine(logits, client_weights(self.weights, ctx.sizes, logits))
             student = new_student(ctx, "feddf", self.server_model)
             if self.start == "average":
@@ -77,4 +77,4 @@ class FedDF(Method):
             loss = distillation_loss("kl", self.temperature)
             stream = ctx.generator("feddf", "batches")
             ticks = distil(student, ctx.public, teacher, recipe, loss, stream, clip=CLIP)
-            return (yield from reported("distillation", ticks, lambda: snapshot(student)))
+            return (yield from report_progress("distillation", ticks, lambda: snapshot(student)))

@@ -36,17 +36,17 @@ from torch.nn import functional as F
 
 from ..errors import demand
 from ..models import Network, load_state, model_state
-from ..models.build import drawn_layer
-from ..models.state import copied
+from ..models.build import make_layer
+from ..models.state import copy_model
 from ..training import ClientModels, in_chunks
 from ..training.distill import kl_each
 from ..training.loop import Loss
 from .base import Context, Progress, Steps, knob, register
 from .context import check_finite
-from .fusefl.blocks import Client, headed
+from .fusefl.blocks import Client, make_network
 from .local import LocalModels, LocalReport
 from .parts.rounds import PHASE, Iterative, Rounds, epochs_knob
-from .results import shown
+from .results import has_curve_point
 
 
 @register(
@@ -137,9 +137,9 @@ class FedGKT(Iterative):
                 f"Round {t + 1}",
                 f"lr={ctx.recipe.lr:g}",
             )
-            if shown(t + 1, self.rounds):
+            if has_curve_point(t + 1, self.rounds):
                 now = LocalModels(
-                    ClientModels([joined(edge, server) for edge in edges]), ctx.largest
+                    ClientModels([joined(edge, server) for edge in edges]), ctx.largest_client
                 )
                 yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
         return now
@@ -167,20 +167,20 @@ def lower_half(network: Network, stream: torch.Generator) -> Network:
     """What a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
     client = Client(network, 2)
     size, like = prod(client.borders()[0]), network.classifier.weight
-    head: Any = drawn_layer(nn.Linear, size, len(like), generator=stream, like=like)
-    return headed([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
+    head: Any = make_layer(nn.Linear, size, len(like), generator=stream, like=like)
+    return make_network([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
 
 
 def upper_half(network: Network) -> Network:
     """What the server trains: the second block, which reads flat features, and the network's classifier."""
     client = Client(network, 2)
     shape = client.borders()[0]
-    return client.upper(1, [nn.Unflatten(1, shape)] if len(shape) > 1 else [])
+    return client.upper_network(1, [nn.Unflatten(1, shape)] if len(shape) > 1 else [])
 
 
 def joined(lower: Network, upper: Network) -> Network:
     """A client's half and the server's as one network, copied."""
-    above = copied(upper)
-    return headed(
-        [*copied(lower).body, *above.body], above.classifier, (*upper.architecture, "joined")
+    above = copy_model(upper)
+    return make_network(
+        [*copy_model(lower).body, *above.body], above.classifier, (*upper.architecture, "joined")
     )

@@ -33,7 +33,7 @@ from torch import Tensor
 
 from ..errors import demand
 from ..models import Network, model_state
-from ..models.state import copied
+from ..models.state import copy_model
 from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
 from ..training.loop import Shard
 from .base import (
@@ -44,7 +44,7 @@ from .base import (
     Steps,
     knob,
     register,
-    reported,
+    report_progress,
     server_model_knob,
 )
 
@@ -203,9 +203,9 @@ class FedKT(Method):
             for k, i, parts in cuttings
             for j in range(len(parts))
         ]
-        starts = [copied(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
+        starts = [copy_model(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
         shards = [part for *_, parts in cuttings for part in parts]
-        yield from reported("teachers", self._ticks(ctx, "teachers", teachers, shards))
+        yield from report_progress("teachers", self._ticks(ctx, "teachers", teachers, shards))
         waiting, labels = iter(teachers), []
         for k, i, parts in cuttings:
             logits = torch.stack([in_chunks(next(waiting), x) for _ in parts])
@@ -213,9 +213,11 @@ class FedKT(Method):
         students = teachers
         if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
             students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
-            starts = [copied(student) for student in students] if ctx.poison.of_models else students
+            starts = (
+                [copy_model(student) for student in students] if ctx.poison.of_models else students
+            )
             shards = [(x, y) for y in labels]
-            yield from reported(
+            yield from report_progress(
                 "students", self._ticks(ctx, "students", students, shards, self.epochs)
             )
         ctx.check_finite(ClientModels(students))
@@ -223,7 +225,7 @@ class FedKT(Method):
         received = []
         for (k, _, _), start, student in zip(cuttings, starts, students, strict=True):
             received.append(
-                ctx.link.up(k, ctx.sent(k, model_state(start), student), phase="students")
+                ctx.link.up(k, ctx.state_to_send(k, model_state(start), student), phase="students")
             )
         with ctx.server():
             # Server: count, label, learn.
@@ -235,7 +237,11 @@ class FedKT(Method):
                 ctx.server_architecture(self.server_model), ctx.generator("fedkt", "server")
             )
             ticks = self._ticks(ctx, "final", [final], [(x, y)], self.epochs)
-            return (yield from reported("distillation", ticks, lambda: NetworkModel(final, report)))
+            return (
+                yield from report_progress(
+                    "distillation", ticks, lambda: NetworkModel(final, report)
+                )
+            )
 
     # ------------------------------------------------------------------ client part
     def _asked(self, ctx: Context) -> Tensor:

@@ -29,7 +29,7 @@ from ..models import parameter_count
 from ..models.state import materialise
 from ..training import Recipe
 from ..training.distill import distil, distillation_loss
-from .base import Context, GlobalModel, Steps, knob, register, reported
+from .base import Context, GlobalModel, Steps, knob, register, report_progress
 from .gauss import by_class
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 
@@ -186,7 +186,7 @@ class FedPFT(FrozenMethod):
                 ctx.generator("fedpft", "head"),
             )
             model = HeadModel(frozen, head, parameter_count(head))
-            return (yield from reported("head training", ticks, lambda: model))
+            return (yield from report_progress("head training", ticks, lambda: model))
 
     def mixtures(self, ctx: Context, k: int, frozen: Frozen) -> dict:
         """What client k sends: the counts `[C]` of its classes (int32; 0 of one that is too small), and their

@@ -8,8 +8,9 @@ the Fisher matrix, F_k = E_x E_y (∂ log p(y|x, θ_k)/∂θ)². The product of 
 labels="model", Matena & Raffel's: y ~ p(y|x, θ_k), the model's own prediction. With up to MOST classes the expectation
 over y is exact (a pass a class), with more one label a sample is drawn. labels="true": the samples' own labels, the
 "empirical" Fisher, as in FedLPA; this is the "DiagonalFisher" baseline of its paper. λ_damp, the prior, decides where
-nobody's data speak: there, and everywhere for λ_damp → ∞, it is the weighted average. Traffic of one client: 4d down,
-2·4d up. FedLPA's *factor diagonals* (`used` in `fedlpa/server.py`) are another thing: those of A and B, damped.
+no client's data do: there, and everywhere for λ_damp → ∞, it is the weighted average. Traffic of one client: 4d down,
+2·4d up. FedLPA's *factor diagonals* (`solve_layer_with` in `fedlpa/server.py`) are something else: the diagonals of A
+and B, damped.
 
 Departures: λ_damp is added to Matena & Raffel's formula, which replaces a Fisher of 0 by a small number. w_k = n_k/N,
 as everywhere here; the paper's formula has weights that one may choose. FedLPA's paper gives no λ_damp. Batch norm's
@@ -19,7 +20,7 @@ A diagonal cannot know that two networks order units differently, so it needs a 
 digits, beside averaging and FedLPA: course/fedlpa/figures.toml.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,21 +28,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..errors import choose
-from ..models.state import copied
+from ..models.state import copy_model
 from ..training.evaluate import in_chunks
 from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
 from .parts.kronecker import (
     factor_layers,
     input_rows,
     inputs_and_gradients,
-    join,
+    join_bias,
     output_rows,
-    with_layers,
+    replace_layers,
 )
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LABELS = ("model", "true")
-MOST = 32  # classes; up to so many the expectation over the model's labels is a sum
+MOST = 32  # classes up to which the expectation over the model's labels is a sum
 
 
 @register(
@@ -66,17 +67,18 @@ class FisherMerge(Method):
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.
         clients = yield from ctx.local_training()
 
-        def both(k: int) -> dict[str, Any]:
+        def measure_fisher(k: int) -> dict[str, Any]:
+            x, y = ctx.private.train(k)
             stream = ctx.generator("fisher_merge", "labels", k)
-            fisher = diagonal_fisher(
-                clients.module(k), *ctx.private.train(k), labels=self.labels, stream=stream
-            )
+            fisher = diagonal_fisher(clients.module(k), x, y, labels=self.labels, stream=stream)
             return {"state": clients.state(k), "fisher": fisher}
 
-        received = yield from ctx.collect("Fisher pass", both, phase="models and Fisher diagonals")
+        phase = "models and Fisher diagonals"
+        received = yield from ctx.collect("Fisher pass", measure_fisher, phase=phase)
         # Server: the weighted average, number by number.
         with ctx.server():
-            states, fishers = ([r[part] for r in received] for part in ("state", "fisher"))
+            states = [upload["state"] for upload in received]
+            fishers = [upload["fisher"] for upload in received]
             return NetworkModel(ctx.new_model(merge(states, fishers, ctx.sizes, self.damping)))
 
 
@@ -89,12 +91,13 @@ def merge(
     """θ̄ from the clients' states and Fisher diagonals (by parameter); entries without one are averaged."""
     merged = weighted_mean(states, weights)
     for name in fishers[0]:
-        trust = [
-            w / sum(weights) * (fisher[name] + damping)
-            for w, fisher in zip(weights, fishers, strict=True)
-        ]
-        weighted = (t * state[name] for t, state in zip(trust, states, strict=True))
-        merged[name] = sum(weighted, torch.zeros_like(merged[name])) / sum(trust)
+        precisions = []
+        for w, fisher in zip(weights, fishers, strict=True):
+            precisions.append(w / sum(weights) * (fisher[name] + damping))
+        total = torch.zeros_like(merged[name])
+        for precision, state in zip(precisions, states, strict=True):
+            total = total + precision * state[name]
+        merged[name] = total / sum(precisions)
     return merged
 
 
@@ -115,46 +118,52 @@ def diagonal_fisher(
     factor_layers(module)  # refuses convolutions with groups
     layers = {name: layer for name, layer in module.named_modules() if isinstance(layer, kinds)}
     # [o, i] for a layer with inputs (the bias as last column), [C, 2] for batch norm: scale and shift.
-    total = {
-        name: torch.zeros_like(join(layer.weight, layer.bias).detach())
-        for name, layer in layers.items()
-    }
-    for target, chance in (
-        [(y, None)] if labels == "true" else _predicted(module, x, stream, batch_size)
-    ):
-        roots = None if chance is None else chance.sqrt().split(batch_size)
-        for at, batch in enumerate(inputs_and_gradients(module, layers, x, target, batch_size)):
+    total = {}
+    for name, layer in layers.items():
+        total[name] = torch.zeros_like(join_bias(layer.weight, layer.bias).detach())
+    passes: Iterable[tuple[Tensor, Tensor | None]] = [(y, None)]
+    if labels == "model":
+        passes = _predict_labels(module, x, stream, batch_size)
+    for target, probability in passes:
+        # A gradient times √p, squared, is the square times p.
+        roots = None if probability is None else probability.sqrt().split(batch_size)
+        for i, batch in enumerate(inputs_and_gradients(module, layers, x, target, batch_size)):
             for name, (inputs, gradient) in batch.items():
                 if roots is not None:
-                    gradient = gradient * roots[at].view(-1, *[1] * (gradient.dim() - 1))
+                    gradient = gradient * roots[i].view(-1, *[1] * (gradient.dim() - 1))
                 total[name] += _squares(layers[name], inputs, gradient)
-    state = {name: parameter.detach() for name, parameter in module.named_parameters()}
-    fisher = with_layers(state, {name: squares / len(x) for name, squares in total.items()})
-    measured = [f"{name}.{part}" for name in layers for part in ("weight", "bias")]
-    return {name: fisher[name] for name in state if name in measured}
+    means = {name: squares / len(x) for name, squares in total.items()}
+    parameters = {name: parameter.detach() for name, parameter in module.named_parameters()}
+    fisher = replace_layers(parameters, means)
+    return {name: fisher[name] for name in parameters if name.rpartition(".")[0] in layers}
 
 
 @torch.no_grad()
-def _predicted(
+def _predict_labels(
     module: nn.Module, x: Tensor, stream: torch.Generator | None, batch_size: int
 ) -> Iterator[tuple[Tensor, Tensor | None]]:
-    """Labels `[n]` and their chances `[n]` under the model's own prediction of `x [n, ...]`: every class, or a draw."""
-    frozen = copied(module).eval()
-    chances = in_chunks(lambda part: frozen(part).softmax(1), x, chunk=batch_size)
-    classes = chances.shape[1]
+    """Labels `[n]` and their probabilities `[n]` under the model's own prediction of `x [n, ...]`.
+
+    One pair a class; beyond MOST classes a single draw, with None for its probabilities.
+    """
+    frozen = copy_model(module).eval()
+    probabilities = in_chunks(lambda chunk: frozen(chunk).softmax(1), x, chunk=batch_size)
+    classes = probabilities.shape[1]
     if classes > MOST:
-        at = torch.rand(len(x), 1, generator=stream, dtype=torch.float64).to(chances.device)
-        yield (chances.double().cumsum(1) < at).sum(1).clamp(max=classes - 1), None
+        u = torch.rand(len(x), 1, generator=stream, dtype=torch.float64).to(probabilities.device)
+        drawn_labels = (probabilities.double().cumsum(1) < u).sum(1).clamp(max=classes - 1)
+        yield drawn_labels, None
     else:
         for c in range(classes):
-            yield torch.full((len(x),), c, device=x.device), chances[:, c]
+            yield torch.full((len(x),), c, device=x.device), probabilities[:, c]
 
 
 def _squares(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
     """Σ over the batch of the squared gradient of each sample's loss, as a matrix `[o, i]`."""
     if isinstance(layer, NORMS):
-        scale = (gradient * _normalised(layer, inputs)).sum((2, 3))
-        return torch.stack([scale, gradient.sum((2, 3))], -1).square().sum(0)
+        scale_gradient = (gradient * _normalise(layer, inputs)).sum((2, 3))
+        shift_gradient = gradient.sum((2, 3))
+        return torch.stack([scale_gradient, shift_gradient], -1).square().sum(0)
     rows = input_rows(layer, inputs)  # [b, T, i]
     slopes = output_rows(layer, gradient).unflatten(0, rows.shape[:2])  # [b, T, o]
     if rows.shape[1] == 1:
@@ -162,11 +171,10 @@ def _squares(layer: nn.Module, inputs: Tensor, gradient: Tensor) -> Tensor:
     return (slopes.transpose(1, 2) @ rows).square().sum(0)
 
 
-def _normalised(layer: nn.Module, x: Tensor) -> Tensor:
-    """What the scale of a normalisation multiplies, in eval mode."""
+def _normalise(layer: nn.Module, x: Tensor) -> Tensor:
+    """The normalised input, in eval mode, before it is multiplied by the layer's scale."""
     if isinstance(layer, nn.GroupNorm):
         return F.group_norm(x, layer.num_groups, eps=layer.eps)
-    mean, variance = (
-        layer.get_buffer(f"running_{name}")[:, None, None] for name in ("mean", "var")
-    )
+    mean = layer.get_buffer("running_mean")[:, None, None]
+    variance = layer.get_buffer("running_var")[:, None, None]
     return (x - mean) / (variance + float(layer.eps)).sqrt()  # type: ignore[arg-type]

@@ -14,7 +14,16 @@ from torch import Tensor
 from ..training import ClientModels
 from ..training.calibration import calibration
 from ..training.evaluate import Remembered
-from .base import Context, GlobalModel, Method, NetworkModel, Report, Steps, register, reported
+from .base import (
+    Context,
+    GlobalModel,
+    Method,
+    NetworkModel,
+    Report,
+    Steps,
+    register,
+    report_progress,
+)
 from .results import Tested
 
 
@@ -114,4 +123,6 @@ class Centralized(Method):
         x, y = (torch.cat(column) for column in zip(*pooled, strict=True))
         model = ctx.initial_model(0)
         ticks = ctx.train([model], [(x, y)], ids=None, stream="centralized")
-        return (yield from reported("centralized training", ticks, lambda: NetworkModel(model)))
+        return (
+            yield from report_progress("centralized training", ticks, lambda: NetworkModel(model))
+        )

@@ -38,7 +38,7 @@ from .base import (
     register,
     weighted_mean,
 )
-from .parts.kronecker import inverse, kronecker_factors, layer_matrix, plus_identity, with_layers
+from .parts.kronecker import add_identity, inverse, kronecker_factors, layer_matrix, replace_layers
 
 
 @register(
@@ -81,7 +81,7 @@ class RegMean(Method):
                 ]
                 matrices[name] = merge(layers, inputs, shares, self.ridge)
                 yield Progress("merge", done, len(received[0]["moments"]))
-            return NetworkModel(ctx.new_model(with_layers(average, matrices)))
+            return NetworkModel(ctx.new_model(replace_layers(average, matrices)))
 
 
 def shrunk(moments: Tensor, share: float) -> Tensor:
@@ -98,8 +98,13 @@ def merge(
     """
     wide = [layer.double() for layer in layers]
     average = sum((w * m for w, m in zip(shares, wide, strict=True)), torch.zeros_like(wide[0]))
-    damped = [w * plus_identity(a.double(), ridge) for w, a in zip(shares, moments, strict=True)]
+    add_damping = [
+        w * add_identity(a.double(), ridge) for w, a in zip(shares, moments, strict=True)
+    ]
     pull = sum(
-        ((m - average) @ a for m, a in zip(wide, damped, strict=True)), torch.zeros_like(average)
+        ((m - average) @ a for m, a in zip(wide, add_damping, strict=True)),
+        torch.zeros_like(average),
     )
-    return (average + inverse(sum(damped, torch.zeros_like(damped[0])))(pull.T).T).to(layers[0])
+    return (average + inverse(sum(add_damping, torch.zeros_like(add_damping[0])))(pull.T).T).to(
+        layers[0]
+    )

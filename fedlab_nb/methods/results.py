@@ -30,52 +30,51 @@ class Report:
         class Fens(Method):
             report = FensReport
 
-    A misspelt field is an AttributeError where it is read, and a TypeError where it is made.
+    A misspelt field is an AttributeError where it is read, and a TypeError where it is set.
 
-    A field holds numpy arrays or plain values (numbers, words, lists and dicts of them); None: this run has none. Every
-    field has a default, so that a snapshot of a running method fills in what there is so far.
+    A field holds a numpy array or a plain value (number, text, lists and dicts of them); None: this run has none. Every
+    field has a default, so that a snapshot of a running method can leave out what it does not know yet.
     """
 
     def others(self) -> dict[str, float]:
-        """Test accuracies, 0–1, that the same run has under another rule, by its words; comparisons show them too."""
+        """{rule: test accuracy, 0–1} of the same run under other rules; comparisons show them, too."""
         return {}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields that hold an array."""
-        return {
-            name: value for name, value in self.filled().items() if isinstance(value, np.ndarray)
-        }
+        values = self.known_fields().items()
+        return {name: value for name, value in values if isinstance(value, np.ndarray)}
 
     def numbers(self) -> dict[str, Any]:
         """The fields that hold plain values: what `run --json` prints."""
-        return {
-            name: value
-            for name, value in self.filled().items()
-            if not isinstance(value, np.ndarray)
-        }
+        values = self.known_fields().items()
+        return {name: value for name, value in values if not isinstance(value, np.ndarray)}
 
-    def filled(self) -> dict[str, Any]:
-        """The fields that hold something."""
+    def known_fields(self) -> dict[str, Any]:
+        """The fields that are not None."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
 
-def typed(report: Report, declared: type[Report]) -> Report:
-    """`report`, which must be of the type that its method has `declared`; a model that made none has an empty one. Its
-    arrays are copied: a part of a larger one would keep the whole in memory."""
+def check_report_type(report: Report, declared: type[Report]) -> Report:
+    """`report`, which must be of the type that its method has `declared`; a model that made none gets an empty one.
+
+    Its arrays are copied: a slice of a larger array would keep all of it in memory.
+    """
     if type(report) is Report:
         return declared()
     if type(report) is not declared:
         raise TypeError(
-            f"The model's report is a {type(report).__name__}; its method declares {declared.__name__}."
+            f"The model's report is a {type(report).__name__};"
+            f" its method declares {declared.__name__}."
         )
-    return replace(report, **{name: array.copy() for name, array in report.arrays().items()})
+    copies = {name: array.copy() for name, array in report.arrays().items()}
+    return replace(report, **copies)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a run: `done` of `total` in `phase`; `model`, where given, is the state of things for the live
-    curve."""
+    """One step of a run: `done` of `total` in `phase`; `model`: the model so far, where the live curve has a point."""
 
     phase: str
     done: int
@@ -89,24 +88,26 @@ T = TypeVar("T")
 Steps = Generator[Progress, None, T]
 
 
-def reported(
+def report_progress(
     phase: str, ticks: Iterable[Tick], model: Callable[[], Any] = lambda: None
 ) -> Steps[Any]:
-    """The `ticks` of a training as progress; `model` makes the state of things where the live curve has a point, and
-    what is returned."""
+    """The `ticks` of a training as progress; returns `model()` at the end.
+
+    `model` is also called where the live curve has a point, for the model so far.
+    """
     for tick in ticks:
         yield Progress(phase, tick.done, tick.total, model=model() if tick.fresh else None)
     return model()
 
 
-def shown(done: int, total: int, frames: int = 20) -> bool:
+def has_curve_point(done: int, total: int, frames: int = 20) -> bool:
     """Whether the live curve has a point after `done` (from 1) of `total`: about `frames` have one, the last too."""
     return done == total or done % max(1, total // frames) == 0
 
 
 @dataclass(frozen=True)
 class Tested:
-    """What one pass over test samples gives: `scores [N, C]`, `accuracy` 0–1, and the calibration."""
+    """The results of one pass over test samples: `scores [N, C]`, `accuracy` 0–1, and the calibration."""
 
     scores: Tensor
     accuracy: float
@@ -117,10 +118,10 @@ class GlobalModel:
     """What a method returns: something that predicts. `features` is the vector that the last linear map reads.
 
     `parameters`: how many numbers predict (of all networks involved). `report`: what the run leaves behind, of the type
-    that the method declares; on a snapshot of a running method what there is so far. `score_kind`: what its scores are,
-    a key of `training.calibration.SCORES`, which says whether their softmax is a probability. `parts`: the attributes
-    that are kept of a model in a file, and arguments of its constructor; a subclass that names none predicts as the
-    class that it is made from.
+    that the method declares; on a snapshot of a running method, what is known so far. `score_kind`: what its scores
+    are, a key of `training.calibration.SCORES`, which says whether their softmax is a probability. `parts`: the
+    attributes that are saved with a model in a file, which are also the arguments of its constructor; a subclass that
+    names none predicts as its base class does.
     """
 
     parts: ClassVar[tuple[str, ...]] = ()
@@ -129,7 +130,7 @@ class GlobalModel:
     report: Report = Report()
 
     def measured(self, x: Tensor, y: Tensor) -> Report:
-        """The report, completed by what only test samples `x [N, ...], y [N]` can tell; called once, at the end."""
+        """The report, completed by what needs test samples `x [N, ...], y [N]`; called once, at the end."""
         return self.report
 
     def logits(self, x: Tensor) -> Tensor:
@@ -151,9 +152,8 @@ class GlobalModel:
     def tested(self, x: Tensor, y: Tensor) -> Tested:
         """Scores, accuracy and calibration on samples `x [N, ...], y [N]`, the model run once."""
         scores = self.logits(x)
-        return Tested(
-            scores, accuracy(scores.argmax(1), y), calibration(scores, y, self.score_kind)
-        )
+        share_right = accuracy(scores.argmax(1), y)
+        return Tested(scores, share_right, calibration(scores, y, self.score_kind))
 
 
 class NetworkModel(GlobalModel):
@@ -177,13 +177,16 @@ class NetworkModel(GlobalModel):
 
 def plain_mean(logits: Tensor, rule: str) -> Tensor:
     """The mean of client logits `[M, N, C]`, or the logarithm of the mean of their probabilities, `[N, C]`."""
-    return logits.mean(0) if rule == "logits" else logits.softmax(-1).mean(0).log()
+    if rule == "logits":
+        return logits.mean(0)
+    return logits.softmax(-1).mean(0).log()
 
 
 class EnsembleModel(GlobalModel):
     """All client models, combined by a fixed rule; features are the concatenated logits `[N, M*C]`.
 
-    `client_logits(x)`: `[M, N, C]`, remembered for the last `x`: what is read of the same samples costs one pass.
+    `client_logits(x)`: `[M, N, C]`, cached for the last `x`, so that all that is read of the same samples costs one
+    pass.
 
     `rule`: "logits" averages pre-softmax outputs, "probabilities" averages softmax outputs (scores are then their
     logarithm).
@@ -193,7 +196,8 @@ class EnsembleModel(GlobalModel):
     RULES: ClassVar[tuple[str, ...]] = ("logits", "probabilities")
 
     def __init__(self, clients: ClientModels, rule: str = "logits") -> None:
-        self.clients, self.rule = clients, choose("rule", rule, self.RULES)
+        self.clients = clients
+        self.rule = choose("rule", rule, self.RULES)
         self.score_kind = "logits" if rule == "logits" else "log-probabilities"
         self.parameters = sum(clients.parameters)
         self.client_logits = Remembered(clients.logits)
@@ -213,16 +217,13 @@ class ClientsAlone(GlobalModel):
     """
 
     def __init__(self, clients: ClientModels, report: Report | None = None) -> None:
-        self.clients, self.parameters, self.report = (
-            clients,
-            sum(clients.parameters),
-            report or Report(),
-        )
+        self.clients = clients
+        self.parameters = sum(clients.parameters)
+        self.report = report or Report()
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
-        large = x[0].numel() > SMALL_INPUT
-        return float(
-            ((self.clients.in_turn(x) if large else self.clients.logits(x).argmax(-1)) == y)
-            .double()
-            .mean()
-        )
+        if x[0].numel() > SMALL_INPUT:
+            predictions = self.clients.in_turn(x)
+        else:
+            predictions = self.clients.logits(x).argmax(-1)
+        return float((predictions == y).double().mean())

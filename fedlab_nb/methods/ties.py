@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..comm.codec import restore, sent, sparsify
+from ..comm.codec import count_entries, restore, sparsify
 from ..errors import demand
 from ..models import model_state
 from .base import GlobalModel, Method, Steps, client_weights_knob, knob, register, weighted_mean
@@ -141,7 +141,7 @@ def plain_mean(changes: Tensor, shares: Tensor) -> Tensor:
 
 def trimmed(changes: Tensor, keep: float) -> Tensor:
     """Changes `[M, d]`; of each row only the share `keep` of largest magnitude, the rest 0."""
-    largest = changes.abs().topk(sent(changes.shape[1], keep), dim=1).indices
+    largest = changes.abs().topk(count_entries(changes.shape[1], keep), dim=1).indices
     return torch.zeros_like(changes).scatter(1, largest, changes.gather(1, largest))
 
 

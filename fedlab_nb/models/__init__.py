@@ -13,11 +13,11 @@ from .build import (
     MENU,
     MODELS,
     add_model,
-    architecture_of,
     build,
-    build_specified,
+    build_from_text,
     default_model,
-    specified,
+    parse_architecture,
+    parse_models,
 )
 from .network import Network, Normalise, normalise_inputs
 from .state import load_state, model_state, parameter_count

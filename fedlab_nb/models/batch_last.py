@@ -7,6 +7,7 @@ the layers as they stand, but for rounding. A generator of width 8 is 1.3-2 time
 channels an image has (tests/benchmarks/RESULTS.md).
 """
 
+import math
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -17,9 +18,8 @@ from torch.nn import functional as F
 
 # [place, tap]: a small pixel reaches four places of a row of the larger map, one before its own two and one after them.
 REACH = (0, 0, 1), (0, 1, 1), (1, 1, 0), (1, 0, 0)
-PIECE = (
-    2**21
-)  # numbers of a product's answer; more are made in pieces, so that they stay in the cache
+# Numbers of a product's result; a larger one is computed in pieces, so that each stays in the processor's cache.
+PIECE = 2**21
 
 
 class UpConv2d(nn.Conv2d):
@@ -33,12 +33,12 @@ class UpConv2d(nn.Conv2d):
         return super().forward(nn.functional.interpolate(x, size=self.size))
 
 
-def divisible(sides: Iterable[int]) -> bool:
-    """Whether doubling twice, from a quarter on, makes images of these `sides`."""
+def are_divisible_by_four(sides: Iterable[int]) -> bool:
+    """Whether doubling a quarter twice gives exactly these `sides`."""
     return all(side % 4 == 0 for side in sides)
 
 
-def forward(layers: Iterable[nn.Module], z: Tensor) -> Tensor:
+def run_layers(layers: Iterable[nn.Module], z: Tensor) -> Tensor:
     """What the `layers` of an image generator make of z `[N, nz]`: images `[N, C, H, W]`."""
     x = z
     for layer in layers:
@@ -50,38 +50,42 @@ def forward(layers: Iterable[nn.Module], z: Tensor) -> Tensor:
             # Each channel's statistics are over its pixels, and these hold the whole batch.
             x = F.group_norm(x, layer.num_features, layer.weight, layer.bias, layer.eps)
         elif isinstance(layer, UpConv2d):
-            x = up_convolution(x, layer.weight)
+            x = convolve_up(x, layer.weight)
         elif isinstance(layer, nn.Conv2d):
             x = Convolution.apply(x, layer.weight, layer.bias)
         elif isinstance(layer, nn.LeakyReLU):
-            x = F.leaky_relu(x, layer.negative_slope, inplace=True)  # nobody asks for what it was
+            x = F.leaky_relu(x, layer.negative_slope, inplace=True)  # its input is not used again
         else:
             x = layer(x)
     return x[0].permute(3, 0, 1, 2).contiguous()
 
 
-def up_convolution(x: Tensor, weight: Tensor) -> Tensor:
+def convolve_up(x: Tensor, weight: Tensor) -> Tensor:
     """`UpConvolution`, of as many outputs at once as one piece holds."""
-    pieces = -(-16 * len(weight) * x.numel() // (x.shape[1] * PIECE))
+    pixels = x.numel() // x.shape[1]
+    pieces = math.ceil(16 * len(weight) * pixels / PIECE)
     if pieces == 1:
         return UpConvolution.apply(x, weight)
-    return torch.cat(
-        [UpConvolution.apply(x, own) for own in weight.split(-(-len(weight) // pieces))], 1
-    )
+    outputs_a_piece = math.ceil(len(weight) / pieces)
+    maps = [UpConvolution.apply(x, piece) for piece in weight.split(outputs_a_piece)]
+    return torch.cat(maps, 1)
 
 
 class UpConvolution(torch.autograd.Function):
-    """Maps `[1, C, h, w, N]`, nearest-neighbour up-sampled, then a 3x3 convolution, weight `[O, C, 3, 3]`:
-    `[1, O, 2h, 2w, N]`. The product is made on the small map; each pixel's 4x4 places overlap its neighbours'.
+    """Nearest-neighbour up-sampling and a 3x3 convolution: maps `[1, C, h, w, N]`, weight `[O, C, 3, 3]` ->
+    `[1, O, 2h, 2w, N]`.
+
+    The product is computed on the small map; each pixel's 4x4 places overlap its neighbours'.
     """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         _, channels, high, wide, n = x.shape
-        reach, outputs = reached(weight.dtype), len(weight)
-        kernel = (reach @ weight.permute(2, 3, 0, 1).reshape(9, -1)).view(-1, channels)
+        outputs = len(weight)
+        taps = weight.permute(2, 3, 0, 1).reshape(9, -1)
+        kernel = (place_matrix(weight.dtype) @ taps).view(-1, channels)
         places = (kernel @ x.view(channels, -1)).view(4, 4, outputs, high, wide, n)
-        # What reaches into the next or the last pixel's own rows, then columns, is added there.
+        # What reaches into the rows, then the columns, of the pixel before or after is added there.
         places[1, ..., 1:, :, :].add_(places[3, ..., :-1, :, :])
         places[2, ..., :-1, :, :].add_(places[0, ..., 1:, :, :])
         rows = places[1:3]
@@ -94,11 +98,13 @@ class UpConvolution(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         x, kernel = ctx.saved_tensors
-        channels, outputs = x.shape[1], gradient.shape[1]
-        places = neighbours(gradient, 4, x, 2)
-        to_kernel = places @ x.view(channels, -1).t()
-        to_weight = reached(x.dtype).t() @ to_kernel.view(16, -1)
-        return (kernel.t() @ places).view(x.shape), taps_last(to_weight, outputs)
+        channels = x.shape[1]
+        outputs = gradient.shape[1]
+        places = gather_places(gradient, 4, x, 2)
+        input_gradient = (kernel.t() @ places).view(x.shape)
+        kernel_gradient = places @ x.view(channels, -1).t()
+        tap_gradient = place_matrix(x.dtype).t() @ kernel_gradient.view(16, -1)
+        return input_gradient, taps_last(tap_gradient, outputs)
 
 
 class Convolution(torch.autograd.Function):
@@ -107,9 +113,8 @@ class Convolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         _, channels, high, wide, n = x.shape
-        kernel = (
-            weight.flip(2, 3).permute(2, 3, 0, 1).reshape(-1, channels)
-        )  # [where a pixel goes, O], C
+        # [3x3 places that a pixel reaches, O], C
+        kernel = weight.flip(2, 3).permute(2, 3, 0, 1).reshape(-1, channels)
         places = (kernel @ x.view(channels, -1)).view(3, 3, -1, high, wide, n)
         rows = places[1]
         rows[..., 1:, :, :].add_(places[2, ..., :-1, :, :])
@@ -124,30 +129,38 @@ class Convolution(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         x, kernel = ctx.saved_tensors
-        channels, outputs = x.shape[1], gradient.shape[1]
-        places = neighbours(gradient, 3, x, 1)
-        to_weight = taps_last(places @ x.view(channels, -1).t(), outputs).flip(2, 3)
-        return (kernel.t() @ places).view(x.shape), to_weight, gradient.sum((0, 2, 3, 4))
+        channels = x.shape[1]
+        outputs = gradient.shape[1]
+        places = gather_places(gradient, 3, x, 1)
+        input_gradient = (kernel.t() @ places).view(x.shape)
+        tap_gradient = places @ x.view(channels, -1).t()
+        weight_gradient = taps_last(tap_gradient, outputs).flip(2, 3)
+        bias_gradient = gradient.sum((0, 2, 3, 4))
+        return input_gradient, weight_gradient, bias_gradient
 
 
 @cache
-def reached(dtype: torch.dtype) -> Tensor:
+def place_matrix(dtype: torch.dtype) -> Tensor:
     """`[16, 9]`: which taps of a 3x3 kernel carry a small pixel to which of its 4x4 places."""
-    one = torch.tensor(REACH, dtype=dtype)
-    return torch.kron(one, one)
+    row = torch.tensor(REACH, dtype=dtype)
+    return torch.kron(row, row)
 
 
-def neighbours(maps: Tensor, count: int, small: Tensor, step: int) -> Tensor:
-    """Of `maps [1, O, H, W, N]`, zeros around them, the `count` x `count` places that start at every `step`-th pixel,
-    as many as `small [1, C, h, w, N]` has: `[count² O, h w N]`.
+def gather_places(maps: Tensor, count: int, small: Tensor, step: int) -> Tensor:
+    """The `count` x `count` places round each small pixel: `maps [1, O, H, W, N]` -> `[count² O, h w N]`.
+
+    They start at every `step`-th pixel of the maps, with zeros around these, and there are as many as
+    `small [1, C, h, w, N]` has pixels.
     """
-    around = F.pad(maps[0], (0, 0, 1, 1, 1, 1))
-    map_, row, column, one = around.stride()
-    sizes = count, count, len(around), *small.shape[2:]
-    strides = row, column, map_, step * row, step * column, one
-    return around.as_strided(sizes, strides).reshape(count * count * len(around), -1)
+    padded = F.pad(maps[0], (0, 0, 1, 1, 1, 1))
+    map_stride, row_stride, column_stride, sample_stride = padded.stride()
+    place_strides = (row_stride, column_stride, map_stride)
+    pixel_strides = (step * row_stride, step * column_stride, sample_stride)
+    sizes = (count, count, len(padded), *small.shape[2:])
+    places = padded.as_strided(sizes, place_strides + pixel_strides)
+    return places.reshape(count * count * len(padded), -1)
 
 
 def taps_last(taps: Tensor, outputs: int) -> Tensor:
-    """A gradient by taps, of 9 O C numbers, as that of a weight: `[O, C, 3, 3]`."""
+    """Numbers by tap, `[9, O C]`, in the order of a weight: `[O, C, 3, 3]`."""
     return taps.view(3, 3, outputs, -1).permute(2, 3, 0, 1).contiguous()

@@ -11,13 +11,13 @@ from torch import nn
 
 from .. import rng
 from ..declared import declared
-from ..errors import SAMPLES, UsageError, choose, demand, parsed, whole
+from ..errors import SAMPLES, UsageError, choose, parsed, whole
 from . import plain, resnet
-from .network import KINDS, Layout, Network, without_batch_norm
+from .network import KINDS, Layout, Network, replace_batch_norm
 from .state import materialise
 
 SMALLEST_SIDE = 8
-CNN_FROM = 256  # numbers in an image from which on the cnn is the usual network: 16x16 grey
+CNN_FROM = 256  # numbers of an image from which on the cnn is the default: 16x16 grey
 CHANNELS = (1, 3)
 
 
@@ -36,38 +36,43 @@ class ModelInfo:
 
     @property
     def needs(self) -> str:
-        """The only kind of samples that it takes, of errors.SAMPLES; "" for any."""
-        return "images" if self.images_only else "recordings" if self.recordings_only else ""
+        """The only kind of samples that it takes, one of errors.SAMPLES; "" for any."""
+        if self.images_only:
+            return "images"
+        if self.recordings_only:
+            return "recordings"
+        return ""
 
 
 class Models(dict[str, ModelInfo]):
-    """The architectures by name. One with batch norm (`batch_norm`) is also here as NAME-nobn and NAME-gn (see
-    `network.py`): made when it is asked for, so that lists of the names stay short."""
+    """The architectures by name.
+
+    One with batch norm (`batch_norm`) is also here as NAME-nobn and NAME-gn (see `network.py`). These two are made when
+    they are looked up, so that lists of the names stay short.
+    """
 
     def __missing__(self, name: str) -> ModelInfo:
         base, _, kind = name.rpartition("-")
         if kind not in KINDS or base not in self or not self[base].batch_norm:
             raise KeyError(name)
-        own = self[base]
-        title, layout = f"{own.title}, {KINDS[kind]}", without_batch_norm(own.layout, kind)
-        return replace(own, title=title, layout=layout, batch_norm=False)
+        info = self[base]
+        title = f"{info.title}, {KINDS[kind]}"
+        layout = replace_batch_norm(info.layout, kind)
+        return replace(info, title=title, layout=layout, batch_norm=False)
 
-    def known(self, name: str) -> str:
+    def check_name(self, name: str) -> str:
         """`name` if there is such an architecture; else UsageError with the nearest match."""
         try:
             self[name]
-        except (KeyError, AttributeError):  # no such name, or no name at all
+        except (KeyError, AttributeError):  # no such name, or not even text
             choose("model", name, self)
         return name
 
 
 LAYOUTS = vars(resnet) | vars(plain)
-MODELS = Models(
-    {
-        name: ModelInfo(layout=LAYOUTS[name], **of)
-        for name, of in declared("models/models.toml").items()
-    }
-)
+MODELS = Models()
+for _name, _row in declared("models/models.toml").items():
+    MODELS[_name] = ModelInfo(layout=LAYOUTS[_name], **_row)
 
 # What menus suggest; every other name of MODELS can be typed.
 MENU = ("mlp", "cnn", "cnn1d", "lenet5", "cnn2", "cnn3", "resnet8", "resnet18")
@@ -92,9 +97,8 @@ def add_model(
     >>> build("one_layer", (1, 8, 8), 10).features(torch.zeros(5, 1, 8, 8)).shape
     torch.Size([5, 32])
     """
-    if name in MODELS and MODELS[name].layout.__module__.startswith(
-        __name__.partition(".")[0] + "."
-    ):
+    package = __name__.partition(".")[0] + "."
+    if name in MODELS and MODELS[name].layout.__module__.startswith(package):
         raise UsageError(
             f"The model name {name!r} is taken by {MODELS[name].title}; choose another one."
         )
@@ -102,63 +106,73 @@ def add_model(
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:
-    """The architecture for "auto": the cnn for images of 256 numbers or more that it can take, the cnn1d for recordings
-    of eight steps or more, else the mlp."""
+    """The architecture for "auto".
+
+    The cnn for images of 256 numbers or more that it can take, the cnn1d for recordings of eight steps or more, else
+    the mlp.
+    """
     if len(input_shape) == 2 and input_shape[1] >= SMALLEST_SIDE:
         return "cnn1d"
     if len(input_shape) != 3 or prod(input_shape) < CNN_FROM:
         return "mlp"
-    return "cnn" if input_shape[0] in CHANNELS and min(input_shape[1:]) >= SMALLEST_SIDE else "mlp"
+    if input_shape[0] in CHANNELS and min(input_shape[1:]) >= SMALLEST_SIDE:
+        return "cnn"
+    return "mlp"
 
 
-def specified(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int | None]]:
+def parse_models(text: str, input_shape: tuple[int, ...]) -> list[tuple[str, int | None]]:
     """(name, width) of each model that `text` specifies: "mlp", "cnn:12", or several joined by commas.
 
-    "auto" is what suits `input_shape`; width None is the usual one. UsageError for what no model is.
+    "auto" becomes the default for `input_shape`; width None is the model's default. UsageError for an unknown model.
 
-    >>> specified("auto, cnn:12", (1, 8, 8))
+    >>> parse_models("auto, cnn:12", (1, 8, 8))
     [('mlp', None), ('cnn', 12)]
     """
     models = []
     for part in str(text).split(","):
-        name, _, width = part.strip().partition(":")
+        name, _, width_text = part.strip().partition(":")
         if name != "auto":
-            MODELS.known(name)
-        wide = whole("width", parsed(width), 1, 4096) if width else None
-        models.append((default_model(input_shape) if name == "auto" else name, wide))
+            MODELS.check_name(name)
+        width = whole("width", parsed(width_text), 1, 4096) if width_text else None
+        if name == "auto":
+            name = default_model(input_shape)
+        models.append((name, width))
     return models
 
 
-def one_specified(text: str) -> str:
+def check_one_model(text: str) -> str:
     """`text` itself if it is "auto" or specifies one model, "cnn" or "cnn:12"; else UsageError."""
     text = str(text).strip()
-    if text != "auto":
-        models = specified(text, ())
-        demand(
-            len(models) == 1,
-            f"server_model must be one model, such as 'cnn' or 'cnn:12', not {text!r}.",
+    if text == "auto":
+        return text
+    models = parse_models(text, ())
+    if len(models) != 1:
+        raise UsageError(
+            f"server_model must be one model, such as 'cnn' or 'cnn:12', not {text!r}."
         )
-        width = models[0][1]
-        if width is not None:
-            whole(f"width of {models[0][0]}", width, *MODELS[models[0][0]].widths)
+    name, width = models[0]
+    if width is not None:
+        whole(f"width of {name}", width, *MODELS[name].widths)
     return text
 
 
-def architecture_of(text: str, input_shape: tuple[int, ...], classes: int) -> tuple:
-    """(name, input_shape, classes, width) of the one model that `text` specifies, "auto" not among them; UsageError if
-    it cannot take such inputs."""
-    name, width = specified(one_specified(text), input_shape)[0]
-    return name, checked_shape(name, input_shape), classes, width
+def parse_architecture(text: str, input_shape: tuple[int, ...], classes: int) -> tuple:
+    """(name, input_shape, classes, width) of the one model that `text` specifies, which must not be "auto".
+
+    UsageError if it cannot take such inputs.
+    """
+    name, width = parse_models(check_one_model(text), input_shape)[0]
+    return name, check_shape(name, input_shape), classes, width
 
 
-def build_specified(text: str, input_shape: tuple[int, ...], classes: int) -> Network:
-    """The (first) model that `text` specifies, untrained."""
-    name, width = specified(text, input_shape)[0]
+def build_from_text(text: str, input_shape: tuple[int, ...], classes: int) -> Network:
+    """The first model that `text` specifies, untrained."""
+    name, width = parse_models(text, input_shape)[0]
     return build(name, input_shape, classes, width=width)
 
 
 def default_width(name: str, input_shape: tuple[int, ...]) -> int:
-    """The width of architecture `name` where nobody asks for another."""
+    """The width of architecture `name` where no other is set."""
     return MODELS[name].default_width or plain.mlp_width(input_shape)
 
 
@@ -182,22 +196,23 @@ def build(
     >>> build("cnn", (1, 28, 28), 10).features(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 84])
     """
-    info = MODELS[MODELS.known(name)]
-    input_shape = checked_shape(name, input_shape)
+    info = MODELS[MODELS.check_name(name)]
+    input_shape = check_shape(name, input_shape)
     classes = whole("classes", classes, 2)
-    width = whole(
-        f"width of {name}",
-        default_width(name, input_shape) if width is None else width,
-        *info.widths,
-    )
-    demand(
-        dtype.is_floating_point,
-        f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32.",
-    )
+    if width is None:
+        width = default_width(name, input_shape)
+    width = whole(f"width of {name}", width, *info.widths)
+    if not dtype.is_floating_point:
+        raise UsageError(
+            f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32."
+        )
     with torch.device("meta"):  # no memory yet, and no draw from the global random state
-        model = Network(*info.layout(input_shape, width), (name, input_shape, classes, width))
+        blocks, features = info.layout(input_shape, width)
+        model = Network(blocks, features, (name, input_shape, classes, width))
     materialise(model, dtype)
-    initialise(model, rng.generator(0, "models", name) if generator is None else generator)
+    if generator is None:
+        generator = rng.generator(0, "models", name)
+    initialise(model, generator)
     return model.to(device)
 
 
@@ -213,14 +228,13 @@ def initialise(model: nn.Module, generator: torch.Generator) -> None:
             bound = 1 / math.sqrt(layer.weight[0].numel())
             for parameter in (layer.weight, layer.bias):
                 if parameter is not None:
-                    parameter.copy_(
-                        torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator)
-                    )
+                    values = torch.empty(parameter.shape)
+                    parameter.copy_(values.uniform_(-bound, bound, generator=generator))
         elif isinstance(layer, (nn.BatchNorm2d, nn.GroupNorm)):
             layer.reset_parameters()  # scale 1, shift 0, running mean 0, running variance 1
 
 
-def drawn_layer(
+def make_layer(
     kind: type[nn.Module], *sizes: int, generator: Any, like: torch.Tensor | None = None
 ) -> nn.Module:
     """The layer `kind(*sizes)` with first weights from `generator`, on the device and in the dtype of `like`."""
@@ -228,29 +242,36 @@ def drawn_layer(
         layer = kind(*sizes)
     materialise(layer)
     initialise(layer, generator)
-    return layer if like is None else layer.to(like.device, like.dtype)
+    if like is None:
+        return layer
+    return layer.to(like.device, like.dtype)
 
 
-def checked_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
+def check_shape(name: str, input_shape: tuple[int, ...]) -> tuple[int, ...]:
     """`input_shape`, if there are such samples and architecture `name` can take them; else UsageError."""
     shape = tuple(whole("a side of input_shape", side, 1) for side in input_shape)
-    shapes = "(C, H, W) for images, (C, T) for recordings, (D,) for feature rows"
-    demand(len(shape) in SAMPLES, f"input_shape is {shape}, but must be {shapes}.")
-    needs, sides = MODELS[name].needs, "x".join(map(str, shape))
-    fits = needs in ("", SAMPLES[len(shape)])
-    demand(
-        fits,
-        f"Model {name!r} needs {needs}, not {SAMPLES[len(shape)]} of {sides}; use {default_model(shape)!r}.",
-    )
-    if not MODELS[name].images_only:
-        short = f"Model {name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[-1]}; use 'mlp'."
-        demand(needs == "" or shape[1] >= SMALLEST_SIDE, short)
-        return shape
-    demand(
-        shape[0] in CHANNELS,
-        f"Model {name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'.",
-    )
-    if not (min(shape[1:]) >= SMALLEST_SIDE):
+    if len(shape) not in SAMPLES:
+        raise UsageError(
+            f"input_shape is {shape}, but must be (C, H, W) for images, (C, T) for recordings,"
+            " (D,) for feature rows."
+        )
+    kind = SAMPLES[len(shape)]
+    needs = MODELS[name].needs
+    if needs not in ("", kind):
+        sides = "x".join(map(str, shape))
+        raise UsageError(
+            f"Model {name!r} needs {needs}, not {kind} of {sides}; use {default_model(shape)!r}."
+        )
+    if needs == "recordings" and shape[1] < SMALLEST_SIDE:
+        raise UsageError(
+            f"Model {name!r} needs recordings of at least {SMALLEST_SIDE} steps, not {shape[1]};"
+            " use 'mlp'."
+        )
+    if needs == "images" and shape[0] not in CHANNELS:
+        raise UsageError(
+            f"Model {name!r} takes images of 1 or 3 channels, not {shape[0]}; use 'mlp'."
+        )
+    if needs == "images" and min(shape[1:]) < SMALLEST_SIDE:
         raise UsageError(
             f"Model {name!r} needs images of at least 8x8, not {shape[1]}x{shape[2]}; use 'mlp'."
         )

@@ -9,6 +9,7 @@ The network is the one of DENSE, DAFL and Co-Boosting: a linear map to a quarter
 `torch.Generator` passed in, never from global state. Nothing is trained here.
 """
 
+import math
 from math import prod
 
 import torch
@@ -19,28 +20,32 @@ from . import batch_last
 from .batch_last import UpConv2d
 from .state import materialise
 
-# On a CPU: above so many pixels channels_last is faster, where the batch is not last.
-LARGE = 16 * 16
-SLOPE, SPREAD = 0.2, 0.02  # of LeakyReLU, of the initial weights
+# On a CPU, images of more pixels than this run faster as channels_last, where the batch is not last.
+CHANNELS_LAST_PIXELS = 16 * 16
+SLOPE = 0.2  # of LeakyReLU
+SPREAD = 0.02  # standard deviation of the initial weights
 
 
 class Generator(nn.Module):
-    """`layers`, one after the other, that make samples of z `[N, latent]`. `batch_last`: on a CPU as there."""
+    """`layers`, one after the other, that make samples of z `[N, latent]`.
+
+    `batch_last`: on a CPU, compute with the batch as the last dimension (`batch_last.py`).
+    """
 
     def __init__(self, latent: int, *layers: nn.Module, batch_last: bool = False) -> None:
         super().__init__()
-        self.latent, self.net, self.batch_last = latent, nn.Sequential(*layers), batch_last
+        self.latent = latent
+        self.net = nn.Sequential(*layers)
+        self.batch_last = batch_last
 
     def forward(self, z: Tensor) -> Tensor:
-        return (
-            batch_last.forward(self.net, z)
-            if self.batch_last and z.device.type == "cpu"
-            else self.net(z)
-        )
+        if self.batch_last and z.device.type == "cpu":
+            return batch_last.run_layers(self.net, z)
+        return self.net(z)
 
 
 def batch_norm(channels: int, kind: type = nn.BatchNorm2d, **options: bool) -> nn.Module:
-    """By the statistics of the batch at hand, always: no running ones are kept."""
+    """Batch normalisation that always uses the statistics of the current batch: no running ones are kept."""
     return kind(channels, track_running_stats=False, **options)
 
 
@@ -53,7 +58,8 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
     generator.
     """
     channels, *sides = input_shape
-    quarter, half = (tuple(-(-side // part) for side in sides) for part in (4, 2))
+    quarter = tuple(math.ceil(side / 4) for side in sides)
+    half = tuple(math.ceil(side / 2) for side in sides)
     return Generator(
         latent,
         nn.Linear(latent, 2 * width * prod(quarter)),
@@ -67,14 +73,18 @@ def image_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Ge
         nn.LeakyReLU(SLOPE),
         nn.Conv2d(width, channels, 3, padding=1),
         nn.Sigmoid(),
-        batch_last=batch_last.divisible(sides),
+        batch_last=batch_last.are_divisible_by_four(sides),
     )
 
 
 def row_generator(input_shape: tuple[int, ...], width: int, latent: int) -> Generator:
-    """For feature rows and recordings: two hidden layers of 4·width units; the output is normalised over the batch, as
-    such samples are standardised, to mean 0 and variance 1. Not in the papers, which have images only."""
-    hidden, features = 4 * width, prod(input_shape)
+    """For feature rows and recordings: two hidden layers of 4·width units.
+
+    The output is normalised over the batch to mean 0 and variance 1, as such samples are standardised. Not in the
+    papers, which have images only.
+    """
+    hidden = 4 * width
+    features = prod(input_shape)
     return Generator(
         latent,
         nn.Linear(latent, hidden),
@@ -107,19 +117,18 @@ def build_generator(
     width = whole("width of the generator", width, 1, 1024)
     latent = whole("latent size", latent, 1, 100_000)
     with torch.device("meta"):  # no draw from the global random state
-        images = len(input_shape) == 3
-        made = (image_generator if images else row_generator)(input_shape, width, latent)
-    materialise(made)
-    initialise_generator(made, generator)
-    made = made.to(device, dtype)
-    if (
-        images
-        and not made.batch_last
-        and prod(input_shape[1:]) > LARGE
-        and torch.device(device).type == "cpu"
-    ):
-        made = made.to(memory_format=torch.channels_last)
-    return made
+        makes_images = len(input_shape) == 3
+        if makes_images:
+            network = image_generator(input_shape, width, latent)
+        else:
+            network = row_generator(input_shape, width, latent)
+    materialise(network)
+    initialise_generator(network, generator)
+    network = network.to(device, dtype)
+    is_large = makes_images and prod(input_shape[1:]) > CHANNELS_LAST_PIXELS
+    if is_large and not network.batch_last and torch.device(device).type == "cpu":
+        network = network.to(memory_format=torch.channels_last)
+    return network
 
 
 @torch.no_grad()
@@ -129,14 +138,15 @@ def initialise_generator(module: nn.Module, generator: torch.Generator) -> None:
     Drawn in float32 on the CPU, in the order of `module.modules()`, so that device and dtype change nothing.
     """
     for layer in module.modules():
-        if (
-            not isinstance(layer, nn.Linear | nn.Conv2d | nn.BatchNorm1d | nn.BatchNorm2d)
-            or layer.weight is None
-        ):
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            centre = 0.0
+        elif isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+            centre = 1.0
+        else:
             continue
-        centre = float(isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d))
-        layer.weight.copy_(
-            torch.empty(layer.weight.shape).normal_(centre, SPREAD, generator=generator)
-        )
+        if layer.weight is None:
+            continue
+        values = torch.empty(layer.weight.shape)
+        layer.weight.copy_(values.normal_(centre, SPREAD, generator=generator))
         if layer.bias is not None:
             layer.bias.zero_()

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-SIDE, FEATURES = 64, 112
+SIDE = 64  # pixels of an image's side as the body reads it
+FEATURES = 112
 CHANNELS = (1, 3)  # that an image may have
 # Blocks, side of the filters, stride of the first block, widening, channels that come out.
 STAGES = (
@@ -28,81 +29,95 @@ STAGES = (
     (3, 5, 1, 6, FEATURES),
 )
 CHUNK = 16  # images at once, fastest on a CPU: the widest map, 96 channels of 32x32, has 6 MB then
-MOST = 2**17  # images whose features are remembered; they take 60 MB
-_known: dict[tuple, Tensor] = {}  # by the image; the first one in is the first one out
+MOST = 2**17  # images whose features are cached; they take 60 MB
+_cache: dict[tuple, Tensor] = {}  # {shape and hash of an image: features}, oldest first
 
 
-def convolution(
+def convolution_layers(
     inputs: int, outputs: int, side: int = 1, stride: int = 1, groups: int = 1
 ) -> list[nn.Module]:
-    """With TensorFlow's padding, by which the weights were trained: of maps with even sides, stride 2 pads one pixel
-    more at the right and below."""
-    around = side // 2 if stride == 1 else 0
-    pad = [] if stride == 1 else [nn.ZeroPad2d(((side - 2) // 2, (side - 1) // 2) * 2)]
-    return [*pad, nn.Conv2d(inputs, outputs, side, stride, around, groups=groups)]
+    """A convolution with TensorFlow's padding, by which the weights were trained.
+
+    At stride 2, maps with even sides are padded by one pixel more on the right and below.
+    """
+    if stride == 1:
+        return [nn.Conv2d(inputs, outputs, side, stride, side // 2, groups=groups)]
+    left = (side - 2) // 2
+    right = (side - 1) // 2
+    padding = nn.ZeroPad2d((left, right, left, right))
+    return [padding, nn.Conv2d(inputs, outputs, side, stride, groups=groups)]
 
 
 class Block(nn.Sequential):
     """`[N, inputs, H, W]` -> `[N, outputs, H/stride, W/stride]`."""
 
     def __init__(self, inputs: int, outputs: int, side: int, stride: int, widening: int) -> None:
-        wide = inputs * widening
-        widened = [*convolution(inputs, wide), nn.ReLU6()] if widening > 1 else []
-        filtered = [*convolution(wide, wide, side, stride, wide), nn.ReLU6()]
-        super().__init__(*widened, *filtered, *convolution(wide, outputs))
-        self.added = stride == 1 and inputs == outputs
+        channels = inputs * widening
+        layers: list[nn.Module] = []
+        if widening > 1:
+            layers += [*convolution_layers(inputs, channels), nn.ReLU6()]
+        layers += [*convolution_layers(channels, channels, side, stride, channels), nn.ReLU6()]
+        layers += convolution_layers(channels, outputs)
+        super().__init__(*layers)
+        self.adds_input = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
         y = super().forward(x)
-        return x + y if self.added else y
+        return x + y if self.adds_input else y
 
 
 class Lite0(nn.Module):
     """Images `[N, 1 or 3, H, W]` in [0, 1] -> features `[N, 112]`: the mean over the last block's map.
 
-    An image is read once in a process, and its features remembered: the same in every run, whoever holds it.
+    An image is read once in a process and its features are cached: they are the same in every run and for every
+    client.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        blocks, channels = [], 32
+        stem = [*convolution_layers(3, 32, 3, 2), nn.ReLU6()]
+        channels = 32
+        blocks: list[nn.Module] = []
         for count, side, stride, widening, outputs in STAGES:
-            for at in range(count):
-                blocks.append(Block(channels, outputs, side, stride if at == 0 else 1, widening))
+            for block in range(count):
+                block_stride = stride if block == 0 else 1
+                blocks.append(Block(channels, outputs, side, block_stride, widening))
                 channels = outputs
-        self.body = nn.Sequential(
-            *convolution(3, 32, 3, 2), nn.ReLU6(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten()
-        )
+        self.body = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
-        narrow = x.float()
-        if torch.compiler.is_exporting():  # a graph for other programs remembers nothing
-            return self.body(self.scaled(narrow)).to(x)
-        keys = [
-            (row.shape, blake2b(row.tobytes(), digest_size=16).digest())
-            for row in narrow.cpu().numpy()
-        ]
-        found = {key: _known[key] for key in keys if key in _known}
-        new = {key: i for i, key in enumerate(keys) if key not in found}
-        rows = list(new.values())
-        for part in (rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)):
-            made = self.body(self.scaled(narrow[part])).cpu()
-            found |= {keys[i]: row for i, row in zip(part, made.unbind(), strict=True)}
-        _known.update((key, found[key].clone()) for key in new)
-        while len(_known) > MOST:
-            _known.pop(next(iter(_known)), None)
-        return torch.stack([found[key] for key in keys]).to(x) if keys else x.new_zeros(0, FEATURES)
+        images = x.float()
+        if torch.compiler.is_exporting():  # a graph for other programs caches nothing
+            return self.body(self.scale_images(images)).to(x)
+        if not len(images):
+            return x.new_zeros(0, FEATURES)
+        keys = [image_key(image) for image in images.cpu().numpy()]
+        features = {key: _cache[key] for key in keys if key in _cache}
+        new_rows = {key: row for row, key in enumerate(keys) if key not in features}
+        rows = list(new_rows.values())
+        for start in range(0, len(rows), CHUNK):
+            chunk = rows[start : start + CHUNK]
+            computed = self.body(self.scale_images(images[chunk])).cpu()
+            for row, vector in zip(chunk, computed.unbind(), strict=True):
+                features[keys[row]] = vector
+        for key in new_rows:
+            _cache[key] = features[key].clone()
+        while len(_cache) > MOST:
+            _cache.pop(next(iter(_cache)), None)
+        return torch.stack([features[key] for key in keys]).to(x)
 
     @staticmethod
-    def scaled(x: Tensor) -> Tensor:
+    def scale_images(x: Tensor) -> Tensor:
         """As in its training, but for the side: 64x64 pixels, three channels, from -127/128 to 1."""
         large = nn.functional.interpolate(x, (SIDE, SIDE), mode="bilinear", antialias=True)
-        return (
-            ((large * 255 - 127) / 128)
-            .expand(-1, 3, -1, -1)
-            .contiguous(memory_format=torch.channels_last)
-        )
+        centred = (large * 255 - 127) / 128
+        return centred.expand(-1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
+
+
+def image_key(image: np.ndarray) -> tuple:
+    """Equal for equal images `[C, H, W]`."""
+    return image.shape, blake2b(image.tobytes(), digest_size=16).digest()
 
 
 @cache
@@ -110,7 +125,6 @@ def lite0(device: torch.device | str = "cpu") -> Lite0:
     """The body with its weights; float32, nothing to train."""
     model = Lite0().eval().requires_grad_(False)
     with np.load(Path(__file__).with_suffix(".npz"), allow_pickle=False) as weights:
-        model.load_state_dict(
-            {name: torch.from_numpy(weights[name]).float() for name in weights.files}
-        )
+        state = {name: torch.from_numpy(weights[name]).float() for name in weights.files}
+    model.load_state_dict(state)
     return model.to(device).to(memory_format=torch.channels_last)

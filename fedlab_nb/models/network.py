@@ -6,10 +6,10 @@ operations such as the residual `+`. No `forward` outside a leaf looks at a shap
 same forwards still hold when each leaf is replaced by its stacked twin, which maps [M, N, ...] to [M, N, ...]. Whatever
 depends on the size of the image is settled while the model is built.
 
-`without_batch_norm`: the same architecture with no normalisation at all (`NAME-nobn`), or with group normalisation
+`replace_batch_norm`: the same architecture with no normalisation at all (`NAME-nobn`), or with group normalisation
 (`NAME-gn`; Wu & He, ECCV 2018), whose statistics are those of one sample. Batch norm's running statistics are averages
-of a client's own data; averaging them over skewed clients is a source of error of its own, and they tell the server
-something of the data.
+of a client's own data: averaging them over skewed clients is a source of error of its own, and they tell the server
+something about the data.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,8 @@ from typing import Any
 import torch
 from torch import nn
 
-Layout = tuple[
-    Sequence[nn.Module], int
-]  # blocks, and D, the length of the feature vector that they end in
+# The blocks of a network, and D, the length of the feature vector that they end in.
+Layout = tuple[Sequence[nn.Module], int]
 
 
 class Network(nn.Module):
@@ -61,8 +60,9 @@ class Normalise(nn.Module):
 def normalise_inputs(network: Network, mean: torch.Tensor, std: torch.Tensor) -> Network:
     """`network` with `Normalise` in front of its first block, within that block; device and dtype are the network's."""
     like = network.classifier.weight
-    first = Normalise(*(values.to(like.device, like.dtype) for values in (mean, std)))
-    network.body[0] = nn.Sequential(first, network.body[0])
+    mean = mean.to(like.device, like.dtype)
+    std = std.to(like.device, like.dtype)
+    network.body[0] = nn.Sequential(Normalise(mean, std), network.body[0])
     return network
 
 
@@ -72,41 +72,44 @@ def map_size(size: int, kernel: int, *, padding: int = 0, stride: int = 1) -> in
 
 
 KINDS = {"nobn": "without batch norm", "gn": "group norm for batch norm"}
-SMALLEST_GROUP, MOST_GROUPS = 8, 32
+SMALLEST_GROUP = 8
+MOST_GROUPS = 32
 
 
-def groups(channels: int) -> int:
-    """As many groups as divide the channels evenly with at least 8 in each, 32 at most; else one.
+def group_count(channels: int) -> int:
+    """The largest number of groups that divides the channels evenly, with at least 8 in each; 32 at most, else one.
 
-    >>> [groups(c) for c in (8, 16, 20, 64, 512)]
+    >>> [group_count(c) for c in (8, 16, 20, 64, 512)]
     [1, 2, 2, 8, 32]
     """
     most = max(1, min(MOST_GROUPS, channels // SMALLEST_GROUP))
-    return max(g for g in range(1, most + 1) if channels % g == 0)
+    return max(count for count in range(1, most + 1) if channels % count == 0)
 
 
-def without_batch_norm(
+def replace_batch_norm(
     layout: Callable[[Any, int], Layout], kind: str
 ) -> Callable[[Any, int], Layout]:
-    """`layout` with every batch norm changed as `kind` of KINDS says.
+    """`layout` with every batch norm replaced as `kind` of KINDS says.
 
     Without any normalisation each convolution gets a bias, which batch norm made superfluous.
     """
 
-    def changed(input_shape: Any, width: int) -> Layout:
+    def changed_layout(input_shape: Any, width: int) -> Layout:
         blocks, features = layout(input_shape, width)
-        whole = nn.ModuleList(blocks)
-        for module in list(whole.modules()):
+        changed_blocks = nn.ModuleList(blocks)
+        for module in list(changed_blocks.modules()):
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.BatchNorm2d):
-                    count = child.num_features
-                    setattr(
-                        module,
-                        name,
-                        nn.Identity() if kind == "nobn" else nn.GroupNorm(groups(count), count),
-                    )
+                    setattr(module, name, _replacement(child, kind))
                 elif kind == "nobn" and isinstance(child, nn.Conv2d) and child.bias is None:
                     child.bias = nn.Parameter(torch.empty(child.out_channels))
-        return list(whole), features
+        return list(changed_blocks), features
 
-    return changed
+    return changed_layout
+
+
+def _replacement(norm: nn.BatchNorm2d, kind: str) -> nn.Module:
+    if kind == "nobn":
+        return nn.Identity()
+    channels = norm.num_features
+    return nn.GroupNorm(group_count(channels), channels)

@@ -28,14 +28,17 @@ def mlp(input_shape: tuple[int, ...], width: int) -> Layout:
     217,930 fits a second layer of 255 x 64 numbers instead of 257 x 64.)
     """
     inputs = prod(input_shape)
-    second = max(1, width // (2 if inputs <= MLP_SMALL_INPUT else 4))
+    divisor = 2 if inputs <= MLP_SMALL_INPUT else 4
+    second_width = max(1, width // divisor)
     first_layer = nn.Sequential(nn.Flatten(1), nn.Linear(inputs, width), nn.ReLU())
-    return [first_layer, nn.Sequential(nn.Linear(width, second), nn.ReLU())], second
+    second_layer = nn.Sequential(nn.Linear(width, second_width), nn.ReLU())
+    return [first_layer, second_layer], second_width
 
 
 def mlp1(input_shape: tuple[int, ...], width: int) -> Layout:
     """One hidden layer of `width` (32) units: 2,410 parameters for 64 inputs and 10 classes."""
-    return [nn.Sequential(nn.Flatten(1), nn.Linear(prod(input_shape), width), nn.ReLU())], width
+    layer = nn.Sequential(nn.Flatten(1), nn.Linear(prod(input_shape), width), nn.ReLU())
+    return [layer], width
 
 
 def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
@@ -47,10 +50,11 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, height, breadth = input_shape
     padding = 2 if min(height, breadth) < 16 else 0
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
-    sides = [
-        map_size(map_size(side, 5, padding=padding) // 2, 5, padding=padding) // 2
-        for side in (height, breadth)
-    ]
+    sides = []
+    for side in (height, breadth):
+        side = map_size(side, 5, padding=padding) // 2
+        side = map_size(side, 5, padding=padding) // 2
+        sides.append(side)
     blocks = [
         nn.Sequential(nn.Conv2d(channels, first, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
         nn.Sequential(nn.Conv2d(first, second, 5, padding=padding), nn.MaxPool2d(2), nn.ReLU()),
@@ -61,18 +65,21 @@ def cnn(input_shape: tuple[int, int, int], width: int) -> Layout:
 
 
 def cnn1d(input_shape: tuple[int, int], width: int) -> Layout:
-    """For recordings [C, T], ours: three convolutions over 5 steps of `width`, twice and twice as many channels, each
-    with a pool of 2 and ReLU; then the mean over time, so that a movement counts wherever it begins.
+    """For recordings [C, T], ours: three convolutions over 5 steps of w, 2w and 2w channels, each with a pool of 2 and
+    ReLU; then the mean over time, so that a movement counts wherever it begins.
 
     8,471 parameters for 6 channels and 7 classes, of any length from 8 on. A convolution along time is written as one
-    of 1x5 over an image one row high: what knows Conv2d (the stack, FedLPA, matching) then knows it, too.
+    of 1x5 over an image one row high: code that knows Conv2d (the stack, FedLPA, matching) then handles it, too.
     """
     channels, steps = input_shape
     blocks: list[nn.Sequential] = []
     for outputs in (width, 2 * width, 2 * width):
-        first = [] if blocks else [nn.Unflatten(-1, (1, steps))]
-        convolution = nn.Conv2d(channels, outputs, (1, 5), padding=(0, 2))
-        blocks.append(nn.Sequential(*first, convolution, nn.MaxPool2d((1, 2)), nn.ReLU()))
+        layers: list[nn.Module] = []
+        if not blocks:
+            layers.append(nn.Unflatten(-1, (1, steps)))
+        layers.append(nn.Conv2d(channels, outputs, (1, 5), padding=(0, 2)))
+        layers += [nn.MaxPool2d((1, 2)), nn.ReLU()]
+        blocks.append(nn.Sequential(*layers))
         channels = outputs
     blocks[-1].extend([nn.AdaptiveAvgPool2d(1), nn.Flatten(1)])
     return blocks, channels
@@ -87,7 +94,8 @@ def lenet5(input_shape: tuple[int, int, int], width: int) -> Layout:
     """
     channels, height, breadth = input_shape
     smallest = min(height, breadth)
-    outer, inner = 2 if smallest < 32 else 0, 2 if smallest < 28 else 0
+    outer = 2 if smallest < 32 else 0
+    inner = 2 if smallest < 28 else 0
     first, second, third, fourth = (max(1, round(size * width / 6)) for size in (6, 16, 120, 84))
     sides = []
     for side in (height, breadth):
@@ -108,7 +116,7 @@ def cnn2(input_shape: tuple[int, int, int], width: int) -> Layout:
     """DENSE's CNN for grey images: twice conv5, batch norm, ReLU, pool; `width` (16) channels, then twice as many.
 
     29,034 parameters for 1x28x28 and 10 classes, features 32·7·7. The only small network here with batch norm, whose
-    statistics tell a server something of the images that it never saw.
+    statistics tell a server something about images that it never saw.
     """
     channels, height, breadth = input_shape
     blocks = []
@@ -134,11 +142,14 @@ def cnn3(input_shape: tuple[int, int, int], width: int) -> Layout:
     channels, *sides = input_shape
     padding = 1 if min(sides) < 18 else 0
     blocks = []
-    for pools in (True, True, False):
+    for has_pool in (True, True, False):
         convolution = nn.Conv2d(channels, width, 3, padding=padding)
-        rest = [nn.MaxPool2d(2), nn.ReLU()] if pools else [nn.ReLU(), nn.Flatten(1)]
-        blocks.append(nn.Sequential(convolution, *rest))
-        sides = [map_size(side, 3, padding=padding) // (2 if pools else 1) for side in sides]
+        sides = [map_size(side, 3, padding=padding) for side in sides]
+        if has_pool:
+            blocks.append(nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU()))
+            sides = [side // 2 for side in sides]
+        else:
+            blocks.append(nn.Sequential(convolution, nn.ReLU(), nn.Flatten(1)))
         channels = width
     return blocks, width * prod(sides)
 
@@ -151,14 +162,18 @@ def vgg9(input_shape: tuple[int, int, int], width: int) -> Layout:
     """
     channels, height, breadth = input_shape
     blocks: list[nn.Sequential] = []
-    for multiple, pool in [(1, False), (2, True), (4, False), (4, True), (8, False), (8, True)]:
-        convolution = nn.Conv2d(channels, multiple * width, 3, padding=1)
-        blocks.append(nn.Sequential(convolution, *([nn.MaxPool2d(2)] if pool else []), nn.ReLU()))
+    for multiple, has_pool in [(1, False), (2, True), (4, False), (4, True), (8, False), (8, True)]:
+        layers: list[nn.Module] = [nn.Conv2d(channels, multiple * width, 3, padding=1)]
+        if has_pool:
+            layers.append(nn.MaxPool2d(2))
+        layers.append(nn.ReLU())
+        blocks.append(nn.Sequential(*layers))
         channels = multiple * width
-    places = (height // 8) * (breadth // 8)  # three pools, each rounding down
-    wide = 16 * width
-    first = nn.Sequential(nn.Flatten(1), nn.Linear(channels * places, wide), nn.ReLU())
-    return [*blocks, first, nn.Sequential(nn.Linear(wide, wide), nn.ReLU())], wide
+    inputs = channels * (height // 8) * (breadth // 8)  # three pools, each rounding down
+    features = 16 * width
+    blocks.append(nn.Sequential(nn.Flatten(1), nn.Linear(inputs, features), nn.ReLU()))
+    blocks.append(nn.Sequential(nn.Linear(features, features), nn.ReLU()))
+    return blocks, features
 
 
 def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
@@ -169,16 +184,18 @@ def vgg11(input_shape: tuple[int, int, int], width: int) -> Layout:
     """
     channels, *sides = input_shape
     blocks: list[nn.Sequential] = []
-    for multiple, pool in [(1, 1), (2, 1), (4, 0), (4, 1), (8, 0), (8, 1), (8, 0), (8, 1)]:
-        layers = [
-            nn.Conv2d(channels, multiple * width, 3, padding=1),
-            nn.BatchNorm2d(multiple * width),
-        ]
-        if pool and (len(blocks) == 7 or min(sides) >= 4):
+    multiples = (1, 2, 4, 4, 8, 8, 8, 8)
+    pooled = (0, 1, 3, 5, 7)  # the blocks that end in a pool
+    for i, multiple in enumerate(multiples):
+        outputs = multiple * width
+        layers: list[nn.Module] = [nn.Conv2d(channels, outputs, 3, padding=1)]
+        layers.append(nn.BatchNorm2d(outputs))
+        is_last = i == len(multiples) - 1
+        if i in pooled and (is_last or min(sides) >= 4):
             layers.append(nn.MaxPool2d(2))
             sides = [side // 2 for side in sides]
-        blocks.append(nn.Sequential(*layers, nn.ReLU()))
-        channels = multiple * width
-    for last in (nn.AdaptiveAvgPool2d(1), nn.Flatten(1)):
-        blocks[-1].append(last)
+        layers.append(nn.ReLU())
+        blocks.append(nn.Sequential(*layers))
+        channels = outputs
+    blocks[-1].extend([nn.AdaptiveAvgPool2d(1), nn.Flatten(1)])
     return blocks, channels

@@ -28,12 +28,13 @@ class Residual(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
-        first, second = _conv_norm(inputs, outputs, 3, stride), _conv_norm(outputs, outputs, 3, 1)
+        first = _conv_norm(inputs, outputs, 3, stride)
+        second = _conv_norm(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first, nn.ReLU(), *second)
-        same = inputs == outputs and stride == 1
-        self.shortcut = (
-            nn.Identity() if same else nn.Sequential(*_conv_norm(inputs, outputs, 1, stride))
-        )
+        if inputs == outputs and stride == 1:
+            self.shortcut: nn.Module = nn.Identity()
+        else:
+            self.shortcut = nn.Sequential(*_conv_norm(inputs, outputs, 1, stride))
         self.relu = nn.ReLU()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -49,11 +50,11 @@ def resnet8(input_shape: tuple[int, int, int], width: int) -> Layout:
     the side is odd.
     """
     stem = nn.Sequential(*_conv_norm(input_shape[0], width, 3, 1), nn.ReLU())
-    blocks, sides, channels = _stages(
-        Residual, stem, width, input_shape[1:], [width, 2 * width, 4 * width], 1
-    )
+    widths = [width, 2 * width, 4 * width]
+    blocks, sides, channels = _stages(Residual, stem, width, input_shape[1:], widths, repeats=1)
     high, wide = sides
-    pool = nn.AvgPool2d(((high + 1) // 2, (wide + 1) // 2), (high // 2, wide // 2))
+    window = ((high + 1) // 2, (wide + 1) // 2)
+    pool = nn.AvgPool2d(window, stride=(high // 2, wide // 2))
     return [*blocks, nn.Sequential(pool, nn.Flatten(1))], 4 * channels
 
 
@@ -90,14 +91,18 @@ class PreActivated(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
         self.before = nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU())
-        first, second = _conv_norm(inputs, outputs, 3, stride), _conv(outputs, outputs, 3, 1)
+        first = _conv_norm(inputs, outputs, 3, stride)
+        second = _conv(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first, nn.ReLU(), second)
-        self.same = inputs == outputs and stride == 1
-        self.shortcut = nn.Identity() if self.same else _conv(inputs, outputs, 1, stride)
+        self.keeps_shape = inputs == outputs and stride == 1
+        if self.keeps_shape:
+            self.shortcut: nn.Module = nn.Identity()
+        else:
+            self.shortcut = _conv(inputs, outputs, 1, stride)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         active = self.before(x)
-        return self.main(active) + self.shortcut(x if self.same else active)
+        return self.main(active) + self.shortcut(x if self.keeps_shape else active)
 
 
 def wrn16(input_shape: tuple[int, int, int], width: int) -> Layout:
@@ -106,22 +111,21 @@ def wrn16(input_shape: tuple[int, int, int], width: int) -> Layout:
 
     WRN-16-1 has 175,066 parameters at 3x32x32 with 10 classes, WRN-16-2 691,674. Its dropout is left out.
     """
-    return wide(input_shape, width, 16)
+    return _wide_resnet(input_shape, width, 16)
 
 
 def wrn40(input_shape: tuple[int, int, int], width: int) -> Layout:
     """WRN-40-k of width 16 k: as WRN-16-k, but six blocks a group. WRN-40-1 has 563,930 parameters at 3x32x32 with 10
     classes, WRN-40-2 2,243,546."""
-    return wide(input_shape, width, 40)
+    return _wide_resnet(input_shape, width, 40)
 
 
-def wide(input_shape: tuple[int, int, int], width: int, depth: int) -> Layout:
+def _wide_resnet(input_shape: tuple[int, int, int], width: int, depth: int) -> Layout:
     """WRN-`depth`-k, `width` = 16 k: (depth - 4) / 6 blocks in each of three groups."""
     stem = _conv(input_shape[0], 16, 3, 1)
     widths = [width, 2 * width, 4 * width]
-    blocks, _, channels = _stages(
-        PreActivated, stem, 16, input_shape[1:], widths, repeats=(depth - 4) // 6
-    )
+    repeats = (depth - 4) // 6
+    blocks, _, channels = _stages(PreActivated, stem, 16, input_shape[1:], widths, repeats)
     end = nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(1))
     return [*blocks, end], channels
 
@@ -136,20 +140,22 @@ def _stages(
 ) -> tuple[list[nn.Module], list[int], int]:
     """The stem, which ends in `channels`, and stages of `repeats` blocks, each stage but the first of stride 2: the
     blocks, the last map's sides and channels."""
-    blocks, sides = [stem], list(sides)
+    blocks = [stem]
+    sides = list(sides)
     for stage, width in enumerate(widths):
-        stride = 2 if stage else 1
+        stride = 1 if stage == 0 else 2
         if min(map_size(side, 3, padding=1, stride=stride) for side in sides) < 2:
             stride = 1
-        for k in range(repeats):
-            blocks.append(block(channels, width, stride if k == 0 else 1))
-            channels = width
+        blocks.append(block(channels, width, stride))
+        for _ in range(repeats - 1):
+            blocks.append(block(width, width, 1))
+        channels = width
         sides = [map_size(side, 3, padding=1, stride=stride) for side in sides]
     return blocks, sides, channels
 
 
 def _conv(inputs: int, outputs: int, kernel: int, stride: int) -> nn.Conv2d:
-    """Without bias, as the normalisation that follows would take any bias out again."""
+    """Without bias, as the normalisation that follows would remove any bias again."""
     return nn.Conv2d(inputs, outputs, kernel, stride=stride, padding=kernel // 2, bias=False)
 
 
@@ -157,7 +163,7 @@ def _conv_norm(inputs: int, outputs: int, kernel: int, stride: int) -> list[nn.M
     return [_conv(inputs, outputs, kernel, stride), nn.BatchNorm2d(outputs)]
 
 
-STEPS = 5
+HALVINGS = 5  # of a map, in MobileNetV3 and in ShuffleNetV2
 
 
 def mobilenet(input_shape: tuple[int, int, int], width: int) -> Layout:
@@ -168,18 +174,17 @@ def mobilenet(input_shape: tuple[int, int, int], width: int) -> Layout:
     """
     from torchvision.models.mobilenetv3 import MobileNetV3, _mobilenet_v3_conf
 
-    settings, last = _mobilenet_v3_conf("mobilenet_v3_small", width_mult=width / 16)
-    net = MobileNetV3(settings, last, num_classes=2)
-    shrinking = [[layer] for layer in net.features.modules() if _shrinks(layer)]
-    _fit(net.features[0], input_shape, shrinking)
+    settings, features = _mobilenet_v3_conf("mobilenet_v3_small", width_mult=width / 16)
+    net = MobileNetV3(settings, features, num_classes=2)
+    halvings = [[layer] for layer in net.features.modules() if _halves_map(layer)]
+    _fit_to_images(net.features[0], input_shape, halvings)
     for layer in net.modules():
         if isinstance(layer, nn.BatchNorm2d):
             layer.momentum = 0.1
-    hidden, activation = net.classifier[0], net.classifier[1]
-    return [
-        *net.features,
-        nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1), hidden, activation),
-    ], last
+    hidden = net.classifier[0]
+    activation = net.classifier[1]
+    end = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(1), hidden, activation)
+    return [*net.features, end], features
 
 
 def shufflenet(input_shape: tuple[int, int, int], width: int) -> Layout:
@@ -191,35 +196,37 @@ def shufflenet(input_shape: tuple[int, int, int], width: int) -> Layout:
     from torchvision.models.shufflenetv2 import ShuffleNetV2
 
     net = ShuffleNetV2([4, 8, 4], [24, 2 * width, 4 * width, 8 * width, 1024], num_classes=2)
-    stages = [net.stage2, net.stage3, net.stage4]
-    halving = [
-        [layer for layer in stage[0].modules() if _shrinks(layer)] for stage in stages
-    ]  # two branches each
-    _fit(net.conv1, input_shape, [[net.conv1[0]], [net.maxpool], *halving])
-    units = [unit for stage in stages for unit in stage]
+    units: list[nn.Module] = []
+    halvings = [[net.conv1[0]], [net.maxpool]]
+    for stage in (net.stage2, net.stage3, net.stage4):
+        units += stage
+        # The first unit has two branches, and a convolution of stride 2 in each.
+        halvings.append([layer for layer in stage[0].modules() if _halves_map(layer)])
+    _fit_to_images(net.conv1, input_shape, halvings)
     end = nn.Sequential(net.conv5, nn.AdaptiveAvgPool2d(1), nn.Flatten(1))
     return [nn.Sequential(net.conv1, net.maxpool), *units, end], 1024
 
 
-def _shrinks(layer: nn.Module) -> bool:
+def _halves_map(layer: nn.Module) -> bool:
     return isinstance(layer, nn.Conv2d) and layer.stride == (2, 2)
 
 
-def _fit(
-    stem: nn.Sequential, input_shape: tuple[int, int, int], shrinking: Sequence[Sequence[nn.Module]]
+def _fit_to_images(
+    stem: nn.Sequential, input_shape: tuple[int, int, int], halvings: Sequence[Sequence[nn.Module]]
 ) -> None:
     """Give the stem's convolution the images' channels; the first strides become 1 where the map would go below 2x2.
 
-    `shrinking`: the layers of each step by 2, in their order. After s steps a side n is ceil(n / 2^s), at least 2 if
-    n > 2^s.
+    `halvings`: the layers of each halving of the map, in their order; the first is the stem's convolution alone, where
+    it is among them. After s halvings a side n is ceil(n / 2^s), at least 2 if n > 2^s.
     """
     channels, *sides = input_shape
-    first = stem[0]
-    assert isinstance(first, nn.Conv2d)
-    own = nn.Conv2d(channels, first.out_channels, 3, stride=2, padding=1, bias=False)
-    stem[0] = own
-    shrinking = [[own if layer is first else layer for layer in step] for step in shrinking]
-    fitting = (min(sides) - 1).bit_length() - 1
-    for step in shrinking[: max(0, STEPS - fitting)]:
-        for layer in step:
+    published = stem[0]
+    assert isinstance(published, nn.Conv2d)
+    fitted = nn.Conv2d(channels, published.out_channels, 3, stride=2, padding=1, bias=False)
+    stem[0] = fitted
+    affordable = (min(sides) - 1).bit_length() - 1  # the largest s with 2^s < n
+    for layers in halvings[: max(0, HALVINGS - affordable)]:
+        for layer in layers:
+            if layer is published:
+                layer = fitted
             layer.stride = (1, 1)  # type: ignore[assignment]

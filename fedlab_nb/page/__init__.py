@@ -17,8 +17,8 @@ from ..data import Dataset, title_of
 from ..data import load as load_data
 from ..declared import declared
 from ..errors import RunError
-from ..methods import METHODS, grouped, label_of
-from ..plots.identity import look, short
+from ..methods import METHODS, group_methods, label_of
+from ..plots.identity import look, shorten_title
 from ..plots.style import class_colours
 from ..plots.vector import outline
 from ..plots.words import listed
@@ -79,7 +79,7 @@ def of_set(table: Stored) -> dict[str, Any]:
             {"name": name, "colour": colour}
             for name, colour in zip(dataset.class_names, class_colours(10), strict=True)
         ],
-        "groups": grouped(table.methods),
+        "groups": group_methods(table.methods),
         "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
         "words": words(table),
         "results": {
@@ -139,7 +139,7 @@ def called(title: str) -> dict[str, str]:
     """A method's title, the short one, and its look as SVG has it."""
     colour, marker, line = look(title)
     shapes = {"outline": outline(marker, MARK), "dash": DASHES[line]}
-    return {"title": title, "short": short(title), "colour": colour, **shapes}
+    return {"title": title, "short": shorten_title(title), "colour": colour, **shapes}
 
 
 def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, Any]:

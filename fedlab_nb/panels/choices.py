@@ -10,7 +10,7 @@ import ipywidgets as widgets
 
 from ..declared import declared
 from ..errors import choose
-from ..methods import METHODS, grouped
+from ..methods import METHODS, group_methods
 from ..methods.base import Knob
 from ..methods.poison import Poison
 from ..models import MENU
@@ -138,7 +138,7 @@ class MethodBox:
             )
             self._chips[name].on_click(lambda _, name=name: self._take_out(name))
             self.boxes[name].observe(lambda _: self._chosen(), "value")
-        self.groups = grouped(self.boxes)
+        self.groups = group_methods(self.boxes)
         self.headings = {
             title: made(widgets.HTML, "fl-group", value=title) for title in self.groups
         }

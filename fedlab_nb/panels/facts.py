@@ -9,7 +9,7 @@ from threading import Lock, RLock, Thread
 from typing import Any
 
 from ..comm.formulas import state_bytes
-from ..models import build_specified, model_state
+from ..models import build_from_text, model_state
 from ..plots.words import capital, data_size, duration, plural
 from ..studies.cost import Cost
 from .lab_view import PanelState
@@ -109,5 +109,5 @@ def facts(state: PanelState) -> str:
 def model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
     """Bytes of the state of a `name` or `name:width` in float32."""
     return state_bytes(
-        sum(t.numel() for t in model_state(build_specified(model, input_shape, classes)).values())
+        sum(t.numel() for t in model_state(build_from_text(model, input_shape, classes)).values())
     )

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
 from .axes import FIFTHS, end_labels, level_line, percent_axis, seed_lines
-from .identity import short
+from .identity import shorten_title
 from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
 from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
@@ -96,7 +96,7 @@ def curves(ax: Axes, series: Sequence[Series], chance: float | None = None) -> N
                 else "one seed"
             )
             mark(ax.lines[-1], f"{s.name}\n{percent(y[-1])} so far ({mean})", method=s.held_as)
-            ends.append((y[-1], f"  {short(s.label)}", s.look.colour))  # beside its marker
+            ends.append((y[-1], f"  {shorten_title(s.label)}", s.look.colour))  # beside its marker
     if chance:
         level_line(ax, chance, "guessing", under=True)
     if any(p["phase"] == LOCAL for s in series for curve in s.curves for p in curve):

@@ -8,7 +8,7 @@ from itertools import cycle
 import numpy as np
 from matplotlib.lines import Line2D
 
-from .identity import short
+from .identity import shorten_title
 from .kit import told
 from .style import (
     MARKERS,
@@ -89,7 +89,9 @@ def paint(
             }
             ax.scatter(*m.points[m.labels == c].T, s=size, **look)
         room = int(current_size()[0] / columns * 9.5)  # letters over one map
-        titles = [line if len(line) <= room else short(line) for line in m.label.split("\n")]
+        titles = [
+            line if len(line) <= room else shorten_title(line) for line in m.label.split("\n")
+        ]
         heading(ax, "\n".join(shorten(titles, room)), 4, 10.5 if columns < 4 else 9.5)
         whole = f"{m.how} · neighbours {percent(m.score)}"
         words = (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from ..declared import declared
-from ..methods import METHODS, label_of, short
+from ..methods import METHODS, label_of, shorten_title
 
 LINES, SHAPES, COLOURS = ("-", "--", "-.", ":"), "*hd8H", ("#00808C", "#8A6D00", "#B5487A")
 
@@ -33,14 +33,14 @@ def look(name: str) -> Look:
     registered before has that place or its colour. So a method that comes later changes no other.
     """
     titles = {words: m for m in reversed(METHODS) for title in (label_of(m), METHODS[m].info.title)
-              for words in (title, short(title), m)}  # fmt: skip
+              for words in (title, shorten_title(title), m)}  # fmt: skip
     taken = {
         method: Look(*words.split()) for method, words in declared("methods/looks.toml").items()
     }
     name = (
         titles.get(name)
-        or titles.get(short(name))
-        or (short(name) if short(name) in taken else name)
+        or titles.get(shorten_title(name))
+        or (shorten_title(name) if shorten_title(name) in taken else name)
     )
     for own in (*METHODS, name):
         if own not in taken:
@@ -58,7 +58,7 @@ def look(name: str) -> Look:
 def looks(names: Iterable[str]) -> dict[str, Look]:
     """The looks of all `names` of one picture: a second one of a method has its colour and another marker or line."""
     chosen: dict[str, Look] = {}
-    for name in sorted(names, key=lambda name: short(name) != name):
+    for name in sorted(names, key=lambda name: shorten_title(name) != name):
         others = [one._replace(colour=look(name).colour) for one in POOL]
         chosen[name] = next(
             (one for one in (look(name), *others) if one not in chosen.values()), look(name)

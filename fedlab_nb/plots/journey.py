@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
 from ..methods import METHODS
-from ..methods.base import Info, grouped, short
+from ..methods.base import Info, group_methods, shorten_title
 from .kit import told
 from .style import ACCENT, FAINT, INK, LEAST, QUIET, SECOND, Picture, current_size, drawing, heading
 from .words import letter, tabled
@@ -44,7 +44,7 @@ def journey(*methods: str) -> Picture:
     below it.
     """
     tiles = defaultdict(list)
-    for info in (METHODS[name].info for names in grouped(methods).values() for name in names):
+    for info in (METHODS[name].info for names in group_methods(methods).values() for name in names):
         tiles[info.group, look_of(info)].append(info)
     width, one = current_size()[0], len(methods) == 1
     columns = max(1, min(len(tiles), int(width / SMALL)))
@@ -196,7 +196,7 @@ def named(info: Info, head: Info) -> str:
         info.sends.removeprefix(head.sends).strip(),
         info.back and info.back != head.back and f"back: {info.back}",
     ]
-    return short(info.title) + (f" ({', '.join(filter(None, own))})" if any(own) else "")
+    return shorten_title(info.title) + (f" ({', '.join(filter(None, own))})" if any(own) else "")
 
 
 def letters(scale: float) -> float:

@@ -40,7 +40,7 @@ from .axes import (
 )
 from .axes import mark as look_at
 from .characters import client_axis, known_words
-from .identity import Look, looks, short
+from .identity import Look, looks, shorten_title
 from .series import Series
 from .style import (
     ACCENT,
@@ -295,7 +295,7 @@ def beside(
 
 def fitting(name: str, letters: int) -> str:
     """A name in so many letters: 'FedAvg' of 'FedAvg, one round', or on several lines."""
-    return name if len(name) <= letters else textwrap.fill(short(name), max(letters, 8))
+    return name if len(name) <= letters else textwrap.fill(shorten_title(name), max(letters, 8))
 
 
 # ------------------------------------------------------------------------------------------------------------- tables

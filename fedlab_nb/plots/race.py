@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
 from .axes import bytes_axis, end_labels, percent_axis
-from .identity import short
+from .identity import shorten_title
 from .kit import told
 from .series import Series, finished, settings_of
 from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dress, shorten
@@ -32,7 +32,7 @@ class Race:
             tracks = zip(self.done, self._tracks, strict=True)
             end_labels(
                 left,
-                [(xy[-1][1], short(s.name), s.look.colour) for s, (xy, *_) in tracks if xy],
+                [(xy[-1][1], shorten_title(s.name), s.look.colour) for s, (xy, *_) in tracks if xy],
                 size=8.5,
             )
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ..studies.statistics import band
 from .accuracy import verdict
 from .axes import HALVES, end_labels, level_line, log_axis, percent_axis
-from .identity import short
+from .identity import shorten_title
 from .kit import Bars, lines, told
 from .series import Series, finished
 from .style import INK, LOCK, Picture, dress, look, new_figure
@@ -93,7 +93,7 @@ class Stored:
             for title, of in self._bands.items():
                 own = look(title)
                 ends += [
-                    (y, short(title), colour)
+                    (y, shorten_title(title), colour)
                     for y, _, colour in lines(ax, {title: of}, {title: own})
                 ]
                 each = [f"α = {a:g}: {number(b, 1)} %" for a, b in of.items()]

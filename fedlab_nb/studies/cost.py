@@ -32,7 +32,7 @@ from ..declared import declared
 from ..errors import FedlabError, several
 from ..methods.fens import Fens
 from ..models import Network, build, model_state, parameter_count
-from ..models.state import copied
+from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
@@ -199,7 +199,7 @@ def step_of(architecture: tuple, device: str) -> Step:
     with suited(device, shape):
         one, several = fastest(alone, device), 0.0
         if auto_backend(device, model, shape, 2) == "stacked":
-            stack = Stack([copied(model) for _ in range(STACK)])
+            stack = Stack([copy_model(model) for _ in range(STACK)])
             parameters = list(stack.use(STACK).values())
             all_of_them = optimizer_for(stack.parameters.values(), Recipe(), rows=STACK).first(
                 STACK

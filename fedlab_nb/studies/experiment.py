@@ -17,9 +17,9 @@ from ..data import Federation
 from ..errors import RunError, UsageError, parsed, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
-from ..methods.results import ClientsAlone, Report, typed
+from ..methods.results import ClientsAlone, Report, check_report_type
 from ..models import Network, parameter_count
-from ..models.state import finite
+from ..models.state import all_finite
 from ..rng import numpy_rng
 from ..training import (
     ClientModels,
@@ -149,7 +149,7 @@ class Run:
                 run.history.append(run._point(step, ClientsAlone(ClientModels(own))))
             yield tick
         for run, own in others:
-            if finite(p for model in own for p in model.parameters()):
+            if all_finite(p for model in own for p in model.parameters()):
                 run.seconds[LOCAL] = self.seconds[LOCAL]
                 run._remember(ClientModels(own))
                 run._keep()
@@ -242,7 +242,7 @@ class Run:
             self.starts_locally |= phase == LOCAL
             point, report = None, None
             if step.model is not None:
-                report = step.model.report if step.model.report.filled() else None
+                report = step.model.report if step.model.report.known_fields() else None
                 point = self._point(step, step.model)
                 self.history.append(point)
                 self.seconds[CURVE] = self.seconds.get(CURVE, 0.0) + time.perf_counter() - now
@@ -283,7 +283,7 @@ class Run:
             every = group_accuracy(predictions == y, own, len(federation.dataset.client_names))
             per_client = every[list(federation.ids)]
         points = test_points(len(y))
-        report = typed(model.measured(x, y), self.plan.method.report)
+        report = check_report_type(model.measured(x, y), self.plan.method.report)
         held = validation_samples(self.ctx, federation, self.plan.method.holds_out)
         validation, validation_on = (
             (None, "") if held is None else (model.accuracy(*held[:2]), held[2])

@@ -19,8 +19,8 @@ from ..data import Dataset, Description, Federation
 from ..errors import choose, demand, number, parsed, whole
 from ..methods import METHODS, Method, label_of
 from ..methods.poison import Poison
-from ..models import MODELS, default_model, specified
-from ..models.build import checked_shape
+from ..models import MODELS, default_model, parse_models
+from ..models.build import check_shape
 from ..training import BACKENDS, Recipe
 from .code_version import core_code, foreign_code, run_code, torch_version
 from .seen import dealt, seen, seen_description
@@ -471,8 +471,8 @@ def model_for(settings: Settings, setup: Setup, cls: type[Method], about: Any) -
 def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
     """`name`, `name:width`, or several of them joined by commas and dealt to the clients in turn."""
     kinds = []
-    for name, width in specified(model, about.input_shape):
-        kinds.append((name, checked_shape(name, about.input_shape), about.classes, width))
+    for name, width in parse_models(model, about.input_shape):
+        kinds.append((name, check_shape(name, about.input_shape), about.classes, width))
     return tuple(kinds[k % len(kinds)] for k in range(clients))
 
 

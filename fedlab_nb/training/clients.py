@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..models import Network, load_state, model_state, parameter_count
-from ..models.state import copied
+from ..models.state import copy_model
 from .evaluate import in_chunks, once
 
 
@@ -77,7 +77,7 @@ class ClientModels:
         """The same architectures with other weights (e.g. as they were received)."""
         modules = []
         for module, state in zip(self.modules, states, strict=True):
-            twin = copied(module)
+            twin = copy_model(module)
             load_state(twin, state)
             modules.append(twin)
         return ClientModels(modules)

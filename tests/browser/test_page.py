@@ -9,7 +9,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import verdict
-from fedlab_nb.plots.identity import short
+from fedlab_nb.plots.identity import shorten_title
 from fedlab_nb.plots.words import number, percent
 from fedlab_nb.studies.statistics import band
 from fedlab_nb.studies.stored import load
@@ -70,7 +70,7 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
         page.locator("#alpha").press(key)
         assert page.locator("#alpha").get_attribute("aria-valuetext") == f"α = {now:g}"
         assert (now == alpha) != (f"nearest stored α = {alpha:g}" in text(page, "#shares-words"))
-        rows = [Series(short(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
+        rows = [Series(shorten_title(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
         assert f"At α = {alpha:g} with 10 clients, {verdict(rows)}" in text(page, "#bars-words")
         for method in METHODS:
             assert text(page, f"#bars [data-m={method}] .number") == number(
@@ -137,7 +137,10 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
     shown = run(page)
     for method in set(static.RUNS) - {"logits"}:
         assert (
-            abs(float(shown[short(load().title(method))][:-2]) - 100 * stored(method, 0.3, 5)[4])
+            abs(
+                float(shown[shorten_title(load().title(method))][:-2])
+                - 100 * stored(method, 0.3, 5)[4]
+            )
             < 1.01
         )
     assert page.locator("#says .client").count() == 5

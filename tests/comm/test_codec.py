@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fedlab_nb.comm import size
+from fedlab_nb.comm import count_bytes
 from fedlab_nb.comm.codec import (
     dequantise_state,
     from_upper_triangle,
@@ -34,19 +34,21 @@ WEIGHTS = npst.arrays(
 def test_symmetric_codes_are_the_papers_rule(array, bits):
     """s = max|w| / L, code = clip(round(w / s), -L, L), written out with Python's numbers; so every number is off by at
     most half a step."""
-    sent, flat = quantise(torch.from_numpy(array), bits), array.reshape(-1).tolist()
-    levels, step, back = 2 ** (bits - 1) - 1, sent.scale.item(), sent.dequantise()
+    quantised = quantise(torch.from_numpy(array), bits)
+    flat = array.reshape(-1).tolist()
+    levels = 2 ** (bits - 1) - 1
+    step = quantised.scale.item()
+    back = quantised.dequantise()
     assert back.shape == array.shape and back.dtype == torch.float32
-    assert size(sent) == math.ceil(len(flat) * bits / 8) + 4
+    assert count_bytes(quantised) == math.ceil(len(flat) * bits / 8) + 4
     largest = max((abs(w) for w in flat), default=0.0)
     assert step == pytest.approx(max(largest / levels, 2.0**-126), rel=1e-6)
-    codes = unpack(sent.codes, bits, len(flat)).tolist()
-    for code, w, there in zip(codes, flat, back.double().flatten().tolist(), strict=True):
+    codes = unpack(quantised.codes, bits, len(flat)).tolist()
+    for code, w, decoded in zip(codes, flat, back.double().flatten().tolist(), strict=True):
         assert -levels <= code - levels <= levels
-        assert (
-            abs(code - levels - w / step) <= 0.5 + 1e-4
-        )  # nearest, up to float32 in a tie or at the end
-        assert abs(there - w) <= step / 2 * (1 + 1e-5) + 1e-6 * abs(w)
+        # The nearest code, up to float32 in a tie or at the end.
+        assert abs(code - levels - w / step) <= 0.5 + 1e-4
+        assert abs(decoded - w) <= step / 2 * (1 + 1e-5) + 1e-6 * abs(w)
 
 
 @settings(deadline=None, max_examples=80)
@@ -61,24 +63,23 @@ def test_packing_comes_back_and_is_the_binary_number(bits, data):
 
 
 def test_three_numbers_by_hand():
-    sent = quantise(torch.tensor([1.27, -0.014, 0.0]))
-    assert sent.scale.item() == pytest.approx(0.01)
-    assert (sent.codes.int() - 127).tolist() == [127, -1, 0]
-    sent = quantise(torch.tensor([0.0, 0.4, -0.7]), bits=4)
-    assert sent.scale.item() == pytest.approx(0.1)
-    assert sent.codes.tolist() == [7 | 11 << 4, 0]
+    quantised = quantise(torch.tensor([1.27, -0.014, 0.0]))
+    assert quantised.scale.item() == pytest.approx(0.01)
+    assert (quantised.codes.int() - 127).tolist() == [127, -1, 0]
+    quantised = quantise(torch.tensor([0.0, 0.4, -0.7]), bits=4)
+    assert quantised.scale.item() == pytest.approx(0.1)
+    assert quantised.codes.tolist() == [7 | 11 << 4, 0]
     assert quantise(torch.full((4,), 1e-44)).dequantise().isfinite().all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_other_precisions_keep_their_dtype(dtype):
     tensor = torch.linspace(-2, 3, 50, dtype=dtype)
-    sent = quantise(tensor, 8)
-    back = sent.dequantise()
-    assert back.dtype == dtype and size(sent) == 50 + 4
-    assert (back.double() - tensor.double()).abs().max() <= sent.scale.item() / 2 + torch.finfo(
-        dtype
-    ).eps * 3
+    quantised = quantise(tensor, 8)
+    back = quantised.dequantise()
+    assert back.dtype == dtype and count_bytes(quantised) == 50 + 4
+    error = (back.double() - tensor.double()).abs().max()
+    assert error <= quantised.scale.item() / 2 + torch.finfo(dtype).eps * 3
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -99,11 +100,10 @@ def test_wrong_requests_are_refused():
 def test_a_state_keeps_its_biases_and_batch_norm():
     model = build("resnet8", (1, 8, 8), 3, width=4)
     state = model_state(model)
-    sent = quantise_state(state)
-    assert {name for name, t in sent.items() if not isinstance(t, torch.Tensor)} == {
-        name for name, t in state.items() if t.ndim >= 2
-    }
-    back = dequantise_state(sent)
+    quantised = quantise_state(state)
+    coded = {name for name, t in quantised.items() if not isinstance(t, torch.Tensor)}
+    assert coded == {name for name, t in state.items() if t.ndim >= 2}
+    back = dequantise_state(quantised)
     assert all(torch.equal(back[name], t) for name, t in state.items() if t.ndim < 2)
     load_state(model, back)
     steps = torch.tensor([[3]])
@@ -115,14 +115,8 @@ def test_triangle_comes_back():
     symmetric = a + a.mT
     assert upper_triangle(symmetric).shape == (3, 21)
     assert torch.equal(from_upper_triangle(upper_triangle(symmetric)), symmetric)
-    assert upper_triangle(torch.tensor([[1, 2, 3], [2, 4, 5], [3, 5, 6]])).tolist() == [
-        1,
-        2,
-        3,
-        4,
-        5,
-        6,
-    ]
+    by_hand = torch.tensor([[1, 2, 3], [2, 4, 5], [3, 5, 6]])
+    assert upper_triangle(by_hand).tolist() == [1, 2, 3, 4, 5, 6]
     assert from_upper_triangle(torch.tensor([7.0])).tolist() == [[7.0]]
 
 

@@ -15,11 +15,11 @@ from fedlab_nb.comm import (
     Ledger,
     Link,
     Quantised,
+    count_bytes,
     formulas,
     quantise,
     quantise_state,
     serialise,
-    size,
     upper_triangle,
 )
 from fedlab_nb.errors import UsageError
@@ -46,42 +46,51 @@ def as_tensors(tree):
         return torch.from_numpy(tree.copy())
     if isinstance(tree, dict):
         return {name: as_tensors(part) for name, part in tree.items()}
-    return type(tree)(map(as_tensors, tree)) if isinstance(tree, (list, tuple)) else tree
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(map(as_tensors, tree))
+    return tree
 
 
 def arrays_of(tree):
     if isinstance(tree, np.ndarray):
         return [tree]
-    parts = (
-        tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ()
-    )
-    return [array for part in parts for array in arrays_of(part)]
+    if isinstance(tree, dict):
+        items = list(tree.values())
+    elif isinstance(tree, (list, tuple)):
+        items = list(tree)
+    else:
+        items = []
+    arrays = []
+    for item in items:
+        arrays += arrays_of(item)
+    return arrays
 
 
-def same(a, b):
+def is_same(a, b):
     if isinstance(a, torch.Tensor):
         return a.dtype == b.dtype and a.shape == b.shape and serialise(a) == serialise(b)
     if isinstance(a, dict):
-        return type(b) is dict and list(a) == list(b) and all(same(a[name], b[name]) for name in a)
+        if type(b) is not dict or list(a) != list(b):
+            return False
+        return all(is_same(a[name], b[name]) for name in a)
     if isinstance(a, (list, tuple)):
-        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+        return type(a) is type(b) and len(a) == len(b) and all(map(is_same, a, b))
     return a == b
 
 
 @settings(deadline=None, max_examples=200)
 @given(PAYLOADS)
 def test_bytes_are_those_of_the_arrays_and_the_payload_arrives(tree):
-    payload, link = as_tensors(tree), Link(3)
+    payload = as_tensors(tree)
+    link = Link(3)
     body = b"".join(array.tobytes() for array in arrays_of(tree))
     assert serialise(payload) == body
-    assert size(payload) == len(body)
-    assert same(link.up(1, payload, phase="a"), payload)
-    assert same(link.broadcast(payload, phase="b"), payload)
-    assert (link.ledger.up, link.ledger.down, link.ledger.total) == (
-        len(body),
-        3 * len(body),
-        4 * len(body),
-    )
+    assert count_bytes(payload) == len(body)
+    assert is_same(link.up(1, payload, phase="a"), payload)
+    assert is_same(link.broadcast(payload, phase="b"), payload)
+    assert link.ledger.up == len(body)
+    assert link.ledger.down == 3 * len(body)
+    assert link.ledger.total == 4 * len(body)
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "resnet8"])
@@ -90,13 +99,13 @@ def test_a_model_weighs_what_safetensors_writes_for_it(name):
     state["steps"] = torch.tensor([1, 2, 3])
     written = safetensors.torch.save(state)
     header = 8 + int.from_bytes(written[:8], "little")
-    assert size(state) == len(serialise(state)) == len(written) - header
+    assert count_bytes(state) == len(serialise(state)) == len(written) - header
 
 
 def test_strided_expanded_and_differentiable_tensors():
     base = torch.arange(6.0).reshape(2, 3).requires_grad_()
     assert serialise(base.T) == np.arange(6, dtype="float32").reshape(2, 3).T.tobytes()
-    assert size(torch.zeros(1).expand(10)) == 40 == len(serialise(torch.zeros(1).expand(10)))
+    assert count_bytes(torch.zeros(1).expand(10)) == 40 == len(serialise(torch.zeros(1).expand(10)))
     received = Link(1).up(0, {"w": base * 2, "p": torch.nn.Parameter(torch.ones(2))}, phase="x")
     assert not any(t.requires_grad or t.grad_fn for t in received.values())
     assert type(received["p"]) is torch.Tensor
@@ -111,11 +120,10 @@ def test_the_received_payload_shares_no_memory(send):
         "q": quantise(torch.ones(4)),
         "n": 3,
     }
-    received = (
-        link.broadcast(payload, phase="x")
-        if send == "broadcast"
-        else getattr(link, send)(0, payload, phase="x")
-    )
+    if send == "broadcast":
+        received = link.broadcast(payload, phase="x")
+    else:
+        received = getattr(link, send)(0, payload, phase="x")
     payload["w"].zero_()
     payload["parts"][0].zero_()
     payload["parts"][1][0].zero_()
@@ -123,15 +131,13 @@ def test_the_received_payload_shares_no_memory(send):
     payload["q"].scale.zero_()
     payload["parts"].append(None)
     payload["n"] = 4
-    assert (
-        received["w"].eq(1).all()
-        and received["parts"][0].eq(1).all()
-        and received["parts"][1][0].eq(1).all()
-    )
-    assert isinstance(received["q"], Quantised) and received["q"].dequantise().allclose(
-        torch.ones(4)
-    )
-    assert len(received["parts"]) == 2 and received["n"] == 3
+    assert received["w"].eq(1).all()
+    assert received["parts"][0].eq(1).all()
+    assert received["parts"][1][0].eq(1).all()
+    assert isinstance(received["q"], Quantised)
+    assert received["q"].dequantise().allclose(torch.ones(4))
+    assert len(received["parts"]) == 2
+    assert received["n"] == 3
     received["w"].fill_(5)
     assert payload["w"].eq(0).all()
 
@@ -139,8 +145,12 @@ def test_the_received_payload_shares_no_memory(send):
 def test_eight_bit_weights_are_a_quarter_and_doubles_count_double():
     state = model_state(build("cnn", (1, 28, 28), 10))
     weights = {name: t for name, t in state.items() if t.ndim >= 2}
-    assert size(quantise_state(weights)) == size(weights) // 4 + 4 * len(weights)
-    assert size({name: t.double() for name, t in state.items()}) == 2 * size(state) == 8 * 44_426
+    assert count_bytes(quantise_state(weights)) == count_bytes(weights) // 4 + 4 * len(weights)
+    assert (
+        count_bytes({name: t.double() for name, t in state.items()})
+        == 2 * count_bytes(state)
+        == 8 * 44_426
+    )
 
 
 def test_ledger_sums_by_client_and_phase():
@@ -178,12 +188,10 @@ def test_ledger_survives_json_and_its_sums_agree(messages):
     for message in messages:
         ledger.add(*message)
     again = Ledger.from_json(json.loads(json.dumps(ledger.to_json())))
-    assert (
-        again == ledger
-        and again.rows() == ledger.rows()
-        and again.up == ledger.up
-        and again.down == ledger.down
-    )
+    assert again == ledger
+    assert again.rows() == ledger.rows()
+    assert again.up == ledger.up
+    assert again.down == ledger.down
     for sums in (ledger.by_client(), ledger.by_phase()):
         assert sum(up for up, _ in sums.values()) == ledger.up
         assert sum(down for _, down in sums.values()) == ledger.down

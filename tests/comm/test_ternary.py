@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedlab_nb.comm import Link, formulas, serialise, size
-from fedlab_nb.comm.codec import Sparsifier, remainder_bits, restore, sent, sparsify
+from fedlab_nb.comm import Link, count_bytes, formulas, serialise
+from fedlab_nb.comm.codec import Sparsifier, count_entries, remainder_bits, restore, sparsify
 from fedlab_nb.errors import UsageError
 
 
@@ -34,7 +34,7 @@ def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
     values = draw(d)
     message = Link(1).up(0, sparsify(values, keep, ternary=ternary), phase="test")
     torch.testing.assert_close(
-        restore(message), expected(values, sent(d, keep), ternary), rtol=1e-6, atol=0
+        restore(message), expected(values, count_entries(d, keep), ternary), rtol=1e-6, atol=0
     )
 
 
@@ -43,8 +43,10 @@ def test_the_largest_entries_arrive_and_nothing_else(d, keep, ternary):
 def test_any_positions_survive(d, keep, seed):
     # Distinct magnitudes in any order, so that the kept set is unique; whole numbers are exact at 16 bits.
     values = torch.randperm(d, generator=torch.Generator().manual_seed(seed)).float() + 1
-    got = restore(sparsify(values, keep, ternary=False))
-    assert torch.equal(got, torch.where(values > d - sent(d, keep), values, torch.zeros(())))
+    restored = restore(sparsify(values, keep, ternary=False))
+    assert torch.equal(
+        restored, torch.where(values > d - count_entries(d, keep), values, torch.zeros(()))
+    )
 
 
 def test_a_message_by_hand():
@@ -55,7 +57,7 @@ def test_a_message_by_hand():
     assert message["quotients"].tolist() == [0b100101]
     assert message["signs"].tolist() == [0b110] and message["scale"].item() == 3
     assert restore(message).tolist() == [0, -3, 0, 3, 3, 0]
-    assert size(message) == 1 + 1 + 4
+    assert count_bytes(message) == 1 + 1 + 4
 
 
 def test_golomb_positions_cost_little_more_than_their_entropy():
@@ -64,11 +66,10 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
     d = 200_000
     for p in (0.5, 0.1, 0.04, 0.01):
         message = sparsify(draw(d), p, ternary=True)
-        bits = (
-            8
-            * sum(message[part].numel() for part in ("quotients", "remainders") if part in message)
-            / sent(d, p)
-        )
+        position_bytes = message["quotients"].numel()
+        if "remainders" in message:
+            position_bytes += message["remainders"].numel()
+        bits = 8 * position_bytes / count_entries(d, p)
         b = remainder_bits(p)
         assert abs(bits - (b + 1 / (1 - (1 - p) ** (2**b)))) < 0.1
         entropy = -(p * math.log2(p) + (1 - p) * math.log2(1 - p)) / p
@@ -80,11 +81,8 @@ def test_golomb_positions_cost_little_more_than_their_entropy():
 @pytest.mark.parametrize("keep", [0.5, 0.4])
 def test_bytes_follow_the_formula(d, keep, ternary):
     message = sparsify(draw(d), keep, ternary=ternary)
-    assert (
-        size(message)
-        == len(serialise(message))
-        == byte_formulas.sparse_bytes(d, sent(d, keep), ternary)
-    )
+    formula = byte_formulas.sparse_bytes(d, count_entries(d, keep), ternary)
+    assert count_bytes(message) == len(serialise(message)) == formula
 
 
 def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
@@ -98,14 +96,15 @@ def test_half_of_the_entries_at_16_bits_is_not_quite_a_quarter():
 
 @pytest.mark.parametrize("ternary", [False, True])
 def test_what_is_left_out_comes_later(ternary):
-    """Error feedback: everything sent so far plus what is owed is everything put in."""
+    """Error feedback: everything sent so far plus the residual is everything put in."""
     send = Sparsifier(0.1, ternary=ternary)
-    put, arrived = torch.zeros(50, dtype=torch.float64), torch.zeros(50, dtype=torch.float64)
+    total = torch.zeros(50, dtype=torch.float64)
+    arrived = torch.zeros(50, dtype=torch.float64)
     for i in range(20):
         values = draw(50, i, torch.float64)
-        put += values
+        total += values
         arrived += restore(send(values), torch.float64)
-        torch.testing.assert_close(arrived + send.residual, put, rtol=0, atol=1e-12)
+        torch.testing.assert_close(arrived + send.residual, total, rtol=0, atol=1e-12)
 
 
 def test_zeros_can_be_sent_and_a_share_must_be_one():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from lessons import LESSONS
 
-from fedlab_nb.comm import size
+from fedlab_nb.comm import count_bytes
 from fedlab_nb.course.fedlpa import lesson
 from fedlab_nb.labs.fedlpa.two_weights import two_weights
 from fedlab_nb.methods.fedlpa.client import LocalPosterior
@@ -16,7 +16,7 @@ def test_exercise_2_is_what_a_client_sends():
     sent = LocalPosterior.measure(network, torch.rand(3, 20), torch.tensor([0, 1, 2])).upload(
         1e-3, "one"
     )
-    assert lesson.q2.problem.check(size(sent) / 4).state == "right"
+    assert lesson.q2.problem.check(count_bytes(sent) / 4).state == "right"
 
 
 def test_the_upload_is_what_the_ledger_counts():

@@ -170,7 +170,7 @@ def system(where):
     layers = [
         torch.randn(12, 12, generator=stream, dtype=torch.float64).to(where) for _ in range(3)
     ]
-    made = Posterior.of(layers, factors, [1 / 3] * 3)
+    made = Posterior.stack(layers, factors, [1 / 3] * 3)
     return made, made.expectation_approximation()
 
 

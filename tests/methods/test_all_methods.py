@@ -11,13 +11,13 @@ import pytest
 import torch
 from method_runs import in_study, small
 
-from fedlab_nb.comm import Ledger, Link, serialise, size
+from fedlab_nb.comm import Ledger, Link, count_bytes, serialise
 from fedlab_nb.data import Dataset, Federation
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, fens
 from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.results import typed
+from fedlab_nb.methods.results import check_report_type
 from fedlab_nb.studies import compare, experiment, job, run
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.studies.settings import Settings, plans_for
@@ -133,7 +133,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     )
 
     def count(direction, times, payload):
-        assert size(payload) == len(serialise(payload))
+        assert count_bytes(payload) == len(serialise(payload))
         weighed[direction] += times * len(serialise(payload))
 
     def rounds(
@@ -205,14 +205,17 @@ def test_a_result_predicts_survives_the_store_and_leaves_the_shared_clients_as_t
         and model.features(x).dim() == 2
     )
     assert isinstance(model.parameters, int) and model.parameters > 0
-    report = typed(model.measured(x, y), METHODS[name].report)
+    report = check_report_type(model.measured(x, y), METHODS[name].report)
     values = report.numbers()
     assert json.loads(json.dumps(values, allow_nan=False)) == values
     assert all(
         array.dtype.kind in "biuf" and array.flags.owndata for array in report.arrays().values()
     )
     again = METHODS[name].report(**values, **report.arrays())
-    assert type(again) is METHODS[name].report and again.filled().keys() == report.filled().keys()
+    assert (
+        type(again) is METHODS[name].report
+        and again.known_fields().keys() == report.known_fields().keys()
+    )
     for k, before in enumerate(remembered.get("states", [])):
         after = remembered["clients"].state(k)
         assert all(torch.equal(before[n], after[n]) for n in before)

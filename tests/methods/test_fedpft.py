@@ -8,7 +8,7 @@ from method_runs import seeded
 from sklearn.mixture import GaussianMixture
 
 from fedlab_nb import run
-from fedlab_nb.comm import size
+from fedlab_nb.comm import count_bytes
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedpft import COVARIANCES, FLOOR, FedPFT, Mixture, fitted, maximised
 from fedlab_nb.studies.experiment import finished
@@ -167,7 +167,7 @@ def test_few_rows_and_rows_that_are_alike(kind):
 def test_what_is_sent_comes_back(kind):
     mixture = fitted(clumps(), 2, kind, seeded())
     numbers = {"none": 0, "spherical": 1, "diagonal": 3, "full": 6}[kind]
-    assert size(mixture.message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
+    assert count_bytes(mixture.message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
     again = Mixture.received(mixture.message(EXACT), kind)
     for part in ("weights", "means", "spread"):
         torch.testing.assert_close(getattr(again, part), getattr(mixture, part), rtol=0, atol=1e-15)

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestCentroid
 
 from fedlab_nb import run
-from fedlab_nb.comm import serialise, size
+from fedlab_nb.comm import count_bytes, serialise
 from fedlab_nb.data import federate
 from fedlab_nb.methods.gauss import (
     BY_CLASS,
@@ -174,7 +174,7 @@ def test_only_the_classes_that_are_held_travel_and_matrices_as_triangles(kind):
     own = class_sums(x, y, 4, kind)
     sent = message(own, torch.float32)
     numbers = {"none": 0, "diagonal": 3 * 5, "pooled": 15, "full": 3 * 15}[kind]
-    assert size(sent) == len(serialise(sent)) == 4 * (4 + 3 * 5 + numbers)
+    assert count_bytes(sent) == len(serialise(sent)) == 4 * (4 + 3 * 5 + numbers)
     close(received(sent, kind), own, atol=1e-3)
     again = received(message(own, EXACT), kind)
     close(again, own, atol=0 if kind in BY_CLASS else 1e-12)

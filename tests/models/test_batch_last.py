@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.models import batch_last
-from fedlab_nb.models.batch_last import Convolution, UpConv2d, UpConvolution, divisible
+from fedlab_nb.models.batch_last import Convolution, UpConv2d, UpConvolution, are_divisible_by_four
 from fedlab_nb.models.generators import build_generator
 
 EXACT = torch.float64
@@ -60,7 +60,7 @@ def test_a_generator_makes_the_same_images_so(shape, so, pieces, monkeypatch):
     made = build_generator(
         shape, width=3, latent=5, generator=torch.Generator().manual_seed(0), dtype=EXACT
     )
-    assert made.batch_last is so and (divisible(shape[1:]) or not so)
+    assert made.batch_last is so and (are_divisible_by_four(shape[1:]) or not so)
     stream = torch.Generator().manual_seed(1)
     z = drawn(stream, 6, 5)
     leaves = [*made.parameters(), z]
@@ -82,9 +82,9 @@ def test_outputs_are_made_in_pieces_that_fit(monkeypatch):
     theirs = torch.nn.functional.conv2d(
         torch.nn.functional.interpolate(x, scale_factor=2), weight, padding=1
     )
-    assert_same(first(batch_last.up_convolution(last(x), weight)), theirs, (x, weight), stream)
+    assert_same(first(batch_last.convolve_up(last(x), weight)), theirs, (x, weight), stream)
     assert sizes == [3, 3, 1]
-    batch_last.up_convolution(last(x)[:, :, :1, :1], weight)
+    batch_last.convolve_up(last(x)[:, :, :1, :1], weight)
     assert sizes[3:] == [7]
 
 

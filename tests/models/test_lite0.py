@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from fedlab_nb.models import lite0, parameter_count
-from fedlab_nb.models.lite0 import Block, convolution
+from fedlab_nb.models.lite0 import Block, convolution_layers
 
 
 def images(n=5, channels=1, side=12, seed=0):
@@ -15,8 +15,8 @@ def images(n=5, channels=1, side=12, seed=0):
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch):
-    monkeypatch.setattr(lite0, "_known", {})
+def empty_cache(monkeypatch):
+    monkeypatch.setattr(lite0, "_cache", {})
 
 
 def test_it_has_the_numbers_of_the_papers_table():
@@ -34,7 +34,7 @@ def test_it_has_the_numbers_of_the_papers_table():
 @pytest.mark.parametrize("stride", [1, 2])
 def test_padding_is_tensorflows(side, stride):
     """SAME: the output has ceil(n / stride) places, and of an odd number of zeros the one more is at the end."""
-    pad, x = nn.Sequential(*convolution(1, 1, side, stride)), images(1, 1, 8).double()
+    pad, x = nn.Sequential(*convolution_layers(1, 1, side, stride)), images(1, 1, 8).double()
     pad.double().requires_grad_(False)
     whole = max((8 // stride - 1) * stride + side - 8, 0)
     wide = np.pad(x[0, 0].numpy(), (whole // 2, whole - whole // 2))
@@ -51,7 +51,8 @@ def test_a_block_adds_its_input_where_the_shape_stays():
         block = Block(4, outputs, 3, stride, 6).eval().requires_grad_(False)
         x = images(2, 4, 8)
         plain = nn.Sequential(*block)(x)
-        assert torch.equal(block(x), x + plain if added else plain) and block.added == added
+        assert torch.equal(block(x), x + plain if added else plain)
+        assert block.adds_input == added
 
 
 @torch.no_grad()
@@ -67,11 +68,11 @@ def test_an_image_is_scaled_as_in_training():
 def test_an_image_is_read_once_whoever_asks(monkeypatch):
     body, x = lite0.lite0(), images(6)
     first = body(x)
-    assert first.shape == (6, 112) and len(lite0._known) == 6
+    assert first.shape == (6, 112) and len(lite0._cache) == 6
     torch.testing.assert_close(
         body(images(6, seed=1)[:1].repeat(3, 1, 1, 1))[2], body(images(6, seed=1))[0]
     )
-    monkeypatch.setattr(body, "scaled", None)  # nothing is read any more
+    monkeypatch.setattr(body, "scale_images", None)  # nothing is read any more
     order = torch.tensor([4, 0, 0, 3])
     assert torch.equal(body(x[order]), first[order])
     assert torch.equal(body(x.double()), first.double()) and body(x.double()).dtype == torch.float64
@@ -83,4 +84,4 @@ def test_an_image_is_read_once_whoever_asks(monkeypatch):
 def test_what_is_remembered_is_bounded(monkeypatch):
     monkeypatch.setattr(lite0, "MOST", 4)
     body, x = lite0.lite0(), images(6)
-    assert torch.equal(body(x), body(x)) and len(lite0._known) == 4
+    assert torch.equal(body(x), body(x)) and len(lite0._cache) == 4

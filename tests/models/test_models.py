@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedet.consensus import Represented
+from fedlab_nb.methods.fedet.consensus import CommonHeadNetwork
 from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
-from fedlab_nb.models.build import drawn_layer
-from fedlab_nb.models.state import copied
+from fedlab_nb.models.build import make_layer
+from fedlab_nb.models.state import copy_model
 
 OF_IMAGES = [name for name, info in MODELS.items() if info.needs != "recordings"]
 FOREIGN = ["mobilenet", "shufflenet"]  # torchvision's modules
@@ -261,7 +261,7 @@ def test_widths_at_both_ends_of_the_range_are_built(name):
 def test_a_copy_is_a_deep_copy(name):
     model = build(name, (1, 8, 8), 3, width=SLIM.get(name)).eval()
     next(model.parameters()).requires_grad_(False)
-    twin = copied(model)
+    twin = copy_model(model)
     assert repr(twin) == repr(model) and twin.architecture == model.architecture
     assert [m.training for m in twin.modules()] == [m.training for m in model.modules()]
     assert [p.requires_grad for p in twin.parameters()] == [
@@ -282,7 +282,7 @@ def test_a_copy_of_a_foreign_layer():
             self.seen = []
 
     model = nn.Sequential(Counter(), nn.Linear(2, 2))
-    twin = copied(model)
+    twin = copy_model(model)
     twin[0].seen.append(1)
     assert model[0].seen == [] and torch.equal(twin[1].weight, model[1].weight)
 
@@ -292,9 +292,9 @@ def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(
         sys.modules, "torch.fx.experimental.symbolic_shapes", None
     )  # whoever asks for it fails
     stream = torch.Generator().manual_seed(0)
-    layer = drawn_layer(
+    layer = make_layer(
         nn.Conv2d, 3, 4, 1, generator=stream, like=torch.zeros(1, dtype=torch.float64)
     )
     assert layer.weight.dtype == torch.float64 and 0 < layer.weight.abs().max() <= 1 / 3**0.5
     body = build("mlp", (1, 8, 8), 10, generator=stream)
-    assert Represented(body, 16, generator=stream)(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
+    assert CommonHeadNetwork(body, 16, generator=stream)(torch.zeros(2, 1, 8, 8)).shape == (2, 10)

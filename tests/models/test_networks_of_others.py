@@ -7,8 +7,8 @@ from torch import nn
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fisher_merge import diagonal_fisher
 from fedlab_nb.methods.parts.kronecker import factor_layers
-from fedlab_nb.models import MENU, MODELS, build, parameter_count, plain, specified
-from fedlab_nb.models.resnet import wide
+from fedlab_nb.models import MENU, MODELS, build, parameter_count, parse_models, plain
+from fedlab_nb.models.resnet import _wide_resnet
 from fedlab_nb.studies import run
 from fedlab_nb.training import Recipe, trained
 from fedlab_nb.training.stack import stackable
@@ -76,7 +76,7 @@ def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
 def test_wide_resnets_have_the_published_sizes(depth, width, parameters):
     """WRN-28-10 and WRN-16-8 (36.5 and 11.0 million in the paper), without their weights."""
     with torch.device("meta"):
-        blocks, features = wide((3, 32, 32), width, depth)
+        blocks, features = _wide_resnet((3, 32, 32), width, depth)
     assert parameter_count(nn.Sequential(*blocks)) + 10 * features + 10 == parameters
 
 
@@ -112,7 +112,7 @@ def test_without_batch_norm(name):
 
 def test_names_without_batch_norm_are_known_but_not_listed():
     assert not any("-" in name for name in MODELS) and set(MENU) <= set(MODELS)
-    assert specified("resnet8-gn:4,cnn", (1, 8, 8)) == [("resnet8-gn", 4), ("cnn", None)]
+    assert parse_models("resnet8-gn:4,cnn", (1, 8, 8)) == [("resnet8-gn", 4), ("cnn", None)]
     for wrong in ("cnn-gn", "resnet8-bn", "resnet8-gn-gn"):
         with pytest.raises(UsageError, match=f"Unknown model '{wrong}'"):
             build(wrong, (1, 8, 8), 3)

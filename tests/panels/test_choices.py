@@ -5,7 +5,7 @@ import re
 import pytest
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods import METHODS, Method, grouped, register
+from fedlab_nb.methods import METHODS, Method, group_methods, register
 from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.choices import MethodBox
@@ -16,7 +16,7 @@ def shown(box):
 
 
 def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
-    groups = grouped(METHODS)
+    groups = group_methods(METHODS)
     assert sorted(name for names in groups.values() for name in names) == sorted(METHODS)
     assert (
         list(groups) == [title for title in GROUPS if title in groups] and "One shot" not in groups
@@ -32,7 +32,7 @@ def test_every_method_stands_in_the_group_of_its_registration(monkeypatch):
         register(name, title=name, paper="none", **words)(
             type("Own", (Method,), {"__doc__": "One of its own."})
         )
-    groups = grouped(METHODS)
+    groups = group_methods(METHODS)
     assert groups["One shot"] == ["mine"] and groups["Many rounds"][-1] == "again"
     assert groups["Average weights"][-1] == "mean"
 

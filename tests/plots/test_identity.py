@@ -11,7 +11,7 @@ from fedlab_nb.declared import declared
 from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.methods.afl import OWN_FITS
 from fedlab_nb.plots import Series
-from fedlab_nb.plots.identity import look, looks, short
+from fedlab_nb.plots.identity import look, looks, shorten_title
 from fedlab_nb.plots.race import Race
 from fedlab_nb.plots.stored import Stored
 from fedlab_nb.plots.study import against, plot_study
@@ -53,7 +53,7 @@ def test_every_method_has_a_look_of_its_own():
 
 def test_a_method_is_found_by_name_title_and_short_name():
     for name, method in METHODS.items():
-        assert look(method.info.title) == look(short(method.info.title)) == look(name), name
+        assert look(method.info.title) == look(shorten_title(method.info.title)) == look(name), name
     assert look("fens (rounds = 3)") == look("fens") and look("FedAvg, T rounds, run 2") == look(
         "fedavg_multi"
     )
@@ -74,7 +74,11 @@ def test_the_two_ensembles_are_never_drawn_alike():
     ]
     assert [Results(rows, ("ensemble.rule",)).label(row) for row in rows] == labels
     one, other = pair = [look(name) for name in labels]
-    assert pair == [look(short(name)) for name in labels] == [Series(name).look for name in labels]
+    assert (
+        pair
+        == [look(shorten_title(name)) for name in labels]
+        == [Series(name).look for name in labels]
+    )
     assert list(looks(labels).values()) == pair and other == look("ensemble")
     assert one.colour != other.colour and one.marker != other.marker
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.base import Method, register, short
+from fedlab_nb.methods.base import Method, register, shorten_title
 from fedlab_nb.plots.journey import journey
 from fedlab_nb.plots.style import sized
 
@@ -36,14 +36,14 @@ def test_every_method_is_in_the_map_exactly_once(width):
     )
     names = "; ".join(row["methods"] for row in journey(*METHODS).table).split("; ")
     assert sorted(name.split(" (")[0] for name in names) == sorted(
-        short(c.info.title) for c in METHODS.values()
+        shorten_title(c.info.title) for c in METHODS.values()
     )
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_drawing_shows_what_is_sent_what_comes_back_and_what_is_needed(name):
     info, seen = METHODS[name].info, words(name)
-    assert info.sends in seen and info.back in seen and short(info.title) in seen
+    assert info.sends in seen and info.back in seen and shorten_title(info.title) in seen
     assert ("needs public images" in seen) == ("public" in info.needs)
     assert info.extra in seen or info.extra == "nothing" or "client" not in info.extra
     assert ("data leave" in seen) == (name == "centralized") and ("gets nothing" in seen) == (

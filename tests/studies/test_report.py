@@ -32,7 +32,7 @@ def test_a_report_comes_back_from_the_store_as_it_was():
         assert all(
             np.array_equal(array, stored.report.arrays()[key]) for key, array in arrays.items()
         )
-    assert type(run("fedavg", **QUICK).report) is Report and not Report().filled()
+    assert type(run("fedavg", **QUICK).report) is Report and not Report().known_fields()
     with pytest.raises(TypeError):
         Shown(paht=np.zeros(2))
 

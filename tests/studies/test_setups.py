@@ -10,7 +10,7 @@ import fedlab_nb as fl
 from fedlab_nb.data import DATASETS, Dataset, describe
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.models import build, specified
+from fedlab_nb.models import build, parse_models
 from fedlab_nb.studies.settings import RECIPE_FIELDS, Settings, plans_for, setting_names
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS, Line
 from fedlab_nb.training import Recipe
@@ -242,7 +242,7 @@ def test_every_line_is_a_setting_and_says_where_it_is_from():
 def test_the_networks_can_be_built(preset, shape):
     there = SETUPS[preset].at("any", 0.1, shape).block.shared
     for line in ("model", "one_model"):
-        for name, width in specified(there[line].value, shape) if line in there else []:
+        for name, width in parse_models(there[line].value, shape) if line in there else []:
             assert build(name, shape, 10, width=width)(torch.zeros(1, *shape)).shape == (1, 10)
 
 

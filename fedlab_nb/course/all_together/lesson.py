@@ -12,7 +12,7 @@ from ...data import title_of
 from ...methods import METHODS
 from ...plots import Picture
 from ...plots.axes import bytes_axis, percent_axis
-from ...plots.identity import short
+from ...plots.identity import shorten_title
 from ...plots.kit import told
 from ...plots.series import Series
 from ...plots.study import pareto
@@ -124,7 +124,7 @@ def prices(*datasets: str) -> Picture:
                     "textcoords": "offset points",
                     "fontsize": 9,
                 }
-                ax.annotate(short(of.name), (of.total, of.mean), (right, higher), **style)
+                ax.annotate(shorten_title(of.name), (of.total, of.mean), (right, higher), **style)
             bytes_axis(ax, [s.total for s in made.values()], pad=4)
             percent_axis(ax, "y", high, low=low)
             cells += [(name, s.name, f"{number(s.band)} %", data_size(s.total), "no" if s.name in best else "yes")

@@ -31,7 +31,7 @@ from ...data.dataset import digest_of
 from ...data.federation import with_clients
 from ...errors import UsageError, choose, demand
 from ...methods import METHODS
-from ...models import build_specified, default_model, parameter_count
+from ...models import build_from_text, default_model, parameter_count
 from ...plots import Picture
 from ...plots.capstone import seen, tried
 from ...plots.series import Series
@@ -121,7 +121,7 @@ def drawn(code: str) -> Hidden:
     counts = dealt.label_counts.numpy()
     noise = numpy_rng(seed, "noise").laplace(0, NOISE, counts.shape)
     numbers = parameter_count(
-        build_specified(default_model(trial.input_shape), trial.input_shape, trial.classes)
+        build_from_text(default_model(trial.input_shape), trial.input_shape, trial.classes)
     )
     return Hidden(
         code=code, source=source, alpha=alpha, clients=clients, sigma=sigma, share=share,

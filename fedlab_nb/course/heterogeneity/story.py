@@ -15,7 +15,7 @@ from ...data import federate, load
 from ...plots import Picture, partition
 from ...plots.accuracy import one_seed
 from ...plots.characters import FEDERATION
-from ...plots.identity import short
+from ...plots.identity import shorten_title
 from ...plots.kit import heat_map, stacked, tiles, told
 from ...plots.series import Series
 from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
@@ -47,7 +47,7 @@ def bars(rules: Sequence[str] = RULES) -> Picture:
 
 def name(rule: str) -> str:
     """What a rule of `RULES` is called in a picture."""
-    return NAMES.get(rule) or short(title(rule))
+    return NAMES.get(rule) or shorten_title(title(rule))
 
 
 def accuracies(rule: str) -> dict[int, float]:

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 import numpy as np
 
 from ...data import DATASETS
-from ...methods.parts.images import OWN
+from ...methods.parts.images import OWN_SOURCES
 from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, Series, drawing, percent, plural, tabled, told
 from ...plots.kit import Bars, as_tile, photos
@@ -41,11 +41,11 @@ class Public(Tried):
     def _choices(self, state: PanelState) -> dict[str, dict[str, Any]]:
         """Name -> changed settings."""
         data = state.federation.dataset
-        own = OWN if data.x_public is not None and len(data.x_public) else ()
+        own = OWN_SOURCES if data.x_public is not None and len(data.x_public) else ()
         if self.vary.value == "size" and own:
             most = len(data.x_public)
             return {
-                f"{n or most} samples": {"fedet.public_size": n, "fedet.public": OWN[0]}
+                f"{n or most} samples": {"fedet.public_size": n, "fedet.public": OWN_SOURCES[0]}
                 for n in SIZES
                 if n < most
             }

@@ -76,7 +76,7 @@ class DampingSweep(NamedTuple):
     dampings: Sequence[float]
     accuracies: Mapping[str, Mapping[str, Sequence[float]]]
     measured: np.ndarray
-    ratios: Mapping[str, np.ndarray]
+    damping_ratios: Mapping[str, np.ndarray]
     layers: Sequence[str]
     setting: str
     tested: Mapping[str, float] = {}
@@ -89,7 +89,9 @@ class DampingSweep(NamedTuple):
 
     def over(self, rule: str, chosen: int) -> list[str]:
         """In which layers λ_damp number `chosen` adds more to B than was measured, at most clients."""
-        over = (self.dampings[chosen] ** 0.5 / self.ratios[rule] > self.measured).mean(0) > 0.5
+        over = (self.dampings[chosen] ** 0.5 / self.damping_ratios[rule] > self.measured).mean(
+            0
+        ) > 0.5
         return [self.layers[i] for i in np.flatnonzero(over)]
 
 
@@ -110,13 +112,15 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
             received = server.uploads(damping, rule)
             for use, shares in by_use.items():
                 known = use == "none" and shares  # the average does not depend on λ_damp
-                shares.append(shares[0] if known else server.accuracy(server.use(use, received)))
+                shares.append(
+                    shares[0] if known else server.accuracy(server.solve_with(use, received))
+                )
                 yield
     of_clients = server.posteriors
     measured = np.array(
         [[layer.b.diagonal().mean().item() for layer in own.factors.values()] for own in of_clients]
     )
-    ratios = {rule: np.array([own.ratios(rule) for own in of_clients]) for rule in PI_RULES}
+    ratios = {rule: np.array([own.damping_ratios(rule) for own in of_clients]) for rule in PI_RULES}
     names, tested = [f"layer {i + 1}" for i in range(len(outcome.report.layers))], {}
     sweep = DampingSweep(
         DAMPINGS, accuracies, measured, ratios, names, where(outcome), tested, held[2]
@@ -124,7 +128,7 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     on_test = replay(outcome)
     for rule in PI_RULES:
         received = on_test.uploads(DAMPINGS[sweep.best(rule)], rule)
-        tested[rule] = on_test.accuracy(on_test.use("exact", received))
+        tested[rule] = on_test.accuracy(on_test.solve_with("exact", received))
     return sweep
 
 

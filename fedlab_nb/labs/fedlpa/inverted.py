@@ -6,7 +6,7 @@ import numpy as np
 from ipywidgets import IntSlider
 
 from ...data import Federation
-from ...methods.fedlpa.client import classes_read_off, gradient_of, image_from, label_from
+from ...methods.fedlpa.client import compute_gradient, guess_classes, recover_image, recover_label
 from ...methods.parts.kronecker import kronecker_factors
 from ...models import build
 from ...panels import LabView, PanelState, made
@@ -56,16 +56,18 @@ def got_back(federation: Federation, client: int, first: int, few: int) -> GotBa
     own = shard[min(first, max(0, len(shard) - few)) :][:few]
     x, y = dataset.x_train[own], dataset.y_train[own]
     module = build("mlp", dataset.input_shape, dataset.classes)
-    gradient, factors = gradient_of(module, x, y), kronecker_factors(module, x, y)
+    gradient, factors = compute_gradient(module, x, y), kronecker_factors(module, x, y)
     weights = [name for name in gradient if gradient[name].ndim == 2]
-    image = image_from(gradient[weights[0]], gradient[weights[0].removesuffix("weight") + "bias"])
+    image = recover_image(
+        gradient[weights[0]], gradient[weights[0].removesuffix("weight") + "bias"]
+    )
     head, last = next(iter(factors.values())).a, list(factors.values())[-1].b
     mean = head[:-1, -1] / head[-1, -1]
     images = [each.view(dataset.input_shape).numpy() for each in (image, mean)]
     far = tuple(float((x.flatten(1) - each).abs().mean(1).min()) for each in (image, mean))
     named = [dataset.class_names[int(c)] for c in y]
-    label = dataset.class_names[label_from(gradient[weights[-1]])]
-    classes = [dataset.class_names[c] for c in classes_read_off(last.diagonal(), len(set(named)))]
+    label = dataset.class_names[recover_label(gradient[weights[-1]])]
+    classes = [dataset.class_names[c] for c in guess_classes(last.diagonal(), len(set(named)))]
     return GotBack(x.numpy(), named, images[0], label, images[1], classes, far)
 
 

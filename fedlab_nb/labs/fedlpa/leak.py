@@ -9,7 +9,7 @@ import torch
 from ipywidgets import Dropdown, SelectionSlider
 
 from ...comm import from_upper_triangle
-from ...methods.fedlpa.client import classes_read_off, label_leak
+from ...methods.fedlpa.client import guess_classes, label_leak
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, heading, listed, percent, tabled, told
 from ...plots.axes import HALVES, PERCENT, class_ticks, colour_bar, mark
@@ -70,7 +70,7 @@ class NoiseSweep(NamedTuple):
         """The classes that are taken to be there, by client, as many as it has."""
         held = (self.counts > 0).sum(1).tolist()
         return [
-            classes_read_off(torch.as_tensor(row), n)
+            guess_classes(torch.as_tensor(row), n)
             for row, n in zip(self.sent[what][chosen], held, strict=True)
         ]
 
@@ -93,7 +93,9 @@ def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
         for draw in range(3 if noise else 1):
             draws.append(server.uploads(options["damping"], options["pi"], noise, seed=draw))
             yield
-        accuracy.append(mean(server.accuracy(server.use("exact", received)) for received in draws))
+        accuracy.append(
+            mean(server.accuracy(server.solve_with("exact", received)) for received in draws)
+        )
         for what, read in readings.items():
             numbers = [
                 torch.stack([read(upload) for upload in received]).cpu() for received in draws

@@ -85,7 +85,7 @@ def solutions(
     curves, points = {}, {}
     for name in SOLVERS:
         accuracies = {}
-        for now, accuracy in server.path(name, steps, received, outcome.options["step"]):
+        for now, accuracy in server.solver_path(name, steps, received, outcome.options["step"]):
             if accuracy is not None:
                 accuracies[now.iteration] = accuracy
             if now.iteration % 10 == 0:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ...methods.fedlpa.server import used
-from ...methods.parts.kronecker import Factors, Posterior, damped
+from ...methods.fedlpa.server import solve_layer_with
+from ...methods.parts.kronecker import Factors, Posterior, add_damping
 
 MEANS = ((1.0, 3.0), (3.0, 1.0))
 
@@ -36,10 +36,10 @@ def two_weights(angle: float = 90.0, ratio: float = 9.0, damping: float = 0.0) -
     """The picture's numbers for an `angle` in degrees, a `ratio` of precisions (1 or more) and λ_damp = `damping`."""
     means = torch.tensor(MEANS, dtype=torch.float64)
     inputs = [_rotated(0.0, ratio), _rotated(angle, ratio)]
-    sent = [damped(Factors(a, torch.ones(1, 1, dtype=torch.float64)), damping) for a in inputs]
-    system = Posterior.of([m[None] for m in means], sent, [0.5, 0.5])
+    sent = [add_damping(Factors(a, torch.ones(1, 1, dtype=torch.float64)), damping) for a in inputs]
+    system = Posterior.stack([m[None] for m in means], sent, [0.5, 0.5])
     pooled = torch.linalg.solve(sum(inputs), sum(a @ m for a, m in zip(inputs, means, strict=True)))
-    points = {name: used(system, what)[0].numpy() for name, what in POINTS.items()}
+    points = {name: solve_layer_with(system, what)[0].numpy() for name, what in POINTS.items()}
     precisions = torch.stack([torch.kron(f.a, f.b) for f in sent])
     return TwoWeights(means.numpy(), precisions.numpy(), pooled=pooled.numpy(), **points)
 

@@ -9,7 +9,7 @@ import ipywidgets as widgets
 from ...comm import Ledger, formulas
 from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, Size, client_bytes
-from ...models import build_specified, model_state
+from ...models import build_from_text, model_state
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, data_size, drawing, dress, legend, plural, tabled, told
 from ...plots.kit import stacked
@@ -54,7 +54,7 @@ def bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
 @functools.lru_cache(maxsize=32)
 def network(model: str, input_shape: tuple[int, ...], classes: int) -> Size:
     """The clients' (first) network."""
-    return Size.of(model_state(build_specified(model, input_shape, classes)))
+    return Size.of(model_state(build_from_text(model, input_shape, classes)))
 
 
 def bill(size: Size, terms: Mapping[str, int], rounds: int) -> Bars:

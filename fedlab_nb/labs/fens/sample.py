@@ -14,7 +14,7 @@ from ...data import load
 from ...panels import Ink, LabView, PanelState, made, show_if
 from ...plots import Picture, capital, listed, percent, plural
 from ...plots.characters import own_name
-from ...plots.identity import short
+from ...plots.identity import shorten_title
 from ...plots.style import shorten
 from ...studies import Outcome
 from ...studies.experiment import test_points
@@ -59,7 +59,7 @@ class Sample(LabView):
         shown = {"x": data.x_test[points].numpy(), "y": data.y_test[points].numpy(), "logits": z}
         for method, others in state.others.items() if drawable(state) else ():
             yield
-            models[short(state.runs.find(method).title)] = next(iter(others.values())).model
+            models[shorten_title(state.runs.find(method).title)] = next(iter(others.values())).model
         return {**shown, "points": points, "answers": answers, "models": models}
 
     def chosen(self, state: PanelState) -> np.ndarray:

@@ -17,7 +17,7 @@ from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, heading, legend, percent, plural, tabled, told
 from ...plots.axes import QUARTERS, mark, percent_axis
 from ...plots.characters import client_axis, own_name
-from ...plots.identity import short
+from ...plots.identity import shorten_title
 from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, RULE, SECOND, narrow
 from ...rng import generator
@@ -78,7 +78,10 @@ class SpuriousCue(LabView):
         systems = {}
         for method, outcomes in {**state.others, "fusefl": state.outcomes}.items():
             if settings.seed in outcomes:
-                model, title = outcomes[settings.seed].model, short(METHODS[method].info.title)
+                model, title = (
+                    outcomes[settings.seed].model,
+                    shorten_title(METHODS[method].info.title),
+                )
                 systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
         return Cue(where(state.outcome), federation.spurious, home, bare, outside, systems, images)
 

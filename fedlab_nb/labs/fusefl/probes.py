@@ -36,7 +36,7 @@ from torch.nn import functional as F
 
 from ...errors import demand
 from ...methods.fusefl.network import FusedNetwork
-from ...models.build import drawn_layer
+from ...models.build import make_layer
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, percent, tabled, told
 from ...plots.axes import end_labels, few_ticks, percent_axis
@@ -160,7 +160,7 @@ def about_labels(h: Tensor, h_test: Tensor, y: Tensor, y_test: Tensor) -> tuple[
     """Test accuracy, 0-1, of a linear classifier on features `[N, D]` of mean 0 and variance 1, and H(Y) - its
     cross-entropy in bits, 0 if that is negative."""
     classes = int(max(y.max(), y_test.max())) + 1
-    probe = drawn_layer(nn.Linear, h.shape[1], classes, generator=generator(0, "probe"), like=h)
+    probe = make_layer(nn.Linear, h.shape[1], classes, generator=generator(0, "probe"), like=h)
     for _ in train_loop([probe], [(h, y)], PROBE, [generator(0, "probe", "batches")]):
         pass
     with torch.no_grad():

@@ -17,7 +17,7 @@ from ...methods.base import weighted_mean
 from ...methods.matching import activations, on_the_cpu, rules
 from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
 from ...models import Network, load_state, model_state
-from ...models.state import copied
+from ...models.state import copy_model
 from ...panels import LabView, PanelState, made, offer
 from ...plots.characters import own_name
 from ...rng import generator
@@ -67,7 +67,7 @@ def line(
     network: Network, one: State, other: State, x: Tensor, y: Tensor, points: int = POINTS
 ) -> Line:
     """The line between the states `one` and `other` of networks like `network`, on samples `x [N, ...]`, `y [N]`."""
-    walker, losses, accuracies = copied(network).eval(), [], []
+    walker, losses, accuracies = copy_model(network).eval(), [], []
     for t in np.linspace(0, 1, points).tolist():
         load_state(walker, weighted_mean([one, other], [1 - t, t]))
         logits = walker(x)

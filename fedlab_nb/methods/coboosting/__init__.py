@@ -4,13 +4,13 @@ Dai et al., *Enhancing One-Shot Federated Learning Through Data and Ensemble Co-
 client, its model, of whatever architecture; then, at the server, with f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, at first
 w_k = 1/M, T times:
 (a) GHS: draw z ~ N(0, I), labels y, a fresh generator; T_G Adam steps on generator *and* z for L = L_H + λ_A L_A; the
-    batch of lowest L stays. In the cross-entropy L_H counts little what f̄_w knows; L_A drives f̄_w and f_S apart.
+    batch of lowest L stays. In L_H, a cross-entropy, samples that f̄_w knows count little; L_A drives f̄_w and f_S apart.
 (b) EE: w ← clip(w - η_w sign ∇_w CE(f̄_w(x), y)) over the pool, whose labels we chose. The batch joins it.
 (c) DHS: SGD on τ² KL(f̄_w(x̃) ‖ f_S(x̃)) over the pool, x̃ one random-direction step away from x. Soft targets only.
 `boosting.py` has the formulas (Eqs. 5-12). Beside ../dense.py: another L, the weights, the perturbation.
 
-Choices where paper and released code differ; taken is the code's, with the paper's as an option:
-- weighted=mean divides by Σ w (sum: Eq. 2 to the letter, its weights climb together). To be shown is w / Σ w.
+Choices where paper and released code differ; the default is the code's, the paper's is an option:
+- weighted=mean divides by Σ w (sum: Eq. 2 to the letter, its weights climb together). Pictures show w / Σ w.
 - perturbation=sign (Eq. 10 to the letter moves no pixel visibly), fresh in every batch; the pool stays clean. ε is
   in units of [0, 1] pixels, given in grey levels of 255: 8, as the paper says. (The code's 8 lie in [-1, 1]: 4 here.)
   The gradient is that of the softmax at `perturbation_temperature`, whatever distillation's is; in the code, too, 4.
@@ -24,13 +24,7 @@ Choices where paper and released code differ; taken is the code's, with the pape
 - Classroom: EE and distillation take at most `passes` batches an epoch (cost linear in T, not quadratic); ε is 32, η_w
   0.03/M, chosen on a validation part of the digits and on 28x28 images made of it.
 References: ee_data=real learns w by the same rule on the clients' training images, which then have to be sent;
-`model.WeightedEnsemble` takes weights set by hand. answer=ensemble predicts with f̄_w and not with the server model.
-
-Findings (digits, ten clients, seeds 0-9, percent; `course/coboosting/figures.toml`). At α = 0.1
-equal weights have 37, EE's 60 (22 ± 12 more), the server 45 (8 ± 9 more than equal weights), DENSE's 34 (12 ± 8 less
-than the server; DENSE has its own T, batch, steps and rate); without EE the server has 29.
-At α = 10 equal weights have 90, the server 85. EE helps where equal weights are bad. It is no law: on cluttered letters
-(`glyphs` as 28x28 grey images, cnn, ten clients, one seed, η_w = 0.1/M) the ensemble became worse by it.
+`WeightedEnsemble` takes weights set by hand. answer=ensemble predicts with f̄_w and not with the server model.
 """
 
 from collections.abc import Sequence
@@ -44,7 +38,7 @@ from torch import Tensor, nn
 
 from ...errors import UsageError
 from ...models import Network
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels
 from ..base import (
     Context,
@@ -102,21 +96,16 @@ class WeightedEnsemble(EnsembleModel):
     ) -> None:
         super().__init__(clients)
         self.report = report or CoBoostingReport()
-        reference = next(clients.module(0).parameters())
-        w = (
-            torch.as_tensor(weights, dtype=reference.dtype, device=reference.device)
-            .detach()
-            .clone()
-        )
-        if (
-            w.shape != (len(clients),)
-            or not bool((w >= 0).all())
-            or not 0 < float(w.sum()) < torch.inf
-        ):
+        like = next(clients.module(0).parameters())
+        w = torch.as_tensor(weights, dtype=like.dtype, device=like.device).detach().clone()
+        is_valid = w.shape == (len(clients),) and bool((w >= 0).all())
+        if not is_valid or not 0 < float(w.sum()) < torch.inf:
             raise UsageError(
-                f"The ensemble's weights are {w.tolist()}; give {len(clients)}, none negative, not all 0."
+                f"The ensemble's weights are {w.tolist()}; give {len(clients)}, none negative,"
+                " not all 0."
             )
-        self.weights, self.normalise = w, normalise
+        self.weights = w
+        self.normalise = normalise
 
     def logits(self, x: Tensor) -> Tensor:
         return combine(self.client_logits(x), self.weights, normalise=self.normalise)
@@ -126,9 +115,10 @@ class WeightedEnsemble(EnsembleModel):
         if self.report.weights is None:
             return self.report
         logits = self.client_logits(x)
-        path = torch.from_numpy(self.report.weights).to(logits)
-        answers = [combine(logits, w, normalise=self.normalise).argmax(1) for w in path]
-        curve = [float((answer == y).double().mean()) for answer in answers]
+        curve = []
+        for w in torch.from_numpy(self.report.weights).to(logits):
+            predictions = combine(logits, w, normalise=self.normalise).argmax(1)
+            curve.append(float((predictions == y).double().mean()))
         return replace(self.report, ensemble_curve=curve)
 
 
@@ -181,11 +171,9 @@ class CoBoosting(GeneratorKnobs):
 
     @property
     def leaks(self) -> str:
-        return (
-            "each client's model and its training samples"
-            if self.ee_data == "real"
-            else "each client's model"
-        )
+        if self.ee_data == "real":
+            return "each client's model and its training samples"
+        return "each client's model"
 
     def first_weights(self, ctx: Context, like: Tensor) -> Tensor:
         return client_weights(self.start, ctx.sizes, like)
@@ -202,85 +190,98 @@ class CoBoosting(GeneratorKnobs):
         hard = boosting.hard_sample_loss(teacher, y, exponent=1 if self.ghs else 0)
         if not self.beta:
             return hard
-        return hard + self.beta * boosting.adversarial_loss(
-            teacher, student(x), self.adversarial_temperature
-        )
+        temperature = self.adversarial_temperature
+        return hard + self.beta * boosting.adversarial_loss(teacher, student(x), temperature)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
-        real = self.real_samples(ctx) if self.ee_data == "real" else None
+        real = self.collect_real_samples(ctx) if self.ee_data == "real" else None
         # Server.
         with ctx.server():
             server = GeneratorServer(self, ctx, uploaded)
-            directions, order = (
-                ctx.generator("coboosting", "directions"),
-                ctx.generator("coboosting", "weights"),
-            )
-            bank = None if real is None else (server.ensemble.remembered(real[0]), real[1])
-            perturb = (
-                partial(self.perturbed, server=server, stream=directions)
-                if self.dhs and self.epsilon
-                else None
-            )
+            directions = ctx.generator("coboosting", "directions")
+            order = ctx.generator("coboosting", "weights")
+            real_answers = None
+            if real is not None:
+                x, y = real
+                real_answers = (server.ensemble.logits_in_chunks(x), y)
+            perturb = None
+            if self.dhs and self.epsilon:
+                perturb = partial(self.perturb_batch, server=server, stream=directions)
             for t in range(self.epochs):
                 # (a) GHS: hard images.
-                x, y = yield from server.images(t, self.loss)
-                # (b) EE: new weights. Then they join the pool.
-                if self.ee and (samples := bank or self.samples(server, x, y)):
-                    server.weights = yield from self.enhanced(server.weights, *samples, t, order)
-                server.trace.note("weights", server.weights)
+                x, y = yield from server.make_images(t, self.loss)
+                # (b) EE: new weights. Then the images join the pool.
+                if self.ee:
+                    answers = real_answers or self.answers_for_weights(server, x, y)
+                    if answers:
+                        logits, labels = answers
+                        server.weights = yield from self.enhance_weights(
+                            server.weights, logits, labels, t, order
+                        )
+                server.trace.add_value("weights", server.weights)
                 server.add(t, x, y)
                 # (c) DHS: distil from perturbed copies of the pool, or from the pool.
                 yield from server.distil(t, perturb)
             return self.model(server)
 
-    def samples(self, server: Server, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor] | None:
-        """What EE reads: client logits `[M, N, C]` and labels `[N]` of the pool so far, or of the new batch alone."""
-        if self.updates == "new":
-            return server.ensemble.remembered(x), y
-        return (server.pool.logits, server.pool.labels) if len(server.pool) else None
+    def answers_for_weights(
+        self, server: Server, x: Tensor, y: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        """What EE reads: client logits `[M, N, C]` and labels `[N]`, of the pool so far or of the new batch alone.
 
-    def enhanced(
+        None while the pool is empty.
+        """
+        if self.updates == "new":
+            return server.ensemble.logits_in_chunks(x), y
+        if len(server.pool) == 0:
+            return None
+        return server.pool.logits, server.pool.labels
+
+    def enhance_weights(
         self, w: Tensor, logits: Tensor, y: Tensor, t: int, stream: torch.Generator
     ) -> Steps[Tensor]:
         """(b): w `[M]` after epoch t's steps on samples with client logits `[M, N, C]` and labels `y [N]`."""
-        mu, normalise = self.mu / len(w) * MU_DECAY**t, self.weighted == "mean"
-        batch, steps = (
-            (self.batch, self.passes or None) if self.updates == "batches" else (len(y), 1)
-        )
-        for moved in boosting.reweight(
+        mu = self.mu / len(w) * MU_DECAY**t
+        normalise = self.weighted == "mean"
+        if self.updates == "batches":
+            batch, steps = self.batch, self.passes or None
+        else:
+            batch, steps = len(y), 1
+        for new_w in boosting.reweight(
             w, logits, y, mu, batch=batch, steps=steps, stream=stream, normalise=normalise
         ):
-            w = moved
+            w = new_w
             yield Progress("ensemble weights", t, self.epochs)
         return w
 
-    def perturbed(self, x: Tensor, server: Server, stream: torch.Generator) -> Tensor:
+    def perturb_batch(self, x: Tensor, server: Server, stream: torch.Generator) -> Tensor:
         """(c) with DHS: a batch of the pool, moved one step by the ensemble as it is now."""
         u = boosting.random_directions(len(x), server.ctx.classes, stream, x)
-        epsilon, kind = self.epsilon / 255, self.perturbation
         return boosting.perturb(
-            x, server.teacher, u, epsilon, kind=kind, temperature=self.perturbation_temperature
+            x,
+            server.teacher,
+            u,
+            self.epsilon / 255,
+            kind=self.perturbation,
+            temperature=self.perturbation_temperature,
         )
 
-    def real_samples(self, ctx: Context) -> tuple[Tensor, Tensor]:
-        """For the reference alone: everybody's training samples, which no federated method may have."""
-        sent = [
-            ctx.link.up(k, ctx.private.train(k), phase="raw samples")
-            for k in range(ctx.clients_count)
-        ]
-        x, y = (torch.cat(column) for column in zip(*sent, strict=True))
+    def collect_real_samples(self, ctx: Context) -> tuple[Tensor, Tensor]:
+        """For the reference alone: all clients' training samples, which no federated method may have."""
+        received = []
+        for k in range(ctx.clients_count):
+            received.append(ctx.link.up(k, ctx.private.train(k), phase="raw samples"))
+        x = torch.cat([x for x, _ in received])
+        y = torch.cat([y for _, y in received])
         return x, y
 
     def model(self, server: Server) -> GlobalModel:
         w = server.weights
         report = CoBoostingReport(**server.trace.arrays(), ensemble_weights=(w / w.sum()).tolist())
-        ensemble = WeightedEnsemble(
-            server.uploaded, w, normalise=self.weighted == "mean", report=report
-        )
-        return (
-            ensemble
-            if self.answer == "ensemble"
-            else BoostedModel(copied(server.student), ensemble)
-        )
+        normalise = self.weighted == "mean"
+        ensemble = WeightedEnsemble(server.uploaded, w, normalise=normalise, report=report)
+        if self.answer == "ensemble":
+            return ensemble
+        return BoostedModel(copy_model(server.student), ensemble)

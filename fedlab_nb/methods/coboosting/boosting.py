@@ -23,7 +23,7 @@ from ...training.distill import kl_each
 from ..parts.frozen_ensemble import combine
 
 PERTURBATIONS = ("sign", "literal")
-Answers = Callable[[Tensor], Tensor]  # samples `[N, ...]` to logits `[N, C]`
+Classifier = Callable[[Tensor], Tensor]  # samples `[N, ...]` to logits `[N, C]`
 
 
 # ------------------------------------------------------------------------------------------------------------------ GHS
@@ -57,14 +57,14 @@ def random_directions(count: int, classes: int, stream: torch.Generator, like: T
 
 def perturb(
     x: Tensor,
-    teacher: Answers,
+    teacher: Classifier,
     u: Tensor,
     epsilon: float,
     *,
     kind: str = "sign",
     temperature: float = 4.0,
 ) -> Tensor:
-    """x moved by one step along the gradient g of u's share of the teacher's output, `[N, ...]`; `x` itself stays.
+    """x moved by one step along the gradient g of the teacher's output in direction u, `[N, ...]`; `x` itself stays.
 
     "sign": x + ε sign(∇_x uᵀsoftmax(f̄_w(x)/τ)), every pixel by ε (the released code). "literal": x + ε g/‖g‖₂,
     g = ∇_x uᵀf̄_w(x), every image by ε in L₂ norm (Eq. 10), on 3x32x32 55 times less. `u [N, C]`; ε in the units of x.
@@ -95,13 +95,15 @@ def weight_gradient(logits: Tensor, labels: Tensor, w: Tensor, *, normalise: boo
     error = combine(logits, w, normalise=normalise).softmax(-1)
     error[torch.arange(len(labels), device=labels.device), labels] -= 1
     g = torch.einsum("nc,mnc->m", error, logits) / len(labels)
-    return (g - (w @ g) / w.sum()) / w.sum() if normalise else g
+    if not normalise:
+        return g
+    return (g - (w @ g) / w.sum()) / w.sum()
 
 
 def sign_step(w: Tensor, gradient: Tensor, mu: float) -> Tensor:
     """w - η_w sign(∂L_w/∂w), clipped to [0, 1] (Eq. 12, "Normalize"); a step that leaves no client is not taken."""
-    moved = (w - mu * gradient.sign()).clamp(0, 1)
-    return torch.where(moved.sum() > 0, moved, w)
+    new_w = (w - mu * gradient.sign()).clamp(0, 1)
+    return torch.where(new_w.sum() > 0, new_w, w)
 
 
 def reweight(
@@ -121,5 +123,6 @@ def reweight(
     """
     order = torch.randperm(len(labels), generator=stream).to(labels.device)
     for rows in order.split(batch)[:steps]:
-        w = sign_step(w, weight_gradient(logits[:, rows], labels[rows], w, normalise=normalise), mu)
+        gradient = weight_gradient(logits[:, rows], labels[rows], w, normalise=normalise)
+        w = sign_step(w, gradient, mu)
         yield w

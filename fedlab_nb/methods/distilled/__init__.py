@@ -38,7 +38,7 @@ from ..base import (
     Steps,
     knob,
     register,
-    reported,
+    report_progress,
     server_model_knob,
 )
 from ..context import Context, check_finite
@@ -154,14 +154,16 @@ class Distilled(Method):
         with ctx.server():
             x = torch.cat([message["images"] for message in received])
             y = torch.cat([message["labels"] for message in received]).long()
-            report = self.reported(received, losses, ctx.classes)
+            report = self.make_report(received, losses, ctx.classes)
             if self.server == "kernel":
                 fit = making.coefficients(x, making.centred(y, ctx.classes), self.depth, self.ridge)
                 return KernelModel(x, fit, self.depth, report)
             student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="distilled")
-            yield from reported("server training", ticks, lambda: NetworkModel(student, report))
+            yield from report_progress(
+                "server training", ticks, lambda: NetworkModel(student, report)
+            )
             check_finite(
                 student.parameters(), "The server's training", f"server_lr={self.server_lr:g}"
             )
@@ -209,7 +211,7 @@ class Distilled(Method):
             yield Progress("images", k + 1, ctx.clients_count)
         return images, y[rows]
 
-    def reported(
+    def make_report(
         self, received: list[dict], losses: list[list[Tensor]], classes: int
     ) -> DistilledReport:
         """What the server received, for pictures."""

@@ -4,21 +4,24 @@ Cho et al., *Heterogeneous Ensemble Knowledge Transfer for Training Large Models
 
 Round t of T: the server draws m of the M clients in proportion to n_k; each gets its architecture's small model.
 1. Clients take J SGD steps of batch b and send the small model back. The server overwrites the head of its large model
-   by the mean of all m heads (`Represented`: every network ends in a head of one shape).
-2. The m models label the public samples, each trusted sample by sample by the variance of its softmax output; those
-   who disagree are a second, soft target of weight λ_div (`consensus.py`). The large model takes J_s steps on both.
+   by the mean of all m heads (`CommonHeadNetwork`: every network ends in a head of one shape).
+2. The m models label the public samples. Each is weighted, sample by sample, by the variance of its softmax output;
+   those that disagree give a second, soft target of weight λ_div (`consensus.py`). The large model takes J_s steps on
+   both.
 3. Small models of one architecture are averaged, unweighted; each gets the head of the large model.
 A chosen client's round costs twice the numbers of its model. The large model, public samples and labels never travel.
 
 rounds=1 is the one-shot form (FENS compares with it; the classroom's): all clients train to the end and upload
 once, then come all server steps. They are the clients that all methods share, and have no common head (transfer=auto).
 
-What the paper leaves open and how this departs from it stand in the package's docstring.
+FIDELITY.md says what the paper leaves open, and where this departs from it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,16 +35,16 @@ from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, registe
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
-from ..results import shown
+from ..results import has_curve_point
 from . import consensus
 from .consensus import Consensus, State
-from .model import FedETReport, LargeModel, PastRound, Student, with_room
+from .model import FedETReport, LargeModel, PastRound, Student, append_if_room
 
 # -------------------------------------------------------------------------------------------------------- participation
-# Who holds which architecture, how large a network the server can afford, who takes part in a round and does what.
+# Which client has which architecture, how large the server's network is, which clients take part in a round.
 
 
-def chosen_clients(sizes: Sequence[int], m: int, stream: torch.Generator) -> list[int]:
+def choose_clients(sizes: Sequence[int], m: int, stream: torch.Generator) -> list[int]:
     """m of the clients in ascending order, drawn without replacement in proportion to their `sizes`.
 
     All of them, without a draw, for m = 0 or m at least as many as there are.
@@ -52,12 +55,16 @@ def chosen_clients(sizes: Sequence[int], m: int, stream: torch.Generator) -> lis
     return sorted(torch.multinomial(weights, m, generator=stream).tolist())
 
 
-def cycled(x: Tensor, y: Tensor, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
+def cycle_samples(
+    x: Tensor, y: Tensor, count: int, stream: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """`count` samples of a shard `(x [n, ...], y [n])`, in as many shuffled passes over it as that takes.
 
     With count = J b, one epoch in batches of b is J steps, however few samples a client has.
     """
-    passes = [torch.randperm(len(y), generator=stream) for _ in range(-(-count // len(y)))]
+    passes = []
+    for _ in range(math.ceil(count / len(y))):
+        passes.append(torch.randperm(len(y), generator=stream))
     rows = torch.cat(passes)[:count].to(y.device)
     return x[rows], y[rows]
 
@@ -65,16 +72,23 @@ def cycled(x: Tensor, y: Tensor, count: int, stream: torch.Generator) -> tuple[T
 def local_training(
     ctx: Context, t: int, chosen: Sequence[int], models: Sequence[Network], steps: int
 ) -> Iterator[Tick]:
-    """Round t at the `chosen` clients, in place: `steps` of SGD each, or all epochs of the recipe (0). RunError if the
-    training of one diverges."""
-    shards, recipe = [ctx.private.train(k) for k in chosen], ctx.recipe
+    """Round t at the `chosen` clients, in place: `steps` of SGD each, or all epochs of the recipe (0).
+
+    RunError if the training of one diverges.
+    """
+    recipe = ctx.recipe
     if steps:
-        recipe, count = replace(recipe, epochs=1), steps * recipe.batch_size
-        streams = [ctx.generator("fedet", "local", t, k) for k in chosen]
-        shards = [cycled(*own, count, stream) for own, stream in zip(shards, streams, strict=True)]
-    stream = f"fedet batches {t}"
+        recipe = replace(recipe, epochs=1)
+    shards = []
+    for k in chosen:
+        x, y = ctx.private.train(k)
+        if steps:
+            stream = ctx.generator("fedet", "local", t, k)
+            x, y = cycle_samples(x, y, steps * recipe.batch_size, stream)
+        shards.append((x, y))
+    batches = f"fedet batches {t}"
     yield from train_clients(
-        models, shards, recipe, seed=ctx.seed, backend=ctx.backend, ids=chosen, stream=stream
+        models, shards, recipe, seed=ctx.seed, backend=ctx.backend, ids=chosen, stream=batches
     )
     for k, model in zip(chosen, models, strict=True):
         check_finite(model.parameters(), f"Local training of client {k}", f"lr={recipe.lr:g}")
@@ -88,45 +102,51 @@ POOLS = ("dealt", "drawn")
 def client_architectures(ctx: Context, pool: str) -> list[Architecture]:
     """One a client. "dealt": the run's, in turn; "drawn": for each client one of the run's, uniformly at random.
 
-    Shards are drawn at random too, so dealing in turn is as random as drawing, but for the even numbers.
+    Shards are drawn at random, too, so dealing in turn is as random as drawing, except that the numbers are even.
     """
     if pool == "dealt":
         return list(ctx.architectures)
     kinds = list(dict.fromkeys(ctx.architectures))
-    drawn = torch.randint(len(kinds), (ctx.clients_count,), generator=ctx.generator("pool", pool))
-    return [kinds[i] for i in drawn.tolist()]
+    stream = ctx.generator("pool", pool)
+    indices = torch.randint(len(kinds), (ctx.clients_count,), generator=stream)
+    return [kinds[i] for i in indices.tolist()]
 
 
-def larger(
+def larger_architecture(
     ctx: Context, kinds: list[Architecture], name: str = "auto", width: int = 0
 ) -> Architecture:
     """The server's architecture: `name` with `width`, or what "auto" and 0 stand for.
 
     "auto": the kind of the clients' largest model. Width 0: the one in `name` ("cnn:12"), or else twice that model's
-    (of another kind: twice the usual one), four times for the perceptron of small inputs.
+    (of another kind: twice the default), four times for the perceptron of small inputs.
     """
-    own = list(dict.fromkeys(kinds))
-    sizes = [parameter_count(ctx.build(kind, ctx.generator("pool", "sizes"))) for kind in own]
-    largest = own[sizes.index(max(sizes))]
-    name, _, own_width = (largest[0] if name == "auto" else name).partition(":")
-    width = width or int(own_width or 0)
+    kinds = list(dict.fromkeys(kinds))
+    sizes = [parameter_count(ctx.build(kind, ctx.generator("pool", "sizes"))) for kind in kinds]
+    largest_name, _, _, largest_width = kinds[sizes.index(max(sizes))]
+    if name == "auto":
+        name = largest_name
+    name, _, width_text = name.partition(":")
+    if not width and width_text:
+        width = int(width_text)
     if not width:
-        usual = (
-            largest[3]
-            if largest[0] == name and largest[3]
-            else default_width(name, ctx.input_shape)
-        )
-        times = 4 if name == "mlp" and prod(ctx.input_shape) <= MLP_SMALL_INPUT else 2
-        width = min(MODELS[name].widths[1], times * usual)
+        usual_width = default_width(name, ctx.input_shape)
+        if name == largest_name and largest_width:
+            usual_width = largest_width
+        is_small_mlp = name == "mlp" and prod(ctx.input_shape) <= MLP_SMALL_INPUT
+        factor = 4 if is_small_mlp else 2
+        width = min(MODELS[name].widths[1], factor * usual_width)
     return name, tuple(ctx.input_shape), ctx.classes, width
 
 
-def spelled(kind: Architecture) -> str:
+def spell_architecture(architecture: Architecture) -> str:
     """An architecture as people write it: `mlp`, `mlp:16`."""
-    return kind[0] if kind[3] is None else f"{kind[0]}:{kind[3]}"
+    name, _, _, width = architecture
+    if width is None:
+        return name
+    return f"{name}:{width}"
 
 
-VOTES = 256  # public samples that the teachers label before Stop can act
+VOTE_CHUNK = 256  # public samples that the teachers label before Stop can act
 TRANSFERS = {
     "auto": None,
     "both": (True, True),
@@ -178,9 +198,13 @@ class FedET(Method):
         check_source(ctx, self.public, self.transform, self.info.title)
 
     @property
-    def up_down(self) -> tuple[bool, bool]:
+    def transfers(self) -> tuple[bool, bool]:
         """Whether heads go up to the large model, and down from it."""
-        return TRANSFERS[self.transfer] or ((True, True) if self.rounds > 1 else (False, False))
+        transfers = TRANSFERS[self.transfer]
+        if transfers is None:
+            has_rounds = self.rounds > 1
+            return has_rounds, has_rounds
+        return transfers
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         if self.rounds == 1:
@@ -190,69 +214,84 @@ class FedET(Method):
 
     def run(self, ctx: Context) -> Steps[LargeModel]:
         self.validate(ctx)
-        up, down = self.up_down
+        heads_up, heads_down = self.transfers
         kinds = client_architectures(ctx, self.pool)
-        large = larger(ctx, kinds, self.server, self.server_width)
+        large = larger_architecture(ctx, kinds, self.server, self.server_width)
         server = self._network(ctx, large, "server")
-        small = ClientModels([self._network(ctx, kind, "small") for kind in dict.fromkeys(kinds)])
-        table = {kind: small.state(i) for i, kind in enumerate(dict.fromkeys(kinds))}
+        different_kinds = list(dict.fromkeys(kinds))
+        small = ClientModels([self._network(ctx, kind, "small") for kind in different_kinds])
+        table = {kind: small.state(i) for i, kind in enumerate(different_kinds)}
         x = public_samples(ctx, self.public, self.public_size, self.transform)
         report = FedETReport(
-            [spelled(kind) for kind in kinds], spelled(large), small_parameters=small.parameters
+            architectures=[spell_architecture(kind) for kind in kinds],
+            server=spell_architecture(large),
+            small_parameters=small.parameters,
         )
-        losses, past = list[Tensor](), list[PastRound]()
+        losses: list[Tensor] = []
+        past: list[PastRound] = []
+        per_round = self.per_round if self.rounds > 1 else 0
         for t in range(self.rounds):
+            has_point = has_curve_point(t + 1, self.rounds)
             # Clients: train, send the small model.
-            chosen = chosen_clients(
-                ctx.sizes, self.per_round * (self.rounds > 1), ctx.generator("fedet", "chosen", t)
-            )
-            clients = yield from self._clients(ctx, t, chosen, kinds, table)
+            chosen = choose_clients(ctx.sizes, per_round, ctx.generator("fedet", "chosen", t))
+            clients = yield from self._train_clients(ctx, t, chosen, kinds, table)
             with ctx.server():
                 # Step 1: heads up.
                 states = [clients.state(j) for j in range(len(chosen))]
-                if up:
+                if heads_up:
                     load_state(server, model_state(server) | consensus.mean_head(states))
-                    if shown(t + 1, self.rounds):
-                        yield self._progress(
-                            t, self.local_steps, Student(server, report), "heads averaged"
-                        )
+                    if has_point:
+                        student = Student(server, report)
+                        yield self._progress(t, self.local_steps, student, "heads averaged")
                 # Step 2: the ensemble loss on the public samples.
-                teachers, answers = FrozenEnsemble(clients, backend=ctx.backend), []
-                for part in x.split(VOTES):
-                    answers.append(teachers.remembered(part))
-                    yield self._progress(t, self.local_steps)
-                logits = torch.cat(answers, 1)
+                logits = yield from self._teacher_logits(ctx, t, clients, x)
                 if self.public == "other-mix" and t == 0:
-                    rows = half_the_classes(self.votes(logits).labels)
-                    x, logits = x[rows], logits[:, rows]
-                votes = self.votes(logits)
-                ways = (
-                    1 if self._is_shared(ctx, kinds) and ctx.init == "different" else 2
-                )  # up; down and up
-                report = report.with_votes(chosen, clients, votes, logits, x, ways=ways)
+                    rows = half_the_classes(self.vote(logits).labels)
+                    x = x[rows]
+                    logits = logits[:, rows]
+                votes = self.vote(logits)
+                report = report.with_votes(
+                    chosen, clients, votes, logits, x, ways=self._ways(ctx, kinds)
+                )
                 losses.append((yield from self._distil(ctx, t, server, x, votes, report)))
                 # Step 3: average by architecture, heads down.
                 means = consensus.group_means(table, states, [kinds[k] for k in chosen])
-                head = consensus.head_of(model_state(server)) if down else {}
+                head = consensus.extract_head(model_state(server)) if heads_down else {}
                 table = {kind: state | head for kind, state in means.items()}
-            if shown(t + 1, self.rounds):
-                last = PastRound(
-                    t + 1, clients, *(small.with_states([*of.values()]) for of in (means, table))
-                )
-                past = with_room(past, last)
-        return LargeModel(
-            server, replace(report, loss=torch.stack(losses).cpu().numpy()), last, past, self.votes
-        )
+            if has_point:
+                before = small.with_states(list(means.values()))
+                after = small.with_states(list(table.values()))
+                last = PastRound(t + 1, clients, before, after)
+                past = append_if_room(past, last)
+        report = replace(report, loss=torch.stack(losses).cpu().numpy())
+        return LargeModel(server, report, last, past, self.vote)
 
-    def votes(self, logits: Tensor) -> Consensus:
-        """What the server makes of clients' `logits [m, B, C]`."""
+    def vote(self, logits: Tensor) -> Consensus:
+        """The server's consensus of the clients' `logits [m, B, C]`."""
         return consensus.consensus(logits, self.weighting, self.temperature, self.normalise)
 
     def _is_shared(self, ctx: Context, kinds: list[tuple]) -> bool:
-        """Whether clients train once and as they are, which they do for all one-shot methods together."""
-        return self.rounds == 1 and not any(self.up_down) and kinds == ctx.architectures
+        """Whether the local training is the one that all one-shot methods share."""
+        return self.rounds == 1 and not any(self.transfers) and kinds == ctx.architectures
 
-    def _clients(
+    def _ways(self, ctx: Context, kinds: list[tuple]) -> int:
+        """How often a chosen client's model crosses the link in a round: up, or down and up."""
+        if self._is_shared(ctx, kinds) and ctx.init == "different":
+            return 1
+        return 2
+
+    def _teacher_logits(
+        self, ctx: Context, t: int, clients: ClientModels, x: Tensor
+    ) -> Steps[Tensor]:
+        """The clients' logits `[m, P, C]` of the public samples."""
+        teachers = FrozenEnsemble(clients, backend=ctx.backend)
+        logits = []
+        for chunk in x.split(VOTE_CHUNK):
+            logits.append(teachers.logits_in_chunks(chunk))
+            yield self._progress(t, self.local_steps)
+        return torch.cat(logits, 1)
+
+    def _train_clients(
         self, ctx: Context, t: int, chosen: list[int], kinds: list[tuple], table: dict[tuple, State]
     ) -> Steps[ClientModels]:
         """The chosen clients' models after their local training, as the server receives them."""
@@ -261,19 +300,17 @@ class FedET(Method):
         models = [self._network(ctx, kinds[k], "small") for k in chosen]
         for k, model in zip(chosen, models, strict=True):
             load_state(model, ctx.link.down(k, table[kinds[k]], phase="small models"))
-        for tick in local_training(ctx, t, chosen, models, self.local_steps * (self.rounds > 1)):
+        steps = self.local_steps if self.rounds > 1 else 0
+        for tick in local_training(ctx, t, chosen, models, steps):
             if self.rounds == 1:
                 snapshot = ClientsAlone(ClientModels(models)) if tick.fresh else None
                 yield Progress("local training", tick.done, tick.total, model=snapshot)
             else:
                 yield self._progress(t, self.local_steps * tick.done // tick.total)
-        sent = (
-            ctx.sent(k, table[kinds[k]], model) for k, model in zip(chosen, models, strict=True)
-        )
-        received = [
-            ctx.link.up(k, state, phase="small models")
-            for k, state in zip(chosen, sent, strict=True)
-        ]
+        received = []
+        for k, model in zip(chosen, models, strict=True):
+            state = ctx.state_to_send(k, table[kinds[k]], model)
+            received.append(ctx.link.up(k, state, phase="small models"))
         return ClientModels(models).with_states(received)
 
     def _distil(
@@ -292,58 +329,52 @@ class FedET(Method):
             momentum=self.server_momentum,
             weight_decay=0,
         )
-        labels, against, losses = votes.labels, votes.diversity, list[Tensor]()
-        learner = Learner(
-            server,
-            recipe,
-            lambda at, z: consensus.ensemble_loss(z, labels[at], against[at], self.diversity),
-        )
-        rows, stream = (
-            torch.arange(len(x), device=x.device),
-            ctx.generator("fedet", "public batches", t),
-        )
-        steps = self.server_steps if self.rounds > 1 else self.one_shot_steps
+
+        def loss(rows: Tensor, logits: Tensor) -> Tensor:
+            labels = votes.labels[rows]
+            diversity = votes.diversity[rows]
+            return consensus.ensemble_loss(logits, labels, diversity, self.diversity)
+
+        learner = Learner(server, recipe, loss)
+        rows = torch.arange(len(x), device=x.device)
+        stream = ctx.generator("fedet", "public batches", t)
+        steps = self.one_shot_steps
+        points = 20
+        if self.rounds > 1:
+            steps = self.server_steps
+            points = 1
+        losses: list[Tensor] = []
         while len(losses) < steps:
             for value in learner.one_pass(x, rows, stream, epoch=0, steps=steps - len(losses)):
                 losses.append(value)
-                point = shown(t + 1, self.rounds) and shown(
-                    len(losses), steps, 20 if self.rounds == 1 else 1
-                )
-                yield self._progress(
-                    t, self.local_steps + len(losses), Student(server, report) if point else None
-                )
-        check_finite(
-            server.parameters(), "Training the server's model", f"server_lr={self.server_lr:g}"
-        )
+                student = None
+                if has_curve_point(t + 1, self.rounds):
+                    if has_curve_point(len(losses), steps, points):
+                        student = Student(server, report)
+                yield self._progress(t, self.local_steps + len(losses), student)
+        rate = f"server_lr={self.server_lr:g}"
+        check_finite(server.parameters(), "Training the server's model", rate)
         return torch.stack(losses)
 
     def _progress(
         self, t: int, step: int, model: Student | None = None, phase: str = "rounds"
     ) -> Progress:
-        """Where the run stands after `step` of round t's J + J_s steps; in one shot, after those of the server."""
-        metrics: dict[str, float] = {}
-        if (
-            model is not None and phase == "rounds"
-        ):  # the last round in two numbers, for the live curve
-            metrics = {
-                name: getattr(model.report, name) for name in ("dissent", "effective_clients")
-            }
+        """The progress after `step` of round t's J + J_s steps; in one shot, after those of the server."""
+        metrics: dict[str, Any] = {}
+        if model is not None and phase == "rounds":  # the last round in two numbers
+            metrics["dissent"] = model.report.dissent
+            metrics["effective_clients"] = model.report.effective_clients
         if self.rounds == 1:
-            return Progress(
-                "distillation", step - self.local_steps, self.one_shot_steps, metrics, model
-            )
-        each = self.local_steps + self.server_steps
-        return Progress(
-            phase, t * each + step, self.rounds * each, {"round": t + 1, **metrics}, model
-        )
+            done = step - self.local_steps
+            return Progress("distillation", done, self.one_shot_steps, metrics, model)
+        metrics["round"] = t + 1
+        steps = self.local_steps + self.server_steps
+        return Progress(phase, t * steps + step, self.rounds * steps, metrics, model)
 
     def _network(self, ctx: Context, kind: tuple, role: str) -> Network:
         """A fresh network of that architecture, with a common head if heads could travel."""
         stream = ctx.generator("fedet", role, kind[0], kind[3])
         network = ctx.build(kind, stream)
-        common = self.rounds > 1 or any(self.up_down)
-        return (
-            consensus.Represented(network, self.width, self.head, generator=stream)
-            if common
-            else network
-        )
+        if self.rounds > 1 or any(self.transfers):
+            return consensus.CommonHeadNetwork(network, self.width, self.head, generator=stream)
+        return network

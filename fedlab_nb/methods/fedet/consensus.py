@@ -1,4 +1,4 @@
-"""Fed-ET's ensemble loss: whom the server believes on each public sample, and what it keeps of those who disagree.
+"""Fed-ET's ensemble loss: the clients' consensus on each public sample, and a second target from those that disagree.
 
 For one public sample x, with s_k(x) in the simplex the softmax output of client k among m clients and C classes:
 
@@ -8,18 +8,13 @@ For one public sample x, with s_k(x) in the simplex the softmax output of client
     s_div  = Σ_{k in S_div} ω_k(x) s_k(x)        sums to ω_div(x) ≤ 1, the dissent mass
     loss   = -log p_{y_s} + λ_div Σ_c s_div,c log(s_div,c / p_c)          p: the student's softmax output; 0 log 0 = 0
 
-Up to a constant that is (1 + λ_div ω_div) times the cross-entropy with the soft label
-(e_y + λ_div s_div) / (1 + λ_div ω_div): label smoothing whose shape the dissenters choose and whose strength grows with
-their number. For λ_div < 1 it never overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for
-λ_div.)
+Up to a constant that is (1 + λ_div ω_div) times the cross-entropy with the soft label (e_y + λ_div s_div) / (1 + λ_div
+ω_div): label smoothing whose shape the dissenters determine and whose strength grows with their number. For λ_div < 1
+it never overrules y_s. The teachers are constants. (The paper writes α_k for ω_k, λ for λ_div.)
 
-Known limits, each with a test: the weights are blind to labels (loud and wrong counts like loud and right); if all
-outputs are nearly one-hot they become equal; everybody can dissent. "KL" can be negative, as s_div is not normalised.
-
-Findings, not promises (digits, ten clients, alpha = 0.1): on the mean of eight seeds the consensus is best with these
-weights, then with raw logits' variance, then as raw logits weighted and summed, and no worse than with equal weights.
-Students with λ_div = 0, 0.05 and 0.5 are within the noise of each other
-(course/fedet/figures.toml): no inverted U.
+Known limits, each with a test: the weights do not depend on labels (a confident wrong output counts like a confident
+right one); if all outputs are nearly one-hot they become equal; all clients can dissent. "KL" can be negative, as s_div
+is not normalised.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,17 +30,17 @@ from ...models.build import initialise
 from ...models.state import materialise
 from ..base import weighted_mean
 
-# What ω and s are made from: the paper; raw logits' variance as weight of probabilities; raw logits weighted and summed
-# (a re-implementation by others does nearly that); equal weights.
+# What ω and s are computed from: probabilities (the paper); the variance of raw logits as weight of probabilities; raw
+# logits weighted and summed (a re-implementation by others does nearly that); equal weights.
 WEIGHTINGS = ("softmax", "logit-variance", "logits", "uniform")
 # s_div normalised over all clients (as printed), over the dissenters (without any: no term), or over the dissenters and
-# uniform where nobody dissents (near what that re-implementation does, whose answers can still differ).
+# uniform where no client dissents (near what that re-implementation does, whose answers can still differ).
 NORMALISERS = ("all", "dissenters", "dissenters-or-uniform")
 
 
 @dataclass(frozen=True)
 class Consensus:
-    """What the ensemble of m clients says of B samples in C classes."""
+    """The votes of m clients on B samples in C classes."""
 
     outputs: Tensor  # s_k(x), [m, B, C]
     weights: Tensor  # ω_k(x), [m, B]; columns sum to 1
@@ -57,12 +52,12 @@ class Consensus:
 
     @property
     def effective_clients(self) -> Tensor:
-        """1 / Σ_k ω_k², [B]: m if all count alike, 1 if one client speaks alone."""
+        """1 / Σ_k ω_k², [B]: m if all have equal weights, 1 if one client has all the weight."""
         return 1 / self.weights.square().sum(0)
 
     @property
     def dissent_fraction(self) -> float:
-        """Share of all (client, sample) pairs in which the client does not follow the consensus."""
+        """Share of all (client, sample) pairs in which the client's class is not the consensus."""
         return float(self.dissent.double().mean())
 
 
@@ -80,26 +75,25 @@ def consensus(
     outputs = logits.softmax(-1)
     if weighting == "uniform":
         weights = torch.full_like(outputs[..., 0], 1 / len(outputs))
+    elif weighting == "softmax":
+        weights = variance_weights((logits / temperature).softmax(-1))
     else:
-        weights = variance_weights(
-            (logits / temperature).softmax(-1) if weighting == "softmax" else logits
-        )
-    voices = weights[..., None] * outputs
-    distribution = voices.sum(0)
+        weights = variance_weights(logits)
+    weighted_outputs = weights[..., None] * outputs
+    distribution = weighted_outputs.sum(0)
     if weighting == "logits":
         distribution = (weights[..., None] * logits).sum(0).softmax(-1)
     labels = distribution.argmax(-1)
     dissent = outputs.argmax(-1) != labels
     mass = (dissent * weights).sum(0)
-    target = (dissent[..., None] * voices).sum(0)
+    target = (dissent[..., None] * weighted_outputs).sum(0)
     if normalise != "all":
-        somebody = dissent.any(0)[:, None]
-        nobody = torch.full_like(
-            target, 1 / target.shape[-1] if normalise == "dissenters-or-uniform" else 0.0
-        )
-        target = torch.where(
-            somebody, target / target.sum(-1, keepdim=True).where(somebody, 1), nobody
-        )
+        has_dissent = dissent.any(0)[:, None]
+        total = target.sum(-1, keepdim=True).where(has_dissent, 1)
+        without_dissent = torch.zeros_like(target)
+        if normalise == "dissenters-or-uniform":
+            without_dissent = torch.full_like(target, 1 / target.shape[-1])
+        target = torch.where(has_dissent, target / total, without_dissent)
     return Consensus(outputs, weights, distribution, labels, dissent, mass, target)
 
 
@@ -114,10 +108,11 @@ def variance_weights(values: Tensor) -> Tensor:
 def ensemble_loss(student: Tensor, labels: Tensor, diversity: Tensor, strength: float) -> Tensor:
     """ℓ + λ_div KL of each sample, `[B]`: student logits `[B, C]`, y_s `[B]`, s_div `[B, C]`, λ_div."""
     log_p = student.log_softmax(-1)
-    follow = F.nll_loss(log_p, labels, reduction="none")
+    consensus_loss = F.nll_loss(log_p, labels, reduction="none")
     if not strength:
-        return follow
-    return follow + strength * (torch.xlogy(diversity, diversity) - diversity * log_p).sum(-1)
+        return consensus_loss
+    divergence = (torch.xlogy(diversity, diversity) - diversity * log_p).sum(-1)
+    return consensus_loss + strength * divergence
 
 
 # ------------------------------------------------------------------------------------------------------- representation
@@ -129,58 +124,62 @@ def ensemble_loss(student: Tensor, labels: Tensor, diversity: Tensor, strength: 
 # features to the common width r and stays its own. The head, which Fed-ET carries from client to server and back, is
 # all that follows: "mlp" is hidden = Linear(r, r) and ReLU, and the classifier; "last-linear" the classifier alone.
 # There are only leaf layers, so that these networks stack like any other.
-#
-# Finding: in one shot a common head costs accuracy (Fed-ET's classroom preset on validation images, seeds 100-103: .72
-# without, .52 with transfer=both or down, so it is the deeper clients, not the mean of heads).
 
 HEADS = ("mlp", "last-linear")
-HEAD = ("hidden.", "classifier.")  # beginnings of the names of what is transferred
+HEAD = ("hidden.", "classifier.")  # beginnings of the transferred tensors' names
 
 State = dict[str, Tensor]
 
 
-class Represented(Network):
-    """`base` with an adapter and a head of width `width`; `base`'s classifier is dropped, its body moves in."""
+class CommonHeadNetwork(Network):
+    """`base` with an adapter and a head of width `width`; it takes `base`'s body, without the classifier."""
 
     def __init__(
         self, base: Network, width: int, head: str = "mlp", *, generator: torch.Generator
     ) -> None:
-        name, input_shape, classes, own = base.architecture
+        choose("head", head, HEADS)
+        name, input_shape, classes, base_width = base.architecture
         like = base.classifier.weight
         with torch.device("meta"):  # no draw from the global random state
-            super().__init__([], width, (name, input_shape, classes, own, width, head))
+            super().__init__([], width, (name, input_shape, classes, base_width, width, head))
             adapter = nn.Sequential(nn.Linear(base.classifier.in_features, width), nn.ReLU())
-            wide = choose("head", head, HEADS) == "mlp"
-            hidden = nn.Sequential(nn.Linear(width, width), nn.ReLU()) if wide else nn.Identity()
-        self.body, self.adapter, self.hidden = base.body, adapter, hidden
-        for part in (self.adapter, self.hidden, self.classifier):
-            materialise(part, like.dtype)
-            initialise(part.to(like.device), generator)
+            hidden: nn.Module = nn.Identity()
+            if head == "mlp":
+                hidden = nn.Sequential(nn.Linear(width, width), nn.ReLU())
+        self.body = base.body
+        self.adapter = adapter
+        self.hidden = hidden
+        for module in (self.adapter, self.hidden, self.classifier):
+            materialise(module, like.dtype)
+            initialise(module.to(like.device), generator)
 
     def features(self, x: Tensor) -> Tensor:
         return self.hidden(self.adapter(self.body(x)))
 
 
-def head_of(state: Mapping[str, Tensor]) -> State:
+def extract_head(state: Mapping[str, Tensor]) -> State:
     """The transferred part of a state, h: the same names and shapes whatever the body."""
     return {name: tensor for name, tensor in state.items() if name.startswith(HEAD)}
 
 
 def mean_head(states: Iterable[Mapping[str, Tensor]]) -> State:
-    """h̄ = (1/m) Σ_k h_k over clients of any architectures, all counting alike."""
-    heads = [head_of(state) for state in states]
+    """h̄ = (1/m) Σ_k h_k over clients of any architectures, with equal weights."""
+    heads = [extract_head(state) for state in states]
     return weighted_mean(heads, [1] * len(heads))
 
 
 def group_means(
     table: Mapping[tuple, State], states: Sequence[Mapping[str, Tensor]], kinds: Sequence[tuple]
 ) -> dict[tuple, State]:
-    """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i; what nobody brought stays as it is in `table`.
+    """θ^i <- (1/|S_i|) Σ_{k in S_i} θ_k for every architecture i; without a client it stays as it is in `table`.
 
     `states[j]` is that of the j-th client of the round, `kinds[j]` its architecture.
     """
     means = {}
-    for kind, before in table.items():
-        own = [state for state, its in zip(states, kinds, strict=True) if its == kind]
-        means[kind] = weighted_mean(own, [1] * len(own)) if own else before
+    for kind, state_before in table.items():
+        members = [state for j, state in enumerate(states) if kinds[j] == kind]
+        if members:
+            means[kind] = weighted_mean(members, [1] * len(members))
+        else:
+            means[kind] = state_before
     return means

@@ -1,4 +1,4 @@
-"""What Fed-ET returns: the server's network, and beside it the small models and those of past rounds to be measured."""
+"""What Fed-ET returns: the server's network, its report, and the models of past rounds that are measured at the end."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels
 from ..base import NetworkModel, Report
 from .consensus import Consensus
 
 # --------------------------------------------------------------------------------------------------------------- report
-# What a run of Fed-ET leaves behind: what the last round's clients said, and numbers of every round.
+# What a run of Fed-ET leaves behind: the last round's logits, and numbers of every round.
 
-SHOWN, TESTED = 200, 400  # public and test samples whose logits are kept for the pictures,
-NUMBERS = 500_000  # fewer where an array of them would hold more numbers than this
+SHOWN = 200  # public samples whose logits are kept for the pictures
+TESTED = 400  # test samples of the same kind
+NUMBERS = 500_000  # fewer samples where an array of logits would hold more numbers than this
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +35,9 @@ class FedETReport(Report):
     and after the server's head is copied in)
 
     chosen [T, m]: the clients;   dissent_by_round [T];   loss [T, J_s]: the server's at each step
-    samples [B, ...]: the first public ones;   logits [m, B, C], student [B, C]: what members and server say of them
+    samples [B, ...]: the first public ones;   logits [m, B, C], student [B, C]: the members' and the server's
     test_rows [B']: at most TESTED test samples, spread evenly;   test_truth [B'];   test_logits [m, B', C],
-    test_student [B', C]: what members and server say of them
+    test_student [B', C]: the members' and the server's logits
     """
 
     architectures: list[str] | None = None
@@ -72,55 +73,68 @@ class FedETReport(Report):
         x: Tensor,
         ways: int = 2,
     ) -> FedETReport:
-        """After the `chosen` `clients` of one more round gave `logits [m, P, N]` to the public samples `x`, `votes` in
-        all. `ways` their models travelled: 2, down and up; 1 where clients draw their own first weights."""
-        dissent, effective = votes.dissent_fraction, float(votes.effective_clients.mean())
-        count = room(logits, SHOWN)
-        sent = (self.numbers_sent or 0) + ways * sum(clients.parameters)
+        """The report after one more round: the `chosen` `clients` gave the public samples `x` these `logits [m, P, C]`.
+
+        `votes`: their consensus. `ways`: how often their models travelled, 2 for down and up; 1 where clients draw
+        their own first weights.
+        """
+        dissent = votes.dissent_fraction
+        count = count_to_keep(logits, SHOWN)
         return replace(
-            self, public_samples=len(x), numbers_sent=sent, dissent=dissent, effective_clients=effective,
-            chosen=_one_more(self.chosen, chosen), dissent_by_round=_one_more(self.dissent_by_round, dissent),
+            self,
+            public_samples=len(x),
+            numbers_sent=(self.numbers_sent or 0) + ways * sum(clients.parameters),
+            dissent=dissent,
+            effective_clients=float(votes.effective_clients.mean()),
+            chosen=_append_row(self.chosen, chosen),
+            dissent_by_round=_append_row(self.dissent_by_round, dissent),
             members=np.array(chosen),
-            samples=x[:count].cpu().numpy(), logits=logits[:, :count].cpu().numpy(),
-        )  # fmt: skip
+            samples=x[:count].cpu().numpy(),
+            logits=logits[:, :count].cpu().numpy(),
+        )
 
     def with_student(self, server: NetworkModel) -> FedETReport:
-        """With what the `server` says now; nothing at all before anybody was heard."""
+        """With the `server`'s logits as they are now; an empty report before the first votes."""
         if self.samples is None:
             return FedETReport()
         x = torch.as_tensor(self.samples, device=next(server.module.parameters()).device)
         return replace(self, student=server.logits(x).cpu().numpy())
 
 
-def _one_more(rounds: np.ndarray | None, value: object) -> np.ndarray:
-    """`value` of one more round, after those of the `rounds` so far."""
+def _append_row(rounds: np.ndarray | None, value: object) -> np.ndarray:
+    """`rounds` (None: none yet) with the `value` of one more."""
     row = np.asarray(value)[None]
-    return row if rounds is None else np.concatenate([rounds, row])
+    if rounds is None:
+        return row
+    return np.concatenate([rounds, row])
 
 
-def room(logits: Tensor, most: int) -> int:
-    """How many samples of `logits [m, B, C]` are kept: at most `most`, and NUMBERS numbers (but 20 samples)."""
+def count_to_keep(logits: Tensor, most: int) -> int:
+    """How many samples of `logits [m, B, C]` are kept: at most `most`, and NUMBERS numbers (at least 20)."""
     m, samples, classes = logits.shape
     return min(samples, most, max(20, NUMBERS // (m * classes)))
 
 
-MOST = 20_000_000  # numbers in the models of past rounds that wait to be measured
+MOST = 20_000_000  # numbers in the models of past rounds that are kept for measuring
 
 
 class Student(NetworkModel):
-    """A copy of the server's network as it is now; its report has what it says of the public samples."""
+    """A copy of the server's network as it is now; its report has its logits of the public samples."""
 
     report: FedETReport
 
     def __init__(self, module: nn.Module, report: FedETReport) -> None:
-        super().__init__(copied(module))
+        super().__init__(copy_model(module))
         self.report = report.with_student(self)
 
 
 @dataclass(frozen=True)
 class PastRound:
-    """The models of round `number` (from 1): those that the clients sent [m], and the small ones, one an architecture,
-    before and after the server's head is copied into them."""
+    """The models of round `number` (from 1).
+
+    Those that the clients sent [m], and the small ones, one an architecture, before and after the server's head is
+    copied into them.
+    """
 
     number: int
     clients: ClientModels
@@ -128,57 +142,74 @@ class PastRound:
     after: ClientModels
 
 
-def with_room(past: list[PastRound], last: PastRound) -> list[PastRound]:
-    """The `past` rounds and the `last` one, which is left out if MOST numbers are there already."""
-    numbers = sum(
-        sum(models.parameters) for one in past for models in (one.clients, one.before, one.after)
-    )
-    return [*past, last] if numbers < MOST else past
+def append_if_room(past: list[PastRound], last: PastRound) -> list[PastRound]:
+    """The `past` rounds and the `last` one, which is left out if they hold MOST numbers already."""
+    numbers = 0
+    for past_round in past:
+        numbers += sum(past_round.clients.parameters)
+        numbers += sum(past_round.before.parameters)
+        numbers += sum(past_round.after.parameters)
+    if numbers >= MOST:
+        return past
+    return [*past, last]
 
 
 class LargeModel(NetworkModel):
-    """The server's network. `last`: the models of the last round; the next one would start from `last.after`. `past`:
-    rounds to be measured; `votes`: what the server makes of logits `[m, B, C]`."""
+    """The server's network.
+
+    `last`: the models of the last round; the next one would start from `last.after`. `past`: the rounds to measure;
+    `vote`: the server's consensus of logits `[m, B, C]`.
+    """
 
     report: FedETReport
 
     def __init__(
-        self, module: nn.Module, report: FedETReport, last: PastRound, past: list[PastRound],
-        votes: Callable[[Tensor], Consensus],
-    ) -> None:  # fmt: skip
+        self,
+        module: nn.Module,
+        report: FedETReport,
+        last: PastRound,
+        past: list[PastRound],
+        vote: Callable[[Tensor], Consensus],
+    ) -> None:
         super().__init__(module)
-        self.report, self.last, self._past, self._votes = (
-            report.with_student(self),
-            last,
-            past,
-            votes,
-        )
+        self.report = report.with_student(self)
+        self.last = last
+        self._past = past
+        self._vote = vote
 
     def measured(self, x: Tensor, y: Tensor) -> FedETReport:
-        """Models of past rounds are let go, so that only the first call measures."""
-        if self._past:
-            rounds, *shares = zip(*(self._accuracies(one, x, y) for one in self._past), strict=True)
-            clients, votes, before, after = map(list, shares)
-            logits = self.last.clients.logits(x)
-            rows = (
-                torch.linspace(0, len(x) - 1, room(logits, TESTED))
-                .round()
-                .long()
-                .unique()
-                .to(x.device)
-            )
-            self.report = replace(
-                self.report, shown_rounds=list(rounds), clients_accuracy=clients, consensus_accuracy=votes,
-                small_before=before, small_after=after, test_rows=rows.cpu().numpy(),
-                test_truth=y[rows].cpu().numpy(), test_logits=logits[:, rows].cpu().numpy(),
-                test_student=self.logits(x[rows]).cpu().numpy(),
-            )  # fmt: skip
-            self._past = []
+        """The models of past rounds are dropped afterwards, so that only the first call measures."""
+        if not self._past:
+            return self.report
+        clients_accuracy = []
+        consensus_accuracy = []
+        small_before = []
+        small_after = []
+        for past_round in self._past:
+            logits = past_round.clients.logits(x)
+            clients_accuracy.append(_mean_accuracy(logits.argmax(-1), y))
+            consensus_accuracy.append(_mean_accuracy(self._vote(logits).labels, y))
+            small_before.append(_mean_accuracy(past_round.before.logits(x).argmax(-1), y))
+            small_after.append(_mean_accuracy(past_round.after.logits(x).argmax(-1), y))
+        logits = self.last.clients.logits(x)
+        spread = torch.linspace(0, len(x) - 1, count_to_keep(logits, TESTED))
+        rows = spread.round().long().unique().to(x.device)
+        self.report = replace(
+            self.report,
+            shown_rounds=[past_round.number for past_round in self._past],
+            clients_accuracy=clients_accuracy,
+            consensus_accuracy=consensus_accuracy,
+            small_before=small_before,
+            small_after=small_after,
+            test_rows=rows.cpu().numpy(),
+            test_truth=y[rows].cpu().numpy(),
+            test_logits=logits[:, rows].cpu().numpy(),
+            test_student=self.logits(x[rows]).cpu().numpy(),
+        )
+        self._past = []
         return self.report
 
-    def _accuracies(self, one: PastRound, x: Tensor, y: Tensor) -> tuple[float, ...]:
-        """The round, and the shares of `x, y` that its clients, their consensus and its small models classify right."""
-        logits = one.clients.logits(x)
-        small = [models.logits(x).argmax(-1) for models in (one.before, one.after)]
-        answers = [logits.argmax(-1), self._votes(logits).labels, *small]
-        return one.number, *(float((answer == y).double().mean()) for answer in answers)
+
+def _mean_accuracy(predictions: Tensor, y: Tensor) -> float:
+    """The share of classes that are right, over all models of `predictions` (`[N]` or `[M, N]`)."""
+    return float((predictions == y).double().mean())

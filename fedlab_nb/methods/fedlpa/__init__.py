@@ -14,25 +14,20 @@ distillation. With less of the precision this is `fedavg` (none of it) or `regme
 Departures, and why:
 - The default solver is conjugate gradients: on the digits a residual of 1e-4 takes 20 steps at most (a test). Gradient
   descent ("gd") has no step in the paper: 1/L is ours, L the largest curvature; step="official" is the authors' 2/N (N
-  numbers in a layer), far shorter in wide layers, divergent where L > N. On the worst of seeds 0-2 (digits, five
-  clients, alpha = 0.1) EA's residual in the first layer is 0.76; 10,000 steps of 1/L bring it to 0.01, of 2/N to 0.25
-  there.
+  numbers in a layer), far shorter in wide layers, divergent where L > N.
 - solver=adam goes FedFisher's way to the same solution, from the average (Jhunjhunwala et al., AISTATS 2024): stopped
   early, it stays nearer to the average. FedFisher has no prior, and picks the iterate on validation images of the
   server; here the damping stays, and `iterations` alone says when to stop.
 - w_k = n_k/N as in the authors' code, not 1 as in Eq. 7; with weights that sum to 1 the prior counts about once. Linear
   regression is then exact. "uniform" follows the equations up to a factor that cancels.
 - The paper has no formula for pi: 1 as in the authors' code ("one", the default), or K-FAC's ratio of traces
-  ("trace"). On the digits (five clients, alpha = 0.1, seeds 0-9) one has 87 ± 2 %, trace 46 ± 4 %. It is no law: with
-  the five-layer CNN on 28x28 validation images, three seeds, one was ahead on handwritten digits and behind on letters.
+  ("trace"). Neither is better everywhere.
 - Convolutions are scaled as published (φ = 1); the authors' code has 1/Q² ("official"). It cancels under "trace".
 - The factor pass runs in eval mode on the training part as it is. Parameters without factors (batch norm) and running
   statistics, which the paper does not mention, are averaged with w_k.
 - The solver's model is the answer; the authors' code logs the better of it and EA's on the test set.
 - `rounds` are of FedAvg, from FedLPA's model: the paper recommends this, and does not say how FedLPA itself goes on.
-  On the digits (five clients, alpha = 0.1, seeds 0-9) the first such round loses 10 ± 5 points (clear).
-- `noise` is a test of tolerance (`client.py`), not the privacy mechanism that the paper makes of it. Same setting:
-  87 % without, 85 at 0.03, 80 at 0.1, 65 at 0.3.
+- `noise` is a test of tolerance (`client.py`), not the privacy mechanism that the paper makes of it.
 - The paper says that the upload has no label information; `label_leak` in the report measures that it has.
 - All in float32: against a float64 solve (digits, 32x32 letters; λ_damp down to 1e-6) accuracy moved by one sample.
 """
@@ -54,11 +49,11 @@ from ..base import (
     knob,
     register,
 )
-from ..parts.kronecker import CONV_SCALES, PI_RULES, with_layers
+from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, replace_layers
 from ..parts.rounds import Rounds
 from .client import LocalPosterior, label_leak
 from .server import FedLPAModel, FedLPAReport, layer_systems
-from .solvers import CG_LIMIT, SOLVERS, STEPS, solve_layers
+from .solvers import CG_LIMIT, SOLVERS, STEPS, Iterate, solve_layers
 
 
 @register(
@@ -93,32 +88,26 @@ class FedLPA(Method):
         return float(recipe.epochs + self.rounds * self.local_epochs)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
+        # Clients: local training, then one more pass over the samples for the factors.
         clients = yield from ctx.local_training()
         posteriors: list[LocalPosterior] = []
 
-        # Client k: one more pass over its samples for the factors. They are sent damped; the undamped ones stay.
-        def posterior(k: int) -> dict:
-            posteriors.append(
-                LocalPosterior.measure(clients.module(k), *ctx.private.train(k), self.conv_scale)
-            )
-            return posteriors[k].upload(
-                self.damping, self.pi, self.noise, ctx.generator("fedlpa", "noise", k)
-            )
+        def measure_and_damp(k: int) -> dict:
+            """Client k's message: the damped factors. The undamped ones stay with the client."""
+            x, y = ctx.private.train(k)
+            posterior = LocalPosterior.measure(clients.module(k), x, y, self.conv_scale)
+            posteriors.append(posterior)
+            stream = ctx.generator("fedlpa", "noise", k)
+            return posterior.upload(self.damping, self.pi, self.noise, stream)
 
-        received = yield from ctx.collect("factor pass", posterior, phase="posteriors")
+        # Link: models and factors go up.
+        received = yield from ctx.collect("factor pass", measure_and_damp, phase="posteriors")
+        # Server: the mean of the product of the Gaussians.
         with ctx.server():
-            state, systems, end = yield from self.aggregate(ctx, received)
+            state, systems, last_iterate = yield from self.aggregate(ctx, received)
         if self.rounds:
             state = yield from Rounds(ctx, self).averaging(state)
-
-        # Not part of the algorithm: for pictures and lessons, what nobody has sent beside what the server has made.
-        labels = (ctx.private.train(k)[1] for k in range(ctx.clients_count))
-        counts = torch.stack([torch.bincount(y, minlength=ctx.classes) for y in labels]).cpu()
-        diagonal = (
-            list(systems.values())[-1].b.diagonal(dim1=1, dim2=2).cpu()
-        )  # of the last layer, as it was sent
-        leak = label_leak(diagonal, counts)
-        report = replace(FedLPAReport.of(end), label_leak=leak, train_counts=counts.numpy())
+        report = self._make_report(ctx, systems, last_iterate)
         return FedLPAModel(ctx.new_model(state), report, posteriors)
 
     # ------------------------------------------------------------------ server part
@@ -128,15 +117,35 @@ class FedLPA(Method):
         Returns the global state (tensors by name), the systems (a `Posterior` by layer), and the last `Iterate`.
         """
         average, systems = layer_systems(received, self.weights)
-        total = {"cg": CG_LIMIT, "ea": 0}.get(self.solver, self.iterations)
-        for now in solve_layers(systems, self.solver, self.iterations, self.step):
-            if now.doubled or now.iteration % 10 == 0:
+        total = self._most_iterations()
+        for iterate in solve_layers(systems, self.solver, self.iterations, self.step):
+            if iterate.is_power_of_two or iterate.iteration % 10 == 0:
                 snapshot = None
-                if now.doubled:
-                    snapshot = NetworkModel(
-                        ctx.new_model(with_layers(average, now.matrices)), FedLPAReport.of(now)
-                    )
-                yield Progress(
-                    "solve", now.iteration, max(total, 1), {"residual": now.worst}, snapshot
-                )
-        return with_layers(average, now.matrices), systems, now
+                if iterate.is_power_of_two:
+                    network = ctx.new_model(replace_layers(average, iterate.matrices))
+                    snapshot = NetworkModel(network, FedLPAReport.from_iterate(iterate))
+                metrics = {"residual": iterate.worst_residual}
+                yield Progress("solve", iterate.iteration, max(total, 1), metrics, snapshot)
+        return replace_layers(average, iterate.matrices), systems, iterate
+
+    def _most_iterations(self) -> int:
+        if self.solver == "cg":
+            return CG_LIMIT
+        if self.solver == "ea":
+            return 0
+        return self.iterations
+
+    def _make_report(
+        self, ctx: Context, systems: dict[str, Posterior], iterate: Iterate
+    ) -> FedLPAReport:
+        """For pictures and lessons, not part of the algorithm: it also reads labels that no client has sent."""
+        counts = []
+        for k in range(ctx.clients_count):
+            _, labels = ctx.private.train(k)
+            counts.append(torch.bincount(labels, minlength=ctx.classes))
+        train_counts = torch.stack(counts).cpu()
+        last_layer = list(systems.values())[-1]
+        diagonals = last_layer.b.diagonal(dim1=1, dim2=2).cpu()  # as they were sent
+        leak = label_leak(diagonals, train_counts)
+        report = FedLPAReport.from_iterate(iterate)
+        return replace(report, label_leak=leak, train_counts=train_counts.numpy())

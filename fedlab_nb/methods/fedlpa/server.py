@@ -15,7 +15,7 @@ from ...comm.codec import from_upper_triangle
 from ...models import load_state
 from ...rng import generator
 from ..base import NetworkModel, Report, weighted_mean
-from ..parts.kronecker import Factors, Posterior, layer_matrix, with_layers
+from ..parts.kronecker import Factors, Posterior, layer_matrix, replace_layers
 from .client import LocalPosterior
 from .solvers import Iterate, solve, solve_layers
 
@@ -24,21 +24,27 @@ def layer_systems(
     received: Sequence[Mapping[str, Any]], weights: str = "samples"
 ) -> tuple[dict[str, Tensor], dict[str, Posterior]]:
     """From M uploads: the weighted average of the states, and the linear system of each layer that has factors."""
-    trust = [r["samples"] if weights == "samples" else 1 for r in received]
-    states = [r["state"] for r in received]
+    if weights == "samples":
+        trust = [upload["samples"] for upload in received]
+    else:
+        trust = [1] * len(received)
+    shares = [n / sum(trust) for n in trust]
+    states = [upload["state"] for upload in received]
     systems = {}
     for name in received[0]["factors"]:
-        triangles = [r["factors"][name] for r in received]
-        factors = [
-            Factors(from_upper_triangle(t["a"]), from_upper_triangle(t["b"])) for t in triangles
-        ]
         matrices = [layer_matrix(state, name) for state in states]
-        systems[name] = Posterior.of(matrices, factors, [n / sum(trust) for n in trust])
+        factors = []
+        for upload in received:
+            triangles = upload["factors"][name]
+            a = from_upper_triangle(triangles["a"])
+            b = from_upper_triangle(triangles["b"])
+            factors.append(Factors(a, b))
+        systems[name] = Posterior.stack(matrices, factors, shares)
     return weighted_mean(states, trust), systems
 
 
 # --------------------------------------------------------------------------------------------------------------- report
-# What a run of FedLPA leaves to look at: residuals, damping beside what it is added to, what the upload reveals.
+# What a run of FedLPA leaves behind for pictures: residuals, and what the upload reveals.
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +66,18 @@ class FedLPAReport(Report):
     train_counts: np.ndarray | None = None
 
     @classmethod
-    def of(cls, iterate: Iterate) -> FedLPAReport:
-        """How far the server has come."""
-        curves = {
-            name: torch.stack(curve).cpu().numpy() for name, curve in iterate.residuals.items()
-        }
-        last = {name: curve[-1].item() for name, curve in curves.items()}
-        residuals = np.full((len(curves), max(map(len, curves.values()))), np.nan)
+    def from_iterate(cls, iterate: Iterate) -> FedLPAReport:
+        """The report of a server that has come so far."""
+        curves = {}
+        for name, path in iterate.residuals.items():
+            curves[name] = torch.stack(path).cpu().numpy()
+        longest = max(len(curve) for curve in curves.values())
+        residuals = np.full((len(curves), longest), np.nan)
         for row, curve in zip(residuals, curves.values(), strict=True):
             row[: len(curve)] = curve
-        return cls(
-            list(curves), {name: len(curve) - 1 for name, curve in curves.items()}, last, residuals
-        )
+        iterations = {name: len(curve) - 1 for name, curve in curves.items()}
+        last = {name: curve[-1].item() for name, curve in curves.items()}
+        return cls(list(curves), iterations, last, residuals)
 
     @property
     def curves(self) -> dict[str, np.ndarray]:
@@ -84,9 +90,8 @@ class FedLPAReport(Report):
 
 
 # ---------------------------------------------------------------------------------------------------------------- model
-# FedLPA's global model, with what its clients had measured beside it.
-#
-# With that the server's part can be done again (`ServerReplay`): another λ_damp, π, solver or noise, same clients.
+# FedLPA's global model, with what its clients have measured. From that the server's part can be done again
+# (`ServerReplay`), with another λ_damp, π, solver or noise, for the same clients.
 
 LIMIT = 48_000_000  # bytes of all clients' posteriors that a model holds; beyond that (large networks) it holds none
 
@@ -98,7 +103,9 @@ class FedLPAModel(NetworkModel):
         self, module: nn.Module, report: FedLPAReport, posteriors: Sequence[LocalPosterior]
     ) -> None:
         super().__init__(module, report)
-        self.posteriors = list(posteriors) if sum(own.size for own in posteriors) <= LIMIT else []
+        self.posteriors: list[LocalPosterior] = []
+        if sum(posterior.size for posterior in posteriors) <= LIMIT:
+            self.posteriors = list(posteriors)
 
 
 # -------------------------------------------------------------------------------------------------------- server replay
@@ -110,8 +117,8 @@ class FedLPAModel(NetworkModel):
 # again.accuracy(again.use("inputs", received))         # A alone, RegMean's way
 # for iterate, accuracy in again.path("gd", 1000, received): ...
 
-# What the server may use of the uploads, from A and B (exactly solved; by the shortcut EA), A alone as RegMean, and the
-# factor diagonals (those of A and B; Fisher merging has another, the Fisher diagonal) to nothing, which is the average.
+# What the server may use of the uploads: A and B (solved exactly, or by the shortcut EA); A alone, as RegMean does; the
+# diagonals of A and B (Fisher merging has another diagonal, the Fisher's); nothing, which gives the average.
 USES = ("exact", "shortcut", "inputs", "diagonal", "none")
 
 
@@ -119,32 +126,39 @@ class ServerReplay:
     """The server of one run. `x [N, ...]`, `y [N]`: samples to report the accuracy on."""
 
     def __init__(self, model: FedLPAModel, x: Tensor, y: Tensor, weights: str = "samples") -> None:
-        self.posteriors, self.weights = model.posteriors, weights
-        self.x, self.y = x, y
+        self.posteriors = model.posteriors
+        self.weights = weights
+        self.x = x
+        self.y = y
         self._network = copy.deepcopy(model.module)
 
     def uploads(
         self, damping: float, pi: str = "one", noise: float = 0.0, seed: int = 0
     ) -> list[dict]:
         """What the clients would send; `seed` draws the noise."""
-        return [
-            own.upload(damping, pi, noise, generator(seed, "noise", k))
-            for k, own in enumerate(self.posteriors)
-        ]
+        uploads = []
+        for k, posterior in enumerate(self.posteriors):
+            stream = generator(seed, "noise", k)
+            uploads.append(posterior.upload(damping, pi, noise, stream))
+        return uploads
 
-    def use(self, what: str, received: list[dict]) -> dict[str, Tensor]:
+    def solve_with(self, what: str, received: list[dict]) -> dict[str, Tensor]:
         """The global state when the server uses as much of the uploads as `what` says (one of USES)."""
         average, systems = layer_systems(received, self.weights)
-        return with_layers(average, {name: used(system, what) for name, system in systems.items()})
+        layers = {name: solve_layer_with(system, what) for name, system in systems.items()}
+        return replace_layers(average, layers)
 
-    def path(
+    def solver_path(
         self, solver: str, iterations: int, received: list[dict], step: str = "1/L"
     ) -> Iterator[tuple[Iterate, float | None]]:
         """Every iterate of a solver, with its accuracy after 0, 1, 2, 4, … steps; at the end the last one once more."""
         average, systems = layer_systems(received, self.weights)
-        for now in solve_layers(systems, solver, iterations, step):
-            yield now, self.accuracy(with_layers(average, now.matrices)) if now.doubled else None
-        yield now, self.accuracy(with_layers(average, now.matrices))
+        for iterate in solve_layers(systems, solver, iterations, step):
+            accuracy = None
+            if iterate.is_power_of_two:
+                accuracy = self.accuracy(replace_layers(average, iterate.matrices))
+            yield iterate, accuracy
+        yield iterate, self.accuracy(replace_layers(average, iterate.matrices))
 
     def accuracy(self, state: dict[str, Tensor]) -> float:
         """Share of `x` that the network with these weights classifies as `y`."""
@@ -153,14 +167,18 @@ class ServerReplay:
             return float((self._network(self.x).argmax(1) == self.y).double().mean())
 
 
-def used(system: Posterior, what: str) -> Tensor:
+def solve_layer_with(system: Posterior, what: str) -> Tensor:
     """One layer `[o, i]` from as much of the precision as `what` says (one of USES)."""
     if what == "none":
         return system.average
     if what == "diagonal":
-        b, a = (factor.diagonal(dim1=1, dim2=2) for factor in (system.b, system.a))
+        b = system.b.diagonal(dim1=1, dim2=2)
+        a = system.a.diagonal(dim1=1, dim2=2)
         trust = system.w[:, None, None] * b[:, :, None] * a[:, None, :]
         return (trust * system.m).sum(0) / trust.sum(0)
     if what == "inputs":
-        system = replace(system, b=torch.eye(system.b.shape[1]).to(system.b).expand_as(system.b))
-    return solve(system, "cg" if what == "exact" else "ea")[0]
+        identity = torch.eye(system.b.shape[1]).to(system.b)
+        system = replace(system, b=identity.expand_as(system.b))
+    solver = "cg" if what == "exact" else "ea"
+    layer, _ = solve(system, solver)
+    return layer

@@ -26,7 +26,7 @@ STEPS = ("1/L", "official")
 CG_TOLERANCE = 1e-6  # relative residual at which conjugate gradients stop
 CG_LIMIT = 300
 ADAM_RATE = 0.01  # at the first step; it falls to 0 as a half cosine
-LOOK = 8  # steps of conjugate gradients on a GPU between two looks at whether they are done
+GPU_STEPS = 8  # steps of conjugate gradients on a GPU between two checks whether they are done
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +37,22 @@ class Step:
     residual: Tensor
 
 
-def steps(
+def solver_steps(
     system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
 ) -> Iterator[Step]:
-    """The iterates of one of `SOLVERS`: the first is EA's ("adam": the average), the last is the answer. Only "gd" and
-    "adam" use `iterations`, only "gd" uses `step` (one of STEPS; UsageError for another)."""
+    """The iterates of one of `SOLVERS`: the first is EA's ("adam": the average), the last is the answer.
+
+    Only "gd" and "adam" use `iterations`, only "gd" uses `step` (one of STEPS; UsageError for another).
+    """
     choose("step of gradient descent", step, STEPS)
     if solver == "adam":
         return adam(system, iterations)
     start = system.expectation_approximation()
     if solver == "cg":
         return conjugate_gradients(system, start)
-    return gradient_descent(system, start, iterations if solver == "gd" else 0, step)
+    if solver == "ea":
+        iterations = 0
+    return gradient_descent(system, start, iterations, step)
 
 
 def gradient_descent(
@@ -93,21 +97,27 @@ def conjugate_gradients(
     """Conjugate gradients on `S Θ = Z` with EA's inverse as preconditioner, to the tolerance or the `limit`.
 
     The minimiser of Eq. 14 is the solution of S Θ = Z; working on S itself avoids squaring its condition number. On a
-    GPU a few steps too many are cheaper than to wait for each; they are thrown away.
+    GPU a few steps too many are cheaper than waiting for each; they are thrown away.
     """
-    unending = islice(_unending(system, start), limit + 1)
-    while block := list(islice(unending, 1 if start.device.type == "cpu" else LOOK)):
-        matrices, *numbers = zip(*block, strict=True)
-        relatives, curvatures = torch.stack([torch.stack(column) for column in numbers]).cpu()
-        for matrix, relative, curvature in zip(matrices, relatives, curvatures, strict=True):
-            yield Step(matrix, relative)
-            if (
-                relative <= tolerance or not curvature > 0
-            ):  # or rounding has used up the digits: no further progress
+    iterates = islice(_conjugate_iterates(system, start), limit + 1)
+    steps_at_once = 1 if start.device.type == "cpu" else GPU_STEPS
+    while True:
+        block = list(islice(iterates, steps_at_once))
+        if not block:
+            return
+        matrices, residuals, curvatures = zip(*block, strict=True)
+        numbers = torch.stack([torch.stack(residuals), torch.stack(curvatures)]).cpu()
+        for matrix, residual, curvature in zip(matrices, *numbers, strict=True):
+            yield Step(matrix, residual)
+            if residual <= tolerance:
+                return
+            if not curvature > 0:  # rounding has used up the digits: no further progress
                 return
 
 
-def _unending(system: Posterior, start: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def _conjugate_iterates(
+    system: Posterior, start: Tensor
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """The iterates, their relative residuals, and the curvature along the next direction, which 0 or less forbids."""
     matrix = start
     residual = system.z - system.apply(matrix)
@@ -127,8 +137,9 @@ def solve(
     system: Posterior, solver: str = "cg", iterations: int = 1000, step: str = "1/L"
 ) -> tuple[Tensor, Tensor]:
     """Run a solver to its end: the layer `[o, i]` and the relative residuals `[steps]`."""
-    *_, end = solve_layers({"layer": system}, solver, iterations, step)
-    return end.matrices["layer"], torch.stack(end.residuals["layer"])
+    for iterate in solve_layers({"layer": system}, solver, iterations, step):
+        last = iterate
+    return last.matrices["layer"], torch.stack(last.residuals["layer"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +151,12 @@ class Iterate:
     residuals: dict[str, list[Tensor]]
 
     @property
-    def doubled(self) -> bool:
+    def is_power_of_two(self) -> bool:
         """Whether it is iteration 0, 1, 2, 4, …: the points of a curve over the logarithm."""
         return self.iteration & (self.iteration - 1) == 0
 
     @property
-    def worst(self) -> float:
+    def worst_residual(self) -> float:
         """The largest residual of a layer."""
         return torch.stack([curve[-1] for curve in self.residuals.values()]).max().item()
 
@@ -159,19 +170,22 @@ def solve_layers(
     """
     matrices: dict[str, Tensor] = {}
     residuals: dict[str, list[Tensor]] = {name: [] for name in systems}
-    together = zip_longest(
-        *(steps(system, solver, iterations, step) for system in systems.values())
-    )
-    for iteration, layers in enumerate(together):
-        for name, made in zip(systems, layers, strict=True):
-            if made is not None:
-                matrices[name] = made.matrix
-                residuals[name].append(made.residual)
-        now = Iterate(iteration, matrices, residuals)
-        if solver == "gd" and (now.doubled or iteration == iterations):
-            for name, curve in residuals.items():
-                if not torch.isfinite(curve[-1]):
-                    raise RunError(
-                        f"Descent with step={step} diverged in layer {name!r}; use step=1/L or solver=cg."
-                    )
-        yield now
+    paths = [solver_steps(system, solver, iterations, step) for system in systems.values()]
+    for iteration, layer_steps in enumerate(zip_longest(*paths)):
+        for name, layer_step in zip(systems, layer_steps, strict=True):
+            if layer_step is not None:
+                matrices[name] = layer_step.matrix
+                residuals[name].append(layer_step.residual)
+        iterate = Iterate(iteration, matrices, residuals)
+        if solver == "gd" and (iterate.is_power_of_two or iteration == iterations):
+            check_descent(iterate, step)
+        yield iterate
+
+
+def check_descent(iterate: Iterate, step: str) -> None:
+    """RunError if a layer's residual is no longer finite."""
+    for name, curve in iterate.residuals.items():
+        if not torch.isfinite(curve[-1]):
+            raise RunError(
+                f"Descent with step={step} diverged in layer {name!r}; use step=1/L or solver=cg."
+            )

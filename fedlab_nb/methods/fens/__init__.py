@@ -215,7 +215,7 @@ class Fens(Method):
                 experts, training.fixed_rule(ctx, self.aggregator, experts, self.proxy)
             )
         else:
-            proxies = training.cached_logits(
+            proxies = training.logits_in_chunks(
                 ctx, experts, self.proxy, self.aggregator == "moe", self.assumed
             )
             rule = self.new_rule(

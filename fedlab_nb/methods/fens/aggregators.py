@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import choose
-from ...models.build import drawn_layer
+from ...models.build import make_layer
 from ..parts.averages import trimmed
 
 PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
@@ -116,8 +116,8 @@ class MLP(Aggregator):
         self, clients: int, classes: int, k: int = 40, generator: torch.Generator | None = None
     ):
         super().__init__()
-        self.hidden = drawn_layer(nn.Linear, clients * classes, k, generator=generator)
-        self.output = drawn_layer(nn.Linear, k, classes, generator=generator)
+        self.hidden = make_layer(nn.Linear, clients * classes, k, generator=generator)
+        self.output = make_layer(nn.Linear, k, classes, generator=generator)
 
     def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
         """The hidden layer, `[B, k]`."""
@@ -152,9 +152,9 @@ class DeepSet(Aggregator):
     ):
         super().__init__()
         self.cut = cut
-        self.each = drawn_layer(nn.Linear, classes, k, generator=generator)
-        self.hidden = drawn_layer(nn.Linear, k, k, generator=generator)
-        self.output = drawn_layer(nn.Linear, k, classes, generator=generator)
+        self.each = make_layer(nn.Linear, classes, k, generator=generator)
+        self.hidden = make_layer(nn.Linear, k, k, generator=generator)
+        self.output = make_layer(nn.Linear, k, classes, generator=generator)
 
     def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
         """The hidden layer of rho, `[B, k]`."""
@@ -175,7 +175,7 @@ def gate(
     32 units. The public code also drops out half of the 120 units in training; we don't, so that a round is the same
     whichever form computes it.
     """
-    drawn = functools.partial(drawn_layer, generator=generator)
+    drawn = functools.partial(make_layer, generator=generator)
     if len(input_shape) != 3 or min(input_shape[1:]) < 16:
         hidden = drawn(nn.Linear, math.prod(input_shape), 32)
         return nn.Sequential(nn.Flatten(), hidden, nn.ReLU(), drawn(nn.Linear, 32, clients))

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from ...comm import dequantise_state, formulas, quantise_state
 from ...models import Network, model_state
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
-from ..base import Context, GlobalModel, NetworkModel, Report, Steps, reported
+from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
 from ..parts.lies import with_lies
 from .aggregators import PHASE, Aggregator
 
@@ -77,7 +77,7 @@ def quantised_layers(module: nn.Module) -> list[nn.Module]:
 @torch.no_grad()
 def input_ranges(module: Network, x: Tensor) -> Tensor:
     """Least and largest input of every layer over the samples `x [n, ...]`, with 0 in between: `[L, 2]`."""
-    twin = copied(module)
+    twin = copy_model(module)
     layers = quantised_layers(twin)
     ranges = x.new_zeros(len(layers), 2)
 
@@ -268,7 +268,7 @@ def distilled(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
     recipe = Recipe(-(-steps // a_pass), DISTIL_BATCH, "adam", 1e-3, weight_decay=0)
     loss, stream = distillation_loss("kl", TEMPERATURE), ctx.generator("fens", "distillation")
     ticks = distil(student, x, fens.logits(x), recipe, loss, stream)
-    yield from reported("distillation", ticks, lambda: NetworkModel(student))
+    yield from report_progress("distillation", ticks, lambda: NetworkModel(student))
     return Student(student, fens, x)
 
 

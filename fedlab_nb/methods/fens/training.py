@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ...comm import Ledger, size
+from ...comm import Ledger, count_bytes
 from ...errors import RunError, choose, demand
-from ...models.state import finite
+from ...models.state import all_finite
 from ..base import Context, Progress, Steps
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.lies import taught
-from ..results import shown
+from ..results import has_curve_point
 from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
 from .model import Experts, FensModel
 
@@ -61,7 +61,7 @@ def own_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
     return x[chosen], y[chosen]
 
 
-def cached_logits(
+def logits_in_chunks(
     ctx: Context, experts: Experts, source: str, inputs: bool = False, liars: int = 0
 ) -> dict[Owner, Proxy]:
     """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too;
@@ -191,7 +191,7 @@ def participants(
 
 def count_round(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> None:
     """The messages of one round, each as large as λ, without making them: they would take longer than the round."""
-    count = size(message)
+    count = count_bytes(message)
     for k in members:
         ledger.add(k, "down", PHASE, count)
         ledger.add(k, "up", PHASE, count)
@@ -225,10 +225,10 @@ def watched(
     )  # of a copy: rounds change the rule in place
     for done, loss in enumerate(rounds, 1):
         losses.append(loss)
-        if not shown(done, total):
+        if not has_curve_point(done, total):
             yield Progress(PHASE, done, total)
             continue
-        well, value = torch.stack([finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
+        well, value = torch.stack([all_finite([loss, *rule.parameters()]).to(loss), loss]).tolist()
         if not well:
             raise RunError(f"Training the aggregator diverged with {rates}; use smaller rates.")
         yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))
@@ -327,7 +327,7 @@ def fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggreg
     if name == "weighted":
         return weighted_averaging(class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
-    proxies = cached_logits(ctx, experts, source)
+    proxies = logits_in_chunks(ctx, experts, source)
     counts = {
         k: vote_counts(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)
     }

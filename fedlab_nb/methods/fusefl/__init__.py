@@ -7,7 +7,7 @@ goes up, and the others' come down (Eqs. 4-8). In the end the classifiers are av
 are sqrt(M) times narrower, so that their blocks together are about as large as one network. K rounds in which every
 client has to take part: few-shot rather than one-shot.
 
-Bytes of one client (`formulas.fusefl_*`): up, each of its blocks and its classifier once. Down, the other M - 1
+Bytes of one client: up, each of its blocks and its classifier once. Down, the other M - 1
 clients' blocks: most of the traffic, which the paper compares with the uploads of other methods. Its tables leave out
 batch norm's statistics and CCVR's, which are sent and counted here.
 
@@ -19,38 +19,42 @@ that code frozen blocks stay in train mode and share statistics across clients; 
 a federation can do: each client's own copy takes the statistics of its batches. Without a published cut, networks are
 cut evenly.
 
-Letters here are the paper's, for who reads both: k is a block and m a client. The lessons write l and k for them.
+The letters here are the paper's: k is a block and m a client. The lessons write l and k for them.
 Departures: CCVR's covariance is that of the pooled features (the code's is not centred); the classifier trains to
 convergence on rescaled features (code: one pass of plain SGD); rounds after the first use a tenth of the learning rate,
 as adaptors without batch norm diverge at that of local training. The set-up `fusefl` undoes the last
 two, and calibrates at the clients' rate, whatever that is, as the code does (`client_rate`).
-
-Findings: calibration carries the result on small data, and fusion adds nothing to it. Digits, MLP, M = 5, alpha = 0.1,
-seeds 0-9 (`course/fusefl/figures.toml`): calibrated 91 %, without fusing 93 %; the averaged classifier 35 %; the
-ensemble of wide clients 65 %. Shortcuts are not unlearnt.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from torch import Tensor
 
 from ...errors import UsageError
 from ...models import Network, model_state
 from ...training import ClientModels, Recipe
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register, weighted_mean
 from . import ccvr
-from .blocks import ADAPTORS, Client, adaptor, check_borders, joined, narrow
+from .blocks import (
+    ADAPTORS,
+    Client,
+    check_borders,
+    joined_shape,
+    make_adaptor,
+    narrow_architecture,
+)
 from .network import (
     MERGES,
+    ClientInputs,
     FusedModel,
     FusedNetwork,
     FuseFLReport,
-    Inputs,
-    Rounds,
+    RoundCopies,
+    RoundModels,
     Stage,
-    Uppers,
-    loaded,
+    load_copy,
 )
 
 HEADS = ("ccvr", "average", "own")
@@ -90,110 +94,113 @@ class FuseFL(Method):
     report = FuseFLReport
 
     def refuse(self, ctx: Context) -> None:
-        kinds = {
-            kind: ctx.build(kind, ctx.generator("fusefl", "shapes"))
-            for kind in self._architectures(ctx)
-        }
-        shapes = [Client(model, self.blocks).borders() for model in kinds.values()]
+        shapes = []
+        for architecture in dict.fromkeys(self._architectures(ctx)):
+            model = ctx.build(architecture, ctx.generator("fusefl", "shapes"))
+            shapes.append(Client(model, self.blocks).borders())
         for k in range(self.blocks - 1):
-            check_borders(self.adaptor, [shape[k] for shape in shapes], k + 1)
-        if len({shape[-1] for shape in shapes}) > 1:
-            many = ", ".join(str(shape[-1][0]) for shape in shapes)
+            check_borders(self.adaptor, [borders[k] for borders in shapes], k + 1)
+        if len({borders[-1] for borders in shapes}) > 1:
+            features = ", ".join(str(borders[-1][0]) for borders in shapes)
             raise UsageError(
-                f"FuseFL needs the same number of last features at all clients, not {many}."
+                f"FuseFL needs the same number of last features at all clients, not {features}."
             )
 
     def run(self, ctx: Context) -> Steps[FusedModel]:
         self.validate(ctx)
         everyone = range(ctx.clients_count)
-        clients = [
-            Client(model, self.blocks)
-            for model in ctx.send_initial_models(self._architectures(ctx))
-        ]
+        models = ctx.send_initial_models(self._architectures(ctx))
+        clients = [Client(model, self.blocks) for model in models]
         shapes = [client.borders() for client in clients]
-        shards, anew = [ctx.private.train(m) for m in everyone], ctx.recipe.augmentation != "none"
-        inputs = Inputs(self.adaptor, self.frozen_norm == "batch", shards, anew)
-        stages, rounds = [], Rounds(self.blocks)
+        shards = [ctx.private.train(m) for m in everyone]
+        augments = ctx.recipe.augmentation != "none"
+        inputs = ClientInputs(self.adaptor, self.frozen_norm == "batch", shards, augments)
+        stages: list[Stage] = []
+        copies = RoundCopies(self.blocks)
         for k in range(self.blocks):
+            is_last = k + 1 == self.blocks
             # Clients: A^k in front of H^k; train A^k, H^k ... H^K and the classifier on all frozen blocks below.
             if k:
-                self._adapt(ctx, clients, k, [shape[k - 1] for shape in shapes])
-            models = [client.upper(k, inputs.below()) for client in clients]
+                self._add_adaptors(ctx, clients, k, [borders[k - 1] for borders in shapes])
+            models = [client.upper_network(k, inputs.layers_in_front()) for client in clients]
             yield from self._train(ctx, models, inputs, k)
-            rounds.add(models, inputs)
-            received = [
-                ctx.link.up(m, model_state(clients[m].branch(k)), phase=f"block {k + 1}")
-                for m in everyone
-            ]
-            # Server: fuse. Everyone gets the blocks that are not his own, so that all hold the same stage from here on.
+            copies.add(models, inputs)
+            phase = f"block {k + 1}"
+            received = []
+            for m in everyone:
+                received.append(ctx.link.up(m, model_state(clients[m].branch(k)), phase=phase))
+            # Server: fuse. Each client gets the others' blocks, so that all hold the same stage from here on.
             with ctx.server():
-                stages.append(Stage([loaded(clients[m].branch(k), received[m]) for m in everyone]))
-            if (
-                k + 1 < self.blocks or self.head == "ccvr"
-            ):  # only CCVR's statistics need the last block at the clients
+                branches = [load_copy(clients[m].branch(k), received[m]) for m in everyone]
+                stages.append(Stage(branches))
+            if not is_last or self.head == "ccvr":  # of the last block only CCVR needs the features
                 for m in everyone:
-                    ctx.link.down(m, received[:m] + received[m + 1 :], phase=f"block {k + 1}")
-            if k + 1 < self.blocks:
-                inputs.rise(stages[-1], joined(self.adaptor, [shape[k] for shape in shapes]))
-        # The classifiers, on the features of the complete fused network.
-        received = [
-            ctx.link.up(m, model_state(clients[m].classifier), phase="classifiers")
-            for m in everyone
-        ]
+                    ctx.link.down(m, received[:m] + received[m + 1 :], phase=phase)
+            if not is_last:
+                shape = joined_shape(self.adaptor, [borders[k] for borders in shapes])
+                inputs.add_stage(stages[-1], shape)
+        # Clients: the classifiers go up. Server: average them, on the features of the complete fused network.
+        received = []
+        for m in everyone:
+            state = model_state(clients[m].classifier)
+            received.append(ctx.link.up(m, state, phase="classifiers"))
         with ctx.server():
-            heads = {"own": [loaded(clients[m].classifier, received[m]) for m in everyone]}
-            heads["average"] = [
-                loaded(heads["own"][0], weighted_mean(received, [1] * len(received)))
-            ]
-            network = FusedNetwork(
-                stages, heads["own" if self.head == "own" else "average"], self.adaptor, self.merge
-            )
-        widths, first = (
-            [client.architecture[3] for client in clients],
-            [list(shape) for shape in shapes[0]],
+            own = [load_copy(clients[m].classifier, received[m]) for m in everyone]
+            average = load_copy(own[0], weighted_mean(received, [1] * len(received)))
+            heads = {"own": own, "average": [average]}
+            used_heads = heads["own" if self.head == "own" else "average"]
+            network = FusedNetwork(stages, used_heads, self.adaptor, self.merge)
+        report = FuseFLReport(
+            widths=[client.architecture[3] for client in clients],
+            shapes=[list(shape) for shape in shapes[0]],
+            home=np.array(copies.home) if copies.home else None,
+            block=self.blocks + 1,
+            sent=_bytes_so_far(ctx),
         )
-        home = np.array(rounds.home) if rounds.home else None
-        report = FuseFLReport(widths, first, home=home, block=self.blocks + 1, sent=_sent(ctx))
-        fused = FusedModel(network, heads, rounds.models, report)
-        return (yield from self._calibrate(ctx, fused, inputs)) if self.head == "ccvr" else fused
+        fused = FusedModel(network, heads, copies.models, report)
+        if self.head == "ccvr":
+            fused = yield from self._calibrate(ctx, fused, inputs)
+        return fused
 
     def _architectures(self, ctx: Context) -> list[tuple]:
-        return [
-            narrow(a, ctx.clients_count) if self.width == "narrow" else a for a in ctx.architectures
-        ]
+        if self.width == "full":
+            return list(ctx.architectures)
+        return [narrow_architecture(a, ctx.clients_count) for a in ctx.architectures]
 
-    def _adapt(
+    def _add_adaptors(
         self, ctx: Context, clients: list[Client], k: int, borders: list[tuple[int, ...]]
     ) -> None:
-        """Clients: a new adaptor in front of block k (counted from 0); without warm start, all above it afresh too."""
+        """Clients: a new adaptor in front of block k (counted from 0); without warm start also new weights above it."""
         for m, client in enumerate(clients):
             if not self.warm_start:
-                client.restart(k, ctx.generator("fusefl", "restart", k, client.architecture[0]))
+                client.redraw(k, ctx.generator("fusefl", "restart", k, client.architecture[0]))
             stream = ctx.generator("fusefl", "adaptor", k, m)
-            client.adaptors[k] = adaptor(self.adaptor, borders, m, stream, client.classifier.weight)
+            like = client.classifier.weight
+            client.adaptors[k] = make_adaptor(self.adaptor, borders, m, stream, like)
 
     def _train(
-        self, ctx: Context, models: Sequence[Network], inputs: Inputs, k: int
+        self, ctx: Context, models: Sequence[Network], inputs: ClientInputs, k: int
     ) -> Steps[None]:
         """Clients: E/K epochs of local training, at least one (last round: those that remain), by a new optimizer."""
         least = min(1, ctx.recipe.epochs)
         share = max(least, ctx.recipe.epochs // self.blocks)
-        epochs = share if k + 1 < self.blocks else max(least, ctx.recipe.epochs - k * share)
-        slower = self.fused_rate if k else 1
-        recipe = replace(
-            ctx.recipe, epochs=epochs, lr=slower * ctx.recipe.lr, lr_min=slower * ctx.recipe.lr_min
-        )
+        if k + 1 < self.blocks:
+            epochs = share
+        else:
+            epochs = max(least, ctx.recipe.epochs - k * share)
+        factor = self.fused_rate if k else 1
+        lr = factor * ctx.recipe.lr
+        recipe = replace(ctx.recipe, epochs=epochs, lr=lr, lr_min=factor * ctx.recipe.lr_min)
         stream = f"batches of block {k + 1}" if k else "batches"
-        backend = "loop" if inputs.ahead else ctx.backend
-        points = 0  # that the live curve could have; every K-th is shown
+        backend = "loop" if inputs.stages_in_front else ctx.backend
+        points = 0  # that the live curve could have; every K-th of them is drawn
         for tick in ctx.train(models, inputs.shards, recipe=recipe, backend=backend, stream=stream):
             done = k * share + tick.done * epochs // tick.total
             points += tick.fresh
             snapshot = None
             if tick.fresh and points % self.blocks == 0:
-                snapshot = ClientsAlone(
-                    Uppers(models, inputs), FuseFLReport(block=k + 1, sent=_sent(ctx))
-                )
+                report = FuseFLReport(block=k + 1, sent=_bytes_so_far(ctx))
+                snapshot = ClientsAlone(RoundModels(models, inputs), report)
             yield Progress("blocks", done, self._total(ctx), {"block": k + 1}, model=snapshot)
         ctx.check_finite(ClientModels(models))
 
@@ -205,39 +212,44 @@ class FuseFL(Method):
         """Epochs of local training over all rounds: E, or K where that is more."""
         return max(ctx.recipe.epochs, self.blocks) if ctx.recipe.epochs else 0
 
-    def _calibrate(self, ctx: Context, fused: FusedModel, inputs: Inputs) -> Steps[FusedModel]:
-        network, done = fused.module, self._epochs(ctx)
+    def _calibrate(
+        self, ctx: Context, fused: FusedModel, inputs: ClientInputs
+    ) -> Steps[FusedModel]:
+        """CCVR: the averaged classifier, trained on virtual features."""
+        network = fused.module
+        done = self._epochs(ctx)
         yield Progress("calibration", done, self._total(ctx), model=fused)
+
+        def last_features(x: Tensor) -> Tensor:
+            return network.merge_features(network.stages[-1](x))
+
         # Clients: counts, means and covariances by class of the fused features of their own samples.
         received = []
         for m in range(ctx.clients_count):
-            features = inputs.through(m, lambda x: network.merged(network.stages[-1](x)))
-            statistics = ccvr.class_statistics(features, inputs.shards[m][1], ctx.classes)
+            features = inputs.apply_behind_stages(m, last_features)
+            _, labels = inputs.shards[m]
+            statistics = ccvr.class_statistics(features, labels, ctx.classes)
             received.append(ctx.link.up(m, statistics, phase="class statistics"))
             yield Progress("calibration", done, self._total(ctx))
         # Server: pool them, draw virtual features, train the classifier on those.
         with ctx.server():
-            draws, batches = (
-                ctx.generator("fusefl", name) for name in ("virtual features", "calibration")
-            )
-            features, labels = ccvr.virtual_features(ccvr.pool(received), self.virtual, draws)
+            stream = ctx.generator("fusefl", "virtual features")
+            features, labels = ccvr.virtual_features(ccvr.pool(received), self.virtual, stream)
             rate = ctx.recipe.lr if self.client_rate else self.rate
             recipe = Recipe(epochs=self.passes, batch_size=128, lr=rate, momentum=0, weight_decay=0)
+            batches = ctx.generator("fusefl", "calibration")
             start = fused.heads["average"][0]
-            for epoch, head in ccvr.calibrate(
-                start, features, labels, recipe, batches, self.rescale
-            ):
-                shown = (
-                    head is not None and epoch & (epoch - 1) == 0
-                )  # after 1, 2, 4, 8, ... passes
+            steps = ccvr.calibrate(start, features, labels, recipe, batches, self.rescale)
+            for epoch, head in steps:
+                snapshot = None
                 if head is not None:
-                    fused = fused.calibrated(head, _sent(ctx))
-                yield Progress(
-                    "calibration", done + epoch, self._total(ctx), model=fused if shown else None
-                )
+                    fused = fused.with_calibrated_head(head, _bytes_so_far(ctx))
+                    if epoch & (epoch - 1) == 0:  # after 1, 2, 4, 8, ... passes
+                        snapshot = fused
+                yield Progress("calibration", done + epoch, self._total(ctx), model=snapshot)
         return fused
 
 
-def _sent(ctx: Context) -> tuple[int, int]:
-    """Bytes of all clients so far, up and down."""
+def _bytes_so_far(ctx: Context) -> tuple[int, int]:
+    """Of all clients, up and down."""
     return ctx.link.ledger.up, ctx.link.ledger.down

@@ -1,10 +1,10 @@
 """A network in K blocks (FuseFL): F = classifier . H^K ... H^1, and how narrow a client's network is.
 
-A branch is client m's adaptor and block as one Sequential: what is shipped and, in `network`, fused.
+A branch is client m's adaptor and block as one Sequential: it is sent and, in `network.py`, fused.
 
-An adaptor is how a client's next block reads the outputs of all M clients' previous blocks (Eqs. 7 and 8).
-Two parts, so that what is the same for every client is computed once. `join` makes one tensor of the M outputs: the
-mean ("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `adaptor` is client m's own piece in
+An adaptor is how a client's next block reads the outputs of all M clients' previous blocks (Eqs. 7 and 8). It has two
+parts, so that what is the same for every client is computed once. `join` makes one tensor of the M outputs: the mean
+("average", Eq. 7) or the concatenation along the channels ("conv", Eq. 8). `make_adaptor` gives client m's own piece in
 front of its block: nothing for the mean, a 1x1 convolution (between vectors: a linear layer) with bias for the
 concatenation. Nothing normalises or activates what it gives. Without adaptors the next block would have to be M times
 as wide.
@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ...errors import demand, whole
+from ...errors import UsageError, whole
 from ...models import MODELS, Network
-from ...models.build import default_width, drawn_layer, initialise
+from ...models.build import default_width, initialise, make_layer
 
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
@@ -34,80 +34,95 @@ PAPER_WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
 ADAPTORS = ("conv", "average")
 
 
-def narrow(architecture: tuple, clients: int) -> tuple:
+def narrow_architecture(architecture: tuple, clients: int) -> tuple:
     """The architecture with 1/sqrt(M) of its width r_s, rounded; from r_s = 64 the paper's own widths.
 
     Weights grow with the square of the width, so M such clients hold about as many numbers as one ordinary network.
     """
     name, input_shape, classes, width = architecture
-    width = default_width(name, input_shape) if width is None else width
-    slim = PAPER_WIDTHS.get(clients) if width == 64 else None
-    slim = round(width / math.sqrt(clients)) if slim is None else slim
-    return name, input_shape, classes, max(MODELS[name].widths[0], slim)
+    if width is None:
+        width = default_width(name, input_shape)
+    narrow_width = round(width / math.sqrt(clients))
+    if width == 64:
+        narrow_width = PAPER_WIDTHS.get(clients, narrow_width)
+    smallest = MODELS[name].widths[0]
+    return name, input_shape, classes, max(smallest, narrow_width)
 
 
-def cut(network: Network, blocks: int) -> list[list[nn.Module]]:
+def cut_into_blocks(network: Network, blocks: int) -> list[list[nn.Module]]:
     """The layers of `network.body` in K consecutive blocks: at the paper's places, else as evenly as it goes.
 
     A last layer without parameters (the pool) stays with the one before it, unless every layer is a block of its own.
     UsageError if the body has fewer than K layers.
     """
-    layers, name = list(network.body), network.architecture[0]
+    layers = list(network.body)
+    name = network.architecture[0]
     hint = f"{name} has {len(layers)} layers to cut between"
     blocks = whole("blocks", blocks, 1, len(layers), hint=hint)
     if blocks in CUTS.get(name, {}):
-        stops = [last + 1 for last in CUTS[name][blocks]]
+        ends = [last + 1 for last in CUTS[name][blocks]]
     else:
         count = len(layers)
         if blocks < count and not list(layers[-1].parameters()):
             count -= 1
-        stops = [(2 * j * count + blocks) // (2 * blocks) for j in range(1, blocks)]
-    return [
-        layers[start:stop] for start, stop in zip([0, *stops], [*stops, len(layers)], strict=True)
-    ]
+        ends = [(2 * j * count + blocks) // (2 * blocks) for j in range(1, blocks)]
+    starts = [0, *ends]
+    ends = [*ends, len(layers)]
+    return [layers[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 class Client:
-    """Client m's network in K blocks, while they are trained and shipped one after the other.
+    """Client m's network in K blocks, while they are trained and sent one after the other.
 
     `blocks[k]` and `adaptors[k]` are the layers of block k (counted from 0) and of the adaptor in front of it, which is
-    none before it is put there.
+    empty until it is put there.
     """
 
     def __init__(self, network: Network, blocks: int) -> None:
-        self.architecture, self.classifier = network.architecture, network.classifier
-        self.blocks = cut(network, blocks)
+        self.architecture = network.architecture
+        self.classifier = network.classifier
+        self.blocks = cut_into_blocks(network, blocks)
         self.adaptors: list[list[nn.Module]] = [[] for _ in self.blocks]
 
     @torch.no_grad()
     def borders(self) -> list[tuple[int, ...]]:
         """Shape of the output of each block, (c, h, w) or (d,), before any adaptor is in place."""
         like = self.classifier.weight
-        x, shapes = torch.zeros(1, *self.architecture[1], dtype=like.dtype, device=like.device), []
+        input_shape = self.architecture[1]
+        x = torch.zeros(1, *input_shape, dtype=like.dtype, device=like.device)
+        shapes = []
         for k in range(len(self.blocks)):
             x = copy.deepcopy(self.branch(k)).eval()(x)
             shapes.append(tuple(x.shape[1:]))
         return shapes
 
-    def restart(self, k: int, generator: torch.Generator) -> None:
-        """Draw block k and everything above it afresh."""
-        initialise(nn.Sequential(*sum(self.blocks[k:], []), self.classifier), generator)
+    def redraw(self, k: int, generator: torch.Generator) -> None:
+        """Draw new first weights for block k and everything above it."""
+        initialise(nn.Sequential(*self._layers_from(k), self.classifier), generator)
 
     def branch(self, k: int) -> nn.Sequential:
-        """Block k with its adaptor: what is shipped."""
+        """Block k with its adaptor: what is sent."""
         return nn.Sequential(*self.adaptors[k], *self.blocks[k])
 
-    def upper(self, k: int, below: Sequence[nn.Module] = ()) -> Network:
-        """What trains in round k: block k to the last and the classifier, on top of `below`; nothing is copied."""
-        layers = [*below, *self.adaptors[k], *sum(self.blocks[k:], [])]
-        return headed(layers, self.classifier, (*self.architecture, k) if k else self.architecture)
+    def upper_network(self, k: int, layers_in_front: Sequence[nn.Module] = ()) -> Network:
+        """What trains in round k: block k to the last and the classifier, behind other layers; nothing is copied."""
+        layers = [*layers_in_front, *self.adaptors[k], *self._layers_from(k)]
+        architecture = (*self.architecture, k) if k else self.architecture
+        return make_network(layers, self.classifier, architecture)
+
+    def _layers_from(self, k: int) -> list[nn.Module]:
+        layers: list[nn.Module] = []
+        for block in self.blocks[k:]:
+            layers += block
+        return layers
 
 
-def headed(layers: Sequence[nn.Module], classifier: nn.Linear, architecture: tuple) -> Network:
+def make_network(
+    layers: Sequence[nn.Module], classifier: nn.Linear, architecture: tuple
+) -> Network:
     """The network of these layers and this classifier; nothing is copied."""
-    with torch.device(
-        "meta"
-    ):  # its own classifier is thrown away; no draw from the global random state
+    # On "meta", as its own classifier is thrown away: no draw from the global random state.
+    with torch.device("meta"):
         network = Network(layers, classifier.in_features, architecture)
     network.classifier = classifier
     return network
@@ -116,23 +131,25 @@ def headed(layers: Sequence[nn.Module], classifier: nn.Linear, architecture: tup
 # ---------------------------------------------------------------------------------------------------------- adaptors
 def join(kind: str, outputs: Sequence[Tensor]) -> Tensor:
     """One tensor of M outputs `[N, c_m, ...]`: "conv" gives `[N, sum c_m, ...]`, "average" their mean `[N, c, ...]`."""
-    return torch.cat(list(outputs), dim=1) if kind == "conv" else added(outputs) / len(outputs)
+    if kind == "conv":
+        return torch.cat(list(outputs), dim=1)
+    return sum_tensors(outputs) / len(outputs)
 
 
-def added(outputs: Sequence[Tensor]) -> Tensor:
+def sum_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """Sum of M tensors of one shape."""
-    return sum(outputs[1:], outputs[0])
+    return sum(tensors[1:], tensors[0])
 
 
-def joined(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Shape of `join`'s answer, without the sample axis, for outputs of the shapes `borders`."""
-    return (
-        sum(shape[0] for shape in borders) if kind == "conv" else borders[0][0],
-        *borders[0][1:],
-    )
+def joined_shape(kind: str, borders: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Shape of what `join` gives, without the sample axis, for outputs of the shapes `borders`."""
+    channels = borders[0][0]
+    if kind == "conv":
+        channels = sum(shape[0] for shape in borders)
+    return channels, *borders[0][1:]
 
 
-def adaptor(
+def make_adaptor(
     kind: str, borders: Sequence[tuple[int, ...]], m: int, generator: torch.Generator, like: Tensor
 ) -> list[nn.Module]:
     """Client m's adaptor as a list of layers: none, or one that maps all clients' channels to client m's own.
@@ -142,18 +159,24 @@ def adaptor(
     """
     if kind == "average":
         return []
-    inputs, outputs = joined(kind, borders)[0], borders[m][0]
+    inputs = joined_shape(kind, borders)[0]
+    outputs = borders[m][0]
     if len(borders[m]) == 3:
-        return [drawn_layer(nn.Conv2d, inputs, outputs, 1, generator=generator, like=like)]
-    return [drawn_layer(nn.Linear, inputs, outputs, generator=generator, like=like)]
+        return [make_layer(nn.Conv2d, inputs, outputs, 1, generator=generator, like=like)]
+    return [make_layer(nn.Linear, inputs, outputs, generator=generator, like=like)]
 
 
 def check_borders(kind: str, borders: Sequence[tuple[int, ...]], block: int) -> None:
     """UsageError unless the M outputs of `block` can be joined: same map size, and for the mean also same channels."""
-    shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(borders))
-    wanted = "one shape" if kind == "average" else "maps of one size"
-    alike = len({shape if kind == "average" else shape[1:] for shape in borders}) == 1
-    demand(
-        alike,
-        f"After block {block} the clients have {shapes}, but the {kind} adaptor needs {wanted}; try another.",
-    )
+    if kind == "average":
+        different = set(borders)
+        needed = "one shape"
+    else:
+        different = {shape[1:] for shape in borders}
+        needed = "maps of one size"
+    if len(different) != 1:
+        shapes = ", ".join("x".join(map(str, shape)) for shape in dict.fromkeys(borders))
+        raise UsageError(
+            f"After block {block} the clients have {shapes}, but the {kind} adaptor needs {needed};"
+            " try another."
+        )

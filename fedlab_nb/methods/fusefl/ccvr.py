@@ -34,12 +34,15 @@ def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str
     means `[P, D]` and the upper triangles of the unbiased covariances `[P, D (D + 1) / 2]`.
     """
     counts = torch.bincount(labels, minlength=classes)
-    wide, means, covariances = features.double(), [], []
+    exact_features = features.double()
+    means = []
+    covariances = []
     for c in counts.nonzero().flatten().tolist():
-        own = wide[labels == c]
-        mean = own.mean(0)
+        class_features = exact_features[labels == c]
+        mean = class_features.mean(0)
+        centred = class_features - mean
         means.append(mean)
-        covariances.append((own - mean).T @ (own - mean) / max(1, len(own) - 1))
+        covariances.append(centred.T @ centred / max(1, len(centred) - 1))
     triangles = upper_triangle(torch.stack(covariances)).to(features.dtype)
     return {
         "counts": counts.int(),
@@ -51,7 +54,7 @@ def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str
 class Pooled(NamedTuple):
     """Statistics of the pooled features, float64: counts `[C]`, means `[C, D]`, covariances `[C, D, D]`.
 
-    A class that nobody has is all zeros.
+    A class that no client has is all zeros.
     """
 
     counts: Tensor
@@ -66,35 +69,33 @@ def pool(statistics: Sequence[dict[str, Tensor]]) -> Pooled:
     means = total.new_zeros(len(total), width, dtype=torch.float64)
     for s in statistics:
         present = s["counts"].nonzero().flatten()
-        means[present] += (s["counts"][present] / total[present].double())[:, None] * s[
-            "means"
-        ].double()
+        shares = s["counts"][present] / total[present].double()
+        means[present] += shares[:, None] * s["means"].double()
     scatter = means.new_zeros(len(total), width, width)
     for s in statistics:
         present = s["counts"].nonzero().flatten()
         n = s["counts"][present].double()[:, None, None]
-        apart = s["means"].double() - means[present]
+        shift = s["means"].double() - means[present]
         within = from_upper_triangle(s["covariances"].double())
-        scatter[present] += (n - 1) * within + n * apart[:, :, None] * apart[:, None, :]
+        scatter[present] += (n - 1) * within + n * shift[:, :, None] * shift[:, None, :]
     return Pooled(total, means, scatter / (total - 1).clamp(min=1)[:, None, None])
 
 
 def virtual_features(
     pooled: Pooled, samples: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """`samples` draws from N(mu_c, Sigma_c) for every class that anyone has: float64 `[P * samples, D]` and labels.
+    """`samples` draws from N(mu_c, Sigma_c) for every class that a client has: float64 `[P * samples, D]` and labels.
 
     mu + Sigma^(1/2) e with the symmetric root, which exists for singular Sigma too and is a continuous function of it,
     so that rounding cannot flip a draw as it can with an eigenvector's sign.
     """
     present = pooled.counts.nonzero().flatten()
     values, vectors = torch.linalg.eigh(pooled.covariances[present])
-    least = 1e-12 * values.amax(1, keepdim=True)  # below is rounding, whose root is not small
-    values = torch.where(values > least, values, 0)
+    rounding = 1e-12 * values.amax(1, keepdim=True)  # whose root would not be small
+    values = torch.where(values > rounding, values, 0)
     root = (vectors * values.sqrt()[:, None, :]) @ vectors.transpose(1, 2)
-    noise = torch.randn(
-        len(present), samples, root.shape[-1], generator=generator, dtype=torch.float64
-    )
+    shape = (len(present), samples, root.shape[-1])
+    noise = torch.randn(shape, generator=generator, dtype=torch.float64)
     draws = pooled.means[present][:, None] + noise.to(root.device) @ root
     return draws.flatten(0, 1), present.repeat_interleave(samples)
 
@@ -113,15 +114,17 @@ def calibrate(
     every network, and the sum of the clients' features as well as their mean.
     """
     features = features.to(head.weight.dtype)
-    centre, scale = torch.zeros_like(features[0]), torch.ones_like(features[0])
+    centre = torch.zeros_like(features[0])
+    scale = torch.ones_like(features[0])
     if rescale:
-        centre, scale = features.mean(0), features.std(0)
-        scale = scale.clamp(
-            min=0.1 * scale.mean()
-        )  # one that hardly ever fires must not get an enormous weight
+        centre = features.mean(0)
+        scale = features.std(0)
+        # A feature that hardly ever varies must not get an enormous weight.
+        scale = scale.clamp(min=0.1 * scale.mean())
         scale = torch.where(scale > 0, scale, 1)
     inner = copy.deepcopy(head)
-    weight, bias = inner.weight.detach(), inner.bias.detach()  # they share its memory
+    weight = inner.weight.detach()  # shares its memory, as does the bias
+    bias = inner.bias.detach()
     bias.add_(head.weight.detach() @ centre)
     weight.mul_(scale)
     features = (features - centre) / scale
@@ -130,12 +133,11 @@ def calibrate(
         optimizer.lr = recipe.lr_at(epoch)
         order = torch.randperm(len(features), generator=generator).to(features.device)
         for rows in order.split(recipe.batch_size):
-            # SGD on the mean cross-entropy, with its slope in closed form: three times as quick as autograd.
+            # SGD on the mean cross-entropy, with its slope in closed form: three times as fast as autograd.
             x = features.index_select(0, rows)
-            mean = weight.new_full((len(rows),), 1 / len(rows))
-            slope = cross_entropy_slope(
-                F.linear(x, weight, bias), labels.index_select(0, rows), mean
-            )
+            y = labels.index_select(0, rows)
+            sample_weights = weight.new_full((len(rows),), 1 / len(rows))
+            slope = cross_entropy_slope(F.linear(x, weight, bias), y, sample_weights)
             optimizer.step([slope.t() @ x, slope.sum(0)])
             yield epoch, None
         outer = copy.deepcopy(inner)

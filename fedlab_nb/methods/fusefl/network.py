@@ -23,7 +23,7 @@ from ...models import Network, load_state, parameter_count
 from ...training import ClientModels, accuracy, in_chunks
 from ...training.evaluate import Remembered, rows_at_once
 from ..base import NetworkModel, Report
-from .blocks import added, join
+from .blocks import join, sum_tensors
 
 Module = TypeVar("Module", bound=nn.Module)
 CACHE_BYTES = 2**30
@@ -46,119 +46,139 @@ class Stage(nn.Module):
         return [branch(x) for branch in self.branches]
 
 
-def loaded(module: Module, state: Mapping[str, Tensor]) -> Module:
-    """A copy of `module`, which gives the build, with the weights and running statistics `state`."""
+def load_copy(module: Module, state: Mapping[str, Tensor]) -> Module:
+    """A copy of `module` with the weights and running statistics `state`."""
     twin = copy.deepcopy(module)
     load_state(twin, state)
     return twin
 
 
-def trunk(stages: Sequence[Stage], kind: str, x: Tensor) -> Tensor:
-    """What the block after `stages` reads: every stage's outputs joined by the adaptor `kind`."""
+def run_stages(stages: Sequence[Stage], kind: str, x: Tensor) -> Tensor:
+    """The input of the block behind `stages`: every stage's outputs are joined by the adaptor `kind`."""
     for stage in stages:
         x = join(kind, stage(x))
     return x
 
 
-class Below(nn.Module):
+class FrozenStages(nn.Module):
     """The fused stages below a block that trains, as one layer without parameters or gradient.
 
-    The model around it neither trains nor moves them. `leaky`: a private copy whose batch norm takes the statistics of
-    the batch while the model trains, as in the authors' code.
+    The model around it neither trains nor moves them. `batch_statistics`: a private copy whose batch norm takes the
+    statistics of the batch while the model trains, as in the authors' code.
     """
 
-    def __init__(self, stages: Sequence[Stage], kind: str, leaky: bool = False) -> None:
+    def __init__(self, stages: Sequence[Stage], kind: str, batch_statistics: bool = False) -> None:
         super().__init__()
-        self.kind, self.leaky = kind, leaky
-        self._hidden = (
-            copy.deepcopy(list(stages)) if leaky else list(stages),
-        )  # in a tuple: not registered
+        self.kind = kind
+        self.batch_statistics = batch_statistics
+        stages = list(stages)
+        if batch_statistics:
+            stages = copy.deepcopy(stages)
+        self._unregistered = (stages,)  # in a tuple, so that torch does not register them
 
-    def train(self, mode: bool = True) -> Below:
+    def train(self, mode: bool = True) -> FrozenStages:
         super().train(mode)
-        for norm in norms(self._hidden[0]) if self.leaky else ():
-            norm.training = mode
+        if self.batch_statistics:
+            for norm in batch_norms(self._unregistered[0]):
+                norm.training = mode
         return self
 
     def forward(self, x: Tensor) -> Tensor:
         with torch.no_grad():
-            return trunk(self._hidden[0], self.kind, x)
+            return run_stages(self._unregistered[0], self.kind, x)
 
 
-class Inputs:
-    """The clients' samples on their way up through the fused stages.
+class ClientInputs:
+    """The inputs of the blocks that train: the clients' samples, passed through the fused stages.
 
-    Frozen features never change, so each client computes them once, as long as all of them together fit into
-    CACHE_BYTES; else, with a leaky batch norm, and where images are augmented `anew` in every epoch, the stages stay in
-    front of the model (`below`) and are run for every batch. `shards[m]` is client m's `(x [n, ...], y [n])`, passed
-    through the first `len(self.passed)` stages.
+    Frozen features never change, so each client computes them once, as long as those of all clients together fit into
+    CACHE_BYTES. Otherwise, with `batch_statistics`, and where images are augmented in every epoch (`augments`), the
+    stages stay in front of the model (`layers_in_front`) and are run for every batch.
+
+    `shards[m]` is client m's `(x [n, ...], y [n])`, passed through `passed_stages`; `pass_stages(x)` does that with
+    any samples; `stages_in_front` are those that the shards have still to pass.
     """
 
     def __init__(
-        self, kind: str, leaky: bool, shards: Sequence[tuple[Tensor, Tensor]], anew: bool = False
+        self,
+        kind: str,
+        batch_statistics: bool,
+        shards: Sequence[tuple[Tensor, Tensor]],
+        augments: bool = False,
     ) -> None:
-        self.kind, self.leaky, self.shards, self.anew = kind, leaky, list(shards), anew
-        self.passed: list[Stage] = []
-        self.behind = Remembered(lambda x: x)  # any samples, passed through these stages
-        self.ahead: list[Stage] = []
+        self.kind = kind
+        self.batch_statistics = batch_statistics
+        self.shards = list(shards)
+        self.augments = augments
+        self.passed_stages: list[Stage] = []
+        self.pass_stages = Remembered(lambda x: x)
+        self.stages_in_front: list[Stage] = []
 
-    def below(self) -> list[nn.Module]:
+    def layers_in_front(self) -> list[nn.Module]:
         """The layers, one or none, to put in front of a client's model."""
-        return [Below(self.ahead, self.kind, self.leaky)] if self.ahead else []
+        if not self.stages_in_front:
+            return []
+        return [FrozenStages(self.stages_in_front, self.kind, self.batch_statistics)]
 
-    def rise(self, stage: Stage, border: tuple[int, ...]) -> None:
-        """One stage more; `border` is the shape of one sample behind it, joined."""
-        self.ahead.append(stage)
-        x, samples = self.shards[0][0], sum(len(y) for _, y in self.shards)
-        changing = self.anew or (self.leaky and norms(self.ahead))
-        if changing or samples * math.prod(border) * x.element_size() > CACHE_BYTES:
+    def add_stage(self, stage: Stage, shape: tuple[int, ...]) -> None:
+        """One stage more; `shape` is that of one sample behind it, joined."""
+        self.stages_in_front.append(stage)
+        if self.augments or (self.batch_statistics and batch_norms(self.stages_in_front)):
             return
-        self.shards = [(self._trunk(self.ahead, x), y) for x, y in self.shards]
-        before, stages = self.behind, self.ahead
-        self.behind = Remembered(lambda x: self._trunk(stages, before(x)))
-        self.passed, self.ahead = [*self.passed, *stages], []
+        samples = sum(len(y) for _, y in self.shards)
+        number_bytes = self.shards[0][0].element_size()
+        if samples * math.prod(shape) * number_bytes > CACHE_BYTES:
+            return
+        stages = self.stages_in_front
+        pass_before = self.pass_stages
+        self.shards = [(self._run_in_chunks(stages, x), y) for x, y in self.shards]
+        self.pass_stages = Remembered(lambda x: self._run_in_chunks(stages, pass_before(x)))
+        self.passed_stages = [*self.passed_stages, *stages]
+        self.stages_in_front = []
 
-    def _trunk(self, stages: Sequence[Stage], x: Tensor) -> Tensor:
+    def _run_in_chunks(self, stages: Sequence[Stage], x: Tensor) -> Tensor:
+        chunk = rows_at_once(stages[0], x)
+        return in_chunks(lambda rows: run_stages(stages, self.kind, rows), x, chunk=chunk)
+
+    def apply_behind_stages(self, m: int, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """`function` of client m's samples, passed through all stages."""
+        x, _ = self.shards[m]
         return in_chunks(
-            lambda part: trunk(stages, self.kind, part), x, chunk=rows_at_once(stages[0], x)
+            lambda rows: function(run_stages(self.stages_in_front, self.kind, rows)), x
         )
 
-    def through(self, m: int, last: Callable[[Tensor], Tensor]) -> Tensor:
-        """`last` of client m's samples behind all stages."""
-        return in_chunks(lambda x: last(trunk(self.ahead, self.kind, x)), self.shards[m][0])
 
-
-class Uppers(ClientModels):
+class RoundModels(ClientModels):
     """The clients' models during a round, or after it: the stages that `inputs` passed, then each model."""
 
-    def __init__(self, modules: Sequence[Network], inputs: Inputs) -> None:
+    def __init__(self, modules: Sequence[Network], inputs: ClientInputs) -> None:
         super().__init__(modules)
-        self.behind = inputs.behind  # samples as they come out of the passed stages
+        self.pass_stages = inputs.pass_stages
 
     def logits(self, x: Tensor) -> Tensor:
-        return super().logits(self.behind(x))
+        return super().logits(self.pass_stages(x))
 
     def in_turn(self, x: Tensor) -> Tensor:
-        return super().in_turn(self.behind(x))
+        return super().in_turn(self.pass_stages(x))
 
     def features(self, x: Tensor) -> Tensor:
-        return super().features(self.behind(x))
+        return super().features(self.pass_stages(x))
 
 
-def norms(modules: Sequence[nn.Module]) -> list[nn.Module]:
+def batch_norms(modules: Sequence[nn.Module]) -> list[nn.Module]:
     """All batch-norm layers in `modules`."""
-    return [
-        layer
-        for module in modules
-        for layer in module.modules()
-        if isinstance(layer, nn.BatchNorm2d)
-    ]
+    layers: list[nn.Module] = []
+    for module in modules:
+        layers += [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+    return layers
 
 
 class FusedNetwork(nn.Module):
     """F_fus: K stages, the M last features merged, and a classifier. Features are the merged ones, `[N, D]`.
 
-    With one head, logits = head(features). With M heads (`own`), they are the mean of head_m(h_m) over the clients.
+    With one head, logits = head(features). With M heads, they are the mean of head_m(h_m) over the clients.
+    `client_features(x)`: the M clients' last features `[M, N, D]`, the same under any classifier; cached for the last
+    x.
     """
 
     parts = ("stages", "heads", "kind", "merge")
@@ -167,45 +187,50 @@ class FusedNetwork(nn.Module):
         self, stages: Sequence[nn.Module], heads: Sequence[nn.Module], kind: str, merge: str
     ) -> None:
         super().__init__()
-        self.stages, self.heads = nn.ModuleList(stages), nn.ModuleList(heads)
-        self.kind, self.merge = kind, merge
-        self.last = Remembered(
-            self._last
-        )  # the M clients' last features of samples, `[M, N, D]`, under any classifier
+        self.stages = nn.ModuleList(stages)
+        self.heads = nn.ModuleList(heads)
+        self.kind = kind
+        self.merge = merge
+        self.client_features = Remembered(self._compute_client_features)
 
-    def under(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
+    def with_heads(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
         """The same frozen stages under other classifiers."""
         other = FusedNetwork(list(self.stages), heads, self.kind, self.merge)
-        other.last = self.last
+        other.client_features = self.client_features
         return other
 
-    def _last(self, x: Tensor) -> Tensor:
-        return in_chunks(
-            lambda part: torch.stack(self.outputs(part)[-1]), x, 1, rows_at_once(self, x)
-        )
+    def _compute_client_features(self, x: Tensor) -> Tensor:
+        chunk = rows_at_once(self, x)
+        return in_chunks(lambda rows: torch.stack(self.outputs(rows)[-1]), x, 1, chunk)
 
     def outputs(self, x: Tensor) -> list[list[Tensor]]:
         """The M outputs of every stage, bottom to top."""
         outputs: list[list[Tensor]] = []
         for stage in self.stages:
-            outputs.append(stage(join(self.kind, outputs[-1]) if outputs else x))
+            if outputs:
+                x = join(self.kind, outputs[-1])
+            outputs.append(stage(x))
         return outputs
 
-    def merged(self, last: Sequence[Tensor]) -> Tensor:
+    def merge_features(self, features: Sequence[Tensor]) -> Tensor:
         """The M clients' last features `[N, D]` as one."""
-        return added(last) if self.merge == "sum" else added(last) / len(last)
+        total = sum_tensors(features)
+        if self.merge == "sum":
+            return total
+        return total / len(features)
 
     def features(self, x: Tensor) -> Tensor:
-        return self.merged(self.outputs(x)[-1])
+        return self.merge_features(self.outputs(x)[-1])
 
-    def answer(self, last: Sequence[Tensor]) -> Tensor:
-        """Logits `[N, C]` of the M last features `[N, D]`."""
+    def classify(self, features: Sequence[Tensor]) -> Tensor:
+        """Logits `[N, C]` of the M clients' last features `[N, D]`."""
         if len(self.heads) == 1:
-            return self.heads[0](self.merged(last))
-        return added([head(h) for head, h in zip(self.heads, last, strict=True)]) / len(last)
+            return self.heads[0](self.merge_features(features))
+        logits = [head(h) for head, h in zip(self.heads, features, strict=True)]
+        return sum_tensors(logits) / len(features)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.answer(self.outputs(x)[-1])
+        return self.classify(self.outputs(x)[-1])
 
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -233,31 +258,36 @@ class FuseFLReport(Report):
 
 
 # ---------------------------------------------------------------------------------------------------------------- model
-# FuseFL's global model, and the copies of the clients' models that tell how good each was after every round.
+# FuseFL's global model, and the copies of the clients' models that show how good each was after every round.
 
-MOST_NUMBERS = 2**24  # in the copies of the clients' models; beyond, there are none
+MOST_NUMBERS = 2**24  # in the copies of the clients' models; larger networks are not copied
 
 
-class Rounds:
+class RoundCopies:
     """Copies of the M clients' models after each of the K rounds, for small networks alone.
 
     `models [K]`, and `home [K][M]`: accuracy of each on its own training samples. Both stay empty for large networks.
     """
 
     def __init__(self, blocks: int) -> None:
-        self.blocks, self.small = blocks, True
-        self.models: list[Uppers] = []
+        self.blocks = blocks
+        self.is_small = True
+        self.models: list[RoundModels] = []
         self.home: list[list[float]] = []
 
-    def add(self, models: Sequence[Network], inputs: Inputs) -> None:
-        """Client part, at the end of a round: each looks at its own training samples."""
+    def add(self, models: Sequence[Network], inputs: ClientInputs) -> None:
+        """Client part, at the end of a round: each measures its accuracy on its own training samples."""
         if not self.models:  # each model may carry a copy of the blocks of all clients below
-            whole = sum(parameter_count(model) for model in models)
-            self.small = whole * len(models) * self.blocks <= MOST_NUMBERS
-        if self.small:
-            self.models.append(Uppers(copy.deepcopy(list(models)), inputs))
-            both = zip(self.models[-1].modules, inputs.shards, strict=True)
-            self.home.append([accuracy(in_chunks(model, x).argmax(1), y) for model, (x, y) in both])
+            numbers = sum(parameter_count(model) for model in models)
+            self.is_small = numbers * len(models) * self.blocks <= MOST_NUMBERS
+        if not self.is_small:
+            return
+        copies = RoundModels(copy.deepcopy(list(models)), inputs)
+        self.models.append(copies)
+        accuracies = []
+        for model, (x, y) in zip(copies.modules, inputs.shards, strict=True):
+            accuracies.append(accuracy(in_chunks(model, x).argmax(1), y))
+        self.home.append(accuracies)
 
 
 class FusedModel(NetworkModel):
@@ -270,34 +300,37 @@ class FusedModel(NetworkModel):
     report: FuseFLReport
 
     def __init__(
-        self, module: FusedNetwork, heads: Mapping[str, list[nn.Linear]] | None = None, rounds: Sequence[Uppers] = (),
+        self,
+        module: FusedNetwork,
+        heads: Mapping[str, list[nn.Linear]] | None = None,
+        rounds: Sequence[RoundModels] = (),
         report: FuseFLReport = FuseFLReport(),  # noqa: B008  (frozen)
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(module, report)
-        self.heads, self.rounds = heads or {}, rounds
+        self.heads = heads or {}
+        self.rounds = rounds
 
-    def calibrated(self, head: nn.Linear, sent: tuple[int, int]) -> FusedModel:
-        """This model under a calibrated classifier, when so many bytes were `sent` (up, down)."""
+    def with_calibrated_head(self, head: nn.Linear, sent: tuple[int, int]) -> FusedModel:
+        """This model under a calibrated classifier; `sent`: the bytes so far, (up, down)."""
+        network = self.module.with_heads([head])
         heads = {**self.heads, "ccvr": [head]}
-        return FusedModel(
-            self.module.under([head]), heads, self.rounds, replace(self.report, sent=sent)
-        )
+        return FusedModel(network, heads, self.rounds, replace(self.report, sent=sent))
 
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
-        return self.module.answer(self.module.last(x))
+        return self.module.classify(self.module.client_features(x))
 
     def features(self, x: Tensor) -> Tensor:
-        return self.module.merged(self.module.last(x))
+        return self.module.merge_features(self.module.client_features(x))
 
     @torch.no_grad()
     def measured(self, x: Tensor, y: Tensor) -> FuseFLReport:
-        last, under = self.module.last(x), self.module.under
-        heads = {
-            name: accuracy(under(head).answer(last).argmax(1), y)
-            for name, head in self.heads.items()
-        }
-        outside = [
-            [accuracy(own.argmax(1), y) for own in models.logits(x)] for models in self.rounds
-        ]
+        features = self.module.client_features(x)
+        heads = {}
+        for name, layers in self.heads.items():
+            logits = self.module.with_heads(layers).classify(features)
+            heads[name] = accuracy(logits.argmax(1), y)
+        outside = []
+        for models in self.rounds:
+            outside.append([accuracy(logits.argmax(1), y) for logits in models.logits(x)])
         return replace(self.report, heads=heads, outside=outside or None, block=None, sent=None)

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from ...errors import demand
 from ...models import Network
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels
 from ..base import (
     Context,
@@ -63,7 +63,7 @@ class Matcher:
     """One server's matching by `rule`: `orders` of every client after each of `steps`. `on`: see `Matching`."""
 
     def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
-        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.largest
+        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.largest_client
         self.wiring = wiring_of(uploaded.module(0))
         self.states = on_the_cpu(uploaded.states())
         self.orders = [self.wiring.identity() for _ in self.states]
@@ -147,7 +147,7 @@ def on_the_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
 def activations(module: Network, state: State, wiring: Wiring, x: Tensor) -> list[Tensor]:
     """`[samples, units]` for each group, of a network like `module` with the weights `state`; for convolutions every
     position is a sample."""
-    twin, seen = copied(module).eval(), {}
+    twin, seen = copy_model(module).eval(), {}
     like = {name: t for name, t in twin.state_dict().items() if t.is_floating_point()}
     for name, tensor in like.items():
         tensor.copy_(state[name])

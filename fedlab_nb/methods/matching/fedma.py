@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from ...errors import demand
 from ...models import Network
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels, in_chunks
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import class_count_weights
@@ -81,7 +81,7 @@ class FedMA(Method):
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         models, everyone = ctx.send_initial_models(), range(ctx.clients_count)
         shards = [ctx.private.train(k) for k in everyone]
-        fused, hidden = copied(models[0]), len(models[0].body)
+        fused, hidden = copy_model(models[0]), len(models[0].body)
         units: list[int] = []
         everybodys: list[float] = []
         for n in range(hidden):
@@ -149,7 +149,7 @@ def rows_of(layer: Any) -> Tensor:
 
 def with_rows(block: nn.Module, rows: Tensor) -> Any:
     """A copy of `block`, whose one layer has these `rows [units, i + 1]`."""
-    twin = copied(block)
+    twin = copy_model(block)
     (layer,) = unit_layers(twin)
     layer.bias = nn.Parameter(rows[:, -1].contiguous())
     set_weight(layer, rows[:, :-1].reshape(len(rows), -1, *layer.weight.shape[2:]))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ...models import Network, parameter_count
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels
 from ..parts.averages import MergedModel, MergeReport
 from .wiring import State, Wiring, reordered, rows, wiring_of
@@ -318,7 +318,7 @@ def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:
 
 def with_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
     """A network like `network` with these `neurons [J, i + 1 + C]` and biases of the classes `[C]`."""
-    twin = copied(network)
+    twin = copy_model(network)
     hidden, last = linear_layers(twin)
     inputs = hidden.in_features
     parts = neurons.to(hidden.weight).split([inputs, 1, neurons.shape[1] - inputs - 1], 1)

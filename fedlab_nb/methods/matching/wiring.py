@@ -125,7 +125,9 @@ class _Walk:
             active = self.through(module.before, f"{name}.before", group)
             main = self.through(module.main, f"{name}.main", active)
             past = (
-                group if module.same else self.through(module.shortcut, f"{name}.shortcut", active)
+                group
+                if module.keeps_shape
+                else self.through(module.shortcut, f"{name}.shortcut", active)
             )
             group = self.joined(main, past)
             self.reads.append((group, name))

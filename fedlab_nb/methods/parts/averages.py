@@ -1,16 +1,14 @@
-"""Averages of M models that a few poisoned ones cannot drag anywhere. `assumed` (f): how many may be poisoned.
+"""Robust averages of M models, which a few poisoned ones cannot move far. `assumed` (f): how many may be poisoned.
 
 - `median`: the median of every number (Yin et al., ICML 2018);
 - `trimmed`: the mean of every number without its f largest and f smallest values (Yin et al., ICML 2018);
 - `krum`: the one model whose M - f - 2 nearest others are nearest in all (Blanchard et al., NeurIPS 2017). It
   can be computed from M = f + 3 on; what they prove of it needs M > 2 f + 2.
 
-They assume that honest clients look alike. Clients that hold different classes do not. On the digits (M = 10, seeds
-0-9), with labels flipped at four clients: at alpha = 100 the mean has 57 ± 6 %, the median 80 ± 3 %, Krum 87 ± 1 %.
-With nobody poisoned, at alpha = 0.1, the median has 13 ± 3 % where the mean has 26 ± 5 %.
-None counts clients by their samples: a poisoned one could say that it has many.
+They assume that the models of honest clients are alike. Those of clients with different classes are not.
+None weights clients by their samples: a poisoned one could claim that it has many.
 
-Below them: servers that take the clients' mean change for a gradient.
+Below them: servers that use the clients' mean change as a gradient (FedAdam and its kin).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -26,7 +26,7 @@ from torch.distributions import MultivariateNormal
 from ...errors import demand
 from ...training import Recipe
 from ...training.distill import distil
-from ..base import Context, Steps, reported
+from ..base import Context, Steps, report_progress
 
 TRAINED = ("fishermix", "protohyper")
 ENERGY, MOST, TAU = 0.995, 16, 0.9
@@ -160,5 +160,5 @@ def trained_head(
         loss,
         stream,
     )
-    yield from reported("head training", ticks)
+    yield from report_progress("head training", ticks)
     return FisherHead(middle.to(ctx.dtype), p.to(ctx.dtype), places, len(counts), head).eval()

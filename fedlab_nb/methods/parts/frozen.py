@@ -31,7 +31,7 @@ from ...errors import demand
 from ...models import lite0, load_state, model_state, parameter_count
 from ...rng import generator
 from ...training import Recipe, in_chunks
-from ..base import Context, GlobalModel, Method, Report, Steps, knob, reported
+from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
 from ..context import check_finite
 from .align import Moments, barycentre, move, pooled
 
@@ -228,11 +228,11 @@ def _filled(layer: nn.Module, weight: Tensor, bias: Tensor | None = None) -> nn.
 
 def _of_largest_client(ctx: Context) -> Steps[Frozen]:
     """The largest client trains as it does in every method; its body goes to all."""
-    k = ctx.largest
+    k = ctx.largest_client
     model = ctx.initial_model(k)
     if ctx.init == "same":
         load_state(model, ctx.link.down(k, model_state(model), phase="initial model"))
-    yield from reported(
+    yield from report_progress(
         "local training", ctx.train([model], [ctx.private.train(k)], ids=[ctx.ids[k]])
     )
     check_finite(model.parameters(), f"Local training of client {k}", f"lr={ctx.recipe.lr:g}")

@@ -2,7 +2,7 @@
 
 In short:
 - `ensemble = FrozenEnsemble(clients)`; `ensemble.logits(x) -> [M, N, C]`, with gradients to x if x needs them, never
-  to a model; `ensemble.remembered(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
+  to a model; `ensemble.logits_in_chunks(x)`: the same in chunks, without gradients (to keep beside a pool of samples).
 - `combine(logits, weights)`: f̄_w(x) = Σ_k w_k f_k(x) / Σ_k w_k, weights `[M]` (a client) or `[M, C]` (a client and
   class; None: all alike), differentiable with respect to both; `normalise=False` is the literal sum.
 - `ensemble.look(x, statistics=True)`: logits, penultimate features and the batch-norm loss of one forward pass.
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models import Network, Normalise
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import ClientModels, in_chunks
 from ...training.backend import choose_backend
 from ...training.evaluate import rows_at_once
@@ -36,29 +36,32 @@ WEIGHTS = ("uniform", "samples")
 
 def client_weights(kind: str, sizes: Sequence[int], like: Tensor) -> Tensor:
     """`[M]`, summing to 1: 1/M ("uniform", FedENS) or n_k/N ("samples", DW-FedENS); device and dtype of `like`."""
-    counts = sizes if choose("client weights", kind, WEIGHTS) == "samples" else [1] * len(sizes)
+    choose("client weights", kind, WEIGHTS)
+    counts = sizes if kind == "samples" else [1] * len(sizes)
     weights = torch.tensor(counts, dtype=torch.float64)
     return (weights / weights.sum()).to(like.device, like.dtype)
 
 
 def class_shares(counts: Tensor) -> Tensor:
-    """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; a class that nobody has gets 1/M from each."""
+    """w_kc = n_kc / Σ_j n_jc, `[M, C]`, from class counts `[M, C]`; 1/M for a class that no client has."""
     counts = counts.float()
     totals = counts.sum(0)
-    return torch.where(
-        totals > 0, counts / totals.clamp_min(1), torch.full_like(counts, 1 / len(counts))
-    )
+    equal = torch.full_like(counts, 1 / len(counts))
+    return torch.where(totals > 0, counts / totals.clamp_min(1), equal)
 
 
 def class_count_weights(ctx: Context, members: Sequence[int] | None = None) -> Tensor:
-    """`class_shares` of the members (None: of all). Clients: count one's training labels, C numbers up (int32, "class
-    counts"). Call it outside `ctx.server()`.
+    """`class_shares` of the members (None: of all). Call it outside `ctx.server()`.
+
+    Client part: count the own training labels; C numbers go up (int32, phase "class counts").
     """
-    members = range(ctx.clients_count) if members is None else members
-    counts = {
-        k: torch.bincount(ctx.private.train(k)[1], minlength=ctx.classes).int() for k in members
-    }
-    received = [ctx.link.up(k, own, phase="class counts") for k, own in counts.items()]
+    if members is None:
+        members = range(ctx.clients_count)
+    received = []
+    for k in members:
+        _, labels = ctx.private.train(k)
+        counts = torch.bincount(labels, minlength=ctx.classes).int()
+        received.append(ctx.link.up(k, counts, phase="class counts"))
     with ctx.server():
         return class_shares(torch.stack(received)).to(ctx.device, ctx.dtype)
 
@@ -72,11 +75,14 @@ def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = 
         return logits.mean(0)
     per_class = weights if weights.dim() == 2 else weights[:, None]
     total = (per_class[:, None] * logits).sum(0)
-    return total / per_class.sum(0) if normalise else total
+    if not normalise:
+        return total
+    return total / per_class.sum(0)
 
 
 # --------------------------------------------------------------------------------------------------------------- groups
-# The frozen clients of one architecture: one after the other (`Loop`), as one stack (`Stacked`), side by side (`Wide`).
+# The frozen clients of one architecture: one after the other (`Loop`), as one stack (`Stacked`), or side by side
+# (`SideBySide`).
 #
 # `group.run(x)` of samples `[N, ...]` gives features and logits: client k's `[N, D]` and `[N, C]` at k.
 
@@ -84,9 +90,8 @@ def combine(logits: Tensor, weights: Tensor | None = None, *, normalise: bool = 
 class Group:
     """Models of one architecture. `distances`: None, or a list that takes L_BN's summands from layer to layer."""
 
-    channels: tuple[int, ...] = (
-        -1,
-    )  # into what a batch norm's channels are split before a norm is taken of each
+    # The shape into which a batch norm's channels are split before a norm is taken of each.
+    channels: tuple[int, ...] = (-1,)
 
     def __init__(self, norms: Iterable[nn.Module]) -> None:
         self.distances: list[Tensor] | None = None
@@ -98,59 +103,63 @@ class Group:
         raise NotImplementedError
 
     def _watch(self, layer: Any, inputs: tuple[Tensor]) -> None:
-        if self.distances is not None:
-            var, mean = torch.var_mean(
-                inputs[0], dim=(-4, -2, -1), correction=0
-            )  # [channels] or [M, channels]
-            apart = mean - layer.running_mean, var - layer.running_var
-            self.distances.append(
-                sum(own.unflatten(-1, self.channels).norm(dim=-1) for own in apart).sum()
-            )
+        if self.distances is None:
+            return
+        # [channels] or [M, channels]
+        variance, mean = torch.var_mean(inputs[0], dim=(-4, -2, -1), correction=0)
+        mean_distances = self._norms(mean - layer.running_mean)
+        variance_distances = self._norms(variance - layer.running_var)
+        self.distances.append((mean_distances + variance_distances).sum())
+
+    def _norms(self, differences: Tensor) -> Tensor:
+        """One norm for each client's channels."""
+        return differences.unflatten(-1, self.channels).norm(dim=-1)
 
 
 class Loop(Group):
     """One after the other."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
-        self.modules = [copied(module).eval().requires_grad_(False) for module in modules]
-        norms = [
-            layer
-            for module in self.modules
-            for layer in module.modules()
-            if isinstance(layer, nn.BatchNorm2d)
-        ]
+        self.modules = [copy_model(module).eval().requires_grad_(False) for module in modules]
+        norms: list[nn.Module] = []
+        for module in self.modules:
+            norms += [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(norms)
 
     def run(self, x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         features = [module.features(x) for module in self.modules]
-        return features, [
-            module.classifier(own) for module, own in zip(self.modules, features, strict=True)
-        ]
+        logits = []
+        for module, client_features in zip(self.modules, features, strict=True):
+            logits.append(module.classifier(client_features))
+        return features, logits
 
 
-def leaves(body: nn.Module) -> list[Any]:
+def flatten_layers(body: nn.Module) -> list[Any]:
     """The layers of nested Sequentials, in order; anything else counts as a layer."""
-    return (
-        [leaf for child in body for leaf in leaves(child)]
-        if type(body) is nn.Sequential
-        else [body]
-    )
+    if type(body) is not nn.Sequential:
+        return [body]
+    layers: list[Any] = []
+    for child in body:
+        layers += flatten_layers(child)
+    return layers
 
 
-def scaled_alike(first: Sequence[Any]) -> bool:
-    """Whether the layers `first` are one and the same `Normalise`."""
-    if not all(isinstance(layer, Normalise) for layer in first):
+def are_one_normalise(layers: Sequence[Any]) -> bool:
+    """Whether the `layers` are all the same `Normalise`."""
+    if not all(isinstance(layer, Normalise) for layer in layers):
         return False
-    return all(
-        torch.equal(own.mean, first[0].mean) and torch.equal(own.std, first[0].std) for own in first
-    )
+    first = layers[0]
+    same_mean = all(torch.equal(layer.mean, first.mean) for layer in layers)
+    same_std = all(torch.equal(layer.std, first.std) for layer in layers)
+    return same_mean and same_std
 
 
 class Stacked(Group):
-    """As one."""
+    """As one stack."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
-        self.count, stack = len(modules), Stack(modules)
+        self.count = len(modules)
+        stack = Stack(modules)
         for leaf in stack.use(self.count).values():
             leaf.requires_grad_(False)
         self.net: Any = stack.net.eval()
@@ -167,43 +176,50 @@ class Stacked(Group):
 # A convolution of all clients is one grouped convolution then, and pooling, ReLU and batch norm are called once, on
 # maps `[N, M C, H, W]` in channels_last, in which they are fast. Linear layers are batched products.
 
-MAPS = nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, nn.ReLU, nn.Identity
-ROWS = nn.Linear, nn.ReLU, nn.Identity  # layers after `Flatten`
-CONVOLUTIONS, CHANNELS = 3, 128  # at most, of one client
-LARGE = 16 * 16  # pixels of an image, above which it is faster
+MAP_LAYERS = nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, nn.ReLU, nn.Identity
+ROW_LAYERS = nn.Linear, nn.ReLU, nn.Identity  # after `Flatten`
+MOST_CONVOLUTIONS = 3  # of one client
+MOST_CHANNELS = 128
+FASTER_PIXELS = 16 * 16  # of an image, above which it is faster
 PIECE = (
     2**20
-)  # numbers in the first maps of as many images as are read at once: more would leave the cache
+)  # numbers in the first maps of the images that are read at once, so that they fit into the cache
 
 
-class Wide(Group):
+class SideBySide(Group):
     """`maps`: images to maps `[N, M C, H, W]`; `rows`: these, as `[M, N, C H W]`, to features `[M, N, D]`."""
 
     def __init__(self, modules: Sequence[Network]) -> None:
         self.count = len(modules)
         self.channels = (self.count, -1)
-        clients = [copied(module).eval().requires_grad_(False) for module in modules]
-        layers = list(zip(*(leaves(client.body) for client in clients), strict=True))
-        cut = flattening(layer for layer, *_ in layers)
-        start = int(isinstance(layers[0][0], Normalise))
-        self.maps = nn.Sequential(
-            *(beside(own, shared=i == start) for i, own in enumerate(layers[:cut]))
-        ).eval()
-        self.rows = nn.Sequential(*(beside(own) for own in layers[cut + 1 :]))
-        self.classifier = beside([client.classifier for client in clients])
+        clients = [copy_model(module).eval().requires_grad_(False) for module in modules]
+        # [layer][client]
+        layers = list(zip(*(flatten_layers(client.body) for client in clients), strict=True))
+        first_client = [client_layers[0] for client_layers in layers]
+        cut = find_flatten(first_client)
+        start = int(isinstance(first_client[0], Normalise))
+        maps = []
+        for i, client_layers in enumerate(layers[:cut]):
+            maps.append(merge_layers(client_layers, reads_images=i == start))
+        rows = [merge_layers(client_layers) for client_layers in layers[cut + 1 :]]
+        self.maps = nn.Sequential(*maps).eval()
+        self.rows = nn.Sequential(*rows)
+        self.classifier = merge_layers([client.classifier for client in clients])
         self.width = self.count * layers[start][0].out_channels
         self.norms = [layer for layer in self.maps if isinstance(layer, nn.BatchNorm2d)]
         super().__init__(self.norms)
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        pieces = x.split(self.at_once(x))
-        maps = (
-            self.maps(x) if len(pieces) == 1 else torch.cat([self.maps(piece) for piece in pieces])
-        )
-        features = self.rows(maps.unflatten(1, (self.count, -1)).transpose(0, 1).flatten(2))
+        pieces = x.split(self.images_at_once(x))
+        if len(pieces) == 1:
+            maps = self.maps(x)
+        else:
+            maps = torch.cat([self.maps(piece) for piece in pieces])
+        by_client = maps.unflatten(1, (self.count, -1)).transpose(0, 1)
+        features = self.rows(by_client.flatten(2))
         return features, self.classifier(features)
 
-    def at_once(self, x: Tensor) -> int:
+    def images_at_once(self, x: Tensor) -> int:
         """How many images are read at once: all where L_BN wants statistics of the whole batch."""
         if self.distances is not None and self.norms:
             return len(x)
@@ -213,82 +229,100 @@ class Wide(Group):
 def faster_side_by_side(modules: Sequence[Network]) -> bool:
     """Whether `modules`, of one architecture, can run side by side, and are faster so.
 
-    They can if they are Sequentials of the layers of MAPS, from a convolution to `Flatten`, and then of ROWS; before
+    They can if they are Sequentials of MAP_LAYERS, from a convolution to `Flatten`, and then of ROW_LAYERS; before
     them, one `Normalise` for all. It is faster on large images with few convolutions: 1.2-2 times for `cnn`, `lenet5`,
     `cnn2`, `cnn3`. Small maps of many channels are slow when grouped: 1.0-1.1 times for `vgg9`, 0.5 for `vgg11`.
     """
-    one, alike = modules[0], scaled_alike([leaves(module.body)[0] for module in modules])
-    layers = leaves(one.body)[int(alike) :]
-    cut = flattening(layers)
-    same = len({tuple(map(type, leaves(module.body))) for module in modules}) == 1
-    if (
-        len(modules) == 1
-        or not same
-        or type(one).features is not Network.features
-        or not 0 < cut < len(layers)
-    ):
+    first = modules[0]
+    if len(modules) == 1 or type(first).features is not Network.features:
+        return False
+    if len({tuple(map(type, flatten_layers(module.body))) for module in modules}) > 1:
+        return False
+    layers = flatten_layers(first.body)
+    if are_one_normalise([flatten_layers(module.body)[0] for module in modules]):
+        layers = layers[1:]
+    cut = find_flatten(layers)
+    if not 0 < cut < len(layers) or not isinstance(layers[0], nn.Conv2d):
+        return False
+    for layer in layers[:cut]:
+        if type(layer) not in MAP_LAYERS or not is_plain_layer(layer):
+            return False
+    if any(type(layer) not in ROW_LAYERS for layer in (*layers[cut + 1 :], first.classifier)):
         return False
     convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
-    few = len(convolutions) <= CONVOLUTIONS and all(
-        layer.out_channels <= CHANNELS for layer in convolutions
-    )
-    large = prod(one.architecture[1][-2:]) > LARGE
-    known = all(type(layer) in MAPS and plain(layer) for layer in layers[:cut])
-    linear = all(type(layer) in ROWS for layer in (*layers[cut + 1 :], one.classifier))
-    return known and linear and few and large and isinstance(layers[0], nn.Conv2d)
+    if len(convolutions) > MOST_CONVOLUTIONS:
+        return False
+    if any(layer.out_channels > MOST_CHANNELS for layer in convolutions):
+        return False
+    sides = first.architecture[1][-2:]
+    return prod(sides) > FASTER_PIXELS
 
 
-def flattening(layers: Iterable[nn.Module]) -> int:
-    """The place of the first `Flatten(1)`, -1 if there is none."""
-    places = (
-        i
-        for i, own in enumerate(layers)
-        if type(own) is nn.Flatten and (own.start_dim, own.end_dim) == (1, -1)
-    )
-    return next(places, -1)
+def find_flatten(layers: Sequence[nn.Module]) -> int:
+    """The index of the first `Flatten(1)`, -1 if there is none."""
+    for i, layer in enumerate(layers):
+        if type(layer) is nn.Flatten and (layer.start_dim, layer.end_dim) == (1, -1):
+            return i
+    return -1
 
 
-def plain(layer: Any) -> bool:
+def is_plain_layer(layer: Any) -> bool:
     """No groups, no rare padding, no batch norm without scale or statistics."""
     if isinstance(layer, nn.Conv2d):
         return layer.groups == 1 and layer.padding_mode == "zeros"
     return not isinstance(layer, nn.BatchNorm2d) or (layer.affine and layer.track_running_stats)
 
 
-def beside(own: Sequence[Any], *, shared: bool = False) -> Any:
-    """One layer that does what each client's `own` does. `shared`: all read the same channels, those of the images."""
-    one, count = own[0], len(own)
-    made: Any
-    if isinstance(one, nn.Linear):
-        made = StackedLinear()
-        made.weight = torch.stack([layer.weight.t() for layer in own]).transpose(1, 2)
-        made.bias = None if one.bias is None else torch.stack([layer.bias for layer in own])
-        return made
-    if isinstance(one, nn.Conv2d):
-        inputs, groups = (one.in_channels, 1) if shared else (count * one.in_channels, count)
-        size: Any = (
-            inputs,
-            count * one.out_channels,
-            one.kernel_size,
-            one.stride,
-            one.padding,
-            one.dilation,
-        )
-        made = nn.Conv2d(*size, groups, one.bias is not None, device="meta")  # type: ignore[call-arg,misc]
-    elif isinstance(one, nn.BatchNorm2d):
-        made = nn.BatchNorm2d(count * one.num_features, one.eps, device="meta")
-        for name in ("running_mean", "running_var"):
-            setattr(made, name, torch.cat([getattr(layer, name) for layer in own]))
+def merge_layers(layers: Sequence[Any], *, reads_images: bool = False) -> Any:
+    """One layer that does what each client's layer does.
+
+    `reads_images`: all clients read the same channels, those of the images.
+    """
+    first = layers[0]
+    if isinstance(first, nn.Linear):
+        return _merge_linear(layers)
+    if isinstance(first, nn.Conv2d):
+        merged: Any = _empty_convolution(first, len(layers), reads_images)
+    elif isinstance(first, nn.BatchNorm2d):
+        merged = nn.BatchNorm2d(len(layers) * first.num_features, first.eps, device="meta")
+        merged.running_mean = torch.cat([layer.running_mean for layer in layers])
+        merged.running_var = torch.cat([layer.running_var for layer in layers])
     else:
-        return one
-    for name, parameter in one.named_parameters():
-        joined = torch.cat([getattr(layer, name) for layer in own])
-        if (
-            parameter.dim() == 4
-        ):  # `clone` makes the layout known for single channels too, and maps follow the weights
-            joined = joined.clone(memory_format=torch.channels_last)
-        setattr(made, name, nn.Parameter(joined, requires_grad=False))
-    return made
+        return first
+    for name, parameter in first.named_parameters():
+        values = torch.cat([getattr(layer, name) for layer in layers])
+        if parameter.dim() == 4:
+            # The maps follow the weights' layout; only `clone` fixes it where there is a single channel.
+            values = values.clone(memory_format=torch.channels_last)
+        setattr(merged, name, nn.Parameter(values, requires_grad=False))
+    return merged
+
+
+def _merge_linear(layers: Sequence[nn.Linear]) -> StackedLinear:
+    merged: Any = StackedLinear()
+    merged.weight = torch.stack([layer.weight.t() for layer in layers]).transpose(1, 2)
+    merged.bias = None
+    if layers[0].bias is not None:
+        merged.bias = torch.stack([layer.bias for layer in layers])
+    return merged
+
+
+def _empty_convolution(layer: nn.Conv2d, count: int, reads_images: bool) -> nn.Conv2d:
+    """A convolution for `count` clients' layers like `layer`, without weights yet."""
+    inputs = layer.in_channels
+    groups = 1
+    if not reads_images:
+        inputs = count * layer.in_channels
+        groups = count
+    shape: Any = {
+        "kernel_size": layer.kernel_size,
+        "stride": layer.stride,
+        "padding": layer.padding,
+        "dilation": layer.dilation,
+    }
+    has_bias = layer.bias is not None
+    outputs = count * layer.out_channels
+    return nn.Conv2d(inputs, outputs, **shape, groups=groups, bias=has_bias, device="meta")
 
 
 # ------------------------------------------------------------------------------------------------------------- ensemble
@@ -302,7 +336,7 @@ class View:
 
 
 class FrozenEnsemble:
-    """See the module's text."""
+    """The M client models, frozen; see the module's docstring."""
 
     def __init__(self, clients: ClientModels, *, backend: str = "auto") -> None:
         self.count = len(clients)
@@ -312,10 +346,14 @@ class FrozenEnsemble:
             modules = [clients.module(k) for k in members]
             device = next(modules[0].parameters()).device.type
             way = choose_backend(backend, device, modules[0], architecture[1], len(members))
-            made: type[Group] = Stacked if way == "stacked" else Loop
-            if backend == "auto" and way == "loop" and faster_side_by_side(modules):
-                made = Wide
-            self.groups.append((members, made(modules)))
+            group: Group
+            if way == "stacked":
+                group = Stacked(modules)
+            elif backend == "auto" and way == "loop" and faster_side_by_side(modules):
+                group = SideBySide(modules)
+            else:
+                group = Loop(modules)
+            self.groups.append((members, group))
 
     def look(self, x: Tensor, *, statistics: bool = False) -> View:
         """All clients on `x [N, ...]`.
@@ -329,23 +367,23 @@ class FrozenEnsemble:
         distance = x.new_zeros(())
         for members, group in self.groups:
             group.distances = [] if statistics else None
-            seen, answers = group.run(x)
+            group_features, group_logits = group.run(x)
             if statistics:
                 distance = distance + sum(group.distances or ())
             group.distances = None
-            if len(self.groups) == 1 and isinstance(
-                answers, Tensor
-            ):  # in order already: not taken apart, not joined
-                return View(answers, seen, distance / self.count)
-            for k, own, answer in zip(members, seen, answers, strict=True):
-                features[k], logits[k] = own, answer
+            if len(self.groups) == 1 and isinstance(group_logits, Tensor):
+                # All clients, in order already.
+                return View(group_logits, group_features, distance / self.count)
+            for i, k in enumerate(members):
+                features[k] = group_features[i]
+                logits[k] = group_logits[i]
         return View(torch.stack(logits), features, distance / self.count)
 
     def logits(self, x: Tensor) -> Tensor:
         """`[M, N, C]` of `x [N, ...]`."""
         return self.look(x).logits
 
-    def remembered(self, x: Tensor) -> Tensor:
-        """`[M, N, C]` without gradients, in chunks."""
+    def logits_in_chunks(self, x: Tensor) -> Tensor:
+        """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
         chunk = min(rows_at_once(network, x) for network in self._kinds)
         return in_chunks(self.logits, x, dim=1, chunk=chunk)

@@ -2,8 +2,7 @@
 
 - `x = yield from search(make, parameters, loss, ...)`: Adam on whatever makes the images (a generator and its z, or
   the pixels); yields Progress after each step and *returns* the batch of the lowest loss, cloned.
-- `Pool()`: images, their labels and the clients' logits on them, so that a fixed teacher is never asked
-  twice.
+- `Pool()`: images, their labels and the clients' logits on them, so that a fixed teacher reads each image once.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...data import DATASETS, load
-from ...errors import demand
+from ...errors import UsageError
 from ...models import Network
-from ...models.state import copied
+from ...models.state import copy_model
 from ...training import Recipe, optim
 from ...training.recipe import moved
 from ..base import Context, NetworkModel, Progress, Report, Steps
@@ -42,22 +41,21 @@ def search(
 
     Yields `progress` after every step. Gradients go to `parameters` only, never to a network inside `loss`. `clip`:
     largest norm of their gradient, jointly of all or of `parameters[:clipped]`, while the others' are left alone.
-    `after` runs after each step (a projection). Kept by value: kept by reference, as in two released codes, the "best"
-    pixels would be the last ones, since the optimizer changes them in place.
+    `after` runs after each step (a projection). The batch is kept by value: kept by reference, as in two released
+    codes, the "best" pixels would be the last ones, since the optimizer changes them in place.
     """
     parameters = list(parameters)
+    clipped_count = len(parameters[:clipped])
     optimizer = optim.Adam(parameters, lr, betas=betas)
     best = lowest = torch.empty(0)
     for _ in range(steps):
         x = make()
         value = loss(x)
-        best, lowest = _lower(best, lowest, x.detach(), value.detach())
+        best, lowest = _choose_lower(best, lowest, x.detach(), value.detach())
         gradients = torch.autograd.grad(value, parameters)
         if clip is not None:
-            gradients = (
-                *optim.clipped(gradients[:clipped], clip),
-                *gradients[len(parameters[:clipped]) :],
-            )
+            clipped_gradients = optim.clipped(gradients[:clipped_count], clip)
+            gradients = (*clipped_gradients, *gradients[clipped_count:])
         optimizer.step(gradients)
         with torch.no_grad():
             after()
@@ -65,8 +63,8 @@ def search(
     return best
 
 
-def _lower(best: Tensor, lowest: Tensor, x: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """The better of two batches (`best` may have none yet) and its loss, without asking the host which it is."""
+def _choose_lower(best: Tensor, lowest: Tensor, x: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """The better of two batches (`best` may have none yet) and its loss, decided on the device, without a wait."""
     if not len(best):
         return x.clone(), value
     better = value < lowest
@@ -80,23 +78,31 @@ def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool 
     Differentiable with respect to x.
     """
     top, left = torch.randint(2 * padding + 1, (2, len(x)), generator=stream)
-    mirrored = torch.rand(len(x), generator=stream) < 0.5 if flip else torch.zeros_like(top)
-    return moved(x, torch.stack([top, left, mirrored.long()], 1).to(x.device), (padding, padding))
+    if flip:
+        is_mirrored = (torch.rand(len(x), generator=stream) < 0.5).long()
+    else:
+        is_mirrored = torch.zeros_like(top)
+    offsets = torch.stack([top, left, is_mirrored], 1)
+    return moved(x, offsets.to(x.device), (padding, padding))
 
 
 class Pool:
     """Synthetic samples: `x [n, ...]`, `labels [n]`, clients' `logits [M, n, C]`; n = len(pool)."""
 
     def __init__(self) -> None:
-        self.x, self.labels, self.logits = torch.empty(0), torch.empty(0), torch.empty(0)
+        self.x = torch.empty(0)
+        self.labels = torch.empty(0)
+        self.logits = torch.empty(0)
 
     def add(self, x: Tensor, labels: Tensor, logits: Tensor) -> None:
         """Append a batch."""
         if len(self):
-            x, labels, logits = (
-                torch.cat([self.x, x]), torch.cat([self.labels, labels]), torch.cat([self.logits, logits], 1)
-            )  # fmt: skip
-        self.x, self.labels, self.logits = x, labels, logits
+            x = torch.cat([self.x, x])
+            labels = torch.cat([self.labels, labels])
+            logits = torch.cat([self.logits, logits], 1)
+        self.x = x
+        self.labels = labels
+        self.logits = logits
 
     def __len__(self) -> int:
         return len(self.x)
@@ -106,66 +112,66 @@ class Pool:
 # Unlabelled samples at the server: the data set's own public part, those of another data set, or noise.
 #
 # `public_samples` gives them in the shape of the clients' inputs. Of another data set only its public part is taken, so
-# that no client's private samples can come in by this door. There is never a label.
+# that no client's private samples can get in this way. There is never a label.
 
-OWN = (
-    "held-out",
-    "other-mix",
-)  # "other-mix": half the classes, which the caller sorts out (`half_the_classes`)
+# Of the federation's own data set. "other-mix": half the classes, which the caller selects (`half_the_classes`).
+OWN_SOURCES = ("held-out", "other-mix")
 # One size of each data set: images are resized.
-SOURCES = (
-    *OWN,
-    "noise",
-    *(name for name, info in DATASETS.items() if info.images and ":" not in name),
-)
-NOISE = 1000  # samples of noise where no number is asked for
+IMAGE_SETS = [name for name, info in DATASETS.items() if info.images and ":" not in name]
+SOURCES = (*OWN_SOURCES, "noise", *IMAGE_SETS)
+NOISE = 1000  # samples of noise where no number is given
 
 
 def check_source(ctx: Context, source: str, transform: bool, title: str) -> None:
-    """UsageError, in one sentence, if `source` cannot be had for this run's inputs."""
-    images = ctx.has("images")
-    others = "glyphs or noise" if images else "noise"
-    there = source not in OWN or ctx.has("public")
-    demand(
-        there, f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}."
-    )
-    wanted = "images of another data set" if source in DATASETS else "transformed images"
-    fits = images or not (source in DATASETS or transform)
-    demand(
-        fits,
-        f"{title} cannot use {wanted} with {ctx.kind}; set fedet.public=held-out, transform=false.",
-    )
+    """UsageError, in one sentence, if `source` is not available for this run's inputs."""
+    has_images = ctx.has("images")
+    if source in OWN_SOURCES and not ctx.has("public"):
+        others = "glyphs or noise" if has_images else "noise"
+        raise UsageError(
+            f"{title} needs unlabelled public samples; set public=0.1, or fedet.public={others}."
+        )
+    if has_images:
+        return
+    if source in DATASETS or transform:
+        unusable = "images of another data set" if source in DATASETS else "transformed images"
+        raise UsageError(
+            f"{title} cannot use {unusable} with {ctx.kind};"
+            " set fedet.public=held-out, transform=false."
+        )
 
 
 def public_samples(ctx: Context, source: str, size: int = 0, transform: bool = False) -> Tensor:
     """`[P, *input_shape]` on the run's device; `size` of them at most, drawn without replacement (0: all there are)."""
     stream = ctx.generator("public", source)
     if source == "noise":
-        draw = (
-            torch.rand if ctx.has("images") else torch.randn
-        )  # the range of images, the scale of standardised rows
+        # In the range of images, or on the scale of standardised rows.
+        draw = torch.rand if ctx.has("images") else torch.randn
         x = draw(size or NOISE, *ctx.input_shape, generator=stream).to(ctx.device, ctx.dtype)
-    elif source in OWN:
+    elif source in OWN_SOURCES:
         x = ctx.public
     else:
         foreign = load(source).x_public
-        assert foreign is not None  # SOURCES names such as have some
-        x = fitted(foreign.to(ctx.device, ctx.dtype), ctx.input_shape)
+        assert foreign is not None  # all of SOURCES have some
+        x = fit_images(foreign.to(ctx.device, ctx.dtype), ctx.input_shape)
     if 0 < size < len(x):
-        x = x[torch.randperm(len(x), generator=stream).to(x.device)[:size]]
-    return transformed(x, ctx.generator("public", "transform")) if transform else x
+        rows = torch.randperm(len(x), generator=stream).to(x.device)[:size]
+        x = x[rows]
+    if transform:
+        x = transform_images(x, ctx.generator("public", "transform"))
+    return x
 
 
 def half_the_classes(labels: Tensor) -> Tensor:
     """Rows of the samples whose label, of `labels [P]`, is in the lower half of those that occur ("other-mix").
 
-    The server knows no true label: these are what its teachers' first consensus says.
+    The server knows no true label: these labels are its teachers' first consensus.
     """
-    there = labels.unique()
-    return torch.isin(labels, there[: (len(there) + 1) // 2]).nonzero()[:, 0]
+    classes = labels.unique()
+    lower_half = classes[: (len(classes) + 1) // 2]
+    return torch.isin(labels, lower_half).nonzero()[:, 0]
 
 
-def fitted(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def fit_images(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Images `[P, C', H', W']` in the `shape` (C, H, W): resized, grey spread over channels or colours averaged."""
     if tuple(x.shape[2:]) != tuple(shape[1:]):
         x = F.interpolate(x, size=shape[1:], mode="bilinear", antialias=True)
@@ -174,24 +180,23 @@ def fitted(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return x.clamp(0, 1)
 
 
-def transformed(
+def transform_images(
     x: Tensor, stream: torch.Generator, pad: int = 4, jitter: float = 0.4, grey: float = 0.2
 ) -> Tensor:
     """Images `[P, C, H, W]` in [0, 1], changed once and for all: random crop after padding, mirroring, brightness,
     contrast and saturation each times 1 ± `jitter`, and grey with probability `grey`."""
 
     def draw(low: float, high: float) -> Tensor:
-        return (low + (high - low) * torch.rand(len(x), 1, 1, 1, generator=stream)).to(
-            x.device, x.dtype
-        )
+        u = torch.rand(len(x), 1, 1, 1, generator=stream)
+        return (low + (high - low) * u).to(x.device, x.dtype)
 
     x = random_crop(x, stream, padding=pad, flip=True)
     x = x * draw(1 - jitter, 1 + jitter)
     mean = x.mean((1, 2, 3), keepdim=True)
     x = mean + (x - mean) * draw(1 - jitter, 1 + jitter)
-    plain = x.mean(1, keepdim=True)
-    strength = torch.where(draw(0, 1) < grey, 0.0, draw(1 - jitter, 1 + jitter))
-    return (plain + (x - plain) * strength).clamp(0, 1)
+    grey_image = x.mean(1, keepdim=True)
+    saturation = torch.where(draw(0, 1) < grey, 0.0, draw(1 - jitter, 1 + jitter))
+    return (grey_image + (x - grey_image) * saturation).clamp(0, 1)
 
 
 # -------------------------------------------------------------------------------------------------------------- student
@@ -214,4 +219,4 @@ def new_student(ctx: Context, method: str, model: str) -> Network:
 
 def snapshot(student: Network, report: Report | None = None) -> NetworkModel:
     """The student as it is now; training goes on with the original."""
-    return NetworkModel(copied(student), report)
+    return NetworkModel(copy_model(student), report)

@@ -2,7 +2,7 @@
 
 For a layer with weights `Θ = [W b]` the Fisher block is approximated by `A (x) B`: `A` is the mean outer product of the
 layer's inputs (a 1 appended for the bias), `B` that of the loss gradients at its outputs. `kronecker_factors` measures
-both without damping, without labels A alone (RegMean); `damped` adds the prior (FedLPA, Eq. 10). Linear and
+both without damping, without labels A alone (RegMean); `add_damping` adds the prior (FedLPA, Eq. 10). Linear and
 Conv2d have factors; other parameters have none.
 
 The construction is that of Martens & Grosse (2015) for Linear and Grosse & Martens (2016) for Conv2d, with true labels.
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...errors import RunError, UsageError, choose
-from ...models.state import copied
+from ...models.state import copy_model
 
 # How a convolution over Q positions shares its scale between the factors: A is multiplied by φ, B by 1/φ.
 # φ = 1: the published construction (Grosse & Martens 2016); 1/Q: the curvlinops library's; 1/Q^2: the FedLPA authors'.
@@ -41,40 +41,45 @@ class Factors:
 
 def factor_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
     """Name -> layer for every layer that has Kronecker factors, in the order of the module tree."""
-    layers = {
-        name: layer
-        for name, layer in module.named_modules()
-        if isinstance(layer, (nn.Linear, nn.Conv2d))
-    }
-    for name, layer in layers.items():
-        plain = isinstance(layer, nn.Linear) or (
-            layer.groups == 1
-            and layer.padding_mode == "zeros"
-            and not isinstance(layer.padding, str)
-        )
-        if not plain:
+    layers: dict[str, nn.Linear | nn.Conv2d] = {}
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.Conv2d) and not _is_plain(layer):
             raise UsageError(
-                f"Layer {name!r} has groups or a special padding: Kronecker factors need a plain Conv2d."
+                f"Layer {name!r} has groups or a special padding: Kronecker factors need a plain"
+                " Conv2d."
             )
+        if isinstance(layer, (nn.Linear, nn.Conv2d)):
+            layers[name] = layer
     return layers
 
 
-def join(weight: Tensor, bias: Tensor | None) -> Tensor:
+def _is_plain(layer: nn.Conv2d) -> bool:
+    if layer.groups != 1 or layer.padding_mode != "zeros":
+        return False
+    return not isinstance(layer.padding, str)
+
+
+def join_bias(weight: Tensor, bias: Tensor | None) -> Tensor:
     """The layer as a matrix `Θ [o, i]`: the weight, one row an output; the bias, if there is one, as last column."""
     rows = weight.reshape(len(weight), -1)
-    return rows if bias is None else torch.cat([rows, bias[:, None]], 1)
+    if bias is None:
+        return rows
+    return torch.cat([rows, bias[:, None]], 1)
 
 
 def layer_matrix(state: Mapping[str, Tensor], layer: str) -> Tensor:
     """`Θ [o, i]` of the layer of that name in a state dict."""
-    return join(state[f"{layer}.weight"], state.get(f"{layer}.bias"))
+    return join_bias(state[f"{layer}.weight"], state.get(f"{layer}.bias"))
 
 
-def with_layers(state: Mapping[str, Tensor], matrices: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def replace_layers(
+    state: Mapping[str, Tensor], matrices: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """A copy of `state` with the layers of `matrices` (name -> `Θ [o, i]`) put in; all other entries stay."""
     new = dict(state)
     for layer, matrix in matrices.items():
-        weight, bias = state[f"{layer}.weight"], state.get(f"{layer}.bias")
+        weight = state[f"{layer}.weight"]
+        bias = state.get(f"{layer}.bias")
         new[f"{layer}.weight"] = matrix[:, : weight[0].numel()].reshape(weight.shape).to(weight)
         if bias is not None:
             new[f"{layer}.bias"] = matrix[:, -1].to(bias)
@@ -98,24 +103,26 @@ def kronecker_factors(
     """
     choose("conv_scale", conv_scale, CONV_SCALES)
     layers = factor_layers(module)
-    shapes = {name: join(layer.weight, layer.bias).shape for name, layer in layers.items()}
-    sums = {name: Factors(x.new_zeros(i, i), x.new_zeros(o, o)) for name, (o, i) in shapes.items()}
+    sums = {}
+    for name, layer in layers.items():
+        outputs, inputs = join_bias(layer.weight, layer.bias).shape
+        sums[name] = Factors(x.new_zeros(inputs, inputs), x.new_zeros(outputs, outputs))
     positions = dict.fromkeys(layers, 1)
     for batch in inputs_and_gradients(module, layers, x, y, batch_size):
-        for name, (inputs, gradient) in batch.items():
-            rows = input_rows(layers[name], inputs)
-            positions[name] = rows.shape[1]
-            flat = rows.flatten(0, 1)
-            sums[name].a.addmm_(flat.T, flat)
+        for name, (layer_input, gradient) in batch.items():
+            patches = input_rows(layers[name], layer_input)
+            positions[name] = patches.shape[1]
+            rows = patches.flatten(0, 1)
+            sums[name].a.addmm_(rows.T, rows)
             slopes = output_rows(layers[name], gradient)
             sums[name].b.addmm_(slopes.T, slopes)
     factors = {}
-    for name, t in positions.items():
-        c = {"one": 1.0, "curvlinops": 1 / t, "official": 1 / t**2}[conv_scale]
-        a, b = (
-            (total + total.T) / 2 for total in (sums[name].a, sums[name].b)
-        )  # one triangle will be sent
-        factors[name] = Factors(a * (c / len(x)), b / (c * t * len(x)))
+    for name, q in positions.items():
+        phi = {"one": 1.0, "curvlinops": 1 / q, "official": 1 / q**2}[conv_scale]
+        # Exactly symmetric, as only one triangle will be sent.
+        a = (sums[name].a + sums[name].a.T) / 2
+        b = (sums[name].b + sums[name].b.T) / 2
+        factors[name] = Factors(a * (phi / len(x)), b / (phi * q * len(x)))
     return factors
 
 
@@ -126,30 +133,30 @@ def damping_ratio(factors: Factors, rule: str = "one") -> float:
     """
     if choose("pi", rule, PI_RULES) == "one":
         return 1.0
-    a, b = torch.stack(
-        [factor.diagonal().double().mean() for factor in (factors.a, factors.b)]
-    ).tolist()
+    means = [factor.diagonal().double().mean() for factor in (factors.a, factors.b)]
+    a, b = torch.stack(means).tolist()  # together: on a GPU each question waits
     if b <= a / PI_LIMIT**2:
         return PI_LIMIT
     return max((a / b) ** 0.5, 1 / PI_LIMIT)
 
 
-def damped(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
+def add_damping(factors: Factors, damping: float, pi: float = 1.0) -> Factors:
     """Eq. 10: `A + pi sqrt(lambda) I` and `B + sqrt(lambda)/pi I`, for `damping` = lambda."""
     root = damping**0.5
-    return Factors(plus_identity(factors.a, pi * root), plus_identity(factors.b, root / pi))
+    return Factors(add_identity(factors.a, pi * root), add_identity(factors.b, root / pi))
 
 
 def input_rows(layer: nn.Module, x: Tensor) -> Tensor:
     """Layer inputs `[N, Q, i]`; a convolution's are its patches in the order of `weight.flatten(1)`."""
     if isinstance(layer, nn.Conv2d):
         assert not isinstance(layer.padding, str)  # see factor_layers
-        rows = F.unfold(
-            x, layer.kernel_size, layer.dilation, layer.padding, layer.stride
-        ).transpose(1, 2)
+        patches = F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+        rows = patches.transpose(1, 2)
     else:
         rows = x.reshape(len(x), -1, x.shape[-1])
-    return rows if layer.bias is None else F.pad(rows, (0, 1), value=1.0)
+    if layer.bias is None:
+        return rows
+    return F.pad(rows, (0, 1), value=1.0)
 
 
 def output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
@@ -159,7 +166,7 @@ def output_rows(layer: nn.Module, gradient: Tensor) -> Tensor:
     return gradient.reshape(-1, gradient.shape[-1])
 
 
-def plus_identity(matrix: Tensor, value: float) -> Tensor:
+def add_identity(matrix: Tensor, value: float) -> Tensor:
     """`matrix + value I`, for a `matrix [d, d]`."""
     return matrix + value * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
 
@@ -183,32 +190,33 @@ def inputs_and_gradients(
         raise UsageError(
             f"There are {len(x)} samples and {count} labels; give one label for each sample."
         )
-    probe = copied(module).eval().requires_grad_(False)
-    seen: dict[str, tuple[Tensor, Tensor]] = {}
+    probe = copy_model(module).eval().requires_grad_(False)
+    recorded: dict[str, tuple[Tensor, Tensor]] = {}  # {layer: (input, zero added to the output)}
 
-    def watch(name):
+    def make_hook(name):
         def hook(layer, inputs, output):
             # The gradient at a zero that is added to the output is the one at the output.
             zero = torch.zeros_like(output, requires_grad=y is not None)
-            seen[name] = inputs[0].detach(), zero
+            recorded[name] = inputs[0].detach(), zero
             return output + zero
 
         return hook
 
     for name in layers:
-        probe.get_submodule(name).register_forward_hook(watch(name))
+        probe.get_submodule(name).register_forward_hook(make_hook(name))
     for start in range(0, len(x), batch_size):
         batch = slice(start, start + batch_size)
         with torch.set_grad_enabled(y is not None):
             logits = probe(x[batch])
-            slopes: Sequence[Tensor] = [zero for _, zero in seen.values()]
+            slopes: Sequence[Tensor] = [zero for _, zero in recorded.values()]
             if y is not None:
                 loss = F.cross_entropy(logits, y[batch], reduction="sum")
                 slopes = torch.autograd.grad(loss, slopes, materialize_grads=True)
-        yield {
-            name: (inputs, slope)
-            for (name, (inputs, _)), slope in zip(seen.items(), slopes, strict=True)
-        }
+        results = {}
+        for name, slope in zip(recorded, slopes, strict=True):
+            layer_input, _ = recorded[name]
+            results[name] = (layer_input, slope)
+        yield results
 
 
 # ------------------------------------------------------------------------------------------------------------ posterior
@@ -232,7 +240,7 @@ class Posterior:
     w: Tensor
 
     @classmethod
-    def of(
+    def stack(
         cls,
         matrices: Sequence[Tensor],
         factors: Sequence[Factors],
@@ -240,8 +248,10 @@ class Posterior:
     ) -> Posterior:
         """Stack M clients; `weights` are n_k/N (sum 1), or 1/M each."""
         m = torch.stack(list(matrices))
-        a, b = (torch.stack([getattr(f, name) for f in factors]) for name in ("a", "b"))
-        return cls(m, a, b, torch.as_tensor(weights, dtype=m.dtype, device=m.device))
+        a = torch.stack([f.a for f in factors])
+        b = torch.stack([f.b for f in factors])
+        w = torch.as_tensor(weights, dtype=m.dtype, device=m.device)
+        return cls(m, a, b, w)
 
     @cached_property
     def z(self) -> Tensor:
@@ -269,8 +279,9 @@ class Posterior:
         """
         total = self.w.sum()
         # S ~ (sum w) Abar (x) Bbar; dividing by the total keeps the scale right also when the weights do not sum to 1.
-        a, b = (inverse(self._sum(factor) / total) for factor in (self.a, self.b))
-        return lambda r: a(b(r).T).T / total
+        a_inverse = inverse(self._sum(self.a) / total)
+        b_inverse = inverse(self._sum(self.b) / total)
+        return lambda r: a_inverse(b_inverse(r).T).T / total
 
     def expectation_approximation(self) -> Tensor:
         """Eq. 16: `Bbar^-1 Z Abar^-1`. Exact if all A_k or all B_k are equal; otherwise biased by the cross terms."""
@@ -281,7 +292,8 @@ class Posterior:
 
         A Rayleigh quotient lies below the eigenvalue; its error |S v - rho v| is added, so that 1/L is short.
         """
-        v, tiny = self.z, torch.finfo(self.z.dtype).tiny
+        v = self.z
+        tiny = torch.finfo(self.z.dtype).tiny
         for _ in range(iterations):
             v = v / v.norm().clamp_min(tiny)
             product = self.apply(v)
@@ -302,7 +314,8 @@ def inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     """
     if not torch.isfinite(matrix).all():
         raise RunError(
-            "A layer's factor is not finite: a client's training has diverged; use a smaller learning rate."
+            "A layer's factor is not finite: a client's training has diverged;"
+            " use a smaller learning rate."
         )
     rounding = torch.finfo(matrix.dtype).eps * matrix.diagonal().max()
     lower, info = torch.linalg.cholesky_ex(matrix)
@@ -312,5 +325,6 @@ def inverse(matrix: Tensor) -> Callable[[Tensor], Tensor]:
     excited = values > len(matrix) * rounding
     if rounding <= 0 or not excited.any():
         raise RunError("A layer's mean factor is not positive definite; use a larger damping.")
-    values, vectors = values[excited, None], vectors[:, excited]
+    values = values[excited, None]
+    vectors = vectors[:, excited]
     return lambda r: vectors @ (vectors.T @ r / values)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ...comm import from_upper_triangle, upper_triangle
 from ..context import Context
-from .kronecker import plus_identity
+from .kronecker import add_identity
 from .privacy import gaussian
 
 
@@ -52,7 +52,7 @@ class Sums:
 
     def ridged(self, gamma: float) -> Sums:
         """With `gamma` added to the diagonal of the moments."""
-        return Sums(plus_identity(self.moments, gamma), self.classes)
+        return Sums(add_identity(self.moments, gamma), self.classes)
 
     def noisy(self, sigma: float, stream: torch.Generator) -> Sums:
         """With N(0, σ²) on every number that is sent: one triangle of the moments, and the classes' sums."""

@@ -34,7 +34,7 @@ from ...training import Recipe, in_chunks
 from ...training.loop import Shard
 from ..base import Context, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_finite
-from ..results import shown
+from ..results import has_curve_point
 from .averages import averaged
 
 # ------------------------------------------------------------------------------------------------------------ iterative
@@ -145,7 +145,7 @@ class Rounds:
 
     def states(self) -> list[State]:
         """Their states now, as they send them: a poisoned client changes its own."""
-        return [self.ctx.sent(k, self.received, self.models[k]) for k in self.chosen]
+        return [self.ctx.state_to_send(k, self.received, self.models[k]) for k in self.chosen]
 
     def features(self) -> list[Tensor]:
         """Features of their own training samples, `[n_k, D]`, by their models as they are now (in eval mode)."""
@@ -217,7 +217,7 @@ class Rounds:
         """Round t is over and `state` is θ_{t+1}. RunError if it is not finite: some client's training diverged."""
         check_finite(state.values(), f"Round {t + 1}", f"lr={self.recipe.lr:g}")
         snapshot = None
-        if shown(t + 1, self.rounds):
+        if has_curve_point(t + 1, self.rounds):
             self.result = snapshot = NetworkModel(self.ctx.new_model(state))
         total = self.rounds * self.recipe.epochs
         return Progress(

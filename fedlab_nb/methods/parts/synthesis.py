@@ -1,12 +1,12 @@
-"""What the data-free methods share at the server: hyper-parameters, and the server itself, put together.
+"""The server of the data-free methods, and the hyper-parameters that they share.
 
-An epoch of theirs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
+One of their epochs is: (a) make a batch of images, (b) add it to the pool, (c) distil from the pool. In short:
 - `ServerKnobs`, `GeneratorKnobs`: dataclass bases with the hyper-parameters; a method overrides `first_weights`,
   `teacher` and `model` where it differs from DENSE.
 - `server = Server(self, ctx, uploaded)`: frozen ensemble, its weights, student, pool and trace, all at their start;
-  `server.add(t, x, y)` is (b), `yield from server.distil(t)` is (c), `self.model(server)` what predicts.
-- `GeneratorServer`: with a generator; `x, y = yield from server.images(t, self.loss)` is (a).
-The student by itself, for those who distil on real samples, is in `images.py`.
+  `server.add(t, x, y)` is (b), `yield from server.distil(t)` is (c), `self.model(server)` is the model that predicts.
+- `GeneratorServer`: with a generator; `x, y = yield from server.make_images(t, self.loss)` is (a).
+The student by itself, for methods that distil on real samples, is in `images.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from .images import CLIP, Pool, new_student, search, snapshot, student_recipe
 
 # ------------------------------------------------------------------------------------------------------ synthesis trace
-# What a synthesis leaves behind for pictures: images and series, epoch by epoch.
+# What a synthesis leaves behind for pictures: images, and numbers by epoch.
 
 FRAMES = 12  # snapshots of student and images over a run
 SHOWN = 20  # images kept of each frame
@@ -38,8 +38,8 @@ SHOWN = 20  # images kept of each frame
 class SynthesisReport(Report):
     """Of T epochs in which synthetic images were made; S images of F epochs (about FRAMES) are kept.
 
-    synthetic_images:  `[F, S, C, H, W]` uint8, 0–255, or feature rows `[F, S, D]`;   synthetic_labels: `[F, S]`, those
-                       asked for;   synthetic_epochs: `[F]`, from 1
+    synthetic_images:  `[F, S, C, H, W]` uint8, 0–255, or feature rows `[F, S, D]`;   synthetic_labels: `[F, S]`, the
+                       intended ones;   synthetic_epochs: `[F]`, from 1
     difficulty:        `[T]`, 1 - the mean probability that the teacher gives to the intended labels
     disagreement:      `[T]`, share of the batch that the student classifies otherwise, before it learns from it
     distillation_loss: `[T]`, mean over the epoch's steps
@@ -53,13 +53,13 @@ class SynthesisReport(Report):
     distillation_loss: np.ndarray | None = None
 
 
-def shows(done: int, total: int) -> bool:
-    """Whether epoch `done` (from 1) of `total` is one of the about FRAMES that are shown; the last one is."""
+def has_frame(done: int, total: int) -> bool:
+    """Whether epoch `done` (from 1) of `total` is one of the about FRAMES whose images are kept; the last one is."""
     return done == total or done % max(1, round(total / FRAMES)) == 0
 
 
 class SynthesisTrace:
-    """Collects, epoch by epoch, the arrays of a `SynthesisReport`; `note` adds a value to any of its series."""
+    """Collects, epoch by epoch, the arrays of a `SynthesisReport`; `add_value` adds to any of its series."""
 
     def __init__(self, epochs: int) -> None:
         self.epochs = epochs
@@ -67,19 +67,20 @@ class SynthesisTrace:
         self.series: dict[str, list[Tensor]] = {}
 
     @torch.no_grad()
-    def batch(
+    def add_batch(
         self, done: int, x: Tensor, labels: Tensor, teacher: Tensor, student: nn.Module
     ) -> None:
         """Epoch `done` (from 1): new `x [b, ...]`, their labels `[b]`, the teacher's logits `[b, C]`, the student."""
-        answers = teacher.argmax(1)
-        self.note("difficulty", 1 - teacher.softmax(1).gather(1, labels[:, None]).mean())
+        probabilities = teacher.softmax(1).gather(1, labels[:, None])
+        self.add_value("difficulty", 1 - probabilities.mean())
         student.eval()
-        self.note("disagreement", (student(x).argmax(1) != answers).double().mean())
-        if shows(done, self.epochs):
-            some = torch.linspace(0, len(x) - 1, min(SHOWN, len(x))).round().long().to(x.device)
-            self.frames.append((done, x[some], labels[some]))
+        disagree = student(x).argmax(1) != teacher.argmax(1)
+        self.add_value("disagreement", disagree.double().mean())
+        if has_frame(done, self.epochs):
+            rows = torch.linspace(0, len(x) - 1, min(SHOWN, len(x))).round().long().to(x.device)
+            self.frames.append((done, x[rows], labels[rows]))
 
-    def note(self, name: str, value: Tensor) -> None:
+    def add_value(self, name: str, value: Tensor) -> None:
         """One more value of the series `name`."""
         self.series.setdefault(name, []).append(value.detach().clone())
 
@@ -87,13 +88,13 @@ class SynthesisTrace:
         """The report's arrays so far, by field name."""
         arrays = {name: torch.stack(values).cpu().numpy() for name, values in self.series.items()}
         if self.frames:
-            epochs, images, labels = zip(*self.frames, strict=True)
-            shown = torch.stack(images)
-            if shown.dim() == 5:
-                shown = (shown.clamp(0, 1) * 255).round().to(torch.uint8)
-            labelled = torch.stack(labels).cpu().numpy()
-            made = {"images": shown.cpu().numpy(), "labels": labelled, "epochs": np.array(epochs)}
-            arrays |= {f"synthetic_{name}": array for name, array in made.items()}
+            epochs, image_frames, label_frames = zip(*self.frames, strict=True)
+            images = torch.stack(image_frames)
+            if images.dim() == 5:  # images, not feature rows
+                images = (images.clamp(0, 1) * 255).round().to(torch.uint8)
+            arrays["synthetic_images"] = images.cpu().numpy()
+            arrays["synthetic_labels"] = torch.stack(label_frames).cpu().numpy()
+            arrays["synthetic_epochs"] = np.array(epochs)
         return arrays
 
 
@@ -137,20 +138,22 @@ class ServerKnobs(Method):
     def first_weights(self, ctx: Context, like: Tensor) -> Tensor | None:
         """w `[M]` of the clients in the teacher, device and dtype of `like`; None: all alike."""
         kind = getattr(self, "weights", "uniform")
-        return None if kind == "uniform" else client_weights(kind, ctx.sizes, like)
+        if kind == "uniform":
+            return None
+        return client_weights(kind, ctx.sizes, like)
 
     def teacher(self, logits: Tensor, w: Tensor | None) -> Tensor:
-        """What the clients' logits `[M, N, C]` say together, `[N, C]`."""
+        """The teacher's logits `[N, C]` from the clients' `[M, N, C]`."""
         return combine(logits, w)
 
     def model(self, server: Server) -> GlobalModel:
-        """What predicts, as it is now, with the report so far."""
+        """The model that predicts, as it is now, with the report so far."""
         return snapshot(server.student, self.report(**server.trace.arrays()))
 
 
 @dataclass(frozen=True)
 class GeneratorKnobs(ServerKnobs):
-    """And a generator of those images."""
+    """With a generator of the synthetic images."""
 
     generator_steps: int = knob(15, "Generator steps", symbol="T_G", low=1, high=5000)
     generator_lr: float = knob(0.01, "Generator rate", low=1e-6, high=1, log=True)
@@ -160,53 +163,66 @@ class GeneratorKnobs(ServerKnobs):
 
 # --------------------------------------------------------------------------------------------------------------- server
 class Server:
-    """The server of a data-free method: the `uploaded` models, frozen as `ensemble`, their `weights` w `[M]` (None: all
-    alike), `student`, its `learner`, `pool`, `trace`, and `draws`, the random stream of the images."""
+    """The server of a data-free method.
+
+    The `uploaded` models, frozen as `ensemble`, their `weights` w `[M]` (None: all alike), `student`, its `learner`,
+    `pool`, `trace`, and `stream`, the random stream of the images.
+    """
 
     def __init__(self, method: Any, ctx: Context, uploaded: ClientModels) -> None:
-        self.method, self.ctx, self.uploaded = method, ctx, uploaded
+        self.method = method
+        self.ctx = ctx
+        self.uploaded = uploaded
         name = method.info.name
-        self.ensemble, self.student = (
-            FrozenEnsemble(uploaded),
-            new_student(ctx, name, method.server_model),
-        )
+        self.ensemble = FrozenEnsemble(uploaded)
+        self.student = new_student(ctx, name, method.server_model)
         self.learner = method.learner(self.student)
         self.weights = method.first_weights(ctx, next(self.student.parameters()))
-        self.pool, self.trace = Pool(), SynthesisTrace(method.epochs)
-        self.draws, self._order = ctx.generator(name, "synthesis"), ctx.generator(name, "batches")
+        self.pool = Pool()
+        self.trace = SynthesisTrace(method.epochs)
+        self.stream = ctx.generator(name, "synthesis")
+        self._order = ctx.generator(name, "batches")
 
     def teacher(self, x: Tensor) -> Tensor:
-        """What the clients say of `x [N, ...]` together, `[N, C]`."""
+        """The teacher's logits `[N, C]` of `x [N, ...]`."""
         return self.method.teacher(self.ensemble.logits(x), self.weights)
 
-    def labels(self) -> Tensor:
+    def draw_labels(self) -> Tensor:
         """Intended labels of a batch, y ~ U{0, …, C-1}, sorted, `[b]`."""
-        drawn = torch.randint(self.ctx.classes, (self.method.images,), generator=self.draws)
-        return drawn.sort().values.to(self.ctx.device)
+        labels = torch.randint(self.ctx.classes, (self.method.images,), generator=self.stream)
+        return labels.sort().values.to(self.ctx.device)
 
     def add(self, t: int, x: Tensor, labels: Tensor) -> None:
-        """(b) of epoch t (from 0): `x [b, ...]` with `labels [b]` joins the pool, and is noted."""
-        logits = self.ensemble.remembered(x)
+        """(b) of epoch t (from 0): `x [b, ...]` with `labels [b]` joins the pool and the trace."""
+        logits = self.ensemble.logits_in_chunks(x)
         self.pool.add(x, labels, logits)
-        self.trace.batch(t + 1, x, labels, self.method.teacher(logits, self.weights), self.student)
+        teacher = self.method.teacher(logits, self.weights)
+        self.trace.add_batch(t + 1, x, labels, teacher, self.student)
 
     def distil(self, t: int, prepare: Callable[[Tensor], Tensor] | None = None) -> Steps[None]:
-        """(c) of epoch t: a pass over the pool, of `passes` steps at most. `prepare` changes a batch before teacher and
-        student see it; without it the teacher's cached answers do."""
-        teacher = self.teacher if prepare else self.method.teacher(self.pool.logits, self.weights)
-        losses, steps = [], self.method.passes or None
+        """(c) of epoch t: a pass over the pool, of `passes` steps at most.
+
+        `prepare` changes a batch before teacher and student read it; without it the teacher's cached logits are used.
+        """
+        if prepare:
+            teacher = self.teacher
+        else:
+            teacher = self.method.teacher(self.pool.logits, self.weights)
+        steps = self.method.passes or None
+        losses = []
         for loss in self.learner.one_pass(
             self.pool.x, teacher, self._order, epoch=t, steps=steps, prepare=prepare
         ):
             losses.append(loss)
             yield Progress("distillation", t, self.method.epochs)
-        yield self.done(t, losses)
+        yield self.finish_epoch(t, losses)
 
-    def done(self, t: int, losses: list[Tensor]) -> Progress:
-        """Epoch t is over, with the `losses` of its distillation steps."""
-        loss, epochs = torch.stack(losses).mean(), self.method.epochs
-        self.trace.note("distillation_loss", loss)
-        model = self.method.model(self) if shows(t + 1, epochs) else None
+    def finish_epoch(self, t: int, losses: list[Tensor]) -> Progress:
+        """The progress at the end of epoch t, with the `losses` of its distillation steps."""
+        loss = torch.stack(losses).mean()
+        epochs = self.method.epochs
+        self.trace.add_value("distillation_loss", loss)
+        model = self.method.model(self) if has_frame(t + 1, epochs) else None
         return Progress("distillation", t + 1, epochs, {"loss": float(loss)}, model=model)
 
 
@@ -216,16 +232,21 @@ class GeneratorServer(Server):
     def __init__(self, method: GeneratorKnobs, ctx: Context, uploaded: ClientModels) -> None:
         super().__init__(method, ctx, uploaded)
         self.generator = build_generator(
-            ctx.input_shape, width=method.width, latent=method.latent, generator=self.draws, device=ctx.device,
+            ctx.input_shape,
+            width=method.width,
+            latent=method.latent,
+            generator=self.stream,
+            device=ctx.device,
             dtype=ctx.dtype,
-        )  # fmt: skip
+        )
 
-    def noises(self, steps: int, count: int) -> Tensor:
-        """z of so many steps, `[steps, count, nz]`: drawn one after the other, and sent to the device at once."""
-        drawn = [torch.randn(count, self.method.latent, generator=self.draws) for _ in range(steps)]
-        return torch.stack(drawn).to(self.ctx.device, self.ctx.dtype)
+    def draw_noise(self, steps: int, count: int) -> Tensor:
+        """z of so many steps, `[steps, count, nz]`: drawn one after the other, and moved to the device together."""
+        size = (count, self.method.latent)
+        noise = [torch.randn(size, generator=self.stream) for _ in range(steps)]
+        return torch.stack(noise).to(self.ctx.device, self.ctx.dtype)
 
-    def images(self, t: int, loss: Callable[..., Tensor]) -> Steps[tuple[Tensor, Tensor]]:
+    def make_images(self, t: int, loss: Callable[..., Tensor]) -> Steps[tuple[Tensor, Tensor]]:
         """(a) of epoch t: T_G Adam steps on the generator (with `reset` a fresh one) *and* z for
         `loss(x, y, ensemble, student, w)`.
 
@@ -233,22 +254,22 @@ class GeneratorServer(Server):
         """
         method = self.method
         if method.reset and t:
-            initialise_generator(self.generator, self.draws)
-        z, y = self.noises(1, method.images)[0].requires_grad_(), self.labels()
-        self.student.requires_grad_(False)  # here the images learn, not the student
-        parameters, seen = (
-            [*self.generator.parameters(), z],
-            (self.ensemble, self.student, self.weights),
-        )
-        clipped = None if method.clip == "together" else -1  # z is the last
-        adam: dict[str, Any] = {
-            "steps": method.generator_steps,
-            "lr": method.generator_lr,
-            "clipped": clipped,
-        }
-        adam["progress"] = Progress("synthesis", t, method.epochs)
+            initialise_generator(self.generator, self.stream)
+        z = self.draw_noise(1, method.images)[0].requires_grad_()
+        y = self.draw_labels()
+        self.student.requires_grad_(False)  # the images are optimised here, not the student
+
+        def image_loss(x: Tensor) -> Tensor:
+            return loss(x, y, self.ensemble, self.student, self.weights)
+
         x = yield from search(
-            lambda: self.generator(z), parameters, lambda x: loss(x, y, *seen), **adam
+            lambda: self.generator(z),
+            [*self.generator.parameters(), z],
+            image_loss,
+            steps=method.generator_steps,
+            lr=method.generator_lr,
+            clipped=None if method.clip == "together" else -1,  # z is the last parameter
+            progress=Progress("synthesis", t, method.epochs),
         )
         self.student.requires_grad_(True)
         return x, y

@@ -121,7 +121,7 @@ def test_which_samples_ee_reads(monkeypatch, updates, passes, expected):
             assert torch.equal(logits, pools[-1].logits) and torch.equal(labels, pools[-1].labels)
             ensemble = FrozenEnsemble(context_clients)
             torch.testing.assert_close(
-                logits, ensemble.remembered(pools[-1].x), rtol=1e-4, atol=1e-5
+                logits, ensemble.logits_in_chunks(pools[-1].x), rtol=1e-4, atol=1e-5
             )
         return real(
             w, logits, labels, mu, batch=batch, stream=stream, steps=steps, normalise=normalise
@@ -254,7 +254,7 @@ def test_answer_ensemble_predicts_with_the_weighted_ensemble():
     server, ensemble = run()[0], run(answer="ensemble")[0]
     x, y = x_test(), federation().dataset.y_test
     assert ensemble.measured(x, y).ensemble_curve == server.measured(x, y).ensemble_curve
-    assert WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).filled() == {}
+    assert WeightedEnsemble(ensemble.clients, [1.0] * M).measured(x, y).known_fields() == {}
     assert torch.equal(server.ensemble.logits(x_test()), ensemble.logits(x_test()))
     assert np.array_equal(server.report.weights, ensemble.report.weights)
     assert (
@@ -275,6 +275,6 @@ def test_distillations_temperature_leaves_the_perturbation_alone():
         ctx, method = context(), CoBoosting(**SHORT | options)
         models = ClientModels([ctx.initial_model(k) for k in range(M)])
         server = synthesis.GeneratorServer(method, ctx, models)
-        moved[tuple(options)] = method.perturbed(x, server, torch.Generator().manual_seed(1))
+        moved[tuple(options)] = method.perturb_batch(x, server, torch.Generator().manual_seed(1))
     assert torch.equal(moved[()], moved[("temperature",)])
     assert not torch.equal(moved[()], moved[("perturbation_temperature",)])

@@ -198,7 +198,7 @@ def test_a_pass_covers_every_sample_once_and_steps_caps_it(monkeypatch):
 def test_cached_logits_give_the_weights_that_running_the_networks_gives():
     models, x, y = clients(), images(), labels()
     w = torch.full((M,), 1 / M, dtype=F64)
-    cached = FrozenEnsemble(models).remembered(x)
+    cached = FrozenEnsemble(models).logits_in_chunks(x)
     *_, fast = boosting.reweight(w, cached, y, 0.02, batch=8, stream=seeded(9))
     slow, order = w, torch.randperm(N, generator=seeded(9))
     for rows in order.split(8):

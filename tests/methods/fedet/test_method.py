@@ -16,8 +16,8 @@ from fedlab_nb.data import load
 from fedlab_nb.errors import RunError
 from fedlab_nb.methods.fedet import FedET
 from fedlab_nb.methods.fedet import model as fedet_model
-from fedlab_nb.methods.fedet.consensus import HEAD, consensus, head_of
-from fedlab_nb.methods.fedet.model import room
+from fedlab_nb.methods.fedet.consensus import HEAD, consensus, extract_head
+from fedlab_nb.methods.fedet.model import count_to_keep
 from fedlab_nb.methods.parts import images as public
 from fedlab_nb.models import model_state
 from fedlab_nb.training import Recipe
@@ -97,7 +97,7 @@ def test_after_a_round_heads_are_the_servers_and_bodies_the_mean(head):
     sent, up = [], ctx.link.up
     ctx.link.up = lambda k, payload, phase: sent.append(payload) or up(k, payload, phase=phase)
     out = run(ctx, rounds=1, transfer="both", head=head)
-    server = head_of(model_state(out.module))
+    server = extract_head(model_state(out.module))
     for kind, before, after in zip(
         (0, 1), out.last.before.modules, out.last.after.modules, strict=True
     ):
@@ -116,7 +116,7 @@ def test_heads_go_up():
     sent, up = [], ctx.link.up
     ctx.link.up = lambda k, payload, phase: sent.append(payload) or up(k, payload, phase=phase)
     out = run(ctx, transfer="up", one_shot_steps=1, server_lr=1e-9)
-    for name, tensor in head_of(model_state(out.module)).items():
+    for name, tensor in extract_head(model_state(out.module)).items():
         torch.testing.assert_close(tensor, sum(s[name] for s in sent) / 4, atol=1e-6, rtol=0)
     alone = run(context(), transfer="none", one_shot_steps=1)
     assert "hidden.0.weight" not in model_state(
@@ -216,7 +216,7 @@ def test_progress_and_curve():
         "effective_clients",
     }
     _, two = watched(FedET(**QUICK, rounds=2).run(context()))
-    heads = [p.model.report.filled() for p in two if p.phase == "heads averaged"]
+    heads = [p.model.report.known_fields() for p in two if p.phase == "heads averaged"]
     assert heads[0] == {} and len(heads[1]["chosen"]) > 0  # before anybody was heard: nothing
     assert all(a.done <= b.done for a, b in zip(progress, progress[1:], strict=False))
 
@@ -269,4 +269,4 @@ def test_models_of_past_rounds_do_not_pile_up(monkeypatch):
     data, out = load("digits"), run(rounds=3)
     assert out.measured(data.x_test, data.y_test).shown_rounds == [1]
     for shape, rows in (((50, 500, 100), 100), ((500, 500, 1000), 20), ((1, 7, 2), 7)):
-        assert room(torch.zeros(1, 1, 1).expand(shape), 200) == rows
+        assert count_to_keep(torch.zeros(1, 1, 1).expand(shape), 200) == rows

@@ -8,9 +8,24 @@ import pytest
 import torch
 from method_runs import seeded
 
-from fedlab_nb.methods.fedet import chosen_clients, client_architectures, cycled, larger
-from fedlab_nb.methods.fedet.consensus import Represented, group_means, head_of, mean_head
-from fedlab_nb.methods.parts.images import fitted, half_the_classes, public_samples, transformed
+from fedlab_nb.methods.fedet import (
+    choose_clients,
+    client_architectures,
+    cycle_samples,
+    larger_architecture,
+)
+from fedlab_nb.methods.fedet.consensus import (
+    CommonHeadNetwork,
+    extract_head,
+    group_means,
+    mean_head,
+)
+from fedlab_nb.methods.parts.images import (
+    fit_images,
+    half_the_classes,
+    public_samples,
+    transform_images,
+)
 from fedlab_nb.models import build, load_state, model_state, parameter_count
 from fedlab_nb.training import Recipe, trained
 
@@ -21,7 +36,7 @@ def represented(
     name, head="mlp", seed=0, shape=(1, 8, 8), classes=10, width=4, dtype=torch.float64
 ):
     base = build(name, shape, classes, width=width, generator=seeded(seed), dtype=dtype)
-    return Represented(base, 16, head, generator=seeded(seed + 1))
+    return CommonHeadNetwork(base, 16, head, generator=seeded(seed + 1))
 
 
 context = functools.partial(method_runs.context, clients=4, epochs=1)
@@ -32,7 +47,7 @@ context = functools.partial(method_runs.context, clients=4, epochs=1)
     "head, floats", [("mlp", 16 * 16 + 16 + 10 * 16 + 10), ("last-linear", 10 * 16 + 10)]
 )
 def test_heads_have_one_shape_whatever_the_body(head, floats):
-    heads = [head_of(model_state(represented(name, head))) for name in KINDS]
+    heads = [extract_head(model_state(represented(name, head))) for name in KINDS]
     shapes = [{name: tuple(t.shape) for name, t in one.items()} for one in heads]
     assert all(of == shapes[0] for of in shapes)
     assert all(sum(t.numel() for t in one.values()) == floats for one in heads)
@@ -85,7 +100,7 @@ def test_group_means_and_heads():
     assert all(
         torch.equal(means["resnet8"][n], table["resnet8"][n]) for n in table["resnet8"]
     )  # nobody brought one
-    server = head_of(model_state(represented("mlp", seed=99)))
+    server = extract_head(model_state(represented("mlp", seed=99)))
     for kind, state in means.items():
         put = state | server
         load_state(represented(kind), put)
@@ -108,36 +123,42 @@ def test_the_server_is_larger():
     for name, width in [("mlp", None), ("cnn", None), ("resnet8", 8)]:
         kind = (name, (1, 8, 8), 10, width)
         small, large = (
-            parameter_count(ctx.build(k, seeded())) for k in (kind, larger(ctx, [kind]))
+            parameter_count(ctx.build(k, seeded()))
+            for k in (kind, larger_architecture(ctx, [kind]))
         )
         assert large > 3 * small
-    assert larger(ctx, [("mlp", (1, 8, 8), 10, None)]) == ("mlp", (1, 8, 8), 10, 256)
-    assert larger(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == ("lenet5", (1, 8, 8), 10, 9)
+    assert larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)]) == ("mlp", (1, 8, 8), 10, 256)
+    assert larger_architecture(ctx, [("mlp", (1, 8, 8), 10, None)], "lenet5", 9) == (
+        "lenet5",
+        (1, 8, 8),
+        10,
+        9,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ participation
 def test_clients_are_drawn_in_proportion_to_their_samples():
     assert (
-        chosen_clients([3, 1, 2], 0, seeded())
-        == chosen_clients([3, 1, 2], 7, seeded())
+        choose_clients([3, 1, 2], 0, seeded())
+        == choose_clients([3, 1, 2], 7, seeded())
         == [0, 1, 2]
     )
     drawn, rng = np.zeros(3), seeded()
     for _ in range(3000):
-        (k,) = chosen_clients([70, 20, 10], 1, rng)
+        (k,) = choose_clients([70, 20, 10], 1, rng)
         drawn[k] += 1
     assert drawn / 3000 == pytest.approx([0.7, 0.2, 0.1], abs=0.03)
-    pairs = [chosen_clients([70, 20, 10, 5], 2, rng) for _ in range(50)]
+    pairs = [choose_clients([70, 20, 10, 5], 2, rng) for _ in range(50)]
     assert all(a < b for a, b in pairs)
 
 
 def test_cycled_takes_every_sample_equally_often():
     x, y = torch.arange(7.0)[:, None], torch.arange(7)
-    more, labels = cycled(x, y, 20, seeded())
+    more, labels = cycle_samples(x, y, 20, seeded())
     assert torch.equal(more[:, 0].long(), labels) and len(labels) == 20
     assert sorted(labels[:7].tolist()) == sorted(labels[7:14].tolist()) == list(range(7))
     assert set(torch.bincount(labels).tolist()) == {2, 3}
-    assert len(set(cycled(x, y, 3, seeded())[1].tolist())) == 3
+    assert len(set(cycle_samples(x, y, 3, seeded())[1].tolist())) == 3
 
 
 # ------------------------------------------------------------------------------------------------------------- public
@@ -169,21 +190,21 @@ def test_half_the_classes():
 
 def test_fitted_changes_size_and_channels():
     grey = torch.rand(2, 1, 8, 8, generator=seeded())
-    assert torch.equal(fitted(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
+    assert torch.equal(fit_images(grey, (3, 8, 8)), grey.expand(-1, 3, -1, -1))
     colour = torch.rand(2, 3, 8, 8, generator=seeded())
-    torch.testing.assert_close(fitted(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
-    assert fitted(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
+    torch.testing.assert_close(fit_images(colour, (1, 8, 8)), colour.mean(1, keepdim=True))
+    assert fit_images(colour, (3, 28, 20)).shape == (2, 3, 28, 20)
     torch.testing.assert_close(
-        fitted(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3)
+        fit_images(torch.full((1, 1, 32, 32), 0.3), (3, 8, 8)), torch.full((1, 3, 8, 8), 0.3)
     )
 
 
 def test_transformed_crops_mirrors_and_recolours():
     x = torch.rand(40, 3, 8, 8, generator=seeded())
-    assert not torch.equal(transformed(x, seeded()), x)
-    assert torch.equal(transformed(x, seeded()), transformed(x, seeded()))
+    assert not torch.equal(transform_images(x, seeded()), x)
+    assert torch.equal(transform_images(x, seeded()), transform_images(x, seeded()))
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
-    moved = transformed(x, seeded(), pad=2, jitter=0.0, grey=0.0)
+    moved = transform_images(x, seeded(), pad=2, jitter=0.0, grey=0.0)
     kinds = set()
     for before, after in zip(x, moved, strict=True):
         matching = [
@@ -198,6 +219,6 @@ def test_transformed_crops_mirrors_and_recolours():
         assert len(matching) == 1
         kinds.add(matching[0])
     assert {k[0] for k in kinds} == {False, True} and len(kinds) > 20
-    assert transformed(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
+    assert transform_images(x, seeded(), pad=0, jitter=0.0, grey=1.0).std(1).max() < 1e-6
     plain = torch.rand(5, 1, 8, 8, generator=seeded())
-    assert transformed(plain, seeded()).shape == plain.shape
+    assert transform_images(plain, seeded()).shape == plain.shape

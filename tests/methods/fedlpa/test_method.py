@@ -9,19 +9,19 @@ import pytest
 import torch
 from watched import watched
 
-from fedlab_nb.comm import size
+from fedlab_nb.comm import count_bytes
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fedlpa import FedLPA
 from fedlab_nb.methods.fedlpa import server as model_module
 from fedlab_nb.methods.fedlpa.client import (
     LocalPosterior,
-    classes_read_off,
+    add_factor_noise,
+    add_noise,
+    guess_classes,
     label_leak,
-    noisy,
-    noisy_factor,
 )
-from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, used
+from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, solve_layer_with
 from fedlab_nb.methods.regmean import merge
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies import run
@@ -62,7 +62,7 @@ def test_large_damping_is_the_average(weights):
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
     own = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
-    assert size(own.upload(1e-3, "one")) == 4 * floats
+    assert count_bytes(own.upload(1e-3, "one")) == 4 * floats
 
 
 def test_the_ledger_has_the_model_down_and_one_upload():
@@ -172,14 +172,14 @@ def test_noise_changes_what_is_sent_and_can_be_repeated():
 
 def test_noise_has_the_stated_size_and_factors_stay_positive():
     tensor = torch.full((300, 300), 2.0, dtype=EXACT)
-    added = noisy(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
+    added = add_noise(tensor, 0.1, torch.Generator().manual_seed(0)) - tensor
     assert added.abs().mean().item() == pytest.approx(
         0.2, rel=0.02
     )  # Laplace: the mean size is the scale
     assert added.std().item() == pytest.approx(0.2 * 2**0.5, rel=0.02)
-    assert noisy(tensor, 0.0, None) is tensor
+    assert add_noise(tensor, 0.0, None) is tensor
     rows = torch.randn(5, 20, dtype=EXACT, generator=torch.Generator().manual_seed(1))
-    factor = noisy_factor(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
+    factor = add_factor_noise(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
     assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
     state = {"a": torch.ones(3), "running": torch.ones(3)}
     own = LocalPosterior(1, state, ("a",), {})
@@ -192,7 +192,7 @@ def test_noise_has_the_stated_size_and_factors_stay_positive():
 
 
 def test_label_leak_by_hand():
-    assert classes_read_off(torch.tensor([0.1, 0.9, 0.2, 0.8]), 2) == [1, 3]
+    assert guess_classes(torch.tensor([0.1, 0.9, 0.2, 0.8]), 2) == [1, 3]
     diagonals = torch.tensor([[0.3, 0.2, 0.1, 0.0], [0.0, 0.1, 0.2, 0.3]])
     counts = torch.tensor([[9, 5, 0, 0], [1, 0, 0, 7]])
     leak = label_leak(diagonals, counts)
@@ -234,7 +234,7 @@ def test_the_servers_part_again_is_the_run(remembered, damping, pi):
     """Also of the uploads of another run, with another damping."""
     again, _, _ = server(remembered)
     _, model, _ = server(remembered, damping=damping, pi=pi)
-    state = again.use("exact", again.uploads(damping, pi))
+    state = again.solve_with("exact", again.uploads(damping, pi))
     for name, tensor in model_state(model.module).items():
         torch.testing.assert_close(state[name], tensor, rtol=0, atol=0)
     assert again.accuracy(state) == model.accuracy(again.x, again.y)
@@ -248,20 +248,24 @@ def test_each_use_by_hand(remembered):
     system, weights = systems[name], systems[name].w
     assert USES == ("exact", "shortcut", "inputs", "diagonal", "none")  # each of them below
     torch.testing.assert_close(
-        used(system, "none"), sum(w * m for w, m in zip(weights, system.m, strict=True))
+        solve_layer_with(system, "none"), sum(w * m for w, m in zip(weights, system.m, strict=True))
     )
-    torch.testing.assert_close(again.use("none", received)[f"{name}.bias"], average[f"{name}.bias"])
+    torch.testing.assert_close(
+        again.solve_with("none", received)[f"{name}.bias"], average[f"{name}.bias"]
+    )
     # A alone is RegMean with the damping's root as ridge
     undamped = [own.factors[name].a for own in again.posteriors]
     regmean = merge(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
-    torch.testing.assert_close(used(system, "inputs"), regmean, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(solve_layer_with(system, "inputs"), regmean, rtol=1e-6, atol=1e-8)
     # one entry of the diagonal's answer
     o, i = 3, 5
     trust = [w * b[o, o] * a[i, i] for w, a, b in zip(weights, system.a, system.b, strict=True)]
     entry = sum(t * m[o, i] for t, m in zip(trust, system.m, strict=True)) / sum(trust)
-    torch.testing.assert_close(used(system, "diagonal")[o, i], entry)
-    torch.testing.assert_close(used(system, "shortcut"), system.expectation_approximation())
-    assert system.relative(system.apply(used(system, "exact")) - system.z) <= 1e-6
+    torch.testing.assert_close(solve_layer_with(system, "diagonal")[o, i], entry)
+    torch.testing.assert_close(
+        solve_layer_with(system, "shortcut"), system.expectation_approximation()
+    )
+    assert system.relative(system.apply(solve_layer_with(system, "exact")) - system.z) <= 1e-6
 
 
 def test_noise_is_drawn_by_seed_and_spares_what_was_measured(remembered):
@@ -277,7 +281,7 @@ def test_the_path_of_each_solver(remembered):
     again, model, _ = server(remembered)
     received = again.uploads(1e-3)
     for solver, limit, steps in (("gd", 6, [0, 1, 2, 4, 6]), ("ea", 0, [0])):
-        *path, last = again.path(solver, limit, received)
+        *path, last = again.solver_path(solver, limit, received)
         assert [now.iteration for now, _ in path] == list(range(limit + 1)) and last[0] is path[-1][
             0
         ]
@@ -286,8 +290,8 @@ def test_the_path_of_each_solver(remembered):
             == steps
         )
         assert all(len(curve) == limit + 1 for curve in last[0].residuals.values())
-    *_, (now, accuracy) = again.path("cg", 0, received)
-    assert now.iteration == max(model.report.iterations.values()) and now.worst <= 1e-6
+    *_, (now, accuracy) = again.solver_path("cg", 0, received)
+    assert now.iteration == max(model.report.iterations.values()) and now.worst_residual <= 1e-6
     assert accuracy == model.accuracy(again.x, again.y)
 
 

@@ -13,7 +13,7 @@ from fedlab_nb.methods.fens.model import (
     with_rounded_inputs,
 )
 from fedlab_nb.models import build
-from fedlab_nb.models.state import copied
+from fedlab_nb.models.state import copy_model
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,9 @@ def test_ranges_are_the_least_and_largest_input_of_each_layer(model):
         layer.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0].detach()))
     ranges = input_ranges(module, images())
     assert ranges.tolist() == [[min(0.0, float(x.min())), max(0.0, float(x.max()))] for x in seen]
-    fine, coarse = (with_rounded_inputs(copied(module), ranges, bits)(images()) for bits in (8, 2))
+    fine, coarse = (
+        with_rounded_inputs(copy_model(module), ranges, bits)(images()) for bits in (8, 2)
+    )
     exact = module(images())
     assert 0 < (fine - exact).abs().max() < (coarse - exact).abs().max()
 
@@ -143,7 +145,7 @@ def test_a_perceptron_by_hand():
     for at, (layer, (low, high)) in enumerate(zip(layers, ranges, strict=True)):
         x = layer(rounded(x, low, high, 4))
         x = x.relu() if at + 1 < len(layers) else x
-    torch.testing.assert_close(with_rounded_inputs(copied(module), ranges, 4)(images()), x)
+    torch.testing.assert_close(with_rounded_inputs(copy_model(module), ranges, 4)(images()), x)
 
 
 def test_clients_measure_their_own_models_on_what_they_held_out(federation):

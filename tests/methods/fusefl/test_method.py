@@ -9,12 +9,12 @@ from torch import nn
 from torch.nn import functional as F
 from watched import watched
 
-from fedlab_nb.comm import formulas, size
+from fedlab_nb.comm import count_bytes, formulas
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import NetworkModel
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fusefl import FuseFL, network
-from fedlab_nb.methods.fusefl.blocks import Client, cut, narrow
+from fedlab_nb.methods.fusefl.blocks import Client, cut_into_blocks, narrow_architecture
 from fedlab_nb.methods.fusefl.network import FusedNetwork, FuseFLReport, Stage
 from fedlab_nb.models import build, model_state, parameter_count
 from fedlab_nb.studies.experiment import finished
@@ -32,7 +32,9 @@ def assert_same(one, other, within=0.0):
 # ---------------------------------------------------------------------------------------------------------------- bytes
 def parts_of(clients, split):
     """(numbers of each block, channels at the borders, numbers of the head) of the method's own narrow ResNet-18."""
-    model = build(*narrow(("resnet18", (3, 32, 32), 10, 64), clients)[:3], width=WIDTHS[clients])
+    model = build(
+        *narrow_architecture(("resnet18", (3, 32, 32), 10, 64), clients)[:3], width=WIDTHS[clients]
+    )
     client = Client(model, split)
     counts = [parameter_count(client.branch(k)) for k in range(split)]
     return counts, [shape[0] for shape in client.borders()[:-1]], parameter_count(client.classifier)
@@ -40,7 +42,7 @@ def parts_of(clients, split):
 
 @pytest.mark.parametrize("clients", WIDTHS)
 def test_tables_4_and_13(clients):
-    assert narrow(("resnet18", (3, 32, 32), 10, 64), clients)[3] == WIDTHS[clients]
+    assert narrow_architecture(("resnet18", (3, 32, 32), 10, 64), clients)[3] == WIDTHS[clients]
     for split in (2, 4, 8):
         stored = byte_formulas.fusefl_storage_bytes(*parts_of(clients, split), clients) / MIB
         assert round(stored, 2) == TABLE_4[clients][split]
@@ -48,9 +50,14 @@ def test_tables_4_and_13(clients):
 
 
 def test_the_width_of_other_networks_is_rounded():
-    assert [narrow(("mlp", (64,), 10, 64), m)[3] for m in (1, 4, 10, 10_000)] == [64, 32, 20, 4]
-    assert narrow(("mlp", (64,), 10, None), 4) == ("mlp", (64,), 10, 32)
-    assert narrow(("resnet18", (3, 32, 32), 10, 64), 7)[3] == round(64 / 7**0.5)
+    assert [narrow_architecture(("mlp", (64,), 10, 64), m)[3] for m in (1, 4, 10, 10_000)] == [
+        64,
+        32,
+        20,
+        4,
+    ]
+    assert narrow_architecture(("mlp", (64,), 10, None), 4) == ("mlp", (64,), 10, 32)
+    assert narrow_architecture(("resnet18", (3, 32, 32), 10, 64), 7)[3] == round(64 / 7**0.5)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +78,8 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
     for k, expected in enumerate(rounds):
         for state in sent[f"block {k + 1}"]:
             weights = {name: t for name, t in state.items() if "running" not in name}
-            assert size(weights) / MIB == pytest.approx(expected, abs=0.0006)
-    assert size(sent["classifiers"][0]) == 4 * (256 * 10 + 10)
+            assert count_bytes(weights) / MIB == pytest.approx(expected, abs=0.0006)
+    assert count_bytes(sent["classifiers"][0]) == 4 * (256 * 10 + 10)
     assert round(4 * model.parameters / MIB, 2) == TABLE_4[5][split]
 
 
@@ -83,7 +90,7 @@ def test_ledger_is_the_formulas(split, head, adaptor):
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     sent = spy(ctx)
     fused = finished(FuseFL(blocks=split, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx))
-    kind = narrow(ctx.architectures[0], 3)
+    kind = narrow_architecture(ctx.architectures[0], 3)
     client = Client(build(*kind[:3], width=kind[3]), split)
     counts = [parameter_count(client.branch(k)) for k in range(split)]
     channels = [shape[0] for shape in client.borders()[:-1]]
@@ -259,7 +266,10 @@ def test_calibration_leaves_the_trunk_alone():
 # ----------------------------------------------------------------------------------------------------- where it is cut
 def test_resnet18_is_cut_where_the_paper_cuts():
     network = build("resnet18", (3, 8, 8), 10, width=4)
-    places = {split: [len(block) for block in cut(network, split)] for split in (1, 2, 3, 4, 8, 10)}
+    places = {
+        split: [len(block) for block in cut_into_blocks(network, split)]
+        for split in (1, 2, 3, 4, 8, 10)
+    }
     assert places == {
         1: [10],
         2: [5, 5],
@@ -277,7 +287,7 @@ def test_every_cut_keeps_every_layer_in_order(name):
     network = build(name, (1, 8, 8), 3, width=4, dtype=EXACT).eval()
     layers = list(network.body)
     for split in range(1, len(layers) + 1):
-        parts = cut(network, split)
+        parts = cut_into_blocks(network, split)
         assert len(parts) == split and all(parts)
         assert [layer for block in parts for layer in block] == layers
         if split < len(layers) and (name, split) != (
@@ -288,7 +298,7 @@ def test_every_cut_keeps_every_layer_in_order(name):
                 any(p.numel() for layer in block for p in layer.parameters()) for block in parts
             )
     with pytest.raises(UsageError, match="layers to cut between"):
-        cut(network, len(layers) + 1)
+        cut_into_blocks(network, len(layers) + 1)
 
 
 @pytest.mark.parametrize("adaptor", ["conv", "average"])
@@ -307,7 +317,7 @@ def test_own_first_weights_are_not_sent():
 
 def test_a_network_can_be_rebuilt_from_its_parts():
     network = build("cnn", (1, 8, 8), 10, dtype=EXACT)
-    upper = Client(network, 4).upper(2)
+    upper = Client(network, 4).upper_network(2)
     assert isinstance(upper, nn.Module) and upper.classifier is network.classifier
     torch.testing.assert_close(upper(network.body[:2](samples())), network(samples()))
 
@@ -322,7 +332,9 @@ def test_clients_after_each_round_at_home_and_outside():
     last = model.rounds[-1]
     # The last round's clients are the fused network's branches with everyone's own classifier.
     own = sum(last.logits(x)) / 3
-    torch.testing.assert_close(NetworkModel(model.module.under(model.heads["own"])).logits(x), own)
+    torch.testing.assert_close(
+        NetworkModel(model.module.with_heads(model.heads["own"])).logits(x), own
+    )
     by_hand = [(last.logits(x)[m].argmax(1) == y).double().mean().item() for m in range(3)]
     assert report.outside[-1] == pytest.approx(by_hand)
     for m in range(3):
@@ -348,11 +360,11 @@ def test_classifiers_side_by_side(head):
     assert set(heads) == {"own", "average"} | ({"ccvr"} if head == "ccvr" else set())
     assert heads[head] == model.accuracy(x, y)
     torch.testing.assert_close(
-        NetworkModel(model.module.under(model.heads[head])).logits(x), model.logits(x)
+        NetworkModel(model.module.with_heads(model.heads[head])).logits(x), model.logits(x)
     )
     other = finished(FuseFL(head="average").run(context()))
     torch.testing.assert_close(
-        NetworkModel(model.module.under(model.heads["average"])).logits(x), other.logits(x)
+        NetworkModel(model.module.with_heads(model.heads["average"])).logits(x), other.logits(x)
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from method_runs import seeded
 
-from fedlab_nb.comm import size
+from fedlab_nb.comm import count_bytes
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fusefl import blocks, ccvr
 from fedlab_nb.methods.fusefl.blocks import Client
@@ -39,7 +39,7 @@ def test_average_of_identical_clients_changes_nothing():
 
 def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
     shapes, outputs = [(2, 6, 6), (5, 6, 6)], [*maps(1, 2), *maps(1, 5)]
-    (layer,) = blocks.adaptor("conv", shapes, 1, seeded(), outputs[0])
+    (layer,) = blocks.make_adaptor("conv", shapes, 1, seeded(), outputs[0])
     weight = layer.weight[:, :, 0, 0]
     by_hand = torch.einsum("oc,nchw->nohw", weight[:, :2], outputs[0])
     by_hand = (
@@ -49,7 +49,7 @@ def test_conv_reads_the_clients_in_order_and_keeps_its_own_width():
     )
     torch.testing.assert_close(layer(blocks.join("conv", outputs)), by_hand)
     assert by_hand.shape[1] == 5
-    assert blocks.joined("conv", shapes) == (7, 6, 6)
+    assert blocks.joined_shape("conv", shapes) == (7, 6, 6)
     assert layer.weight.abs().max() <= 7**-0.5  # PyTorch's default, 1 / sqrt(fan-in)
 
 
@@ -91,7 +91,7 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
 def test_statistics_as_sent():
     labels = torch.tensor([7, 2, 7, 7, 2, 0])
     sent = ccvr.class_statistics(torch.rand(6, 5), labels, 10)
-    assert size(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
+    assert count_bytes(sent) == 4 * 10 + ccvr_bytes(5, 3, symmetric=True)
     assert sent["counts"].tolist() == [1, 0, 2, 0, 0, 0, 0, 3, 0, 0]
 
 

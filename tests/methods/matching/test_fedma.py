@@ -11,7 +11,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching.fedma import FedMA
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
 from fedlab_nb.models import build, load_state, model_state
-from fedlab_nb.models.state import copied
+from fedlab_nb.models.state import copy_model
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import Recipe, train_clients
 
@@ -39,7 +39,7 @@ def test_permuted_copies_average_to_the_network(model, units):
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
     wiring, models = wiring_of(first), []
     for k in range(3):
-        models.append(copied(first))
+        models.append(copy_model(first))
         orders = [
             torch.randperm(n, generator=torch.Generator().manual_seed(k)) for n in wiring.units
         ]
@@ -58,7 +58,7 @@ def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
     """A mass without end: all units side by side, so logits are the sum of w_kc f_kc, but for where training went."""
     ctx = context(clients=3, epochs=0, dtype=torch.float64)
     models = [ctx.build(ctx.architectures[0], torch.Generator().manual_seed(k)) for k in range(3)]
-    kept = [copied(model) for model in models]
+    kept = [copy_model(model) for model in models]
     ctx.send_initial_models = lambda: models
     out = finished(FedMA(gamma=1e9).run(ctx))
     assert out.report.units == [192, 96] and out.report.shared == [0.0, 0.0]

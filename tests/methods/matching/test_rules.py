@@ -14,7 +14,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching import activations, rules
 from fedlab_nb.methods.matching.wiring import permuted, wiring_of
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
-from fedlab_nb.models.state import copied
+from fedlab_nb.models.state import copy_model
 
 NETWORKS = [
     ("mlp", (1, 8, 8), None), ("mlp", (7,), 6), ("mlp1", (1, 8, 8), None), ("cnn", (1, 8, 8), 3),
@@ -49,7 +49,7 @@ def shuffled(wiring, seed=3):
 
 
 def with_state(module, state):
-    twin = copied(module)
+    twin = copy_model(module)
     load_state(twin, state)
     return twin
 

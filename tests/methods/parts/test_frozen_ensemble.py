@@ -10,7 +10,7 @@ from fedlab_nb.methods.parts import frozen_ensemble
 from fedlab_nb.methods.parts.frozen_ensemble import (
     FrozenEnsemble,
     Loop,
-    Wide,
+    SideBySide,
     client_weights,
     combine,
 )
@@ -162,7 +162,7 @@ def agree(models, x, kinds=None, backend="auto"):
                 seen.batch_norm,
                 *by_logits,
                 *by_all,
-                one.remembered(x.detach()),
+                one.logits_in_chunks(x.detach()),
             )
         )
         results[-1] += torch.autograd.grad(
@@ -187,10 +187,10 @@ def test_small_images(kinds, backend):
 def test_each_architecture(name, width, shape, monkeypatch):
     monkeypatch.setattr(frozen_ensemble, "PIECE", 1)  # pieces of eight images, and one
     x = torch.rand(9, *shape, generator=generator(0, "images"), dtype=torch.float64)
-    agree([client(k, name, shape, width) for k in range(3)], x, [Wide])
+    agree([client(k, name, shape, width) for k in range(3)], x, [SideBySide])
 
 
-@pytest.mark.parametrize("name,width,kind", [("cnn2", 3, Wide), ("resnet8", 2, Loop)])
+@pytest.mark.parametrize("name,width,kind", [("cnn2", 3, SideBySide), ("resnet8", 2, Loop)])
 def test_as_a_run_scales_its_images(name, width, kind):
     shape, mean, std = (3, 20, 20), torch.tensor([0.3, 0.4, 0.5]), torch.tensor([0.5, 0.2, 0.1])
     models = [normalise_inputs(client(k, name, shape, width), mean, std) for k in range(3)]
@@ -204,7 +204,7 @@ def test_mixed_architectures():
         [("cnn", 2), ("resnet8", 2), ("cnn2", 3), ("cnn", 2), ("cnn2", 3), ("resnet8", 2), ("cnn", 3)]
     )]  # fmt: skip
     x = torch.rand(4, *shape, generator=generator(0, "images"), dtype=torch.float64)
-    agree(models, x, [Wide, Loop, Wide, Loop])
+    agree(models, x, [SideBySide, Loop, SideBySide, Loop])
 
 
 def own(k, *, first=None, rest=(), flat=None):
@@ -232,14 +232,14 @@ def own(k, *, first=None, rest=(), flat=None):
 
 def test_layers_of_somebody_else():
     x = torch.rand(4, 1, 20, 20, generator=generator(0, "images"), dtype=torch.float64)
-    agree([own(k) for k in range(3)], x, [Wide])
+    agree([own(k) for k in range(3)], x, [SideBySide])
     agree(
         [
             own(k, rest=[nn.Conv2d(4, 4, 3, dilation=2, padding="same"), nn.ReLU()])
             for k in range(3)
         ],
         x,
-        [Wide],
+        [SideBySide],
     )
 
 

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from fedlab_nb.data import load
-from fedlab_nb.methods.fedlpa.client import gradient_of, image_from, label_from
+from fedlab_nb.methods.fedlpa.client import compute_gradient, recover_image, recover_label
 from fedlab_nb.methods.parts.kronecker import kronecker_factors
 from fedlab_nb.models import build
 
@@ -15,14 +15,14 @@ def test_label_and_image_of_one_sample_come_back_exactly():
     module = build("mlp", data.input_shape, data.classes)
     for k in range(20):
         x, y = data.x_train[k : k + 1], data.y_train[k : k + 1]
-        gradient = gradient_of(module, x, y)
+        gradient = compute_gradient(module, x, y)
         first, last = [name for name in gradient if gradient[name].ndim == 2][
             :: sum(g.ndim == 2 for g in gradient.values()) - 1
         ]
-        image = image_from(gradient[first], gradient[first.replace("weight", "bias")])
-        assert torch.allclose(image, x.flatten(), atol=1e-5) and label_from(gradient[last]) == int(
-            y
-        )
+        image = recover_image(gradient[first], gradient[first.replace("weight", "bias")])
+        assert torch.allclose(image, x.flatten(), atol=1e-5) and recover_label(
+            gradient[last]
+        ) == int(y)
         factors = list(kronecker_factors(module, x, y).values())
         assert torch.allclose(factors[0].a[:-1, -1], x.flatten(), atol=1e-6)
         assert int(factors[-1].b.diagonal().argmax()) == int(y)
@@ -32,9 +32,9 @@ def test_by_hand_and_of_two_samples_a_mixture():
     """One linear layer: the gradient of row c is sum_s (p_sc - y_sc) x_s / n, so the quotient is a weighted mean."""
     layer = torch.nn.Linear(3, 2)
     x, y = torch.tensor([[1.0, 2.0, 0.0], [0.0, 4.0, 2.0]]), torch.tensor([0, 0])
-    gradient = gradient_of(layer, x, y)
+    gradient = compute_gradient(layer, x, y)
     slope = (layer(x).softmax(1) - F.one_hot(y, 2))[:, 0].detach()
-    assert image_from(gradient["weight"], gradient["bias"]).tolist() == pytest.approx(
+    assert recover_image(gradient["weight"], gradient["bias"]).tolist() == pytest.approx(
         (slope @ x / slope.sum()).tolist()
     )
-    assert label_from(torch.tensor([[0.3, 0.2], [-0.4, -0.1], [0.1, 0.2]])) == 1
+    assert recover_label(torch.tensor([[0.3, 0.2], [-0.4, -0.1], [0.1, 0.2]])) == 1

@@ -9,9 +9,9 @@ from fedlab_nb.methods.fedlpa.solvers import (
     conjugate_gradients,
     gradient_descent,
     solve,
-    steps,
+    solver_steps,
 )
-from fedlab_nb.methods.parts.kronecker import Factors, Posterior, damped, damping_ratio
+from fedlab_nb.methods.parts.kronecker import Factors, Posterior, add_damping, damping_ratio
 
 K, O, I = 4, 5, 8  # noqa: E741
 
@@ -37,8 +37,8 @@ def clients(seed=0, k=K, outputs=O, inputs=I):
 
 def system(seed=0, damping=1e-2, rule="one", **sizes):
     matrices, factors, weights = clients(seed, **sizes)
-    return Posterior.of(
-        matrices, [damped(f, damping, damping_ratio(f, rule)) for f in factors], weights
+    return Posterior.stack(
+        matrices, [add_damping(f, damping, damping_ratio(f, rule)) for f in factors], weights
     )
 
 
@@ -94,7 +94,7 @@ def test_linear_regression_equals_pooled_least_squares():
     ys = [torch.randn(n, 2, generator=g, dtype=torch.float64) for n in sizes]
     own = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
     factors = [Factors(x.T @ x / len(x), torch.eye(2, dtype=x.dtype)) for x in xs]
-    posterior = Posterior.of(own, factors, [n / sum(sizes) for n in sizes])
+    posterior = Posterior.stack(own, factors, [n / sum(sizes) for n in sizes])
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
     for solver in ("cg", "ea"):
         torch.testing.assert_close(solve(posterior, solver)[0], pooled, rtol=0, atol=1e-10)
@@ -147,13 +147,13 @@ def test_the_official_step_is_sgd_of_rate_one_on_the_mean_squared_error():
     posterior = system(damping=1e-2)
     matrix = posterior.expectation_approximation().clone().requires_grad_()
     optimizer = torch.optim.SGD([matrix], lr=1.0)
-    for step in steps(posterior, "gd", 5, "official"):
+    for step in solver_steps(posterior, "gd", 5, "official"):
         torch.testing.assert_close(step.matrix, matrix.detach(), rtol=1e-11, atol=1e-13)
         optimizer.zero_grad()
         torch.nn.functional.mse_loss(posterior.apply(matrix), posterior.z).backward()
         optimizer.step()
     with pytest.raises(UsageError, match="step of gradient descent 'authors'.*1/L, official"):
-        steps(posterior, "gd", 5, "authors")
+        solver_steps(posterior, "gd", 5, "authors")
 
 
 @pytest.mark.parametrize("share", [0.5, 0.98, 1.02])
@@ -182,27 +182,30 @@ def test_the_official_step_diverges_where_the_largest_curvature_exceeds_the_numb
 def test_the_reported_residual_is_the_true_one():
     posterior = system()
     for solver in ("gd", "cg", "ea"):
-        path = list(steps(posterior, solver, 30))
+        path = list(solver_steps(posterior, solver, 30))
         for step in path:
             true = (posterior.apply(step.matrix) - posterior.z).norm() / posterior.z.norm()
             torch.testing.assert_close(step.residual, true, rtol=1e-6, atol=1e-12)
         torch.testing.assert_close(path[0].matrix, posterior.expectation_approximation())
-    assert len(list(steps(posterior, "ea"))) == 1 and len(list(steps(posterior, "gd", 30))) == 31
+    assert (
+        len(list(solver_steps(posterior, "ea"))) == 1
+        and len(list(solver_steps(posterior, "gd", 30))) == 31
+    )
 
 
 def test_degenerate_systems():
     matrices, factors, weights = clients()
-    nothing = Posterior.of(
-        [torch.zeros_like(m) for m in matrices], [damped(f, 1e-3) for f in factors], weights
+    nothing = Posterior.stack(
+        [torch.zeros_like(m) for m in matrices], [add_damping(f, 1e-3) for f in factors], weights
     )
     for solver in ("cg", "gd", "ea"):
         matrix, residuals = solve(nothing, solver, 5)
         assert matrix.count_nonzero() == 0 and residuals[-1] == 0
     broken = [Factors(f.a * float("nan"), f.b) for f in factors]
     with pytest.raises(RunError, match="not finite"):
-        solve(Posterior.of(matrices, broken, weights))
+        solve(Posterior.stack(matrices, broken, weights))
     with pytest.raises(RunError, match="not positive definite; use a larger damping"):
-        solve(Posterior.of(matrices, [Factors(f.a, -f.b) for f in factors], weights))
+        solve(Posterior.stack(matrices, [Factors(f.a, -f.b) for f in factors], weights))
 
 
 def test_without_damping_unexcited_directions_are_left_out():
@@ -210,6 +213,6 @@ def test_without_damping_unexcited_directions_are_left_out():
     matrices, factors, weights = clients(k=1, inputs=40)
     (rank_a, rank_b) = (int(torch.linalg.matrix_rank(f)) for f in (factors[0].a, factors[0].b))
     assert (rank_a, rank_b) == (20, O - 1)
-    matrix, residuals = solve(Posterior.of(matrices, factors, weights))
+    matrix, residuals = solve(Posterior.stack(matrices, factors, weights))
     assert residuals[-1] <= CG_TOLERANCE
     assert matrix.norm() <= matrices[0].norm()

@@ -14,7 +14,7 @@ from fedlab_nb.methods.parts.synthesis import (
     GeneratorKnobs,
     SynthesisReport,
     SynthesisTrace,
-    shows,
+    has_frame,
 )
 from fedlab_nb.models import build
 
@@ -107,9 +107,9 @@ def test_trace():
     with torch.no_grad():
         own = student(x)
     y = own.argmax(1)
-    trace.batch(1, x, y, own, student)
-    trace.batch(2, x, y, -own, student)
-    trace.note("distillation_loss", torch.tensor(0.5))
+    trace.add_batch(1, x, y, own, student)
+    trace.add_batch(2, x, y, -own, student)
+    trace.add_value("distillation_loss", torch.tensor(0.5))
     report = SynthesisReport(**trace.arrays())
     assert (
         report.synthetic_images.shape == (2, 20, 1, 8, 8)
@@ -124,7 +124,7 @@ def test_trace():
 
 @pytest.mark.parametrize("total", [1, 2, 12, 30, 200, 500])
 def test_shown_epochs(total):
-    shown = [done for done in range(1, total + 1) if shows(done, total)]
+    shown = [done for done in range(1, total + 1) if has_frame(done, total)]
     assert shown[-1] == total and len(shown) <= 2 * FRAMES and len(shown) >= min(total, 10)
 
 
