@@ -114,6 +114,27 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
     assert not [line for line in lines if "clear (" in line and "not_" not in line]
 
 
+@pytest.mark.parametrize(
+    ("method", "gaps", "near"),
+    [
+        ("dense", [0.02, 0.03, 0.04], True),  # 3.0 ± 2.5 points: half a point to zero
+        ("fedavg", [0.02, 0.03, 0.04], False),  # without a search for images that is enough
+        ("dense", [0.05, 0.06, 0.07], False),  # 6.0 ± 2.5
+        ("fedavg", [0.0154, 0.0254, 0.0354], True),  # 2.54 ± 2.48: a twentieth of a point
+    ],
+)
+def test_a_claim_at_the_edge_says_so(method, gaps, near, tmp_path):
+    """By Student's t: half the band of three values is 2.484 standard deviations, and these have one of a point."""
+    made = [row_of(method, {}, [0.5 + gap for gap in gaps]), row_of("local", {}, [0.5, 0.5, 0.5])]
+    save(tmp_path / "x.json", {}, made)
+    figures = {"high": f"runs/{method}", "low": "runs/local", "gain": "high - low"}
+    study = Figures("07", tmp_path / "x.json", figures=figures, claims={"ahead": "gain > 0"})
+    assert study.methods_of("gain") == {method, "local"}
+    for words, is_said in (("", False), (" (at the edge: perhaps)", True)):
+        (tmp_path / "page.md").write_text(f"It is ahead. <!--c 07.ahead-->{words}\n")
+        assert (complaints(tmp_path, {"07": study}) == []) == (is_said == near)
+
+
 # ------------------------------------------------------------------------------------------------ what is stored
 @pytest.fixture(autouse=True)
 def methods_with_results(monkeypatch):
