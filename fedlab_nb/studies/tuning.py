@@ -75,7 +75,16 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
                 knobs = tries[at["try"]]
                 asked = {f"{prefix}{knob}": value for knob, value in knobs.items()} | form
                 asked = Settings.make(**base, alpha=at["alpha"], **asked)
-                yield Point(part, method, {**at, **form}, asked, STUDY["seeds"], COLUMNS, knobs)
+                yield Point(
+                    part,
+                    method,
+                    {**at, **form},
+                    asked,
+                    STUDY["seeds"],
+                    COLUMNS,
+                    knobs,
+                    STUDY[dataset].get("earlier_data", ""),
+                )
 
 
 # ------------------------------------------------------------------------------------------------ what came out
