@@ -20,13 +20,14 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from fedlab_nb.data import tables
+from fedlab_nb.data import files, tables
+from fedlab_nb.data.columns import NUMBER, Column
 from fedlab_nb.data.dataset import OPTIONAL, REQUIRED, Dataset, digest_of, of_arrays, one_line
-from fedlab_nb.data.sums import sum_in_fixed_order
+from fedlab_nb.data.pictures import PixelScale, choose_scale
+from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema
 from fedlab_nb.errors import UsageError, choose, demand
 
 if TYPE_CHECKING:
@@ -38,45 +39,40 @@ WHOLE = ("x", "y", "client")  # a data set that nobody has split
 
 # ---------------------------------------------------------------------------------------------------------- a file
 def load(path: str | Path) -> Dataset:
-    """Dataset of a file. uint8 images of an `.npz` are divided by 255; others are used as they are if they lie in
-    [0, 1], and otherwise scaled by the training set's least and greatest value (and clipped). Features are standardised
-    by the training set's mean and standard deviation. The dataset's note says which; of a table see `tables.py`.
-    Raises UsageError.
+    """Dataset of a file: a table (`tables.py`), or arrays. Images are scaled by what they hold (`pictures.py`), features
+    standardised by the training set's mean and standard deviation. The dataset's note says which. Raises UsageError.
     """
-    file, options = located(path)
-    if tables.is_table(file):
-        return tables.load(
-            file, options, digest_of("table", tables.VERSION, digest(file), sorted(options.items()))
-        )
+    file, options = locate(path)
+    if files.is_table(file):
+        parts = "table", tables.VERSION, digest(file), sorted(options.items())
+        return tables.load(file, options, digest_of(*parts))
     raw, ignored = open_arrays(file)
-    return checked(
-        raw, file.name, digest(file), f" Ignored in the file: {listed(ignored)}." if ignored else ""
-    )
+    note = f" Ignored in the file: {listed(ignored)}." if ignored else ""
+    return checked(raw, file.name, digest(file), note)
 
 
-def located(path: str | Path) -> tuple[Path, dict[str, str]]:
+def locate(path: str | Path) -> tuple[Path, dict[str, str]]:
     """The file, and of a table its options by name (`patients.csv?label=outcome`). Raises UsageError."""
-    plain = not tables.is_table(path) or Path(path).expanduser().is_file()
-    name, _, query = (str(path), "", "") if plain else str(path).partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    for option in options:
-        choose("option of a table", option, tables.OPTIONS)
+    name, options = files.split_options(path)
     file = Path(name).expanduser()
-    what = "is a folder" if file.is_dir() else "does not exist"
-    demand(
-        file.is_file(),
-        f"The data file {str(file)!r} {what}; give the path of an .npz, .csv or .parquet file.",
-    )
-    return file, options
+    if not file.exists():
+        raise UsageError(
+            f"The data file {str(file)!r} does not exist; give the path of {files.ENDINGS}."
+        )
+    if file.is_dir():
+        raise UsageError(
+            f"The data file {str(file)!r} is a folder; give the path of {files.ENDINGS}."
+        )
+    return file, files.check_options(options)
 
 
 def stamp(path: str | Path) -> tuple[Path, int, int]:
     """The path of a file in full, with its options, its time and its size: while they stay, it is not read again.
     Raises UsageError where there is no such file."""
-    file, options = located(path)
+    file, options = locate(path)
     stat = file.stat()
     return (
-        Path(f"{file.resolve()}{'?' + urlencode(options) if options else ''}"),
+        Path(files.join_options(file.resolve(), options)),
         stat.st_mtime_ns,
         stat.st_size,
     )
@@ -219,7 +215,7 @@ def checked(raw: dict[str, np.ndarray], name: str, digest: str, more: str = "") 
             fits,
             f"{key} has samples of shape {wrong}, but those of x_train have {shape}; make them alike.",
         )
-    x, note = scaled(x)
+    x, schema, note = scale_samples(x)
     missing = sorted(set(range(classes)) - set(y["y_train"].tolist()))
     if missing:
         dots = " …" if len(missing) > 5 else ""
@@ -229,14 +225,9 @@ def checked(raw: dict[str, np.ndarray], name: str, digest: str, more: str = "") 
         y["client_train"], names = factorised(raw["client_train"], len(y["y_train"]))
     if "client_test" in raw and set(raw["client_test"]) == set(raw["client_train"]):
         y["client_test"], _ = factorised(raw["client_test"], len(y["y_test"]))
-    return of_arrays(
-        name,
-        digest,
-        {**x, **y},
-        named or tuple(map(str, range(classes))),
-        note + split + more,
-        names,
-    )
+    class_names = named or tuple(map(str, range(classes)))
+    schema = replace(schema, class_names=class_names, client_names=names)
+    return of_arrays(name, digest, {**x, **y}, class_names, note + split + more, names, schema)
 
 
 def numbered(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
@@ -248,7 +239,7 @@ def numbered(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[s
     ]
     if not texts or any(raw[key].dtype.kind != "U" for key in raw if key.split("_")[0] == "y"):
         return raw, ()
-    codes, classes = tables.coded(np.concatenate([raw[key] for key in texts]).tolist())
+    codes, classes = tables.code_texts(np.concatenate([raw[key] for key in texts]).tolist())
     ends = np.cumsum([len(raw[key]) for key in texts])[:-1]
     return raw | dict(zip(texts, np.split(codes, ends), strict=True)), classes
 
@@ -267,7 +258,7 @@ def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     )
     if "client" in raw:
         owner, _ = factorised(raw["client"], len(y))
-    test = tables.drawn(y, owner)
+    test = tables.draw_test_rows(y, owner)
     made = {f"{key}_{part}": raw[key][rows] for key in WHOLE if key in raw
             for part, rows in (("train", ~test), ("test", test))}  # fmt: skip
     return rest | made, " A fifth of the samples, drawn at random in each class, is for testing."
@@ -331,51 +322,54 @@ def samples(key: str, x: np.ndarray) -> np.ndarray:
     return x
 
 
-def scaled(x: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
-    """float32 arrays, and a sentence on what was done."""
+def scale_samples(
+    x: dict[str, np.ndarray], names: Sequence[str] = ()
+) -> tuple[dict[str, np.ndarray], InputSchema, str]:
+    """float32 arrays, the schema that made them so (its class names are still missing), and a sentence on what was done.
+
+    x: `x_train` and others by name, [N, D], [N, C, T] or [N, C, H, W] in their own numbers;   names: of the columns
+    """
     train = x["x_train"]
-    if train.ndim < 4:  # each column of rows, each channel of recordings
-        wide = {key: value.astype(np.float64) for key, value in x.items()}
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean, std = mean_and_deviation(wide["x_train"])
-            scale = np.where(
-                std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0
-            )  # a constant column becomes 0
-            result = {
-                key: ((value - mean) / scale).astype(np.float32) for key, value in wide.items()
-            }
-        finite = np.isfinite(std).all() and all(
-            np.isfinite(value).all() for value in result.values()
+    shape = tuple(train.shape[1:])
+    if train.ndim == 4:
+        pixels = images_scale(x)
+        ready = {key: pixels.apply(value) for key, value in x.items()}
+        schema = InputSchema(
+            IMAGES, shape, (), pixels=replace(pixels, mode="L" if shape[0] == 1 else "RGB")
         )
-        demand(
-            finite,
-            "The features are too large to standardise in 32-bit numbers; rescale their columns.",
+        return ready, schema, pixels.describe()
+    axes = (0,) if train.ndim == 2 else (0, 2)
+    wide = train.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = wide.mean(axis=axes)
+        std = wide.std(axis=axes)
+        is_constant = ~(std > 1e-12 * np.maximum(1, np.abs(mean)))  # a constant column becomes 0
+    if not np.isfinite(std).all():
+        raise UsageError(
+            "The features are too large to standardise in 32-bit numbers; rescale their columns."
         )
-        what = "Features are" if train.ndim == 2 else "Each channel is"
-        return result, f"{what} standardised by the training set's mean and standard deviation."
-    kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
-    alike = len({value.dtype for value in x.values()}) == 1
-    demand(
-        alike,
-        f"The images have different number types ({kinds}), and so may their scales; save one type.",
+    scale = np.where(is_constant, 1.0, std)
+    what = "feature" if train.ndim == 2 else "channel"
+    columns = []
+    for place in range(shape[0]):
+        name = str(names[place]) if names else f"{what} {place + 1}"
+        columns.append(Column(name, NUMBER, "", mean=float(mean[place]), scale=float(scale[place])))
+    schema = InputSchema(
+        FEATURES if train.ndim == 2 else RECORDINGS, shape, (), columns=tuple(columns)
     )
-    if train.dtype == np.uint8:
-        # the division in float32, array by array, so that a large file needs no 64-bit copy
-        result = {key: value.astype(np.float32) / np.float32(255) for key, value in x.items()}
-        return result, "Pixels are divided by 255."
-    low, high = float(train.min()), float(train.max())
-    if (
-        0 <= min(float(v.min()) for v in x.values())
-        and max(float(v.max()) for v in x.values()) <= 1
-    ):
-        result = {key: np.ascontiguousarray(value, dtype=np.float32) for key, value in x.items()}
-        return result, "Pixels are used as they are."
-    span = high - low if high > low else 1.0
-    result = {
-        key: np.clip((v.astype(np.float64) - low) / span, 0, 1).astype(np.float32)
-        for key, v in x.items()
-    }
-    return result, f"Pixels are scaled by the training set's range {low:g} to {high:g}."
+    ready = {key: schema.standardise(value) for key, value in x.items()}
+    note = "Features are" if train.ndim == 2 else "Each channel is"
+    return ready, schema, f"{note} standardised by the training set's mean and standard deviation."
+
+
+def images_scale(x: dict[str, np.ndarray]) -> PixelScale:
+    """From which range the pixels of all parts come. Raises UsageError for parts of different number types."""
+    if len({value.dtype for value in x.values()}) > 1:
+        kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
+        raise UsageError(
+            f"The images have different number types ({kinds}), and so may their scales; save one type."
+        )
+    return choose_scale(x, "x_train")
 
 
 def mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

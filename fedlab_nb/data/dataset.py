@@ -17,6 +17,8 @@ from fedlab_nb.errors import UsageError, demand
 if TYPE_CHECKING:
     import torch
 
+    from fedlab_nb.data.schema import InputSchema
+
 Names = tuple[str, ...]
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")  # the arrays that a data set is made of
 OPTIONAL = ("x_public", "y_public", "client_train")
@@ -37,6 +39,7 @@ class Dataset:
               not name their clients;   client_names: their M names
     font_train: int64 [N], the font of each training sample (-1: not known), or None where samples have none
     client_test: int64 [T], the client whose own each test sample is, or None: not known, or nobody's
+    schema:   how raw samples become such tensors (`data/schema.py`), or None where that is not known
 
     Raises UsageError where the parts do not fit together.
     """
@@ -55,6 +58,7 @@ class Dataset:
     client_names: tuple[str, ...] = ()
     client_test: torch.Tensor | None = None
     font_train: torch.Tensor | None = None
+    schema: InputSchema | None = None
 
     def __post_init__(self) -> None:
         import torch
@@ -152,16 +156,19 @@ def of_arrays(
     classes: Names,
     note: str,
     clients: Names,
+    schema: InputSchema | None = None,
 ) -> Dataset:
     """The Dataset of arrays by name, x float32 [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]; of the names
-    of the C classes, of a note on what was done to the data, and of the names of the M clients, or none."""
+    of the C classes, of a note on what was done to the data, of the names of the M clients, or none, and of the schema."""
     import torch
 
     tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in arrays.items()}
     x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
     public, y_public, owner = (tensors.get(key) for key in OPTIONAL)
-    rest = y_public, owner, clients, tensors.get("client_test")
-    return Dataset(name, x, y, x_test, y_test, public, classes, digest, note, *rest)
+    return Dataset(
+        name, x, y, x_test, y_test, public, classes, digest, note, y_public, owner, clients,
+        client_test=tensors.get("client_test"), schema=schema,
+    )  # fmt: skip
 
 
 def digest_of(*parts: object) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from fedlab_nb.data import arrays, digits, glyphs, natural, vision
 from fedlab_nb.data.arrays import content_digest, from_arrays
 from fedlab_nb.data.dataset import Dataset, Description
-from fedlab_nb.data.tables import is_table
+from fedlab_nb.data.files import is_table
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import choose, demand
 
