@@ -1,8 +1,9 @@
-"""The cells of a table, wherever it comes from, as texts: what two texts have in common is decided in one place.
+"""The cells of a table, wherever it comes from, as texts: what two texts have in common is decided
+in one place.
 
-Files give texts, spreadsheets, Parquet files and DataFrames give numbers, dates and truth values. All become text
-here, `None` where there is nothing, so that a class is called `1` whether it came from a file or from memory. Columns
-of numbers that are numbers already are left as they are.
+Files give texts, spreadsheets, Parquet files and DataFrames give numbers, dates and truth values.
+All become text here, `None` where there is nothing, so that a class is called `1` whether it came
+from a file or from memory. Columns of numbers that are numbers already are left as they are.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def is_numeric(column: Series) -> bool:
 
 
 def as_cells(table: DataFrame) -> DataFrame:
-    """The table with columns of numbers as they are, and all others as texts and None (dtype object).
+    """The table with columns of numbers as they are, and all others as texts and None (dtype
+    object).
 
     Raises UsageError for complex numbers and for cells that are lists.
     """
@@ -113,7 +115,8 @@ def as_cells(table: DataFrame) -> DataFrame:
 def text_of(column: Series) -> Series:
     """A column as texts and None; whole numbers are written without a decimal point.
 
-    A column of pandas floats is one of whole numbers with gaps as often as not, so 1.0 is written `1`.
+    A column of pandas floats is one of whole numbers with gaps as often as not, so 1.0 is written
+    `1`.
     """
     import pandas
 
@@ -133,7 +136,8 @@ def text_of(column: Series) -> Series:
 def without_missing(column: Series, missing: Iterable[str]) -> Series:
     """A column of texts with None for each text that stands for no value.
 
-    missing: texts in small letters; one that is a number stands for all cells of that value (-9 also for -9.0).
+    missing: texts in small letters; one that is a number stands for all cells of that value (-9
+    also for -9.0).
     """
     tokens = set(missing)
     values = {float(token) for token in tokens if is_plain_number(token)}
@@ -149,8 +153,8 @@ def without_missing(column: Series, missing: Iterable[str]) -> Series:
 
 
 def table_of_rows(rows: Any, names: list[str]) -> DataFrame:
-    """A DataFrame of rows that a person gives: a DataFrame, a dict or a list of dicts (by name), or an array or a list
-    of rows (by place: `names` are then the columns). Raises UsageError."""
+    """A DataFrame of rows that a person gives: a DataFrame, a dict or a list of dicts (by name), or
+    an array or a list of rows (by place: `names` are then the columns). Raises UsageError."""
     import pandas
 
     if isinstance(rows, pandas.DataFrame):
@@ -182,11 +186,13 @@ def table_of_rows(rows: Any, names: list[str]) -> DataFrame:
     except (TypeError, ValueError) as error:
         why = " ".join(str(error).split())[:120]
         raise UsageError(
-            f"The rows cannot be read as a table ({why}); give a DataFrame, a list of rows or a file's path."
+            f"The rows cannot be read as a table ({why}); give a DataFrame, a list of rows or a "
+            f"file's path."
         ) from None
     if table.shape[1] != len(names):
         raise UsageError(
-            f"A row has {table.shape[1]} values, but there are {len(names)} columns: {', '.join(names)}; "
+            f"A row has {table.shape[1]} values, but there are {len(names)} columns: "
+            f"{', '.join(names)}; "
             f"give one value for each, or a DataFrame with the columns' names."
         )
     return table.set_axis(names, axis=1)

@@ -1,7 +1,8 @@
 """One column of a table: what it was taken for, and how its cells become numbers.
 
-A column is a number, a category (one feature a value), words (hashed), or it is left out. `Column` keeps everything
-that turns a raw cell into features, so that a new row passes through exactly what the training rows did.
+A column is a number, a category (one feature a value), words (hashed), or it is left out. `Column`
+keeps everything that turns a raw cell into features, so that a new row passes through exactly what
+the training rows did.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Column:
     reason:      why, in a sentence for the reader
     mean, scale: of a number: its feature is (value - mean) / scale, and 0 where there is no value
     categories:  of a category: its values in the order of its features
-    other_categories: values that only test rows have; they have no feature, so that all features are 0
+    other_categories: values that only test rows have; they have no feature, so that all features
+    are 0
     ignore_case: whether values that differ in case alone are one
     decimal:     the decimal mark of a number, "." or ","
     grouped:     whether thousands are grouped, as in 1,234.5
@@ -86,7 +88,7 @@ class Column:
         return cls(**read)
 
 
-# ------------------------------------------------------------------------------------------------- a cell as a number
+# ------------------------------------------------------------------------------- a cell as a number
 CELL = re.compile(
     rf"{PREFIX}{SIGN_AFTER_CURRENCY}(?P<body>[.,]?\d[\d.,' {SPACES}]*?)(?P<exponent>{EXPONENT}){SUFFIX}",
     re.ASCII,
@@ -131,7 +133,8 @@ def split_number(text: str) -> NumberCell | None:
 
 
 def body_pattern(decimal: str) -> re.Pattern[str]:
-    """What the body of a number looks like with that decimal mark; group 1 is there where thousands are grouped."""
+    """What the body of a number looks like with that decimal mark; group 1 is there where thousands
+    are grouped."""
     mark, grouper = re.escape(decimal), re.escape(GROUPERS[decimal])
     group = rf"[1-9]\d{{0,2}}([{grouper}' {SPACES}])\d{{3}}(?:\1\d{{3}})*(?:{mark}\d*)?"
     return re.compile(rf"\d+(?:{mark}\d*)?|{mark}\d+|{group}", re.ASCII)
@@ -157,7 +160,8 @@ def same_unit(unit: str) -> str:
 
 
 def read_times(texts: Series, time_format: str) -> Series:
-    """Days since 1970 of dates, seconds since midnight of times of day; nan for what is none. Index as `texts`."""
+    """Days since 1970 of dates, seconds since midnight of times of day; nan for what is none. Index
+    as `texts`."""
     import pandas
 
     if time_format in CLOCK_FORMATS:
@@ -183,8 +187,8 @@ CLOCK_FORMATS = {
 def read_numbers(column: Column, cells: Series) -> np.ndarray:
     """float64 [N], nan where there is no value, of a column that was taken for a number.
 
-    cells: texts and None, or numbers. Raises UsageError for a cell that is no number in the column's own convention;
-    the index of `cells` says in which line it stands.
+    cells: texts and None, or numbers. Raises UsageError for a cell that is no number in the
+    column's own convention; the index of `cells` says in which line it stands.
     """
     if is_numeric(cells) and not column.time_format:
         values = cells.to_numpy(dtype=float, na_value=np.nan)
@@ -203,7 +207,8 @@ def read_numbers(column: Column, cells: Series) -> np.ndarray:
     wrong = texts[numbers.isna()]
     for line, text in wrong.items():
         raise UsageError(
-            f"Column {column.name!r} holds {describe_form(column)}, but {text[:40]!r} in line {line}; "
+            f"Column {column.name!r} holds {describe_form(column)}, but {text[:40]!r} in line "
+            f"{line}; "
             f"correct that cell, or leave it empty for a missing value."
         )
     for text in texts[~np.isfinite(numbers)]:
@@ -231,11 +236,13 @@ def describe_form(column: Column) -> str:
     return f"numbers{unit}{mark}"
 
 
-# --------------------------------------------------------------------------------------------------------- features
+# ----------------------------------------------------------------------------------------- features
 def encode_column(column: Column, cells: Series, strict: bool = True) -> np.ndarray:
-    """float64 [N, width], the features of a column's cells. Raises UsageError for what it cannot read.
+    """float64 [N, width], the features of a column's cells. Raises UsageError for what it cannot
+    read.
 
-    strict: whether a category that the column does not know is an error; if not, all of its features are 0.
+    strict: whether a category that the column does not know is an error; if not, all of its
+    features are 0.
     """
     if column.kind == NUMBER:
         values = read_numbers(column, cells)
@@ -244,7 +251,8 @@ def encode_column(column: Column, cells: Series, strict: bool = True) -> np.ndar
             ready = np.nan_to_num(ready, nan=0.0, posinf=np.inf, neginf=-np.inf)
         if not np.isfinite(ready.astype(np.float32)).all():
             raise UsageError(
-                f"The numbers of column {column.name!r} are too large to standardise in 32-bit numbers; rescale them."
+                f"The numbers of column {column.name!r} are too large to standardise in 32-bit "
+                f"numbers; rescale them."
             )
         return ready[:, None]
     texts = without_missing(text_of(cells), column.missing)
@@ -268,7 +276,8 @@ def match_categories(column: Column, texts: Series, strict: bool) -> np.ndarray:
         elif strict:
             allowed = ", ".join(map(repr, column.categories[:12]))
             raise UsageError(
-                f"Column {column.name!r} has the value {text[:40]!r}, which the training rows do not have; "
+                f"Column {column.name!r} has the value {text[:40]!r}, which the training rows do "
+                f"not have; "
                 f"they have {allowed}: correct it, or leave it empty for a missing value."
             )
     return np.array([matched.get(text) for text in texts], dtype=object)
@@ -282,8 +291,8 @@ def category_key(text: str, ignore_case: bool) -> Any:
 
 
 def hash_words(texts: Iterable[str | None]) -> np.ndarray:
-    """float64 [N, HASHED_FEATURES]: words counted with a sign at hashed places, rows of length √HASHED_FEATURES, so that
-    a number is about 1 in size; zeros for no text."""
+    """float64 [N, HASHED_FEATURES]: words counted with a sign at hashed places, rows of length
+    √HASHED_FEATURES, so that a number is about 1 in size; zeros for no text."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
     bag = HashingVectorizer(n_features=HASHED_FEATURES, norm="l2", token_pattern=r"(?u)\b\w+\b")

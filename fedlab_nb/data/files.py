@@ -1,7 +1,9 @@
-"""A table's file as cells of text: endings, compression, encodings, separators, headers, options behind a `?`.
+"""A table's file as cells of text: endings, compression, encodings, separators, headers, options
+behind a `?`.
 
-pandas reads the file, every cell as text; what a column is, `columns.py` decides afterwards. Where a file can be read in
-two ways, it is refused with a sentence that says how to ask for each. What was done on the way is said in `notes`.
+pandas reads the file, every cell as text; what a column is, `columns.py` decides afterwards. Where
+a file can be read in two ways, it is refused with a sentence that says how to ask for each. What
+was done on the way is said in `notes`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from fedlab_nb.data.cells import as_cells, is_numeric, is_plain_number
+from fedlab_nb.data.cells import as_cells, is_plain_number
 from fedlab_nb.data.dataset import one_line
 from fedlab_nb.errors import UsageError, choose
 
@@ -50,7 +52,8 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class RawTable:
-    """cells: columns of texts (None: nothing) or numbers; the index says in which line of the file they stand
+    """cells: columns of texts (None: nothing) or numbers; the index says in which line of the file
+    they stand
     separator: of a text file, "" of others;   has_header: whether the first line has names
     notes: sentences on what was done"""
 
@@ -60,7 +63,7 @@ class RawTable:
     notes: tuple[str, ...] = ()
 
 
-# ------------------------------------------------------------------------------------------------------ paths and options
+# -------------------------------------------------------------------------------- paths and options
 def ending_of(path: str | Path) -> str:
     """The ending of a path in small letters, that of a compressed file included.
 
@@ -116,11 +119,14 @@ def join_options(path: str | Path, options: Mapping[str, Any]) -> str:
     return f"{path}?{'&'.join(parts)}" if parts else str(path)
 
 
-def check_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options as texts; lists are joined by commas. Raises UsageError for a name that is none."""
+def check_options(
+    options: Mapping[str, Any], allowed: Sequence[str] = OPTIONS, what: str = "a table"
+) -> dict[str, str]:
+    """The options as texts; lists are joined by commas. Raises UsageError for a name that is
+    none."""
     checked = {}
     for name, value in options.items():
-        choose("option of a table", name, OPTIONS)
+        choose(f"option of {what}", name, allowed)
         if value is None:
             value = ""
         if isinstance(value, list | tuple | set):
@@ -129,7 +135,7 @@ def check_options(options: Mapping[str, Any]) -> dict[str, str]:
     return checked
 
 
-# ------------------------------------------------------------------------------------------------------------- the file
+# ----------------------------------------------------------------------------------------- the file
 def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
     """The cells of a file. Raises UsageError."""
     path = path.expanduser()
@@ -198,7 +204,8 @@ def read_parquet(data: bytes, name: str) -> RawTable:
 
 
 def from_frame(table: DataFrame, name: str) -> RawTable:
-    """The cells of a DataFrame. Its index is no column; names that are a plain count are no names."""
+    """The cells of a DataFrame. Its index is no column; names that are a plain count are no
+    names."""
     import pandas
 
     has_header = not isinstance(table.columns, pandas.RangeIndex)
@@ -220,7 +227,8 @@ def from_frame(table: DataFrame, name: str) -> RawTable:
 
 
 def read_sheet(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
-    """The cells of a spreadsheet, its first line among them, as texts. `sheet` names one of several."""
+    """The cells of a spreadsheet, its first line among them, as texts. `sheet` names one of
+    several."""
     import pandas
 
     wanted = options.get("sheet") or None
@@ -233,7 +241,7 @@ def read_sheet(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
     full = [title for title, table in sheets.items() if table.size]
     if wanted is None and len(full) > 1:
         raise UsageError(
-            f"{name} has the sheets {', '.join(full)}; say which, as in {name}?sheet={full[0]}"
+            f"{name} has the sheets {', '.join(full)}; say which, as in {name}?sheet={full[0]}."
         )
     if wanted is None and not full:
         raise UsageError(
@@ -300,7 +308,8 @@ def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
 
 
 def is_header_behind_hash(lines: list[str], start: int, end: int) -> bool:
-    """Whether the last of the lines with # is the header: as many separators as the next line, which has numbers."""
+    """Whether the last of the lines with # is the header: as many separators as the next line,
+    which has numbers."""
     last = lines[end - 1]
     if end >= len(lines) or not last.startswith("#"):
         return False
@@ -368,7 +377,7 @@ def wide_encoding(data: bytes) -> str | None:
     return None
 
 
-# ----------------------------------------------------------------------------------------------------------- separators
+# --------------------------------------------------------------------------------------- separators
 def parse_rows(text: str, separator: str, offset: int) -> list[tuple[int, list[str]]]:
     """Each row with the line that it ends in; a blank line is a row of no cells."""
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
@@ -379,7 +388,8 @@ def parse_rows(text: str, separator: str, offset: int) -> list[tuple[int, list[s
 
 
 def uneven_row(rows: Sequence[tuple[int, list[str]]]) -> int | None:
-    """The place of the first row that has another number of cells than the first one; None where all have as many.
+    """The place of the first row that has another number of cells than the first one; None where
+    all have as many.
 
     Cells behind the last name do not count while they are empty, and a blank line is no row.
     """
@@ -401,12 +411,14 @@ def uneven_row(rows: Sequence[tuple[int, list[str]]]) -> int | None:
 def split_rows(
     text: str, separator: str, name: str, offset: int
 ) -> tuple[list[tuple[int, list[str]]], str]:
-    """The rows, and the separator: the one that gives the same number of cells, more than one, in every row."""
+    """The rows, and the separator: the one that gives the same number of cells, more than one, in
+    every row."""
     csv.field_size_limit(10**9)
     first = next(line for line in text.split("\n") if line.strip())
     if separator and len(separator) != 1:
         raise UsageError(
-            f"sep is {separator!r}, but a separator is one character, or {', '.join(SEPARATOR_NAMES)}."
+            f"sep is {separator!r}, but a separator is one character, or "
+            f"{', '.join(SEPARATOR_NAMES)}."
         )
     candidates = [separator] if separator else [mark for mark in SEPARATORS if mark in first]
     best: tuple[int, str, list[tuple[int, list[str]]], int] | None = None
@@ -427,7 +439,8 @@ def split_rows(
     if best is None:
         cells = [part.strip() for part in first.split(",")]
         raise UsageError(
-            f"{name} has one column, {first.strip()[:60]!r}; give a table with commas, semicolons or tabs, one column is "
+            f"{name} has one column, {first.strip()[:60]!r}; give a table with commas, semicolons "
+            f"or tabs, one column is "
             f"the label."
         )
     _, candidate, rows, uneven = best
@@ -435,8 +448,9 @@ def split_rows(
     count = len(first_row(rows))
     few = "too few" if len(row) < count else "too many"
     raise UsageError(
-        f"Line {line} of {name} has {few} cells ({len(row)}, and the first line {count}); correct it, remove lines that "
-        f"are no rows, or name the separator with ?sep="
+        f"Line {line} of {name} has {few} cells ({len(row)}, and the first line {count}); correct "
+        f"it, remove lines that "
+        f"are no rows, or name the separator with ?sep=."
     )
 
 
@@ -445,9 +459,10 @@ def first_row(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
     return next(row for _, row in rows if any(row))
 
 
-# --------------------------------------------------------------------------------------------------------------- header
+# ------------------------------------------------------------------------------------------- header
 def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTable:
-    """The table with the names from its first line, if that has names. Raises UsageError where it may have none."""
+    """The table with the names from its first line, if that has names. Raises UsageError where it
+    may have none."""
     table = raw.cells
     if not len(table):
         raise UsageError(
@@ -464,9 +479,10 @@ def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTab
         return replace(raw, cells=table.set_axis(names, axis=1), has_header=False)
     if not said and seems_headless(first, rest):
         listed = ", ".join(first[:SHOWN])
+        what = "numbers" if any(map(is_plain_number, first)) else "values that stand below, too"
         raise UsageError(
-            f"The first line of {name} holds values such as those below it ({listed}), and no names; say ?header=no if "
-            f"it is a sample, or ?header=yes if these are the names."
+            f"The first line of {name} holds {what} ({listed}), so that it may be a sample and no "
+            f"names; say ?header=no if it is one, or ?header=yes if these are the names."
         )
     rest = rest.set_axis(range(rest.shape[1]), axis=1)
     kept = [place for place, cell in enumerate(first) if cell or rest[place].notna().any()]
@@ -474,15 +490,16 @@ def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTab
     if len(nameless) > 1:
         places = ", ".join(map(str, nameless[:SHOWN]))
         raise UsageError(
-            f"The columns {places} of {name} have no name in the first line; name each of them there, and undo merged cells."
+            f"The columns {places} of {name} have no name in the first line; name each of them "
+            f"there, and undo merged cells."
         )
     names = [first[place] or f"column {place + 1}" for place in kept]
     return replace(raw, cells=rest[kept].set_axis(check_names(names, name), axis=1))
 
 
 def seems_headless(first: list[str], rest: DataFrame) -> bool:
-    """Whether the first line may be a sample: half of its cells or more are numbers, or each of them is a number above
-    numbers, or a text that stands again below."""
+    """Whether the first line may be a sample: half of its cells or more are numbers, or each of
+    them is a number above numbers, or a text that stands again below."""
     filled = [cell for cell in first if cell]
     numbers = [cell for cell in filled if is_plain_number(cell.replace(",", "."))]
     if filled and len(numbers) * 2 >= len(filled):

@@ -1,15 +1,15 @@
 """What each column of a table is taken for, and why: a number, a category, words, or nothing.
 
-The whole column decides. Where all of its cells are numbers in one convention it is a number; where a few are not, or
-where the cells can be read in two ways, the table is refused with a sentence that says how to ask for each reading.
-A person's own word (`?category=grade`) stands above every guess.
+The whole column decides. Where all of its cells are numbers in one convention it is a number; where
+a few are not, or where the cells can be read in two ways, the table is refused with a sentence that
+says how to ask for each reading. A person's own word (`?category=grade`) stands above every guess.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,6 @@ from fedlab_nb.data.cells import (
     NO_NUMBER,
     NO_VALUE,
     is_numeric,
-    is_plain_number,
     text_of,
     without_missing,
 )
@@ -26,7 +25,6 @@ from fedlab_nb.data.columns import (
     BODIES,
     CATEGORY,
     CLOCK_FORMATS,
-    HASHED_FEATURES,
     LEFT_OUT,
     NUMBER,
     WORDS,
@@ -125,8 +123,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class NumberTraits:
-    """What the cells of a column say about numbers: `cells`, each row's parts or None; which decimal marks read all of
-    them; whether marks stand in them at all."""
+    """What the cells of a column say about numbers: `cells`, each row's parts or None; which
+    decimal marks read all of them; whether marks stand in them at all."""
 
     cells: dict[str, NumberCell | None]
     texts: Series
@@ -140,7 +138,8 @@ class NumberTraits:
 
     @property
     def is_two_way(self) -> bool:
-        """Whether the cells are numbers with a point as well as with a comma, and not the same ones."""
+        """Whether the cells are numbers with a point as well as with a comma, and not the same
+        ones."""
         return self.is_number and len(self.decimals) == 2 and bool(self.marks)
 
 
@@ -168,7 +167,8 @@ def readable_number(text: str) -> NumberCell | None:
 
 
 def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading: Reading) -> str:
-    """The decimal mark of a column of numbers. Raises UsageError where it can be read in two ways."""
+    """The decimal mark of a column of numbers. Raises UsageError where it can be read in two
+    ways."""
     if reading.decimal:
         if reading.decimal not in traits.decimals:
             wrong = next(
@@ -177,7 +177,8 @@ def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading:
                 if parts and body_value(parts, reading.decimal, True) is None
             )
             raise UsageError(
-                f"Column {name!r} of {reading.file} holds {wrong!r}, which is no number with decimal={reading.decimal}; "
+                f"Column {name!r} of {reading.file} holds {wrong!r}, which is no number with "
+                f"decimal={reading.decimal}; "
                 f"correct it, or leave decimal out."
             )
         return reading.decimal
@@ -193,7 +194,8 @@ def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading:
             if parts and body_value(parts, ".", True) is None
         )
         raise UsageError(
-            f"Column {name!r} of {reading.file} holds {point!r} and {comma!r}, a point and a comma as decimal marks; "
+            f"Column {name!r} of {reading.file} holds {point!r} and {comma!r}, a point and a comma "
+            f"as decimal marks; "
             f"write all cells alike."
         )
     if not traits.is_two_way:
@@ -207,7 +209,8 @@ def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading:
         text for text, parts in traits.cells.items() if parts and re.search("[.,]", parts.body)
     )
     raise UsageError(
-        f"Column {name!r} of {reading.file} holds {example!r}, which can be read in two ways; say ?decimal=. if its "
+        f"Column {name!r} of {reading.file} holds {example!r}, which can be read in two ways; say "
+        f"?decimal=. if its "
         f"decimal mark is a point, or ?decimal=, if it is a comma."
     )
 
@@ -219,7 +222,7 @@ def decimal_evidence(traits: Iterable[NumberTraits]) -> set[str]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------- all columns
+# -------------------------------------------------------------------------------------- all columns
 def infer_columns(
     table: DataFrame, others: DataFrame, train: np.ndarray, reading: Reading
 ) -> list[Column]:
@@ -251,7 +254,8 @@ def infer_column(
     name: str, cells: Series, traits: NumberTraits | None, place: int, train: np.ndarray, evidence: set[str],
     reading: Reading, forced: str,
 ) -> Column:  # fmt: skip
-    """What one column is taken for. Raises UsageError for a column that can be read in several ways."""
+    """What one column is taken for. Raises UsageError for a column that can be read in several
+    ways."""
     if forced == LEFT_OUT:
         return Column(name, LEFT_OUT, "You left it out.")
     if forced == CATEGORY:
@@ -291,7 +295,8 @@ def infer_column(
 def number_column(
     name: str, traits: NumberTraits, evidence: set[str], place: int, reading: Reading, forced: str
 ) -> Column | None:
-    """A column all of whose cells are numbers; None where they are names of categories, such as 1a, 2b."""
+    """A column all of whose cells are numbers; None where they are names of categories, such as 1a,
+    2b."""
     units = {same_unit(parts.unit): parts.unit for parts in traits.cells.values() if parts}
     parts = [part for part in traits.cells.values() if part]
     if len(units) > 1:
@@ -303,8 +308,9 @@ def number_column(
         one, other = [next(text for text, part in traits.cells.items() if part and same_unit(part.unit) == unit)
                       for unit in sorted(units)[:2]]  # fmt: skip
         raise UsageError(
-            f"Column {name!r} of {reading.file} holds {one!r} and {other!r}; write all numbers with the same unit, or with "
-            f"none, or say ?category={name}"
+            f"Column {name!r} of {reading.file} holds {one!r} and {other!r}; write all numbers "
+            f"with the same unit, or with "
+            f"none, or say ?category={name}."
         )
     compared = [text for text, part in traits.cells.items() if part and part.compare]
     if len(compared) == len(parts) and forced != NUMBER:
@@ -323,8 +329,9 @@ def number_column(
                 return None
             example = traits.texts.iloc[0]
             raise UsageError(
-                f"Column {name!r} of {reading.file} holds codes with leading zeros, such as {example!r}; say what it is: "
-                f"?number={name}, ?words={name} or ?leave_out={name}"
+                f"Column {name!r} of {reading.file} holds codes with leading zeros, such as "
+                f"{example!r}; say what it is: "
+                f"?number={name}, ?words={name} or ?leave_out={name}."
             )
     decimal = choose_decimal(name, traits, evidence, reading)
     grouped = any(
@@ -352,7 +359,8 @@ def is_grouped(part: NumberCell, decimal: str) -> bool:
 
 
 def is_code(texts: Series) -> bool:
-    """Whether whole numbers are codes: all of three or more digits, as many in each, and some begin with 0."""
+    """Whether whole numbers are codes: all of three or more digits, as many in each, and some begin
+    with 0."""
     lengths = set(texts.str.len())
     return len(lengths) == 1 and lengths.pop() > 2 and bool(texts.str.startswith("0").any())
 
@@ -362,12 +370,13 @@ def refuse_slip(name: str, traits: NumberTraits, reading: Reading) -> None:
     for line, text in traits.texts.items():
         if traits.cells[text] is None:
             raise UsageError(
-                f"Column {name!r} of {reading.file} holds numbers, but {text[:40]!r} in line {line}; correct that cell, "
-                f"leave it empty for a missing value, or say ?missing={text[:40]}"
+                f"Column {name!r} of {reading.file} holds numbers, but {text[:40]!r} in line "
+                f"{line}; correct that cell, "
+                f"leave it empty for a missing value, or say ?missing={text[:40]}."
             )
 
 
-# ------------------------------------------------------------------------------------------------------------ texts
+# -------------------------------------------------------------------------------------------- texts
 def text_column(
     name: str, cells: Series, traits: NumberTraits, train: np.ndarray, reading: Reading
 ) -> Column:
@@ -388,8 +397,10 @@ def text_column(
     if almost.mean() >= 0.5:
         example = there[almost].iloc[0]
         raise UsageError(
-            f"Column {name!r} of {reading.file} holds {example[:40]!r} and other values that are nearly numbers; write "
-            f"plain numbers, or say what it is: ?category={name}, ?words={name} or ?leave_out={name}"
+            f"Column {name!r} of {reading.file} holds {example[:40]!r} and other values that are "
+            f"nearly numbers; write "
+            f"plain numbers, or say what it is: ?category={name}, ?words={name} or "
+            f"?leave_out={name}."
         )
     if is_unique and not has_blanks and texts.notna().all():
         return Column(name, LEFT_OUT, "Every row has a value of its own: it names the rows.")
@@ -435,8 +446,8 @@ def looks_numeric(text: str) -> bool:
 
 
 def find_time_format(name: str, texts: Series, reading: Reading) -> str:
-    """The form of a column of dates or times of day, "" for others. Raises UsageError for dates that can be read in two
-    ways."""
+    """The form of a column of dates or times of day, "" for others. Raises UsageError for dates
+    that can be read in two ways."""
     sample = str(texts.iloc[0])
     for clock, pattern in CLOCK_FORMATS.items():
         if re.fullmatch(pattern, sample, re.ASCII) and read_times(texts, clock).notna().all():
@@ -463,13 +474,14 @@ def find_time_format(name: str, texts: Series, reading: Reading) -> str:
             return day_first if reading.dates == DAY_FIRST else month_first
         if len(fits) == 2:
             raise UsageError(
-                f"Column {name!r} of {reading.file} holds dates such as {sample!r}, which can be read in two ways; say "
-                f"?dates={DAY_FIRST} or ?dates={MONTH_FIRST}"
+                f"Column {name!r} of {reading.file} holds dates such as {sample!r}, which can be "
+                f"read in two ways; say "
+                f"?dates={DAY_FIRST} or ?dates={MONTH_FIRST}."
             )
     return ""
 
 
-# ------------------------------------------------------------------------------------------------------- names of rows
+# ------------------------------------------------------------------------------------ names of rows
 def name_parts(name: str) -> list[str]:
     """The words of a column's name.
 
@@ -512,7 +524,8 @@ def is_group_name(name: str) -> bool:
 def why_row_number(name: str, values: Series, place: int) -> str:
     """Why a column of whole numbers is no feature, "" where it is one.
 
-    It names the rows where its numbers are whole, differ in every row, and are a plain count or have such a name.
+    It names the rows where its numbers are whole, differ in every row, and are a plain count or
+    have such a name.
     """
     if not len(values) or len(values) < 3:
         return ""

@@ -1,7 +1,8 @@
 """Images as numbers: from which range their pixels come, and how a picture's file becomes an array.
 
-Pixels are scaled by what they hold: 0 and 1, 0 to 16, 0 to 255, 16 bits, or whatever range the training images have.
-`PixelScale` keeps the choice, so that a new image is scaled as the training images were.
+Pixels are scaled by what they hold: 0 and 1, 0 to 16, 0 to 255, 16 bits, or whatever range the
+training images have. `PixelScale` keeps the choice, so that a new image is scaled as the training
+images were.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from fedlab_nb.errors import UsageError
 
 EIGHT_BITS = 255
+SIXTEEN_BITS = 65535
 FAR_BELOW = 128  # a greatest value under this is no 8-bit photograph: its own range is used
 
 
@@ -25,8 +27,8 @@ class PixelScale:
     low, high:   of the raw pixels
     number_type: of the raw pixels, as NumPy calls it: "uint8", "float64", "bool"
     mode:        "L" for grey, "RGB" for colour
-    resized:     whether pictures of other sizes are cropped to the middle square and resized, as the training images
-                 were (`folder` data sets)
+    resized:     whether pictures of other sizes are cropped to the middle square and resized, as
+                 the training images were (`folder` data sets)
     """
 
     low: float
@@ -58,7 +60,8 @@ class PixelScale:
         return f"Pixels are scaled by the training set's range {self.low:g} to {self.high:g}."
 
     def check(self, pixels: np.ndarray) -> None:
-        """Raises UsageError for pixels that come from quite another range than the training images."""
+        """Raises UsageError for pixels that come from quite another range than the training
+        images."""
         low, high = float(pixels.min()), float(pixels.max())
         span = self.high - self.low
         trained = (
@@ -71,13 +74,14 @@ class PixelScale:
         is_fraction = pixels.dtype.kind == "f" and low >= 0 and high <= 1
         if is_fraction and self.number_type not in ("bool",) and self.high >= 16 and high > 0:
             raise UsageError(
-                f"The images have fractions from {low:g} to {high:g}, but {trained}; scale them alike."
+                f"The images have fractions from {low:g} to {high:g}, but {trained}; scale them "
+                f"alike."
             )
 
 
 def choose_scale(arrays: dict[str, np.ndarray], train: str) -> PixelScale:
-    """The scale of images of one number type, by name: the whole range of the training images (`train`), or what their
-    number type holds."""
+    """The scale of images of one number type, by name: the whole range of the training images
+    (`train`), or what their number type holds."""
     images = arrays[train]
     number_type = str(images.dtype)
     low = float(images.min())
@@ -95,7 +99,7 @@ def choose_scale(arrays: dict[str, np.ndarray], train: str) -> PixelScale:
     return PixelScale(low, high, number_type)
 
 
-# ---------------------------------------------------------------------------------------------------- files of pictures
+# -------------------------------------------------------------------------------- files of pictures
 def are_files(rows: Any) -> bool:
     """Whether these are paths of picture files, or pictures of Pillow, and no array."""
     if isinstance(rows, str | Path) or hasattr(rows, "getbands"):
@@ -106,7 +110,8 @@ def are_files(rows: Any) -> bool:
 
 
 def read_files(rows: Any, mode: str, size: tuple[int, int], resized: bool) -> np.ndarray:
-    """[N, C, H, W] of picture files, or of pictures of Pillow, in the numbers of the files (8 or 16 bits)."""
+    """[N, C, H, W] of picture files, or of pictures of Pillow, in the numbers of the files (8 or 16
+    bits)."""
     listed = rows if isinstance(rows, list | tuple) else [rows]
     pictures = [read_picture(row, mode, size if resized else None) for row in listed]
     shapes = {picture.shape for picture in pictures}
@@ -120,8 +125,9 @@ def read_files(rows: Any, mode: str, size: tuple[int, int], resized: bool) -> np
 def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) -> np.ndarray:
     """[C, H, W] of one picture, upright (EXIF), with transparent parts on white.
 
-    mode: "L" for grey, "RGB" for colour;   size: (H, W) that it is cropped (the middle) and resized to, None: as it is.
-    uint8, or uint16 of a picture with 16 bits. Raises UsageError for a file that cannot be read.
+    mode: "L" for grey, "RGB" for colour;   size: (H, W) that it is cropped (the middle) and resized
+    to, None: as it is. uint8, or uint16 of a picture with 16 bits. Raises UsageError for a file
+    that cannot be read.
     """
     from PIL import Image, ImageOps
 
@@ -131,15 +137,12 @@ def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) ->
         picture.load()
         picture = ImageOps.exif_transpose(picture)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        why = " ".join(str(error).split())[:160]
-        raise UsageError(
-            f"The picture {name!r} cannot be read ({why}); save it again, or remove it."
-        ) from None
+        raise unreadable(name, error) from None
     if has_16_bits(picture):
         if mode != "L":
             raise UsageError(f"The picture {name!r} has 16 bits, and the others 8; save all alike.")
         picture = picture.convert("I")
-    elif picture.mode in ("I", "F"):
+    elif picture.mode == "F":
         raise UsageError(
             f"The picture {name!r} has pixels of type {picture.mode}; save it with 8 or 16 bits."
         )
@@ -150,24 +153,68 @@ def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) ->
         picture = ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR)
     pixels = np.asarray(picture)
     if picture.mode == "I":
-        pixels = np.clip(pixels, 0, 65535).astype(np.uint16)
+        if pixels.min() < 0 or pixels.max() > SIXTEEN_BITS:
+            raise UsageError(
+                f"The picture {name!r} has pixels beyond 16 bits; save it with 8 or 16 bits."
+            )
+        pixels = pixels.astype(np.uint16)
     return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
 
 
 def has_16_bits(picture: Any) -> bool:
     """Whether a grey picture has 16 bits a pixel; Pillow would cut these off at 255."""
-    return picture.mode.startswith("I;16")
+    return picture.mode == "I" or picture.mode.startswith("I;16")
 
 
 def on_white(picture: Any) -> Any:
     """The picture with its transparent parts on white."""
     from PIL import Image
 
-    has_alpha = "A" in picture.getbands() or "transparency" in picture.info
-    if not has_alpha:
+    if not mode_of(picture).startswith("transparent"):
         return picture
     layers = picture.convert("RGBA")
     white = Image.new("RGBA", layers.size, (255, 255, 255, 255))
     flat = Image.alpha_composite(white, layers)
     is_grey = picture.mode in ("LA", "La", "L", "1")
     return flat.convert("L" if is_grey else "RGB")
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """What a picture's file says before its pixels are read. size: (height, width), upright;
+    mode: "grey", "colour", "transparent", "transparent grey" or "16 bits" """
+
+    size: tuple[int, int]
+    mode: str
+
+
+def picture_facts(path: Path) -> PictureFacts:
+    """Raises UsageError for a file that cannot be opened."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            width, height = picture.size
+            is_turned = picture.getexif().get(ORIENTATION, 1) >= 5
+            if is_turned:
+                width, height = height, width
+            return PictureFacts((height, width), mode_of(picture))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise unreadable(path.name, error) from None
+
+
+ORIENTATION = 0x0112  # the EXIF tag: from 5 on the picture lies on its side
+
+
+def unreadable(name: str, error: Exception) -> UsageError:
+    why = " ".join(str(error).split())[:160]
+    return UsageError(f"The picture {name!r} cannot be read ({why}); save it again, or remove it.")
+
+
+def mode_of(picture: Any) -> str:
+    if has_16_bits(picture):
+        return "16 bits"
+    is_grey = picture.mode in ("1", "L", "LA", "La")
+    if {"A", "a"} & set(picture.getbands()) or "transparency" in picture.info:
+        return "transparent grey" if is_grey else "transparent"
+    return "grey" if is_grey else "colour"

@@ -1,18 +1,18 @@
 """What a data set's samples looked like before they became tensors: `Dataset.schema`.
 
     data = fl.load("patients.csv")
-    data.schema.encode("new_patients.csv")       # float32 [N, D], prepared as the training rows were
-    InputSchema.from_json(data.schema.to_json())  # the same schema, from a file
+    data.schema.encode("new_patients.csv")       # float32 [N, D], prepared as the training rows
+    were InputSchema.from_json(data.schema.to_json())  # the same schema, from a file
 
-A schema travels with the data set and with a saved model. The loaders themselves make their features by `encode`, so
-that a new row passes through exactly what the training rows did. It keeps no rows: names, means, scales, lists of
-values.
+A schema travels with the data set and with a saved model. The loaders themselves make their
+features by `encode`, so that a new row passes through exactly what the training rows did. It keeps
+no rows: names, means, scales, lists of values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import cells, columns, pictures
-from fedlab_nb.data.columns import CATEGORY, LEFT_OUT, NUMBER, WORDS, Column
+from fedlab_nb.data.columns import LEFT_OUT, Column
 from fedlab_nb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,13 +35,16 @@ SHOWN = 8  # names that a sentence lists
 class InputSchema:
     """How raw samples become the tensors of a data set.
 
-    kind:         "table", "features" (arrays [N, D]), "recordings" ([N, C, T]) or "images" ([N, C, H, W])
+    kind:         "table", "features" (arrays [N, D]), "recordings" ([N, C, T]) or "images" ([N, C,
+    H, W])
     input_shape:  of a sample: (D,), (C, T) or (C, H, W)
     class_names:  in the order of the labels 0..C-1
-    columns:      of a table: all that are no label, client, split or group, in order, those left out included; of
+    columns:      of a table: all that are no label, client, split or group, in order, those left
+    out included; of
                   features and recordings: a number for each feature or channel
     names:        of a table: all columns of the file, in order
-    has_header:   whether the file had names in its first line; if not, the columns are taken by their place
+    has_header:   whether the file had names in its first line; if not, the columns are taken by
+    their place
     label, client, split, group: of a table: the columns that say so, "" for none
     client_names: of the clients that the data name
     missing:      texts that the person counts as missing; none: the usual ones (`data/cells.py`)
@@ -64,14 +67,17 @@ class InputSchema:
 
     # ------------------------------------------------------------------------------------------------------- raw rows
     def encode(self, rows: Any) -> np.ndarray:
-        """float32 `[N, D]`, `[N, C, T]` or `[N, C, H, W]` of raw rows, prepared as the training rows were.
+        """float32 `[N, D]`, `[N, C, T]` or `[N, C, H, W]` of raw rows, prepared as the training
+        rows were.
 
-        rows: of a table, a DataFrame, a dict or a list of dicts (by name), an array or a list of rows (by place), or the
-        path of a file; of arrays, an array, a tensor or a list in the numbers of the training arrays; of images, arrays,
-        or paths of picture files. One sample is a batch of one.
+        rows: of a table, a DataFrame, a dict or a list of dicts (by name), an array or a list of
+        rows (by place), or the path of a file; of arrays, an array, a tensor or a list in the
+        numbers of the training arrays; of images, arrays, or paths of picture files. One sample is
+        a batch of one.
 
-        Columns are found by name: their order is free, and surplus ones are left aside. Raises UsageError, in one
-        sentence, for a missing column, a cell that cannot be read, or a category that the training rows do not have.
+        Columns are found by name: their order is free, and surplus ones are left aside. Raises
+        UsageError, in one sentence, for a missing column, a cell that cannot be read, or a category
+        that the training rows do not have.
         """
         if self.kind == TABLE:
             return self.encode_table(self.read_rows(rows))
@@ -80,7 +86,8 @@ class InputSchema:
         return self.encode_numbers(rows)
 
     def read_rows(self, rows: Any) -> DataFrame:
-        """The columns that become features, in order, as texts and numbers; the index says in which line they stand."""
+        """The columns that become features, in order, as texts and numbers; the index says in which
+        line they stand."""
         if isinstance(rows, str | PathLike):
             from fedlab_nb.data import files
 
@@ -99,15 +106,17 @@ class InputSchema:
         if lacking:
             have = ", ".join(str(name) for name in list(table.columns)[:SHOWN])
             raise UsageError(
-                f"The rows lack the column {', '.join(map(repr, lacking[:SHOWN]))}; they have {have}: add it, with empty "
+                f"The rows lack the column {', '.join(map(repr, lacking[:SHOWN]))}; they have "
+                f"{have}: add it, with empty "
                 f"cells where the values are not known."
             )
         places = [by_name[name_key(name)] for name in needed]
         return table.iloc[:, places].set_axis(needed, axis=1)
 
     def place_names(self, rows: Any) -> list[str]:
-        """The names of the columns of rows that have none: of all of the file, of all but the label and the like, or of
-        those that become features, whichever are as many as there are values in a row."""
+        """The names of the columns of rows that have none: of all of the file, of all but the label
+        and the like, or of those that become features, whichever are as many as there are values in
+        a row."""
         used = [column.name for column in self.columns if column.kind != LEFT_OUT]
         inputs = [column.name for column in self.columns]
         width = row_width(rows)
@@ -125,7 +134,8 @@ class InputSchema:
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def encode_numbers(self, rows: Any) -> np.ndarray:
-        """float32 [N, D] or [N, C, T] of an array of raw numbers; columns of a DataFrame are found by name."""
+        """float32 [N, D] or [N, C, T] of an array of raw numbers; columns of a DataFrame are found
+        by name."""
         values = number_array(rows, [column.name for column in self.columns])
         if values.ndim == len(self.input_shape):
             values = values[None]
@@ -134,13 +144,15 @@ class InputSchema:
         if values.shape[1:] != self.input_shape:
             wanted = "x".join(map(str, self.input_shape))
             raise UsageError(
-                f"The samples have shape {tuple(values.shape[1:])}, but the training samples have {wanted}; give an "
+                f"The samples have shape {tuple(values.shape[1:])}, but the training samples have "
+                f"{wanted}; give an "
                 f"array [N, {', '.join(map(str, self.input_shape))}]."
             )
         return self.standardise(values)
 
     def standardise(self, values: np.ndarray) -> np.ndarray:
-        """float32 of raw numbers [N, D] or [N, C, T], minus the mean, divided by the scale of each column or channel."""
+        """float32 of raw numbers [N, D] or [N, C, T], minus the mean, divided by the scale of each
+        column or channel."""
         shape = (1, -1) if self.kind == FEATURES else (1, -1, 1)
         mean = np.array([column.mean for column in self.columns]).reshape(shape)
         scale = np.array([column.scale for column in self.columns]).reshape(shape)
@@ -148,13 +160,15 @@ class InputSchema:
             ready = ((values.astype(np.float64) - mean) / scale).astype(np.float32)
         if not np.isfinite(ready).all():
             raise UsageError(
-                "The samples hold NaN, infinity, or numbers that are too large to standardise in 32-bit numbers; "
+                "The samples hold NaN, infinity, or numbers that are too large to standardise in "
+                "32-bit numbers; "
                 "replace or drop them."
             )
         return ready
 
     def encode_images(self, rows: Any) -> np.ndarray:
-        """float32 [N, C, H, W] of arrays in the training images' own numbers, or of picture files."""
+        """float32 [N, C, H, W] of arrays in the training images' own numbers, or of picture
+        files."""
         assert self.pixels is not None
         channels, height, width = self.input_shape
         if pictures.are_files(rows):
@@ -175,7 +189,8 @@ class InputSchema:
             values = np.moveaxis(values, 3, 1)
         if values.shape[1:] != self.input_shape:
             raise UsageError(
-                f"The images have shape {tuple(values.shape[1:])}, but the training images have {self.input_shape} "
+                f"The images have shape {tuple(values.shape[1:])}, but the training images have "
+                f"{self.input_shape} "
                 f"(channels, height, width); give images of that size."
             )
         self.pixels.check(values)
@@ -222,8 +237,8 @@ def row_width(rows: Any) -> int | None:
 
 
 def number_array(rows: Any, names: list[str]) -> np.ndarray:
-    """The numbers of an array, a tensor, a list or a DataFrame, whose columns are found by name where `names` are known.
-    Raises UsageError for what holds no numbers."""
+    """The numbers of an array, a tensor, a list or a DataFrame, whose columns are found by name
+    where `names` are known. Raises UsageError for what holds no numbers."""
     import pandas
 
     if isinstance(rows, pandas.DataFrame):

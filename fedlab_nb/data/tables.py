@@ -1,25 +1,27 @@
-"""A table of one's own as a data set: one sample a row, names in the first line. Text files (`.csv`, `.tsv`, packed or
-not), spreadsheets (`.xlsx`), `.parquet` files, and DataFrames.
+"""A table of one's own as a data set: one sample a row, names in the first line. Text files
+(`.csv`, `.tsv`, packed or not), spreadsheets (`.xlsx`), `.parquet` files, and DataFrames.
 
     fl.run("fens", dataset="patients.csv")
     fl.run("fens", dataset="patients.csv?label=outcome&client=ward")
     fl.load("patients.csv", label="outcome", client="ward")
 
-The label column is the one called `label`, `y` or `target`, else the last one. A column called `client`, `hospital`,
-`site` or the like says who holds each row: the clients are then the data's own. `?label=…&client=…` names other columns
-(`client=` none). A fifth of the rows, in each class, are test samples; `split=` names a column that says which, and
-`group=` one whose values never stand on both sides. Rows without a label or a client are left out.
+The label column is the one called `label`, `y` or `target`, else the last one. A column called
+`client`, `hospital`, `site` or the like says who holds each row: the clients are then the data's
+own. `?label=…&client=…` names other columns (`client=` none). A fifth of the rows, in each class,
+are test samples; `split=` names a column that says which, and `group=` one whose values never stand
+on both sides. Rows without a label or a client are left out.
 
-How a file becomes cells is told in `files.py`, what a column is taken for in `kinds.py`. Here the columns become
+How a file becomes cells is told in `files.py`, what a column is taken for in `kinds.py`. Here the
+columns become
 features as a federation can do it: nothing is looked up in anybody's rows.
 
-- Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send once: how many values
-  a column has, their sum and the sum of their squares (`moments`). A missing value becomes the mean, 0. A column that
-  never changes becomes 0.
-- Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The values are a list that
-  all know.
-- Words, longer texts: a bag of words in 256 features, each word at the place that a hash function gives it, so that
-  nobody has to agree on words (scikit-learn's HashingVectorizer).
+- Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
+  once: how many values a column has, their sum and the sum of their squares (`moments`). A missing
+  value becomes the mean, 0. A column that never changes becomes 0.
+- Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
+  values are a list that all know.
+- Words, longer texts: a bag of words in 256 features, each word at the place that a hash function
+  gives it, so that nobody has to agree on words (scikit-learn's HashingVectorizer).
 - Row numbers and names of rows are left out.
 """
 
@@ -47,7 +49,7 @@ from fedlab_nb.data.columns import (
     read_numbers,
 )
 from fedlab_nb.data.dataset import Dataset, of_arrays
-from fedlab_nb.data.files import KINDS, RawTable, is_table
+from fedlab_nb.data.files import KINDS, RawTable
 from fedlab_nb.data.kinds import (
     DAY_FIRST,
     MONTH_FIRST,
@@ -104,8 +106,8 @@ def load(
     split: Callable | None = None,
     name: str = "",
 ) -> Dataset:
-    """The Dataset of a file, called as it or `name`. `split(y, owner)` says which rows are for testing
-    (`draw_test_rows` unless the file says it)."""
+    """The Dataset of a file, called as it or `name`. `split(y, owner)` says which rows are for
+    testing (`draw_test_rows` unless the file says it)."""
     return from_table(files.read_table(path, options), options, digest, path.name, split, name)
 
 
@@ -122,7 +124,8 @@ def from_table(
     names = list(table.columns)
     if len(names) < 2:
         raise UsageError(
-            f"{file} has one column, {names[0]!r}; give a table with commas, one column is the label."
+            f"{file} has one column, {names[0]!r}; give a table with commas, one column is the "
+            f"label."
         )
     roles = choose_roles(table, options, file)
     reading = choose_reading(raw, options, file, names)
@@ -148,8 +151,9 @@ def from_table(
     if not any(column.width for column in columns):
         reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN])
         raise UsageError(
-            f"{file} has only columns for label and clients, and columns that are left out ({reasons}); add columns for a "
-            f"network to read, or say ?number=NAME or ?words=NAME"
+            f"{file} has only columns for label and clients, and columns that are left out "
+            f"({reasons}); add columns for a "
+            f"network to read, or say ?number=NAME or ?words=NAME."
         )
     columns, each_client_sends = fit_numbers(columns, features, ~test, owner)
     schema = InputSchema(
@@ -187,7 +191,7 @@ def from_table(
     return of_arrays(name or file, digest, parts, classes, note, clients, schema)
 
 
-# ------------------------------------------------------------------------------------------------------------- options
+# ------------------------------------------------------------------------------------------ options
 def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Roles:
     """Which columns are label, client, split and group. Raises UsageError."""
     names = list(table.columns)
@@ -221,7 +225,8 @@ def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Rol
     for role, column in given:
         if column == label:
             raise UsageError(
-                f"Column {label!r} of {file} cannot be label and {role}; name another one, as in {file}?label=NAME"
+                f"Column {label!r} of {file} cannot be label and {role}; name another one, as in "
+                f"{file}?label=NAME."
             )
     return Roles(label, client, split, group)
 
@@ -275,16 +280,18 @@ def listed_columns(text: str, keys: Mapping[str, str], file: str) -> list[str]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------------- the rows
+# ----------------------------------------------------------------------------------------- the rows
 def role_texts(cells: Series, reading: Reading) -> Series:
-    """The texts of a column of labels, clients and the like; only what is surely no word is missing."""
+    """The texts of a column of labels, clients and the like; only what is surely no word is
+    missing."""
     return without_missing(text_of(cells), ("", *reading.missing) if reading.missing else NO_LABEL)
 
 
 def drop_unlabelled(
     table: DataFrame, roles: Roles, reading: Reading, file: str
 ) -> tuple[DataFrame, Counter]:
-    """The rows that have a label and a client, and how many lack which. Raises UsageError for too few rows."""
+    """The rows that have a label and a client, and how many lack which. Raises UsageError for too
+    few rows."""
     lost: Counter = Counter()
     keep = np.ones(len(table), dtype=bool)
     for role, name in (
@@ -300,7 +307,8 @@ def drop_unlabelled(
     count = int(keep.sum())
     if count < LEAST:
         raise UsageError(
-            f"{file} has {count} rows with a label in column {roles.label!r}, but it needs at least {LEAST}; add rows, or "
+            f"{file} has {count} rows with a label in column {roles.label!r}, but it needs at "
+            f"least {LEAST}; add rows, or "
             f"name another column."
         )
     return table[keep], lost
@@ -314,14 +322,16 @@ def refuse_totals(table: DataFrame, file: str) -> None:
             is_text = isinstance(cell, str) and not is_numeric(table[name])
             if is_text and TOTALS.fullmatch(cell) and (table[name] == cell).sum() == 1:
                 raise UsageError(
-                    f"Line {line} of {file} seems to hold totals and no sample ({name}: {cell!r}); remove that line."
+                    f"Line {line} of {file} seems to hold totals and no sample ({name}: {cell!r}); "
+                    f"remove that line."
                 )
 
 
 def code_texts(
     texts: Iterable[str], ignore_case: bool = False
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """int64 [N], the place of each text among the distinct ones; these, the numbers first by size, then the alphabet.
+    """int64 [N], the place of each text among the distinct ones; these, the numbers first by size,
+    then the alphabet.
     Equal numbers are one: `0` and `0.0`.
 
     >>> code_texts(["b", "10", "a", "9", "9.0"])
@@ -342,7 +352,8 @@ def code_texts(
 
 
 def code_classes(cells: Series, name: str, reading: Reading) -> tuple[np.ndarray, tuple[str, ...]]:
-    """int64 [N] and the class names of the label column. Raises UsageError for labels that differ in case alone."""
+    """int64 [N] and the class names of the label column. Raises UsageError for labels that differ
+    in case alone."""
     texts = role_texts(cells, reading)
     texts = plain_numbers(texts, name, reading)
     refuse_case(texts, name, reading)
@@ -350,7 +361,8 @@ def code_classes(cells: Series, name: str, reading: Reading) -> tuple[np.ndarray
 
 
 def plain_numbers(texts: Series, name: str, reading: Reading) -> Series:
-    """Labels that are numbers with decimal commas (0,0 and 1,0) as plain numbers, so that equal ones are one class."""
+    """Labels that are numbers with decimal commas (0,0 and 1,0) as plain numbers, so that equal
+    ones are one class."""
     traits = number_traits(texts, replace(reading, missing=("nan",)))
     if not traits.is_number or traits.decimals != (",",):
         return texts
@@ -366,7 +378,8 @@ def has_comma_alone(text: str) -> bool:
 
 
 def refuse_case(texts: Series, name: str, reading: Reading) -> None:
-    """Raises UsageError for two texts that differ in case alone, unless the person has said what they are."""
+    """Raises UsageError for two texts that differ in case alone, unless the person has said what
+    they are."""
     if reading.ignore_case is not None:
         return
     seen: dict[str, str] = {}
@@ -374,7 +387,8 @@ def refuse_case(texts: Series, name: str, reading: Reading) -> None:
         other = seen.setdefault(text.casefold(), text)
         if other != text:
             raise UsageError(
-                f"Column {name!r} of {reading.file} has {other!r} and {text!r}, which differ in case alone; say "
+                f"Column {name!r} of {reading.file} has {other!r} and {text!r}, which differ in "
+                f"case alone; say "
                 f"?case=ignore if they are one, or ?case=keep if they are two."
             )
 
@@ -384,20 +398,22 @@ def check_classes(classes: tuple[str, ...], count: int, label: str, file: str) -
     other = f"name another column, as in {file}?label=NAME"
     if len(classes) < 2:
         raise UsageError(
-            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}"
+            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}."
         )
     most = min(MOST_CLASSES, max(FEWEST_CLASSES, count // 10))
     if len(classes) > most:
         raise UsageError(
-            f"Column {label!r} of {file} has {len(classes)} different values in {count} rows, but a label may have at most "
-            f"{most}; {other}"
+            f"Column {label!r} of {file} has {len(classes)} different values in {count} rows, but "
+            f"a label may have at most "
+            f"{most}; {other}."
         )
 
 
 def code_clients(
     cells: Series, name: str, file: str, reading: Reading
 ) -> tuple[np.ndarray | None, tuple[str, ...], str]:
-    """int64 [N], the client of each row, the M names, and a note; None and none where all rows are one client's."""
+    """int64 [N], the client of each row, the M names, and a note; None and none where all rows are
+    one client's."""
     texts = role_texts(cells, reading)
     refuse_case(texts, name, reading)
     owner, distinct = code_texts(texts, bool(reading.ignore_case))
@@ -405,13 +421,14 @@ def code_clients(
         return None, (), f" All rows are of one {name}, so it names no clients."
     if len(distinct) > len(cells) // 2:
         raise UsageError(
-            f"Column {name!r} of {file} names {len(distinct)} clients for {len(cells)} rows, but each needs two; name "
-            f"another column with ?client=NAME, or none with ?client="
+            f"Column {name!r} of {file} names {len(distinct)} clients for {len(cells)} rows, but "
+            f"each needs two; name "
+            f"another column with ?client=NAME, or none with ?client=."
         )
     return owner, distinct, f" Its clients are column {name!r}."
 
 
-# ------------------------------------------------------------------------------------------------------------ test rows
+# ---------------------------------------------------------------------------------------- test rows
 def choose_test_rows(
     table: DataFrame, roles: Roles, y: np.ndarray, owner: np.ndarray | None, split: Callable | None, file: str,
     reading: Reading,
@@ -422,18 +439,21 @@ def choose_test_rows(
         groups, names = code_texts(role_texts(table[roles.group], reading))
         if len(names) < 2:
             raise UsageError(
-                f"Column {roles.group!r} of {file} has one group; name another column with ?group=NAME"
+                f"Column {roles.group!r} of {file} has one group; name another column with "
+                f"?group=NAME."
             )
     if roles.split:
         test, note = read_split(role_texts(table[roles.split], reading), roles.split, file)
         if groups is not None and (both := set(groups[test]) & set(groups[~test])):
             raise UsageError(
-                f"{len(both)} groups of column {roles.group!r} stand on both sides of column {roles.split!r} of {file}; "
-                f"correct the split, or leave out ?split="
+                f"{len(both)} groups of column {roles.group!r} stand on both sides of column "
+                f"{roles.split!r} of {file}; "
+                f"correct the split, or leave out ?split=."
             )
         if owner is not None and set(owner[test]) - set(owner[~test]):
             raise UsageError(
-                f"A client of {file} has test rows alone in column {roles.split!r}; name no clients with ?client="
+                f"A client of {file} has test rows alone in column {roles.split!r}; name no "
+                f"clients with ?client=."
             )
         return test, note
     if groups is not None:
@@ -449,8 +469,9 @@ def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
     odd = [text for text in texts.unique() if text.lower() not in known]
     if odd:
         raise UsageError(
-            f"Column {name!r} of {file} holds {odd[0]!r}, but a split says train or test (or validation) in each row; "
-            f"correct it, or leave out ?split="
+            f"Column {name!r} of {file} holds {odd[0]!r}, but a split says train or test (or "
+            f"validation) in each row; "
+            f"correct it, or leave out ?split=."
         )
     test = words.isin(TEST_WORDS).to_numpy()
     validation = words.isin(VALIDATION_WORDS).to_numpy()
@@ -459,7 +480,8 @@ def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
         validation = np.zeros_like(test)
     if not test.any() or test.all():
         raise UsageError(
-            f"Column {name!r} of {file} has no {'training' if test.all() else 'test'} rows; correct it."
+            f"Column {name!r} of {file} has no {'training' if test.all() else 'test'} rows; "
+            f"correct it."
         )
     note = f"Column {name!r} says which rows are for testing."
     if validation.any():
@@ -468,8 +490,8 @@ def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
 
 
 def draw_test_rows(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
-    """bool [N], the test rows: one of five in each class, drawn once and for all. No client loses its last row, and at
-    least one row is a test row."""
+    """bool [N], the test rows: one of five in each class, drawn once and for all. No client loses
+    its last row, and at least one row is a test row."""
     client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
     left = np.bincount(client)
     wanted = np.bincount(y) // TEST_SHARE
@@ -487,8 +509,8 @@ def draw_test_rows(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
 
 
 def draw_test_groups(y: np.ndarray, groups: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
-    """bool [N], the test rows: whole groups, drawn once and for all, until about a fifth of each class is for testing.
-    No client and no class loses its last training row."""
+    """bool [N], the test rows: whole groups, drawn once and for all, until about a fifth of each
+    class is for testing. No client and no class loses its last training row."""
     client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
     left = np.bincount(client)
     left_classes = np.bincount(y)
@@ -513,13 +535,14 @@ def draw_test_groups(y: np.ndarray, groups: np.ndarray, owner: np.ndarray | None
     if not test.any():
         if fallback is None:
             raise UsageError(
-                "Each group holds all rows of a class or a client, so none can be for testing; name no group."
+                "Each group holds all rows of a class or a client, so none can be for testing; "
+                "name no group."
             )
         test = fallback
     return test
 
 
-# ------------------------------------------------------------------------------------------------------------- features
+# ----------------------------------------------------------------------------------------- features
 def fit_numbers(
     columns: list[Column], features: DataFrame, train: np.ndarray, owner: np.ndarray | None
 ) -> tuple[list[Column], int]:
@@ -541,20 +564,22 @@ def fit_numbers(
 
 
 def sums_bytes(columns: int) -> tuple[int, int]:
-    """Bytes that a client sends and gets once, for that many columns of numbers: three sums up, mean and scale down, in
-    double precision."""
+    """Bytes that a client sends and gets once, for that many columns of numbers: three sums up,
+    mean and scale down, in double precision."""
     return 3 * 8 * columns, 2 * 8 * columns
 
 
 def client_sums(x: np.ndarray) -> np.ndarray:
-    """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D]; nan: no value."""
+    """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D];
+    nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
         count = (~np.isnan(x)).sum(axis=0).astype(np.float64)
         return np.stack([count, np.nansum(x, axis=0), np.nansum(x * x, axis=0)])
 
 
 def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and scale [D] of the columns of x [N, D] (nan: no value) from the sums that the clients send.
+    """Mean and scale [D] of the columns of x [N, D] (nan: no value) from the sums that the clients
+    send.
 
     The scale is the standard deviation, or 1 for a column without two different values.
     """
@@ -567,7 +592,7 @@ def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray,
         return mean, np.where(constant, 1.0, np.sqrt(variance))
 
 
-# ----------------------------------------------------------------------------------------------------------- sentences
+# ---------------------------------------------------------------------------------------- sentences
 def describe_columns(columns: list[Column], has_clients: bool, numeric: int) -> str:
     """What was done with the columns, in sentences."""
     notes = []
@@ -576,8 +601,10 @@ def describe_columns(columns: list[Column], has_clients: bool, numeric: int) -> 
         whose = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
         what = "columns of numbers are" if numeric > 1 else "column of numbers is"
         notes.append(
-            f"{numeric} {what} standardised by sums over the clients. Each client sends count, sum and sum of squares "
-            f"{whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count these."
+            f"{numeric} {what} standardised by sums over the clients. Each client sends count, sum "
+            f"and sum of squares "
+            f"{whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count "
+            f"these."
         )
     special = [
         column for column in columns if column.kind == NUMBER and ", " in column.reason + ", "
@@ -618,7 +645,8 @@ def describe_doubts(
     table: DataFrame, roles: Roles, columns: list[Column], features: DataFrame, y: np.ndarray, classes: tuple[str, ...],
     test: np.ndarray, reading: Reading, options: Mapping[str, str],
 ) -> list[str]:  # fmt: skip
-    """What a reader should look at: words that may be no values, numbers that may be none, columns that ask for a role."""
+    """What a reader should look at: words that may be no values, numbers that may be none, columns
+    that ask for a role."""
     notes = []
     odd = [name for name in classes if name.lower() in SUSPICIOUS_WORDS]
     if odd and not reading.missing:
@@ -647,14 +675,15 @@ def describe_doubts(
             )
             if any(count > 1 for count in keys.values()):
                 notes.append(
-                    f"Values of {column.name!r} differ in case alone; ?case=ignore takes them as one."
+                    f"Values of {column.name!r} differ in case alone; ?case=ignore takes them as "
+                    f"one."
                 )
     for name in table.columns:
         if name in roles.names():
             continue
         if not roles.split and name_key(name) in SPLITS and holds_split(table[name], reading):
             notes.append(
-                f"Does column {name!r} say which rows are for testing? Then say ?split={name}"
+                f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
             )
         if (
             not roles.group
@@ -682,7 +711,8 @@ def has_repeats(cells: Series) -> bool:
 
 
 def describe_sentinel(column: Column, cells: Series) -> list[str]:
-    """A sentence where a number such as -999 stands far from all others: it may mean that there is no value."""
+    """A sentence where a number such as -999 stands far from all others: it may mean that there is
+    no value."""
     values = read_numbers(column, cells)
     values = values[np.isfinite(values)]
     for sentinel in SENTINELS:
@@ -694,6 +724,7 @@ def describe_sentinel(column: Column, cells: Series) -> list[str]:
         gap = float(min(abs(rest - sentinel)))
         if gap > spread:
             return [
-                f"Column {column.name!r} holds {sentinel:g} {count} times; if that means no value, say ?missing={sentinel:g}"
+                f"Column {column.name!r} holds {sentinel:g} {count} times; if that means no value, "
+                f"say ?missing={sentinel:g}."
             ]
     return []
