@@ -405,7 +405,8 @@ def series_array(key: str, values: Any) -> np.ndarray:
             f"{key} holds dates, but it must hold labels; give whole numbers or names."
         )
     listed_values = values.tolist()
-    if all(
+    is_named = isinstance(values.dtype, pandas.CategoricalDtype)
+    if not is_named and all(
         isinstance(value, int | np.integer) and not isinstance(value, bool)
         for value in listed_values
     ):

@@ -38,7 +38,11 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.decompress,
 }
 TABLES = (*TEXTS, *SHEETS, *PARQUETS)
-ENDINGS = "a table (.csv, .tsv, .txt, also as .gz, .bz2, .xz or .zip; .xlsx; .parquet), arrays (.npz, .npy) or a folder"
+ENDINGS = (
+    "a table (.csv, .tsv, .txt, also as .gz, .bz2, .xz or .zip; .xlsx; .parquet), "
+    "arrays (.npz, .npy) or "
+    "a folder of pictures"
+)
 SEPARATORS = "\t;|,"  # the comma last: it stands within cells, too
 SEPARATOR_NAMES = {"tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " "}
 

@@ -102,6 +102,7 @@ class Reading:
     decimal: "." or ",", "" where nothing was said;   dates: "day-first", "month-first" or ""
     ignore_case: whether texts that differ in case alone are one, None where nothing was said
     forced:  kind by the name of the column, in small letters
+    asides:  why a column is left out unless the person says otherwise, by its name in small letters
     """
 
     file: str
@@ -111,6 +112,7 @@ class Reading:
     dates: str = ""
     ignore_case: bool | None = None
     forced: dict[str, str] = field(default_factory=dict)
+    asides: dict[str, str] = field(default_factory=dict)
 
     @property
     def no_number(self) -> tuple[str, ...]:
@@ -210,8 +212,7 @@ def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading:
     )
     raise UsageError(
         f"Column {name!r} of {reading.file} holds {example!r}, which can be read in two ways; say "
-        f"?decimal=. if its "
-        f"decimal mark is a point, or ?decimal=, if it is a comma."
+        f"?decimal=point or ?decimal=comma, whichever is its decimal mark."
     )
 
 
@@ -262,6 +263,8 @@ def infer_column(
         return category_column(name, cells, train, reading, "You said so.")
     if forced == WORDS:
         return Column(name, WORDS, "You said so.", missing=reading.no_number)
+    if not forced and name.casefold() in reading.asides:
+        return Column(name, LEFT_OUT, reading.asides[name.casefold()])
     if cells.isna().all():
         return Column(name, LEFT_OUT, "It has no values.")
     if traits is None:
@@ -475,8 +478,7 @@ def find_time_format(name: str, texts: Series, reading: Reading) -> str:
         if len(fits) == 2:
             raise UsageError(
                 f"Column {name!r} of {reading.file} holds dates such as {sample!r}, which can be "
-                f"read in two ways; say "
-                f"?dates={DAY_FIRST} or ?dates={MONTH_FIRST}."
+                f"read in two ways; say ?dates={DAY_FIRST} or ?dates={MONTH_FIRST}."
             )
     return ""
 

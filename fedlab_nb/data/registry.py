@@ -15,6 +15,7 @@ from fedlab_nb.data.dataset import Dataset, Description
 from fedlab_nb.data.files import ENDINGS, ending_of, is_table, join_options, split_options
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError, choose, demand
+from fedlab_nb.torch_switches import usual_switches
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,15 @@ _lock = threading.Lock()  # of both
 _added: dict[str, Dataset | Path] = {}  # by the name that they were given
 
 
+@usual_switches()
 def load(source: Any, **options: Any) -> Dataset:
     """Load the dataset of that name, or data of your own: the path of a table, of arrays or of a
     folder of pictures, a DataFrame, or a dict of arrays. The last few data sets stay in memory.
 
-    `glyphs` takes the options n_train, n_test, n_public, seed, size, channels; a short name such as
-    "glyphs:16g" gives the size, and `g` means grey. A table takes label, client, split, group and more, as behind the ? of its path (see
-    the guide). Raises UsageError for an unknown name, a wrong option or an unusable file, RunError
-    where a download failed.
+    `glyphs` takes the options n_train, n_test, n_public, seed, size, channels; a short name such
+    as "glyphs:16g" gives the size, and `g` means grey. A table takes label, client, split, group
+    and more, as behind the ? of its path (see the guide). Raises UsageError for an unknown name, a
+    wrong option or an unusable file, RunError where a download failed.
 
     >>> load("digits")
     Dataset('digits', 1x8x8, 10 classes, train 1237, test 360, public 200)
@@ -255,6 +257,8 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any]
     if not isinstance(text, str | PathLike):
         raise UsageError(f"A {type(text).__name__} is not a data set; {ALLOWED}.")
     name: Any = Path(text) if not isinstance(text, str) or is_path(text) else text
+    if isinstance(name, str) and not is_name(name) and re.search(r"\.\w{1,8}(\?|$)", name):
+        raise UsageError(f"There is no file {name!r}; give the path of {ENDINGS}.")
     if isinstance(name, str) and name not in HOMES:
         choose(
             "dataset",

@@ -147,6 +147,7 @@ def from_table(
     test, split_note = choose_test_rows(table, roles, y, owner, split, file, reading)
 
     features = table[inputs]
+    reading = replace(reading, asides=find_asides(features, roles, reading))
     columns = infer_columns(features, table[roles.names()], ~test, reading)
     if not any(column.width for column in columns):
         reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN])
@@ -184,7 +185,7 @@ def from_table(
         split_note,
         describe_columns(columns, owner is not None, each_client_sends),
         describe_lost(lost),
-        *describe_doubts(table, roles, columns, features, y, classes, test, reading, options),
+        *describe_doubts(schema, table, y[~test], reading),
         *raw.notes,
     ]
     note = " ".join(sentence for sentence in notes if sentence)
@@ -543,6 +544,15 @@ def draw_test_groups(y: np.ndarray, groups: np.ndarray, owner: np.ndarray | None
 
 
 # ----------------------------------------------------------------------------------------- features
+def find_asides(features: DataFrame, roles: Roles, reading: Reading) -> dict[str, str]:
+    """Why a column is no feature although nothing was said: it says which rows are for testing."""
+    asides = {}
+    for name in features.columns:
+        if not roles.split and name_key(name) in SPLITS and holds_split(features[name], reading):
+            asides[name.casefold()] = "It says train and test."
+    return asides
+
+
 def fit_numbers(
     columns: list[Column], features: DataFrame, train: np.ndarray, owner: np.ndarray | None
 ) -> tuple[list[Column], int]:
@@ -642,57 +652,53 @@ def describe_lost(lost: Counter) -> str:
 
 
 def describe_doubts(
-    table: DataFrame, roles: Roles, columns: list[Column], features: DataFrame, y: np.ndarray, classes: tuple[str, ...],
-    test: np.ndarray, reading: Reading, options: Mapping[str, str],
-) -> list[str]:  # fmt: skip
+    schema: InputSchema, table: DataFrame, train_labels: np.ndarray, reading: Reading
+) -> list[str]:
     """What a reader should look at: words that may be no values, numbers that may be none, columns
     that ask for a role."""
     notes = []
-    odd = [name for name in classes if name.lower() in SUSPICIOUS_WORDS]
-    if odd and not reading.missing:
-        notes.append(
-            f"{odd[0]!r} is a class of its own; say ?missing={odd[0]} to leave these rows out."
-        )
-    absent = [name for k, name in enumerate(classes) if not (y[~test] == k).any()]
+    for what, names in (("class", schema.class_names), ("client", schema.client_names)):
+        odd = [name for name in names if name.lower() in SUSPICIOUS_WORDS]
+        if odd and not reading.missing:
+            notes.append(
+                f"{odd[0]!r} is a {what} of its own; say ?missing={odd[0]} to leave its rows out."
+            )
+    absent = [name for k, name in enumerate(schema.class_names) if k not in set(train_labels)]
     if absent:
         notes.append(f"No training row has the label {', '.join(absent[:SHOWN])}.")
-    missing: Counter = Counter()
-    for column in columns:
-        if column.kind == NUMBER and not is_numeric(features[column.name]):
-            cells = features[column.name].dropna()
-            missing.update(cells[~cells.isin(without_missing(cells, column.missing).dropna())])
-    if missing:
-        listed = ", ".join(
-            f"{text!r} ({count} times)" for text, count in missing.most_common(SHOWN)
-        )
-        notes.append(f"In columns of numbers these count as missing: {listed}.")
-    for column in columns:
+    notes.extend(describe_missing(schema.columns, table))
+    for column in schema.columns:
         if column.kind == NUMBER and not column.time_format:
-            notes.extend(describe_sentinel(column, features[column.name]))
+            notes.extend(describe_sentinel(column, table[column.name]))
         if column.kind == CATEGORY and reading.ignore_case is None:
-            keys = Counter(
-                text.casefold() for text in (*column.categories, *column.other_categories)
-            )
-            if any(count > 1 for count in keys.values()):
+            values = (*column.categories, *column.other_categories)
+            if len({text.casefold() for text in values}) < len(values):
                 notes.append(
-                    f"Values of {column.name!r} differ in case alone; ?case=ignore takes them as "
-                    f"one."
+                    f"Values of {column.name!r} differ in case alone; ?case=ignore takes them as one."
                 )
-    for name in table.columns:
-        if name in roles.names():
-            continue
-        if not roles.split and name_key(name) in SPLITS and holds_split(table[name], reading):
+    for column in schema.columns:
+        name = column.name
+        if not schema.split and name.casefold() in reading.asides:
             notes.append(
                 f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
             )
-        if (
-            not roles.group
-            and is_group_name(name)
-            and "group" not in options
-            and has_repeats(table[name])
-        ):
-            notes.append(f"Does column {name!r} say whose rows these are? Then say ?group={name}")
+        if not schema.group and is_group_name(name) and has_repeats(table[name]):
+            notes.append(f"Does column {name!r} say whose rows these are? Then say ?group={name}.")
     return notes
+
+
+def describe_missing(columns: Iterable[Column], table: DataFrame) -> list[str]:
+    """Which texts count as missing in columns of numbers, and how often they stand there."""
+    missing: Counter = Counter()
+    for column in columns:
+        cells = table[column.name]
+        if column.kind == NUMBER and not is_numeric(cells):
+            kept = without_missing(cells, column.missing)
+            missing.update(cells[kept.isna() & cells.notna()])
+    if not missing:
+        return []
+    listed = ", ".join(f"{text!r} ({count} times)" for text, count in missing.most_common(SHOWN))
+    return [f"In columns of numbers these count as missing: {listed}."]
 
 
 def holds_split(cells: Series, reading: Reading) -> bool:
