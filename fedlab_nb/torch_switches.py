@@ -55,9 +55,12 @@ def is_autocast(device: str) -> bool:
     """Whether autocast is on for a kind of device."""
     import torch
 
-    if device == "cpu":
-        return bool(torch.is_autocast_cpu_enabled())
-    return bool(torch.is_autocast_enabled())
+    try:
+        return bool(torch.is_autocast_enabled(device))
+    except TypeError:  # before torch 2.4 each kind of device had a function of its own
+        return bool(
+            torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled()
+        )
 
 
 def check_process_switches() -> None:

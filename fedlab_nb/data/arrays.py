@@ -656,11 +656,8 @@ def scale_samples(
             IMAGES, shape, (), pixels=replace(pixels, mode="L" if shape[0] == 1 else "RGB")
         )
         return ready, schema, pixels.describe()
-    axes = (0,) if train.ndim == 2 else (0, 2)
-    wide = train.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = wide.mean(axis=axes)
-        std = wide.std(axis=axes)
+        mean, std = mean_and_deviation(train.astype(np.float64))
         is_constant = ~(std > 1e-12 * np.maximum(1, np.abs(mean)))  # a constant column becomes 0
     if not np.isfinite(std).all():
         raise UsageError(
@@ -678,6 +675,13 @@ def scale_samples(
     ready = {key: schema.standardise(value) for key, value in x.items()}
     note = "Features are" if train.ndim == 2 else "Each channel is"
     return ready, schema, f"{note} standardised by the training set's mean and standard deviation."
+
+
+def mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation [D] of the columns of rows [N, D], or [C] of the channels of
+    recordings [N, C, T]."""
+    axes = (0,) if x.ndim == 2 else (0, 2)
+    return x.mean(axis=axes), x.std(axis=axes)
 
 
 def images_scale(x: dict[str, np.ndarray]) -> PixelScale:

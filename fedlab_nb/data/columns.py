@@ -32,7 +32,7 @@ PREFIX = (
     r"(?P<compare>[<>≤≥]=?\s*)?(?P<sign>[+-]?)\s*(?P<currency>[$€£¥₹]|(?:USD|EUR|GBP|CHF)\s)?\s*"
 )
 SIGN_AFTER_CURRENCY = r"(?P<late_sign>[+-]?)"
-SUFFIX = r"\s*(?P<unit>[%‰°µμ€$£¥₹a-zA-Z][%‰°µμ€$£¥₹a-zA-Z0-9²³/.^*·-]*)?"
+SUFFIX = r"\s*(?P<unit>[%‰°µμ€$£¥₹a-zA-Z][%‰°µμ€$£¥₹a-zA-Z²³/.^*·-]*[23]?)?"
 EXPONENT = r"(?:[eE][+-]?\d+)?"
 
 

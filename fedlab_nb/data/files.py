@@ -43,7 +43,7 @@ ENDINGS = (
     "arrays (.npz, .npy) or "
     "a folder of pictures"
 )
-SEPARATORS = "\t;|,"  # the comma last: it stands within cells, too
+SEPARATORS = "\t;|, "  # comma and blank last: they stand within cells, too
 SEPARATOR_NAMES = {"tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " "}
 
 # Options behind the ? of a table's path, or arguments of `load`. Those of KINDS name columns.
@@ -52,6 +52,7 @@ KINDS = {"number": "number", "category": "category", "words": "words", "leave_ou
 READING = ("missing", "decimal", "case", "header", "sep", "encoding", "sheet", "dates")
 OPTIONS = (*ROLES, *KINDS, *READING)
 SHOWN = 5
+HEAD = 20  # lines that are searched for separators
 
 
 @dataclass(frozen=True)
@@ -292,9 +293,17 @@ def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
     rows, separator = split_rows(body, separator, name, commented)
     width = max(len(row) for _, row in rows)
     table = pandas.read_csv(
-        io.StringIO(body), sep=separator, header=None, names=list(range(width)), index_col=False, dtype=str,
-        keep_default_na=False, na_filter=False, skip_blank_lines=False, skipinitialspace=True, encoding_errors="strict",
-    )  # fmt: skip
+        io.StringIO(strip_lines(body, separator)),
+        sep=separator,
+        header=None,
+        names=list(range(width)),
+        index_col=False,
+        dtype=str,
+        keep_default_na=False,
+        na_filter=False,
+        skip_blank_lines=False,
+        skipinitialspace=True,
+    )
     numbers = [line for line, row in rows]
     if len(table) != len(numbers):
         table = (
@@ -382,9 +391,18 @@ def wide_encoding(data: bytes) -> str | None:
 
 
 # --------------------------------------------------------------------------------------- separators
+def strip_lines(text: str, separator: str) -> str:
+    """The text without blanks around its lines, where blanks separate cells."""
+    if separator != " ":
+        return text
+    return "\n".join(line.strip() for line in text.split("\n"))
+
+
 def parse_rows(text: str, separator: str, offset: int) -> list[tuple[int, list[str]]]:
     """Each row with the line that it ends in; a blank line is a row of no cells."""
-    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    reader = csv.reader(
+        io.StringIO(strip_lines(text, separator)), delimiter=separator, skipinitialspace=True
+    )
     rows = [(offset + reader.line_num, [cell.strip() for cell in row]) for row in reader]
     while rows and not any(rows[-1][1]):
         rows.pop()
@@ -424,7 +442,10 @@ def split_rows(
             f"sep is {separator!r}, but a separator is one character, or "
             f"{', '.join(SEPARATOR_NAMES)}."
         )
-    candidates = [separator] if separator else [mark for mark in SEPARATORS if mark in first]
+    head = text.split("\n", HEAD)[:HEAD]
+    candidates = [separator]
+    if not separator:
+        candidates = [mark for mark in SEPARATORS if any(mark in line for line in head)]
     best: tuple[int, str, list[tuple[int, list[str]]], int] | None = None
     for candidate in candidates:
         try:
@@ -434,8 +455,10 @@ def split_rows(
                 f"{name} cannot be read as a table: {one_line(error)}; save it as CSV (UTF-8)."
             ) from None
         uneven = uneven_row(rows)
-        if uneven is None and len(rows[0][1]) > 1:
+        if uneven is None and len(first_row(rows)) > 1:
             return rows, candidate
+        if candidate == " " and not separator:
+            continue  # sentences have blanks: they are no reason to call a line too long
         cells = first_row(rows)
         even = sum(len(row) == len(cells) for _, row in rows)
         if uneven is not None and (best is None or even > best[0]):
@@ -495,7 +518,7 @@ def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTab
         places = ", ".join(map(str, nameless[:SHOWN]))
         raise UsageError(
             f"The columns {places} of {name} have no name in the first line; name each of them "
-            f"there, and undo merged cells."
+            f"there, remove lines above the names, and undo merged cells."
         )
     names = [first[place] or f"column {place + 1}" for place in kept]
     return replace(raw, cells=rest[kept].set_axis(check_names(names, name), axis=1))

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 MOST_CATEGORIES = (
     20  # values that get a feature each; a column of more different texts is hashed as words
 )
+FEW_CATEGORIES = 10  # of texts half of which are numbers; more of them are no categories
 MOSTLY = 0.9  # from this share of numbers on, what is none is a slip, and the table is refused
 ORDINALS = ("st", "nd", "rd", "th")  # 1st, 2nd are no units
 DATE_FORMATS = (
@@ -107,6 +108,7 @@ class Reading:
 
     file: str
     separator: str = ""
+    has_header: bool = True
     missing: tuple[str, ...] = ()
     decimal: str = ""
     dates: str = ""
@@ -244,17 +246,24 @@ def infer_columns(
     found = []
     for place, name in enumerate(table.columns):
         forced = reading.forced.get(name.casefold(), "")
+        is_saved_index = place == 0 and name == "column 1" and reading.has_header
         column = infer_column(
-            name, table[name], traits.get(name), place, train, evidence, reading, forced
+            name, table[name], traits.get(name), is_saved_index, train, evidence, reading, forced
         )
         found.append(column)
     return found
 
 
 def infer_column(
-    name: str, cells: Series, traits: NumberTraits | None, place: int, train: np.ndarray, evidence: set[str],
-    reading: Reading, forced: str,
-) -> Column:  # fmt: skip
+    name: str,
+    cells: Series,
+    traits: NumberTraits | None,
+    is_saved_index: bool,
+    train: np.ndarray,
+    evidence: set[str],
+    reading: Reading,
+    forced: str,
+) -> Column:
     """What one column is taken for. Raises UsageError for a column that can be read in several
     ways."""
     if forced == LEFT_OUT:
@@ -268,7 +277,7 @@ def infer_column(
     if cells.isna().all():
         return Column(name, LEFT_OUT, "It has no values.")
     if traits is None:
-        if not forced and (why := why_row_number(name, cells.dropna(), place)):
+        if not forced and (why := why_row_number(name, cells.dropna(), is_saved_index)):
             return Column(name, LEFT_OUT, why)
         return Column(name, NUMBER, "Its values are numbers.", missing=reading.no_number)
     if not len(traits.texts):
@@ -287,16 +296,21 @@ def infer_column(
             missing=reading.no_number,
         )
     if traits.is_number:
-        column = number_column(name, traits, evidence, place, reading, forced)
+        column = number_column(name, traits, evidence, is_saved_index, reading, forced)
         if column is not None:
             return column
     elif traits.share >= MOSTLY or forced == NUMBER:
         refuse_slip(name, traits, reading)
-    return text_column(name, cells, traits, train, reading)
+    return text_column(name, cells, traits, train, is_saved_index, reading)
 
 
 def number_column(
-    name: str, traits: NumberTraits, evidence: set[str], place: int, reading: Reading, forced: str
+    name: str,
+    traits: NumberTraits,
+    evidence: set[str],
+    is_saved_index: bool,
+    reading: Reading,
+    forced: str,
 ) -> Column | None:
     """A column all of whose cells are numbers; None where they are names of categories, such as 1a,
     2b."""
@@ -325,7 +339,7 @@ def number_column(
         and all(part.body.isdecimal() and not part.exponent for part in parts)
     )
     if integers and not forced:
-        if why := why_row_number(name, traits.texts, place):
+        if why := why_row_number(name, traits.texts, is_saved_index):
             return Column(name, LEFT_OUT, why)
         if is_code(traits.texts):
             if traits.texts.nunique() <= MOST_CATEGORIES:
@@ -381,23 +395,32 @@ def refuse_slip(name: str, traits: NumberTraits, reading: Reading) -> None:
 
 # -------------------------------------------------------------------------------------------- texts
 def text_column(
-    name: str, cells: Series, traits: NumberTraits, train: np.ndarray, reading: Reading
+    name: str,
+    cells: Series,
+    traits: NumberTraits,
+    train: np.ndarray,
+    is_saved_index: bool,
+    reading: Reading,
 ) -> Column:
     """A column of texts: a category, words, or names of the rows."""
     texts = without_missing(text_of(cells), reading.no_value)
     there = texts.dropna()
     is_unique = there.is_unique and len(there) > 1
     has_blanks = bool(there.str.contains(r"\s").any())
-    if is_unique and not has_blanks and (is_row_name(name) or is_counted_text(there)):
+    names_rows = is_row_name(name) or is_counted_text(there)
+    if is_unique and (is_saved_index or not has_blanks and names_rows):
         return Column(name, LEFT_OUT, "Every row has a value of its own: it names the rows.")
-    if is_group_name(name) and not is_unique and there.nunique() > MOST_CATEGORIES:
+    is_many = there.nunique() > MOST_CATEGORIES or len(name_parts(name)) > 1
+    if is_group_name(name) and not is_unique and is_many:
         return Column(
             name, LEFT_OUT, f"It names whose rows these are; ?group={name} keeps them in one part."
         )
-    if texts[train].nunique() <= MOST_CATEGORIES:
+    bands = there.map(is_band).mean() if len(there) else 0
+    most = MOST_CATEGORIES if bands >= 0.5 or traits.share < 0.5 else FEW_CATEGORIES
+    if texts[train].nunique() <= most:
         return category_column(name, cells, train, reading, "")
     almost = there.map(looks_numeric)
-    if almost.mean() >= 0.5:
+    if len(there) and almost.mean() >= 0.5:
         example = there[almost].iloc[0]
         raise UsageError(
             f"Column {name!r} of {reading.file} holds {example[:40]!r} and other values that are "
@@ -438,6 +461,16 @@ def distinct_texts(texts: Iterable[str], ignore_case: bool) -> list[str]:
     return sorted(found.values())
 
 
+def is_band(text: str) -> bool:
+    """Whether a text is a range of numbers, as age groups are.
+
+    >>> is_band("10-19"), is_band("85+"), is_band("<5"), is_band("12,5")
+    (True, True, True, False)
+    """
+    pattern = r"\d+([.,]\d+)?\s*(-|\u2013|to|bis)\s*\d+([.,]\d+)?|\d+\s*\+|[<>≤≥]=?\s*\d+"
+    return re.fullmatch(pattern, text, re.ASCII) is not None
+
+
 def looks_numeric(text: str) -> bool:
     """Whether a text is nearly a number: it begins with digits, and hardly a letter follows.
 
@@ -445,7 +478,7 @@ def looks_numeric(text: str) -> bool:
     (True, True, False, False)
     """
     letters = sum(char.isalpha() for char in text)
-    return letters <= 6 and re.match(r"[~≈<>≤≥=(\s]*[+\-\u2212$€£]?\s*[.,]?\d", text) is not None
+    return letters <= 6 and re.match(r"[~≈<>≤≥=('\"\s]*[+\-\u2212$€£]?\s*[.,]?\d", text) is not None
 
 
 def find_time_format(name: str, texts: Series, reading: Reading) -> str:
@@ -512,22 +545,23 @@ def is_group_name(name: str) -> bool:
     """Whether a column's name says that it numbers people, who may have several rows."""
     low = name.lower().strip()
     parts = name_parts(name)
-    joined = re.fullmatch(r"(patient|subject|person|participant|user|family|household|case|animal)s?[ _.-]?"
-                          r"(id|nr|no|number|num|key|code)?", low)  # fmt: skip
+    stems = "patient|subject|person|participant|user|family|household|case|animal"
+    joined = re.fullmatch(rf"({stems})s?[ _.-]?(id|nr|no|number|num|key|code)", low)
     return bool(
         joined
-        or low in ("mrn", "pid")
+        or low in ("mrn", "pid", "patient", "subject", "participant")
         or parts
         and parts[0] in GROUP_NAMES
         and parts[-1] in ROW_NAMES
     )
 
 
-def why_row_number(name: str, values: Series, place: int) -> str:
+def why_row_number(name: str, values: Series, is_saved_index: bool) -> str:
     """Why a column of whole numbers is no feature, "" where it is one.
 
     It names the rows where its numbers are whole, differ in every row, and are a plain count or
-    have such a name.
+    have such a name, or where they are the first column and have no name, as an index has that was
+    saved with a table.
     """
     if not len(values) or len(values) < 3:
         return ""
@@ -536,14 +570,18 @@ def why_row_number(name: str, values: Series, place: int) -> str:
             return ""
         numbers = values.to_numpy(dtype=float)
     else:
-        numbers = values.astype(float).to_numpy()
+        distinct = {text: readable_number(text) for text in values.unique()}
+        numbers = values.map(
+            {text: body_value(parts, ".", True) for text, parts in distinct.items()}
+        )
+        numbers = numbers.to_numpy(dtype=float)
     if len(np.unique(numbers)) < len(numbers):
         if is_group_name(name):
             return (
                 f"It names whose rows these are; ?group={name} keeps the rows of each in one part."
             )
         return ""
-    if place == 0 and name == "column 1":
+    if is_saved_index:
         return "It is an index that was saved with the table: it names the rows."
     if is_row_name(name):
         return "Every row has a number of its own, and its name says that it names the rows."

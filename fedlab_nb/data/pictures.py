@@ -175,7 +175,7 @@ def on_white(picture: Any) -> Any:
     layers = picture.convert("RGBA")
     white = Image.new("RGBA", layers.size, (255, 255, 255, 255))
     flat = Image.alpha_composite(white, layers)
-    is_grey = picture.mode in ("LA", "La", "L", "1")
+    is_grey = mode_of(picture).endswith("grey")
     return flat.convert("L" if is_grey else "RGB")
 
 
@@ -211,10 +211,18 @@ def unreadable(name: str, error: Exception) -> UsageError:
     return UsageError(f"The picture {name!r} cannot be read ({why}); save it again, or remove it.")
 
 
+def has_grey_palette(picture: Any) -> bool:
+    """Whether a picture has a list of colours, all of which are greys."""
+    if picture.mode != "P":
+        return False
+    colours = np.array(picture.getpalette("RGB")).reshape(-1, 3)
+    return bool((colours == colours[:, :1]).all())
+
+
 def mode_of(picture: Any) -> str:
     if has_16_bits(picture):
         return "16 bits"
-    is_grey = picture.mode in ("1", "L", "LA", "La")
+    is_grey = picture.mode in ("1", "L", "LA", "La") or has_grey_palette(picture)
     if {"A", "a"} & set(picture.getbands()) or "transparency" in picture.info:
         return "transparent grey" if is_grey else "transparent"
     return "grey" if is_grey else "colour"

@@ -80,7 +80,10 @@ class InputSchema:
         that the training rows do not have.
         """
         if self.kind == TABLE:
-            return self.encode_table(self.read_rows(rows))
+            table = self.read_rows(rows)
+            if not len(table):
+                raise UsageError("There are no rows; give one row or more.")
+            return self.encode_table(table)
         if self.kind == IMAGES:
             return self.encode_images(rows)
         return self.encode_numbers(rows)
@@ -217,6 +220,15 @@ class InputSchema:
         if read.get("pixels") is not None:
             read["pixels"] = pictures.PixelScale(**read["pixels"])
         return cls(**read)
+
+
+def image_schema(
+    shape: tuple[int, ...], class_names: Sequence[str], high: float, number_type: str
+) -> InputSchema:
+    """Of images `(C, H, W)` of the package, whose raw pixels go from 0 to `high`."""
+    mode = "L" if shape[0] == 1 else "RGB"
+    pixels = pictures.PixelScale(0.0, float(high), number_type, mode)
+    return InputSchema(IMAGES, tuple(shape), tuple(class_names), pixels=pixels)
 
 
 def name_key(name: Any) -> str:

@@ -164,7 +164,7 @@ GOOD = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20))
         ("", "is empty"),
         ("a\n1\n2\n", "has one column"),
         ("1,2\n" + GOOD[4:], "holds numbers"),
-        (GOOD + "1,2,3\n", "cannot be read as a table: .*line 22, saw 3"),
+        (GOOD + "1,2,3\n", "Line 22 of .* has too many cells"),
         (GOOD + "1\n", "Line 22 of .* has too few cells"),
         ("a,A,y\n1,2,3\n", "two columns with the name"),
         (GOOD.replace("7,", "seven,"), "holds numbers, but 'seven' in line 9"),
@@ -204,10 +204,12 @@ def test_wrong_options(hospital, query, message):
         load(hospital + query)
 
 
-def test_no_utf8_and_no_file(tmp_path):
+def test_no_such_encoding_and_no_file(tmp_path):
     (tmp_path / "t.csv").write_bytes("a,y\nß,1\n".encode("latin-1"))
-    with pytest.raises(UsageError, match="not UTF-8 text"):
-        load(tmp_path / "t.csv")
+    with pytest.raises(UsageError, match="not utf-8 text"):
+        load(f"{tmp_path}/t.csv?encoding=utf-8")
+    with pytest.raises(UsageError, match="'klingon' is no encoding"):
+        load(f"{tmp_path}/t.csv?encoding=klingon")
     with pytest.raises(UsageError, match="does not exist"):
         load("nowhere.csv")
 
