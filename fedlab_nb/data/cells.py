@@ -37,7 +37,7 @@ NO_NUMBER = (
     "missing",
     "not known",
 )
-PLAIN_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def is_plain_number(text: str) -> bool:
@@ -46,7 +46,7 @@ def is_plain_number(text: str) -> bool:
     >>> is_plain_number("-1.5e3"), is_plain_number("1,5"), is_plain_number("nan")
     (True, False, False)
     """
-    return re.fullmatch(PLAIN_NUMBER, text, re.ASCII) is not None
+    return PLAIN_NUMBER.fullmatch(text) is not None
 
 
 def cell_text(value: Any) -> str | None:
@@ -102,7 +102,10 @@ def as_cells(table: DataFrame) -> DataFrame:
             columns[place] = column
             continue
         try:
-            texts = [cell_text(value) for value in column]
+            if pandas.api.types.infer_dtype(column, skipna=False) == "string":
+                texts = [value.strip() or None for value in column]
+            else:
+                texts = [cell_text(value) for value in column]
         except UsageError:
             raise UsageError(
                 f"Cells of column {str(name)!r} are lists, not one value; leave the column out."
