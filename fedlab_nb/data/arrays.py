@@ -30,6 +30,7 @@ from fedlab_nb.data.columns import NUMBER, Column
 from fedlab_nb.data.dataset import OPTIONAL, REQUIRED, Dataset, digest_of, of_arrays, one_line
 from fedlab_nb.data.pictures import PixelScale, choose_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema
+from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.errors import UsageError, choose, demand
 
 if TYPE_CHECKING:
@@ -658,6 +659,8 @@ def scale_samples(
         return ready, schema, pixels.describe()
     with np.errstate(over="ignore", invalid="ignore"):
         mean, std = mean_and_deviation(train.astype(np.float64))
+        mean = mean.ravel()
+        std = std.ravel()
         is_constant = ~(std > 1e-12 * np.maximum(1, np.abs(mean)))  # a constant column becomes 0
     if not np.isfinite(std).all():
         raise UsageError(
@@ -675,13 +678,6 @@ def scale_samples(
     ready = {key: schema.standardise(value) for key, value in x.items()}
     note = "Features are" if train.ndim == 2 else "Each channel is"
     return ready, schema, f"{note} standardised by the training set's mean and standard deviation."
-
-
-def mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation [D] of the columns of rows [N, D], or [C] of the channels of
-    recordings [N, C, T]."""
-    axes = (0,) if x.ndim == 2 else (0, 2)
-    return x.mean(axis=axes), x.std(axis=axes)
 
 
 def images_scale(x: dict[str, np.ndarray]) -> PixelScale:

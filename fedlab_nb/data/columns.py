@@ -306,6 +306,9 @@ def hash_words(texts: Iterable[str | None]) -> np.ndarray:
     √HASHED_FEATURES, so that a number is about 1 in size; zeros for no text."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    bag = HashingVectorizer(n_features=HASHED_FEATURES, norm="l2", token_pattern=r"(?u)\b\w+\b")
+    bag = HashingVectorizer(n_features=HASHED_FEATURES, norm=None, token_pattern=r"(?u)\b\w+\b")
     written = [text if isinstance(text, str) else "" for text in texts]
-    return np.sqrt(HASHED_FEATURES) * bag.transform(written).toarray()
+    counts = bag.transform(written).toarray()
+    # squares of whole numbers: their sum is exact in any order
+    length = np.sqrt((counts * counts).sum(axis=1, keepdims=True))
+    return np.sqrt(HASHED_FEATURES) * (counts / np.where(length > 0, length, 1.0))

@@ -123,9 +123,9 @@ def watch(name: str, card: str) -> Dataset:
 def mails(name: str, card: str) -> Dataset:
     with np.load(MAILS, allow_pickle=False) as file:
         counts, y, source = (file[key].astype(np.int64) for key in ("counts", "spam", "source"))
-    x = np.log1p(counts)
-    length = np.linalg.norm(x, axis=1, keepdims=True)
-    x = (x * np.sqrt(x.shape[1]) / np.where(length, length, 1)).astype(np.float32)
+    x = logarithms(counts)
+    length = np.sqrt(sum_in_fixed_order((x * x).T))[:, None]
+    x = (x * np.sqrt(x.shape[1]) / np.where(length > 0, length, 1)).astype(np.float32)
     test = test_of(name, source, tables.draw_test_rows(len(LISTS) * y + source, source))
     return parted(
         name,

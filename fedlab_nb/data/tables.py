@@ -59,6 +59,7 @@ from fedlab_nb.data.kinds import (
     number_traits,
 )
 from fedlab_nb.data.schema import TABLE, InputSchema, name_key
+from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import numpy_rng
 
@@ -584,7 +585,8 @@ def client_sums(x: np.ndarray) -> np.ndarray:
     nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
         count = (~np.isnan(x)).sum(axis=0).astype(np.float64)
-        return np.stack([count, np.nansum(x, axis=0), np.nansum(x * x, axis=0)])
+        there = np.where(np.isnan(x), 0.0, x)
+        return np.stack([count, sum_in_fixed_order(there), sum_in_fixed_order(there * there)])
 
 
 def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
