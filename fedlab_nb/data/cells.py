@@ -55,12 +55,12 @@ def cell_text(value: Any) -> str | None:
     >>> cell_text(3), cell_text(2.5), cell_text(True), cell_text(" a "), cell_text(float("nan"))
     ('3', '2.5', 'True', 'a', None)
     """
-    import pandas
-
-    if value is None:
-        return None
     if isinstance(value, str):
         return value.strip() or None
+    if value is None:
+        return None
+    import pandas
+
     if isinstance(value, bytes):
         return value.decode(errors="replace").strip() or None
     if not pandas.api.types.is_scalar(value):
@@ -102,10 +102,7 @@ def as_cells(table: DataFrame) -> DataFrame:
             columns[place] = column
             continue
         try:
-            if pandas.api.types.infer_dtype(column, skipna=False) == "string":
-                texts = [value.strip() or None for value in column]
-            else:
-                texts = [cell_text(value) for value in column]
+            texts = [cell_text(value) for value in column]
         except UsageError:
             raise UsageError(
                 f"Cells of column {str(name)!r} are lists, not one value; leave the column out."
