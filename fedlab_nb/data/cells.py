@@ -101,6 +101,9 @@ def as_cells(table: DataFrame) -> DataFrame:
         if is_numeric(column):
             columns[place] = column
             continue
+        if pandas.api.types.is_timedelta64_dtype(column.dtype):
+            columns[place] = column.dt.total_seconds()
+            continue
         try:
             texts = [cell_text(value) for value in column]
         except UsageError:

@@ -504,13 +504,18 @@ def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTab
         table = table.dropna(how="all", axis=1)
         names = [f"column {place}" for place in range(1, table.shape[1] + 1)]
         return replace(raw, cells=table.set_axis(names, axis=1), has_header=False)
-    if not said and seems_headless(first, rest):
+    repeats = (rest == [cell or None for cell in first]).all(axis=1)
+    notes = raw.notes
+    if not said and seems_headless(first, rest[~repeats]):
         listed = ", ".join(first[:SHOWN])
         what = "numbers" if any(map(is_plain_number, first)) else "values that stand below, too"
         raise UsageError(
             f"The first line of {name} holds {what} ({listed}), so that it may be a sample and no "
             f"names; say ?header=no if it is one, or ?header=yes if these are the names."
         )
+    if not said and repeats.any():
+        rest = rest[~repeats]
+        notes = (*notes, f"{int(repeats.sum())} lines that repeat the names are left out.")
     rest = rest.set_axis(range(rest.shape[1]), axis=1)
     kept = [place for place, cell in enumerate(first) if cell or rest[place].notna().any()]
     nameless = [place + 1 for place in kept if not first[place]]
@@ -521,7 +526,8 @@ def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTab
             f"there, remove lines above the names, and undo merged cells."
         )
     names = [first[place] or f"column {place + 1}" for place in kept]
-    return replace(raw, cells=rest[kept].set_axis(check_names(names, name), axis=1))
+    named = rest[kept].set_axis(check_names(names, name), axis=1)
+    return replace(raw, cells=named, notes=notes)
 
 
 def seems_headless(first: list[str], rest: DataFrame) -> bool:

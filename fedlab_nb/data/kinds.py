@@ -48,7 +48,7 @@ FEW_CATEGORIES = 10  # of texts half of which are numbers; more of them are no c
 MOSTLY = 0.9  # from this share of numbers on, what is none is a slip, and the table is refused
 ORDINALS = ("st", "nd", "rd", "th")  # 1st, 2nd are no units
 DATE_FORMATS = (
-    "%Y-%m-%d", "%Y/%m/%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M",
+    "%Y-%m-%d", "%Y/%m/%d", "%Y-%m", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M",
     "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S%z", "%d.%m.%Y",
     "%d.%m.%y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y",
     "%B %d, %Y",
@@ -60,7 +60,7 @@ TWO_WAY_DATES = (
 )  # fmt: skip
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 DATE_LIKE = re.compile(
-    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|\d{1,2}[- ]\w{3,9}[- ]\d{2,4}|\w{3,9} \d{1,2}, \d{4}",
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|\d{4}-\d{2}|\d{1,2}[- ]\w{3,9}[- ]\d{2,4}|\w{3,9} \d{1,2}, \d{4}",
     re.ASCII,
 )
 
@@ -299,7 +299,7 @@ def infer_column(
         column = number_column(name, traits, evidence, is_saved_index, reading, forced)
         if column is not None:
             return column
-    elif traits.share >= MOSTLY or forced == NUMBER:
+    elif traits.share >= MOSTLY or forced == NUMBER or is_mostly_numbers(traits):
         refuse_slip(name, traits, reading)
     return text_column(name, cells, traits, train, is_saved_index, reading)
 
@@ -338,6 +338,11 @@ def number_column(
         and not compared
         and all(part.body.isdecimal() and not part.exponent for part in parts)
     )
+    is_counted = all(re.fullmatch(r"\d+(\.0+)?", part.body) for part in parts)
+    if is_counted and not integers and not unit and not forced and names_something(name):
+        # numbers of rows and of people become 1.0 where some of them were missing
+        if why := why_row_number(name, traits.texts, is_saved_index):
+            return Column(name, LEFT_OUT, why)
     if integers and not forced:
         if why := why_row_number(name, traits.texts, is_saved_index):
             return Column(name, LEFT_OUT, why)
@@ -382,14 +387,22 @@ def is_code(texts: Series) -> bool:
     return len(lengths) == 1 and lengths.pop() > 2 and bool(texts.str.startswith("0").any())
 
 
+def is_mostly_numbers(traits: NumberTraits) -> bool:
+    """Whether half of the cells are numbers, too many different ones to be categories, and no age
+    groups."""
+    numbers = [text for text, parts in traits.cells.items() if parts is not None]
+    bands = [text for text in traits.cells if is_band(text)]
+    return traits.share >= 0.5 and len(numbers) > FEW_CATEGORIES and len(bands) * 2 < len(numbers)
+
+
 def refuse_slip(name: str, traits: NumberTraits, reading: Reading) -> None:
     """Raises UsageError, which names the first cell that is no number."""
     for line, text in traits.texts.items():
         if traits.cells[text] is None:
             raise UsageError(
                 f"Column {name!r} of {reading.file} holds numbers, but {text[:40]!r} in line "
-                f"{line}; correct that cell, "
-                f"leave it empty for a missing value, or say ?missing={text[:40]}."
+                f"{line}; correct that cell, leave it empty for a missing value, or say "
+                f"?missing={text[:40]} or ?category={name}."
             )
 
 
@@ -556,6 +569,11 @@ def is_group_name(name: str) -> bool:
     )
 
 
+def names_something(name: str) -> bool:
+    """Whether a column's name says that it numbers rows or people."""
+    return is_row_name(name) or is_group_name(name)
+
+
 def why_row_number(name: str, values: Series, is_saved_index: bool) -> str:
     """Why a column of whole numbers is no feature, "" where it is one.
 
@@ -566,9 +584,11 @@ def why_row_number(name: str, values: Series, is_saved_index: bool) -> str:
     if not len(values) or len(values) < 3:
         return ""
     if is_numeric(values):
-        if not np.issubdtype(np.asarray(values.to_numpy(na_value=0)).dtype, np.integer):
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        is_whole = (numbers == np.floor(numbers)).all()
+        is_integer = values.dtype.kind in "iu"
+        if not is_integer and not (is_whole and names_something(name)):
             return ""
-        numbers = values.to_numpy(dtype=float)
     else:
         distinct = {text: readable_number(text) for text in values.unique()}
         numbers = values.map(

@@ -327,6 +327,29 @@ def refuse_totals(table: DataFrame, file: str) -> None:
                     f"Line {line} of {file} seems to hold totals and no sample ({name}: {cell!r}); "
                     f"remove that line."
                 )
+    if holds_sums(table):
+        raise UsageError(
+            f"Line {table.index[-1]} of {file} holds the sums of the lines above it and no sample; "
+            f"remove that line."
+        )
+
+
+def holds_sums(table: DataFrame) -> bool:
+    """Whether each number of the last row, two or more, is the sum of its column."""
+    import pandas
+
+    matches = 0
+    if len(table) <= LEAST:
+        return False
+    for name in table.columns:
+        last = table[name].iloc[-1]
+        if pandas.isna(last) or not is_plain_number(str(last)):
+            continue
+        above = pandas.to_numeric(table[name].iloc[:-1], errors="coerce").dropna()
+        if (above != 0).sum() < LEAST // 2 or not np.isclose(above.sum(), float(last)):
+            return False
+        matches += 1
+    return matches > 1
 
 
 def code_texts(

@@ -510,3 +510,73 @@ def test_no_group_stands_on_both_sides(seed, clients):
 def test_a_split_that_says_nothing(write, word, message):
     path = write("a,part,label", lambda i: f"{i % 9}.5,{word if i == 3 else 'train'},{i % 2}")
     assert message in refused(path, split="part")
+
+
+# ------------------------------------------------------------------------------------- files that nobody has listed
+def test_not_determined_is_asked_for(write):
+    path = write("a,b,y", lambda i: f"{'ND' if i % 5 == 0 else i * 7 % 40},{i % 7}.5,{i % 2}")
+    assert "?missing=ND" in refused(path)
+    assert column(load(path, missing="ND"), "a").kind == "number"
+
+
+def test_sums_in_the_last_line_are_no_sample(write, tmp_path):
+    path = write("a,b,y", lambda i: f"{i % 9 + 1},{i % 7}.5,{i % 2}")
+    cells = pd.read_csv(path)
+    pd.concat([cells, cells.sum().to_frame().T]).to_csv(tmp_path / "sums.csv", index=False)
+    assert "holds the sums" in refused(tmp_path / "sums.csv")
+
+
+def test_names_that_are_repeated_in_the_middle_are_no_sample(write):
+    path = write(
+        "kind,b,y",
+        lambda i: "kind,b,y" if i == 30 else f"{'uv'[i % 2]},{i % 7}.5,{'ab'[i % 3 % 2]}",
+    )
+    data = load(path)
+    assert data.class_names == ("a", "b") and column(data, "kind").categories == ("u", "v")
+    assert "repeat the names" in data.note
+
+
+def test_numbers_of_patients_with_gaps_are_no_feature(tmp_path):
+    table = pd.DataFrame(
+        {"patient_id": [None, *range(1, 60)], "time": np.arange(60.0), "y": [0, 1] * 30}
+    )
+    table.to_csv(tmp_path / "t.csv", index=False)
+    for data in (load(tmp_path / "t.csv"), load(table)):
+        assert (
+            column(data, "patient_id").kind == "left out" and column(data, "time").kind == "number"
+        )
+
+
+@pytest.mark.parametrize(
+    ("cell", "kind"),
+    [
+        (lambda i: f"{i % 9 * 5}-{i % 9 * 5 + 4}", "category"),  # age groups
+        (lambda i: ["0-4", "5-9", "10-14", "85+", "<1"][i % 5], "category"),
+        (lambda i: ["1st", "2nd", "3rd"][i % 3], "category"),
+        (lambda i: ["T1", "T2a", "T2b"][i % 3], "category"),
+        (lambda i: ["1a", "1b", "2a"][i % 3], "category"),
+        (lambda i: ["0", "1", "2", "3+"][i % 4], "category"),
+        (lambda i: f"{i % 5:03d}", "category"),  # wards
+        (lambda i: f"E{i % 30}.1", "words"),  # codes of diagnoses
+        (lambda i: f"{i % 24}:{i % 60:02d}", "number"),  # times of day
+        (lambda i: f"2020-{i % 12 + 1:02d}", "number"),  # months
+        (lambda i: f"{i % 28 + 1}. {['Jan', 'Feb'][i % 2]} 2020", "refused"),
+        (lambda i: f"{i % 28 + 1} {['Jan', 'Feb'][i % 2]} 2020", "number"),
+        (lambda i: f"{i % 28 + 1}/{i % 12 + 1}/2020", "number"),  # 28/1: days first
+        (lambda i: f"{i % 12 + 1}/{i % 11 + 1}/2020", "refused"),
+        (lambda i: f"{i % 40}°{i % 60}'N", "refused"),
+        (lambda i: f"{i % 40}h {i % 60}min", "refused"),
+        (lambda i: f"~{i % 40}", "refused"),
+        (lambda i: f"{i}.{i}.{i}", "refused"),
+        (lambda i: "\u0661\u0662"[i % 2] * (i % 30 + 1), "refused"),  # Arabic digits
+        (lambda i: ["*", "**", "***"][i % 3], "category"),
+        (lambda i: ["TRUE", "FALSE"][i % 2], "category"),
+        (lambda i: f"{i % 30 + 1}k", "number"),
+    ],
+)  # fmt: skip
+def test_what_a_column_is_taken_for(write, cell, kind):
+    path = write("a,b,y", lambda i: f"{cell(i)},{i % 7}.5,{i % 3 % 2}")
+    if kind == "refused":
+        assert "'a'" in refused(path)
+    else:
+        assert column(load(path), "a").kind == kind
