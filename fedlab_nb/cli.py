@@ -47,7 +47,7 @@ def given(options: Namespace) -> dict[str, Any]:
 
 def run_command(options: Namespace) -> int:
     from .data import load
-    from .data.tables import is_table
+    from .data.files import is_table
     from .studies import StoreWarning, job
 
     warnings.simplefilter("once", StoreWarning)

@@ -1,4 +1,5 @@
-"""What every dataset looks like once it is loaded: train and test tensors, an unlabelled part, class names, an id.
+"""What every dataset looks like once it is loaded: train and test tensors, an unlabelled part,
+class names, an id.
 
 It knows nothing of clients; `federation.py` shares the training samples out.
 """
@@ -17,6 +18,8 @@ from fedlab_nb.errors import UsageError, demand
 if TYPE_CHECKING:
     import torch
 
+    from fedlab_nb.data.schema import InputSchema
+
 Names = tuple[str, ...]
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")  # the arrays that a data set is made of
 OPTIONAL = ("x_public", "y_public", "client_train")
@@ -26,17 +29,21 @@ OPTIONAL = ("x_public", "y_public", "client_train")
 class Dataset:
     """Images (or recordings, or feature rows) on the CPU, with labels 0..C-1.
 
-    x_train:  float32 [N, C, H, W] in [0, 1], or standardised: recordings of C channels and T steps [N, C, T], or
-              features [N, D];   y_train: int64 [N]
+    x_train:  float32 [N, C, H, W] in [0, 1], or standardised: recordings of C channels and T steps
+              [N, C, T], or features [N, D];   y_train: int64 [N]
     x_test, y_test:  the same for the test set
     x_public: float32 like x_train, without labels, or None
     digest:   equal for equal content, so that stored results find their data again
     y_public: labels of x_public where they are known: for choosing settings, never for a method
     note:     what was done to the data on the way in, in a sentence for the reader
-    client_train: int64 [N], the client 0..M-1 that holds each training sample (-1: nobody), or None where the data do
-              not name their clients;   client_names: their M names
-    font_train: int64 [N], the font of each training sample (-1: not known), or None where samples have none
-    client_test: int64 [T], the client whose own each test sample is, or None: not known, or nobody's
+    client_train: int64 [N], the client 0..M-1 that holds each training sample (-1: nobody), or None
+              where the data do not name their clients;   client_names: their M names
+    font_train: int64 [N], the font of each training sample (-1: not known), or None where samples
+    have none
+    client_test: int64 [T], the client whose own each test sample is, or None: not known, or
+    nobody's
+    schema:   how raw samples become such tensors (`data/schema.py`), or None where that is not
+    known
 
     Raises UsageError where the parts do not fit together.
     """
@@ -55,6 +62,7 @@ class Dataset:
     client_names: tuple[str, ...] = ()
     client_test: torch.Tensor | None = None
     font_train: torch.Tensor | None = None
+    schema: InputSchema | None = None
 
     def __post_init__(self) -> None:
         import torch
@@ -64,12 +72,14 @@ class Dataset:
             kinds = x.dtype, y.dtype
             if kinds != (torch.float32, torch.int64):
                 raise UsageError(
-                    f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and int64."
+                    f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and "
+                    f"int64."
                 )
             if not (len(x) and x.ndim in (2, 3, 4) and y.shape == x.shape[:1]):
                 shapes = f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}"
                 raise UsageError(
-                    f"{shapes}, but they must be [N, C, H, W], [N, C, T] or [N, D], and [N], with N at least 1."
+                    f"{shapes}, but they must be [N, C, H, W], [N, C, T] or [N, D], and [N], with "
+                    f"N at least 1."
                 )
             low, high, names = int(y.min()), int(y.max()), f"0..{self.classes - 1}, the class names"
             fits = 0 <= low and high < self.classes
@@ -93,7 +103,8 @@ class Dataset:
             fits = there and self.client_test.shape == self.y_test.shape
             demand(
                 fits,
-                f"client_test must be int64 [T], with a sample or more of each of 0..{len(self.client_names) - 1}.",
+                f"client_test must be int64 [T], with a sample or more of each of "
+                f"0..{len(self.client_names) - 1}.",
             )
 
     @property
@@ -122,16 +133,18 @@ class Dataset:
     def __repr__(self) -> str:
         public = "none" if self.x_public is None else len(self.x_public)
         return (
-            f"Dataset({self.name!r}, {'x'.join(map(str, self.input_shape))}, {self.classes} classes, "
+            f"Dataset({self.name!r}, {'x'.join(map(str, self.input_shape))}, {self.classes} "
+            f"classes, "
             f"train {len(self.x_train)}, test {len(self.x_test)}, public {public})"
         )
 
 
 @dataclass(frozen=True)
 class Description:
-    """What can be said of a dataset before it is loaded. `digest` is None while its files are not on this machine.
-    `public_labelled`: whether the labels of its public samples are known (no method sees them). `n_clients`: how many
-    clients the data name, 0 for none; `n_fonts`: how many fonts its training samples have, likewise."""
+    """What can be said of a dataset before it is loaded. `digest` is None while its files are not
+    on this machine. `public_labelled`: whether the labels of its public samples are known (no
+    method sees them). `n_clients`: how many clients the data name, 0 for none; `n_fonts`: how many
+    fonts its training samples have, likewise."""
 
     name: str
     input_shape: tuple[int, ...]
@@ -152,20 +165,25 @@ def of_arrays(
     classes: Names,
     note: str,
     clients: Names,
+    schema: InputSchema | None = None,
 ) -> Dataset:
-    """The Dataset of arrays by name, x float32 [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]; of the names
-    of the C classes, of a note on what was done to the data, and of the names of the M clients, or none."""
+    """The Dataset of arrays by name, x float32 [N, C, H, W], [N, C, T] or [N, D], y and clients
+    int64 [N]; of the names of the C classes, of a note on what was done to the data, of the names
+    of the M clients, or none, and of the schema."""
     import torch
 
     tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in arrays.items()}
     x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
     public, y_public, owner = (tensors.get(key) for key in OPTIONAL)
-    rest = y_public, owner, clients, tensors.get("client_test")
-    return Dataset(name, x, y, x_test, y_test, public, classes, digest, note, *rest)
+    return Dataset(
+        name, x, y, x_test, y_test, public, classes, digest, note, y_public, owner, clients,
+        client_test=tensors.get("client_test"), schema=schema,
+    )  # fmt: skip
 
 
 def digest_of(*parts: object) -> str:
-    """A short content id: SHA-256 over byte strings, or over the text of anything else, in order."""
+    """A short content id: SHA-256 over byte strings, or over the text of anything else, in
+    order."""
     h = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()

@@ -14,6 +14,7 @@ import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
 from fedlab_nb.data.partition import shares
+from fedlab_nb.data.schema import image_schema
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
 from fedlab_nb.rng import seed_for
@@ -63,6 +64,7 @@ def load(name: str = "digits") -> Dataset:
         classes,
         source.digest,
         y_public=y[public],
+        schema=image_schema((1, source.side, source.side), classes, source.brightest, "uint8"),
     )
     content = digest_of(
         *(t.numpy().tobytes() for t in (x[train], y[train], x[test], y[test], x[public]))

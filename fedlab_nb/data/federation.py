@@ -32,6 +32,7 @@ from fedlab_nb.data.partition import (
 )
 from fedlab_nb.errors import UsageError, choose, demand, number, parsed, whole
 from fedlab_nb.rng import generator, numpy_rng
+from fedlab_nb.torch_switches import usual_switches
 
 if TYPE_CHECKING:
     import torch
@@ -149,6 +150,7 @@ class Federation:
         )
 
 
+@usual_switches()
 def federate(
     dataset: Any,
     *,

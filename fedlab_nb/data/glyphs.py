@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data.dataset import Dataset, Description, digest_of
+from fedlab_nb.data.schema import image_schema
 from fedlab_nb.errors import choose, demand, whole
 from fedlab_nb.rng import seed_for
 
@@ -70,6 +71,7 @@ def load(name: str = "glyphs", **options: Any) -> Dataset:
         name, parts["train"], labels["train"], parts["test"], labels["test"],
         parts["public"] if o["n_public"] else None, tuple(LETTERS), digest(o),
         y_public=labels["public"] if o["n_public"] else None, font_train=fonts(o["n_train"], "train", o["seed"]),
+        schema=image_schema(parts["train"].shape[1:], LETTERS, 1, "float32"),
     )  # fmt: skip
 
 

@@ -1,81 +1,103 @@
-"""A table of one's own as a data set: a `.csv` or `.parquet` file with one sample a row and names in its first line.
+"""A table of one's own as a data set: one sample a row, names in the first line. Text files
+(`.csv`, `.tsv`, packed or not), spreadsheets (`.xlsx`), `.parquet` files, and DataFrames.
 
     fl.run("fens", dataset="patients.csv")
     fl.run("fens", dataset="patients.csv?label=outcome&client=ward")
+    fl.load("patients.csv", label="outcome", client="ward")
 
-The label column is the one called `label`, `y` or `target`, else the last one. A column called `client`, `hospital`,
-`site` or the like says who holds each row: the clients are then the data's own. `?label=…&client=…` names other columns
-(`client=` none). A fifth of the rows, in each class, are test samples. Rows without a label or a client are left out.
-Every file that cannot be used gets one sentence. pandas reads the file: every cell as text, so that a class keeps its
-name as it is written.
+The label column is the one called `label`, `y` or `target`, else the last one. A column called
+`client`, `hospital`, `site` or the like says who holds each row: the clients are then the data's
+own. `?label=…&client=…` names other columns (`client=` none). A fifth of the rows, in each class,
+are test samples; `split=` names a column that says which, and `group=` one whose values never stand
+on both sides. Rows without a label or a client are left out.
 
-The other columns become numbers as a federation can do it: nothing is looked up in anybody's rows.
+How a file becomes cells is told in `files.py`, what a column is taken for in `kinds.py`. Here the
+columns become
+features as a federation can do it: nothing is looked up in anybody's rows.
 
-- Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send once: how many values
-  a column has, their sum and the sum of their squares (`moments`). A missing value becomes the mean, 0. A column that
-  never changes becomes 0.
-- Texts of at most 20 different values: one column a value, 1 where it stands. The values are a list that all know.
-- Longer texts: a bag of words in 256 columns, each word at the place that a hash function gives it, so that nobody has
-  to agree on words (scikit-learn's HashingVectorizer).
-- Words that are different in every row are names of the rows, such as a patient's number, and are left out.
+- Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
+  once: how many values a column has, their sum and the sum of their squares (`moments`). A missing
+  value becomes the mean, 0. A column that never changes becomes 0.
+- Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
+  values are a list that all know.
+- Words, longer texts: a bag of words in 256 features, each word at the place that a hash function
+  gives it, so that nobody has to agree on words (scikit-learn's HashingVectorizer).
+- Row numbers and names of rows are left out.
 """
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Dataset, of_arrays, one_line
+from fedlab_nb.data import files
+from fedlab_nb.data.cells import is_numeric, is_plain_number, text_of, without_missing
+from fedlab_nb.data.columns import (
+    CATEGORY,
+    HASHED_FEATURES,
+    LEFT_OUT,
+    NUMBER,
+    WORDS,
+    Column,
+    category_key,
+    read_numbers,
+)
+from fedlab_nb.data.dataset import Dataset, of_arrays
+from fedlab_nb.data.files import KINDS, RawTable
+from fedlab_nb.data.kinds import (
+    DAY_FIRST,
+    MONTH_FIRST,
+    Reading,
+    infer_columns,
+    is_group_name,
+    number_traits,
+)
+from fedlab_nb.data.schema import TABLE, InputSchema, name_key
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.errors import UsageError, demand
+from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import numpy_rng
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-SUFFIXES = (".csv", ".parquet")
 LABELS = ("label", "y", "target")
 CLIENTS = ("client", "client_id", "hospital", "site", "clinic", "centre", "center", "institution")
-OPTIONS = ("label", "client")
-DELIMITERS = ",;\t|"  # 3,5 is a number where the semicolon separates
-MISSING = (
-    "",
-    "na",
-    "n/a",
-    "n.a.",
-    "nan",
-    "null",
-    "none",
-    "?",
-    "-",
-    ".",
-    "unknown",
-    "missing",
-    "not known",
+SPLITS = ("split", "subset", "set", "partition", "fold", "train_test", "is_train", "is_test")
+TRAIN_WORDS = ("train", "training", "learn", "fit")
+TEST_WORDS = ("test", "testing", "holdout", "hold-out", "eval", "evaluation")
+VALIDATION_WORDS = ("val", "valid", "validation", "dev")
+LEAST = 10  # rows with a label
+TEST_SHARE = 5  # one row of so many is a test sample
+# A label may have a tenth as many values as there are rows, between these.
+FEWEST_CLASSES, MOST_CLASSES = 10, 100
+NO_LABEL = ("", "nan", "nat", "<na>", "#n/a", "#na", "?")  # all other words are classes
+SUSPICIOUS_WORDS = ("na", "n/a", "null", "none", "unknown", "missing", "-", ".")
+TOTALS = re.compile(
+    r"(grand |sub)?(totals?|sum|summe|gesamt|average|mean|mittelwert|count|anzahl)\s*:?",
+    re.IGNORECASE,
 )
-LEAST, TEST = 10, 5  # rows with a label; one row of so many is a test sample
-FEWEST, MOST_CLASSES = (
-    10,
-    100,
-)  # a label may have a tenth as many values as there are rows, between these
-FEW, WORDS = 20, 256  # values of a text column that get a column each; columns of a bag of words
-NUMBERS = 0.9  # from this share on a column holds numbers, and what is none is a slip
-NUMBER = r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
-VERSION = 2  # raise it whenever the same file gives other numbers: it is part of the digest
+SENTINELS = (-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
+SHOWN = 8
+VERSION = 3  # raise it whenever the same file gives other numbers: it is part of the digest
 
 
-def is_table(path: str | Path) -> bool:
-    """Whether a path, with or without options, names such a file.
+@dataclass(frozen=True)
+class Roles:
+    """The columns that are no features, None where there is none."""
 
-    >>> is_table("a/b.CSV?label=age"), is_table("b.npz")
-    (True, False)
-    """
-    return any(text.lower().endswith(SUFFIXES) for text in (str(path), str(path).partition("?")[0]))
+    label: str
+    client: str | None = None
+    split: str | None = None
+    group: str | None = None
+
+    def names(self) -> list[str]:
+        return [name for name in (self.label, self.client, self.split, self.group) if name]
 
 
 def load(
@@ -85,199 +107,420 @@ def load(
     split: Callable | None = None,
     name: str = "",
 ) -> Dataset:
-    """The Dataset of a file, called as it or `name`. `split(y, owner)` says which rows are for testing (`drawn`)."""
-    file, (table, comma) = path.name, opened(path)
+    """The Dataset of a file, called as it or `name`. `split(y, owner)` says which rows are for
+    testing (`draw_test_rows` unless the file says it)."""
+    return from_table(files.read_table(path, options), options, digest, path.name, split, name)
+
+
+def from_table(
+    raw: RawTable,
+    options: Mapping[str, str],
+    digest: str,
+    file: str,
+    split: Callable | None = None,
+    name: str = "",
+) -> Dataset:
+    """The Dataset of a table's cells. file: what sentences call it. Raises UsageError."""
+    table = raw.cells
     names = list(table.columns)
-    demand(
-        len(names) > 1,
-        f"{file} has one column, {names[0]!r}; give a table with commas, one column is the label.",
+    if len(names) < 2:
+        raise UsageError(
+            f"{file} has one column, {names[0]!r}; give a table with commas, one column is the "
+            f"label."
+        )
+    roles = choose_roles(table, options, file)
+    reading = choose_reading(raw, options, file, names)
+    refuse_totals(table, file)
+    inputs = [column for column in names if column not in roles.names()]
+    if not inputs:
+        raise UsageError(
+            f"{file} has only columns for label and clients; add columns for a network to read."
+        )
+
+    table, lost = drop_unlabelled(table, roles, reading, file)
+    y, classes = code_classes(table[roles.label], roles.label, reading)
+    check_classes(classes, len(y), roles.label, file)
+    owner, clients, clients_note = None, (), ""
+    if roles.client:
+        owner, clients, clients_note = code_clients(
+            table[roles.client], roles.client, file, reading
+        )
+    test, split_note = choose_test_rows(table, roles, y, owner, split, file, reading)
+
+    features = table[inputs]
+    reading = replace(reading, asides=find_asides(features, roles, reading))
+    columns = infer_columns(features, table[roles.names()], ~test, reading)
+    if not any(column.width for column in columns):
+        reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN])
+        raise UsageError(
+            f"{file} has only columns for label and clients, and columns that are left out "
+            f"({reasons}); add columns for a "
+            f"network to read, or say ?number=NAME or ?words=NAME."
+        )
+    columns, each_client_sends = fit_numbers(columns, features, ~test, owner)
+    schema = InputSchema(
+        kind=TABLE,
+        input_shape=(sum(column.width for column in columns),),
+        class_names=classes,
+        columns=tuple(columns),
+        names=tuple(names),
+        has_header=raw.has_header,
+        label=roles.label,
+        client=roles.client or "",
+        split=roles.split or "",
+        group=roles.group or "",
+        missing=reading.missing,
     )
-    label, client = roles(names, options, file)
-    features = table.drop(columns=[name for name in (label, client) if name])
-    demand(
-        features.shape[1],
-        f"{file} has only columns for label and clients; add columns for a network to read.",
-    )
-    keep = table[label].notna() & (table[client].notna() if client else True)
-    count, lost = int(keep.sum()), int((~keep).sum())
-    enough = f"it needs at least {LEAST}; add rows, or name another column"
-    demand(
-        count >= LEAST, f"{file} has {count} rows with a label in column {label!r}, but {enough}."
-    )
-    y, classes = coded(table[label][keep])
-    most = min(MOST_CLASSES, max(FEWEST, count // 10))
-    other = f"name another column, as in {file}?label=NAME"
-    demand(
-        len(classes) > 1,
-        f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}.",
-    )
-    values = f"{len(classes)} different values in {count} rows, but a label may have at most {most}"
-    demand(len(classes) <= most, f"Column {label!r} of {file} has {values}; {other}.")
-    owner, clients, clients_note = (
-        owners(table[client][keep], client, file) if client else (None, (), "")
-    )
-    note = f"The label is column {label!r}.{clients_note}"
-    test = (split or drawn)(y, owner)
-    x, columns_note = encoded(features[keep], ~test, owner, comma, file)
-    note += f" {columns_note}" + (
-        f" {lost} rows without a label or a client are left out." if lost else ""
-    )
+    needed = [column.name for column in columns if column.kind != LEFT_OUT]
+    x = schema.encode_table(features[needed], strict=False)
+
     parts = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     if owner is not None:
         there, parts["client_train"] = np.unique(owner[~test], return_inverse=True)
         if np.array_equal(there, np.unique(owner[test])):
             parts["client_test"] = np.searchsorted(there, owner[test])
         clients = tuple(clients[k] for k in there)
-    return of_arrays(name or file, digest, parts, classes, note, clients)
+    schema = replace(schema, client_names=clients)
+    notes = [
+        f"The label is column {roles.label!r}.{clients_note}",
+        split_note,
+        describe_columns(columns, owner is not None, each_client_sends),
+        describe_lost(lost),
+        *describe_doubts(schema, table, y[~test], reading),
+        *raw.notes,
+    ]
+    note = " ".join(sentence for sentence in notes if sentence)
+    return of_arrays(name or file, digest, parts, classes, note, clients, schema)
 
 
-# ---------------------------------------------------------------------------------------------------------- the file
-def opened(path: Path) -> tuple[DataFrame, bool]:
-    """The cells as text without blanks around them, None where there is none; the index says in which line they stand.
-    And whether 3,5 is a number there. Raises UsageError."""
+# ------------------------------------------------------------------------------------------ options
+def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Roles:
+    """Which columns are label, client, split and group. Raises UsageError."""
+    names = list(table.columns)
+    by_key = {name_key(name): name for name in names}
+
+    def find_column(role: str) -> str:
+        wanted = name_key(options[role])
+        if wanted not in by_key:
+            raise UsageError(
+                f"{file} has no column {options[role]!r} for its {role}; it has {', '.join(names)}."
+            )
+        return by_key[wanted]
+
+    split = find_column("split") if options.get("split") else None
+    group = find_column("group") if options.get("group") else None
+    client = None
+    if options.get("client"):
+        client = find_column("client")
+    elif "client" not in options:
+        client = next((by_key[name] for name in CLIENTS if name in by_key), None)
+        if client in (split, group):
+            client = None
+    if options.get("label"):
+        label = find_column("label")
+    else:
+        others = [name for name in names if name not in (client, split, group)]
+        if not others:
+            raise UsageError(f"{file} has no column for the label; add one.")
+        label = next((by_key[name] for name in LABELS if by_key.get(name) in others), others[-1])
+    given = [("client", client), ("split", split), ("group", group)]
+    for role, column in given:
+        if column == label:
+            raise UsageError(
+                f"Column {label!r} of {file} cannot be label and {role}; name another one, as in "
+                f"{file}?label=NAME."
+            )
+    return Roles(label, client, split, group)
+
+
+def choose_reading(
+    raw: RawTable, options: Mapping[str, str], file: str, names: list[str]
+) -> Reading:
+    """How the cells are to be read. Raises UsageError for an option's wrong value."""
+    decimal = {"point": ".", "comma": ","}.get(
+        options.get("decimal", ""), options.get("decimal", "")
+    )
+    if decimal not in ("", ".", ","):
+        raise UsageError(f"decimal is {decimal!r}, but it must be . or , (point or comma).")
+    dates = options.get("dates", "")
+    if dates not in ("", DAY_FIRST, MONTH_FIRST):
+        raise UsageError(f"dates is {dates!r}, but it must be {DAY_FIRST} or {MONTH_FIRST}.")
+    case = options.get("case", "")
+    if case not in ("", "ignore", "keep"):
+        raise UsageError(f"case is {case!r}, but it must be ignore or keep.")
+    missing = tuple(
+        token.strip().lower() for token in options.get("missing", "").split(",") if token.strip()
+    )
+    keys = {name_key(name): name for name in names}
+    forced: dict[str, str] = {}
+    for option, kind in KINDS.items():
+        for name in listed_columns(options.get(option, ""), keys, file):
+            if name.casefold() in forced:
+                raise UsageError(f"Column {name!r} is given two kinds; name it once.")
+            forced[name.casefold()] = kind
+    return Reading(
+        file=file, separator=raw.separator, missing=missing, decimal=decimal, dates=dates,
+        ignore_case=None if not case else case == "ignore", forced=forced,
+    )  # fmt: skip
+
+
+def listed_columns(text: str, keys: Mapping[str, str], file: str) -> list[str]:
+    """The columns that an option names, separated by commas; a name may have a comma itself."""
+    if not text.strip():
+        return []
+    if name_key(text) in keys:
+        return [keys[name_key(text)]]
+    found = []
+    for part in text.split(","):
+        if not part.strip():
+            continue
+        if name_key(part) not in keys:
+            raise UsageError(
+                f"{file} has no column {part.strip()!r}; it has {', '.join(keys.values())}."
+            )
+        found.append(keys[name_key(part)])
+    return found
+
+
+# ----------------------------------------------------------------------------------------- the rows
+def role_texts(cells: Series, reading: Reading) -> Series:
+    """The texts of a column of labels, clients and the like; only what is surely no word is
+    missing."""
+    return without_missing(text_of(cells), ("", *reading.missing) if reading.missing else NO_LABEL)
+
+
+def drop_unlabelled(
+    table: DataFrame, roles: Roles, reading: Reading, file: str
+) -> tuple[DataFrame, Counter]:
+    """The rows that have a label and a client, and how many lack which. Raises UsageError for too
+    few rows."""
+    lost: Counter = Counter()
+    keep = np.ones(len(table), dtype=bool)
+    for role, name in (
+        ("label", roles.label),
+        ("client", roles.client),
+        ("split", roles.split),
+        ("group", roles.group),
+    ):
+        if name is not None:
+            there = role_texts(table[name], reading).notna().to_numpy()
+            lost[role] = int((keep & ~there).sum())
+            keep &= there
+    count = int(keep.sum())
+    if count < LEAST:
+        raise UsageError(
+            f"{file} has {count} rows with a label in column {roles.label!r}, but it needs at "
+            f"least {LEAST}; add rows, or "
+            f"name another column."
+        )
+    return table[keep], lost
+
+
+def refuse_totals(table: DataFrame, file: str) -> None:
+    """Raises UsageError where the last row looks like totals: no sample, but sums of the others."""
+    for line in table.index[-2:]:
+        row = table.loc[line]
+        for name, cell in row.items():
+            is_text = isinstance(cell, str) and not is_numeric(table[name])
+            if is_text and TOTALS.fullmatch(cell) and (table[name] == cell).sum() == 1:
+                raise UsageError(
+                    f"Line {line} of {file} seems to hold totals and no sample ({name}: {cell!r}); "
+                    f"remove that line."
+                )
+    if holds_sums(table):
+        raise UsageError(
+            f"Line {table.index[-1]} of {file} holds the sums of the lines above it and no sample; "
+            f"remove that line."
+        )
+
+
+def holds_sums(table: DataFrame) -> bool:
+    """Whether each number of the last row, two or more, is the sum of its column."""
     import pandas
 
-    file, comma = path.name, False
-    try:
-        if path.suffix.lower() == ".parquet":
-            table = pandas.read_parquet(
-                path, engine="pyarrow", dtype_backend="numpy_nullable"
-            ).astype(object)
-            nested = [
-                name
-                for name in table
-                if any(not pandas.api.types.is_scalar(cell) for cell in table[name])
-            ]
-            demand(
-                not nested,
-                f"Cells of {', '.join(nested)} in {file} are lists, not one value; leave them out.",
-            )
-            table = table.map(lambda cell: None if pandas.isna(cell) else str(cell))
-        else:
-            text = path.read_bytes().decode("utf-8-sig")
-            demand("\0" not in text, f"{file} is not text; save the table as CSV (UTF-8).")
-            first = text.lstrip("\r\n").partition("\n")[0]
-            delimiter = max(DELIMITERS, key=first.count)
-            as_text = {
-                "header": None,
-                "dtype": object,
-                "keep_default_na": False,
-                "engine": "python",
-            }
-            table, comma = (
-                pandas.read_csv(io.StringIO(text, newline=""), sep=delimiter, **as_text),
-                delimiter == ";",
-            )
-            for row in table.index[table.isna().any(axis=1)]:
-                raise UsageError(f"Line {row + 1} of {file} has too few cells; correct it.")
-            table = table.set_axis([str(name) for name in table.iloc[0]], axis=1).iloc[1:]
-    except ImportError:
-        how = "pip install 'fedlab-nb[parquet]', or save the table as CSV"
-        raise UsageError(f"{file} needs pyarrow to be read; {how}.") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{file} is not UTF-8 text (byte {error.start}); save it as CSV (UTF-8)."
-        ) from None
-    except pandas.errors.EmptyDataError:
-        raise UsageError(
-            f"{file} is empty; give a table with the names of its columns in the first line."
-        ) from None
-    except UsageError:
-        raise
-    except (ValueError, OSError) as error:
-        raise UsageError(
-            f"{file} cannot be read as a table: {one_line(error)}; save it as CSV (UTF-8)."
-        ) from None
-    table = table.set_axis(named(list(table.columns), file), axis=1).apply(
-        lambda column: column.str.strip()
-    )
-    table = table.mask(table.apply(lambda column: column.str.lower().isin(MISSING)), None)
-    return table.dropna(how="all"), comma
+    matches = 0
+    if len(table) <= LEAST:
+        return False
+    for name in table.columns:
+        last = table[name].iloc[-1]
+        if pandas.isna(last) or not is_plain_number(str(last)):
+            continue
+        above = pandas.to_numeric(table[name].iloc[:-1], errors="coerce").dropna()
+        if (above != 0).sum() < LEAST // 2 or not np.isclose(above.sum(), float(last)):
+            return False
+        matches += 1
+    return matches > 1
 
 
-def named(header: list[str], file: str) -> list[str]:
-    """The names in the first line, each once; UsageError where it holds numbers instead."""
-    names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
-    numbers = all(re.fullmatch(NUMBER, name) for name in names)
-    demand(
-        not numbers,
-        f"The first line of {file} holds numbers ({', '.join(names[:5])}); put the names there.",
-    )
-    low = [name.lower() for name in names]
-    twice = [name for name in names if low.count(name.lower()) > 1]
-    demand(
-        not twice,
-        f"{file} has two columns with the name {(twice or names)[0]!r}; rename one of them.",
-    )
-    return names
+def code_texts(
+    texts: Iterable[str], ignore_case: bool = False
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """int64 [N], the place of each text among the distinct ones; these, the numbers first by size,
+    then the alphabet.
+    Equal numbers are one: `0` and `0.0`.
 
-
-# ------------------------------------------------------------------------------------------------- labels and clients
-def roles(names: list[str], options: Mapping[str, str], file: str) -> tuple[str, str | None]:
-    """The names of the label's column and of the clients' (None: no such column)."""
-    by_low = {name.lower(): name for name in names}
-
-    def wanted(role: str) -> str:
-        column = options[role].strip().lower()
-        here = ", ".join(names)
-        demand(
-            column in by_low,
-            f"{file} has no column {options[role]!r} for its {role}; it has {here}.",
-        )
-        return by_low[column]
-
-    client: str | None = None
-    if options.get("client"):
-        client = wanted("client")
-    elif "client" not in options:
-        client = next((by_low[name] for name in CLIENTS if name in by_low), None)
-    if options.get("label"):
-        label = wanted("label")
-    else:
-        others = [name for name in names if name != client]
-        label = next((by_low[name] for name in LABELS if by_low.get(name) in others), others[-1])
-    what = f"cannot be label and client; name another one, as in {file}?label=NAME"
-    demand(label != client, f"Column {label!r} of {file} {what}.")
-    return label, client
-
-
-def coded(cells: Iterable[str]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """int64 [N], the place of each text among the distinct ones; these, the numbers first by size, then the alphabet.
-
-    >>> coded(["b", "10", "a", "9"])
-    (array([3, 1, 2, 0]), ('9', '10', 'a', 'b'))
+    >>> code_texts(["b", "10", "a", "9", "9.0"])
+    (array([3, 1, 2, 0, 0]), ('9', '10', 'a', 'b'))
     """
-    cells = list(cells)
-    distinct = sorted(
-        set(cells), key=lambda text: (0, float(text), text) if is_number(text) else (1, 0.0, text)
+    texts = list(texts)
+    names: dict = {}
+    for text in sorted(set(texts), key=lambda text: (len(text), text)):
+        names.setdefault(category_key(text, ignore_case), text)
+
+    def order(key: object) -> tuple:
+        return (0, key, "") if isinstance(key, float) else (1, 0.0, names[key])
+
+    keys = sorted(names, key=order)
+    place = {key: i for i, key in enumerate(keys)}
+    codes = [place[category_key(text, ignore_case)] for text in texts]
+    return np.array(codes, dtype=np.int64), tuple(names[key] for key in keys)
+
+
+def code_classes(cells: Series, name: str, reading: Reading) -> tuple[np.ndarray, tuple[str, ...]]:
+    """int64 [N] and the class names of the label column. Raises UsageError for labels that differ
+    in case alone."""
+    texts = role_texts(cells, reading)
+    texts = plain_numbers(texts, name, reading)
+    refuse_case(texts, name, reading)
+    return code_texts(texts, bool(reading.ignore_case))
+
+
+def plain_numbers(texts: Series, name: str, reading: Reading) -> Series:
+    """Labels that are numbers with decimal commas (0,0 and 1,0) as plain numbers, so that equal
+    ones are one class."""
+    traits = number_traits(texts, replace(reading, missing=("nan",)))
+    if not traits.is_number or traits.decimals != (",",):
+        return texts
+    return (
+        texts.map(lambda text: text.replace(",", "."))
+        if all(map(has_comma_alone, traits.cells))
+        else texts
     )
-    place = {text: i for i, text in enumerate(distinct)}
-    return np.array([place[text] for text in cells], dtype=np.int64), tuple(distinct)
 
 
-def is_number(text: str) -> bool:
-    return re.fullmatch(NUMBER, text) is not None
+def has_comma_alone(text: str) -> bool:
+    return is_plain_number(text.replace(",", "."))
 
 
-def owners(cells: Series, name: str, file: str) -> tuple[np.ndarray | None, tuple[str, ...], str]:
-    """int64 [N], the client of each row, the M names, and a note; None and none where all rows are one client's."""
-    owner, distinct = coded(cells)
+def refuse_case(texts: Series, name: str, reading: Reading) -> None:
+    """Raises UsageError for two texts that differ in case alone, unless the person has said what
+    they are."""
+    if reading.ignore_case is not None:
+        return
+    seen: dict[str, str] = {}
+    for text in sorted(texts.unique()):
+        other = seen.setdefault(text.casefold(), text)
+        if other != text:
+            raise UsageError(
+                f"Column {name!r} of {reading.file} has {other!r} and {text!r}, which differ in "
+                f"case alone; say "
+                f"?case=ignore if they are one, or ?case=keep if they are two."
+            )
+
+
+def check_classes(classes: tuple[str, ...], count: int, label: str, file: str) -> None:
+    """Raises UsageError for one class, or for more than a label can have."""
+    other = f"name another column, as in {file}?label=NAME"
+    if len(classes) < 2:
+        raise UsageError(
+            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}."
+        )
+    most = min(MOST_CLASSES, max(FEWEST_CLASSES, count // 10))
+    if len(classes) > most:
+        raise UsageError(
+            f"Column {label!r} of {file} has {len(classes)} different values in {count} rows, but "
+            f"a label may have at most "
+            f"{most}; {other}."
+        )
+
+
+def code_clients(
+    cells: Series, name: str, file: str, reading: Reading
+) -> tuple[np.ndarray | None, tuple[str, ...], str]:
+    """int64 [N], the client of each row, the M names, and a note; None and none where all rows are
+    one client's."""
+    texts = role_texts(cells, reading)
+    refuse_case(texts, name, reading)
+    owner, distinct = code_texts(texts, bool(reading.ignore_case))
     if len(distinct) == 1:
         return None, (), f" All rows are of one {name}, so it names no clients."
-    enough, many = (
-        len(distinct) <= len(cells) // 2,
-        f"names {len(distinct)} clients for {len(cells)} rows",
-    )
-    other = "but each needs two; name another column with ?client=NAME, or none with ?client="
-    demand(enough, f"Column {name!r} of {file} {many}, {other}.")
+    if len(distinct) > len(cells) // 2:
+        raise UsageError(
+            f"Column {name!r} of {file} names {len(distinct)} clients for {len(cells)} rows, but "
+            f"each needs two; name "
+            f"another column with ?client=NAME, or none with ?client=."
+        )
     return owner, distinct, f" Its clients are column {name!r}."
 
 
-def drawn(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
-    """bool [N], the test rows: one of five in each class, drawn once and for all. No client loses its last row, and at
-    least one row is a test row."""
+# ---------------------------------------------------------------------------------------- test rows
+def choose_test_rows(
+    table: DataFrame, roles: Roles, y: np.ndarray, owner: np.ndarray | None, split: Callable | None, file: str,
+    reading: Reading,
+) -> tuple[np.ndarray, str]:  # fmt: skip
+    """bool [N], the test rows, and a sentence: by the split column, by groups, or drawn."""
+    groups = None
+    if roles.group:
+        groups, names = code_texts(role_texts(table[roles.group], reading))
+        if len(names) < 2:
+            raise UsageError(
+                f"Column {roles.group!r} of {file} has one group; name another column with "
+                f"?group=NAME."
+            )
+    if roles.split:
+        test, note = read_split(role_texts(table[roles.split], reading), roles.split, file)
+        if groups is not None and (both := set(groups[test]) & set(groups[~test])):
+            raise UsageError(
+                f"{len(both)} groups of column {roles.group!r} stand on both sides of column "
+                f"{roles.split!r} of {file}; "
+                f"correct the split, or leave out ?split=."
+            )
+        if owner is not None and set(owner[test]) - set(owner[~test]):
+            raise UsageError(
+                f"A client of {file} has test rows alone in column {roles.split!r}; name no "
+                f"clients with ?client=."
+            )
+        return test, note
+    if groups is not None:
+        test = draw_test_groups(y, groups, owner)
+        return test, f"No value of column {roles.group!r} stands among training and test rows."
+    return (split or draw_test_rows)(y, owner), ""
+
+
+def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
+    """bool [N], the rows that a column calls test, and a sentence."""
+    words = texts.str.lower()
+    known = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
+    odd = [text for text in texts.unique() if text.lower() not in known]
+    if odd:
+        raise UsageError(
+            f"Column {name!r} of {file} holds {odd[0]!r}, but a split says train or test (or "
+            f"validation) in each row; "
+            f"correct it, or leave out ?split=."
+        )
+    test = words.isin(TEST_WORDS).to_numpy()
+    validation = words.isin(VALIDATION_WORDS).to_numpy()
+    if not test.any() and validation.any():
+        test = validation
+        validation = np.zeros_like(test)
+    if not test.any() or test.all():
+        raise UsageError(
+            f"Column {name!r} of {file} has no {'training' if test.all() else 'test'} rows; "
+            f"correct it."
+        )
+    note = f"Column {name!r} says which rows are for testing."
+    if validation.any():
+        note += f" Its {int(validation.sum())} validation rows are among the training rows."
+    return test, note
+
+
+def draw_test_rows(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
+    """bool [N], the test rows: one of five in each class, drawn once and for all. No client loses
+    its last row, and at least one row is a test row."""
     client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
-    left, wanted, test = np.bincount(client), np.bincount(y) // TEST, np.zeros(len(y), dtype=bool)
+    left = np.bincount(client)
+    wanted = np.bincount(y) // TEST_SHARE
+    test = np.zeros(len(y), dtype=bool)
     order = numpy_rng(0, "test rows").permutation(len(y))
     for row in order:
         if wanted[y[row]] and left[client[row]] > 1:
@@ -290,100 +533,88 @@ def drawn(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
     return test
 
 
-# --------------------------------------------------------------------------------------------------------- features
-def encoded(
-    features: DataFrame, train: np.ndarray, owner: np.ndarray | None, comma: bool, file: str
-) -> tuple[np.ndarray, str]:
-    """float32 [N, D], and a sentence on what was done.
-
-    train: bool [N], the rows that means and lists of values are made from;   owner: int64 [N], the client of each, or
-    None;   comma: whether 3,5 is a number. Raises UsageError.
-    """
-    parts: dict[str, np.ndarray] = {}
-    kinds: dict[str, list[str]] = {"numbers": [], "values": [], "words": [], "names": []}
-    for name, cells in features.items():
-        values = numbers(cells, comma, file)
-        distinct = sorted(cells[train].dropna().unique()) if values is None else []
-        if values is not None:
-            kind, parts[name] = "numbers", values
-        elif len(distinct) <= FEW:
-            kind, parts[name] = "values", one_hot(cells, distinct)
-        elif cells.is_unique and not cells.str.contains(r"\s", na=True).any():
-            kind = "names"
-        else:
-            kind, parts[name] = "words", bag_of_words(cells)
-        kinds[kind].append(name)
-    if numeric := kinds["numbers"]:
-        ready = standardised(np.stack([parts[name] for name in numeric], axis=1), train, owner)
-        parts |= {name: column[:, None] for name, column in zip(numeric, ready.T, strict=True)}
-    columns = [*parts.values()] or [np.zeros((len(features), 0))]
-    x = np.concatenate(columns, axis=1).astype(np.float32)
-    demand(
-        x.shape[1],
-        f"{file} has only columns for label and clients; add columns for a network to read.",
-    )
-    notes = []
-    if numeric:
-        each, back = sums_bytes(len(numeric))
-        whose = "of its rows" if owner is not None else "of its rows, whichever rows it gets,"
-        what = "columns of numbers are" if len(numeric) > 1 else "column of numbers is"
-        notes.append(
-            f"{len(numeric)} {what} standardised by sums over the clients. Each client sends count, sum and "
-            f"sum of squares {whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count these."
-        )
-    if kinds["values"]:
-        notes.append(f"One column for each value: {', '.join(kinds['values'][:8])}.")
-    if kinds["words"]:
-        notes.append(
-            f"Bags of hashed words, {WORDS} columns each: {', '.join(kinds['words'][:8])}."
-        )
-    if kinds["names"]:
-        notes.append(
-            f"Left out, since every row has a value of its own: {', '.join(kinds['names'][:8])}."
-        )
-    return x, " ".join(notes)
+def draw_test_groups(y: np.ndarray, groups: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
+    """bool [N], the test rows: whole groups, drawn once and for all, until about a fifth of each
+    class is for testing. No client and no class loses its last training row."""
+    client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
+    left = np.bincount(client)
+    left_classes = np.bincount(y)
+    wanted = np.bincount(y) / TEST_SHARE
+    test = np.zeros(len(y), dtype=bool)
+    order = numpy_rng(0, "test groups").permutation(int(groups.max()) + 1)
+    fallback = None
+    for group in order:
+        rows = groups == group
+        clients = np.bincount(client[rows], minlength=len(left))
+        classes = np.bincount(y[rows], minlength=len(wanted))
+        if (clients >= left)[clients > 0].any() or (classes >= left_classes)[classes > 0].any():
+            continue
+        if fallback is None or rows.sum() < fallback.sum():
+            fallback = rows
+        gain = np.minimum(classes, np.maximum(wanted, 0)).sum()
+        if gain * 2 >= rows.sum():  # most of its rows are still wanted
+            test |= rows
+            wanted -= classes
+            left -= clients
+            left_classes -= classes
+    if not test.any():
+        if fallback is None:
+            raise UsageError(
+                "Each group holds all rows of a class or a client, so none can be for testing; "
+                "name no group."
+            )
+        test = fallback
+    return test
 
 
-def numbers(cells: Series, comma: bool, file: str) -> np.ndarray | None:
-    """float64 [N], nan where there is no value; None for a column of texts. Raises UsageError where a few cells of a
-    column of numbers hold something else."""
-    there = cells.dropna()
-    plain = there.str.replace(",", ".") if comma else there
-    good = plain.str.fullmatch(NUMBER).astype(bool)
-    wrong = there[~good] if good.mean() >= NUMBERS else there[:0]
-    for line, text in wrong.items():
-        what = f"but {text[:40]!r} in line {line + 1}; correct that cell, or leave it empty for a missing value"
-        raise UsageError(f"Column {cells.name!r} of {file} holds numbers, {what}.")
-    if not good.all():
-        return None
-    values = plain.astype(float)
-    for text in there[~np.isfinite(values)]:
+# ----------------------------------------------------------------------------------------- features
+def find_asides(features: DataFrame, roles: Roles, reading: Reading) -> dict[str, str]:
+    """Why a column is no feature although nothing was said: it says which rows are for testing."""
+    asides = {}
+    for name in features.columns:
+        if not roles.split and name_key(name) in SPLITS and holds_split(features[name], reading):
+            asides[name.casefold()] = "It says train and test."
+    return asides
+
+
+def fit_numbers(
+    columns: list[Column], features: DataFrame, train: np.ndarray, owner: np.ndarray | None
+) -> tuple[list[Column], int]:
+    """The columns with mean and scale of the training rows, and how many of them are numbers."""
+    numeric = [column for column in columns if column.kind == NUMBER]
+    if not numeric:
+        return columns, 0
+    values = np.stack([read_numbers(column, features[column.name]) for column in numeric], axis=1)
+    mean, scale = moments(values[train], None if owner is None else owner[train])
+    if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise UsageError(
-            f"Column {cells.name!r} of {file} holds {text[:40]}, too large for a number; correct it."
+            "The features are too large to standardise in 32-bit numbers; rescale their columns."
         )
-    return values.reindex(cells.index).to_numpy(dtype=float)
+    fitted = {
+        column.name: replace(column, mean=float(mean[place]), scale=float(scale[place]))
+        for place, column in enumerate(numeric)
+    }
+    return [fitted.get(column.name, column) for column in columns], len(numeric)
 
 
 def sums_bytes(columns: int) -> tuple[int, int]:
-    """Bytes that a client sends and gets once, for that many columns of numbers: three sums up, mean and scale down, in
-    double precision."""
+    """Bytes that a client sends and gets once, for that many columns of numbers: three sums up,
+    mean and scale down, in double precision."""
     return 3 * 8 * columns, 2 * 8 * columns
 
 
 def client_sums(x: np.ndarray) -> np.ndarray:
-    """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D]; nan: no value."""
+    """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D];
+    nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.stack(
-            [
-                (~np.isnan(x)).sum(axis=0).astype(np.float64),
-                sum_in_fixed_order(np.where(np.isnan(x), 0.0, x)),
-                sum_in_fixed_order(np.where(np.isnan(x), 0.0, x * x)),
-            ]
-        )
+        count = (~np.isnan(x)).sum(axis=0).astype(np.float64)
+        there = np.where(np.isnan(x), 0.0, x)
+        return np.stack([count, sum_in_fixed_order(there), sum_in_fixed_order(there * there)])
 
 
 def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and scale [D] of the columns of x [N, D] (nan: no value) from the sums that the clients send.
+    """Mean and scale [D] of the columns of x [N, D] (nan: no value) from the sums that the clients
+    send.
 
     The scale is the standard deviation, or 1 for a column without two different values.
     """
@@ -396,34 +627,135 @@ def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray,
         return mean, np.where(constant, 1.0, np.sqrt(variance))
 
 
-def standardised(x: np.ndarray, train: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
-    """x [N, D] minus the mean, divided by the scale, of the training rows; 0 for no value. Raises UsageError."""
-    mean, scale = moments(x[train], None if owner is None else owner[train])
-    with np.errstate(over="ignore", invalid="ignore"):
-        ready = np.nan_to_num((x - mean) / scale, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    finite = np.isfinite(ready).all() and np.isfinite(scale).all()
-    demand(
-        finite,
-        "The features are too large to standardise in 32-bit numbers; rescale their columns.",
-    )
-    return ready
+# ---------------------------------------------------------------------------------------- sentences
+def describe_columns(columns: list[Column], has_clients: bool, numeric: int) -> str:
+    """What was done with the columns, in sentences."""
+    notes = []
+    if numeric:
+        each, back = sums_bytes(numeric)
+        whose = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
+        what = "columns of numbers are" if numeric > 1 else "column of numbers is"
+        notes.append(
+            f"{numeric} {what} standardised by sums over the clients. Each client sends count, sum "
+            f"and sum of squares "
+            f"{whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count "
+            f"these."
+        )
+    special = [
+        column for column in columns if column.kind == NUMBER and ", " in column.reason + ", "
+    ]
+    for column in special:
+        if (
+            column.unit
+            or column.decimal == ","
+            or column.grouped
+            or column.time_format
+            or "counts as" in column.reason
+        ):
+            notes.append(f"{column.name}: {column.reason}")
+    categories = [column.name for column in columns if column.kind == CATEGORY]
+    if categories:
+        notes.append(f"One column for each value: {', '.join(categories[:SHOWN])}.")
+    words = [column.name for column in columns if column.kind == WORDS]
+    if words:
+        notes.append(
+            f"Bags of hashed words, {HASHED_FEATURES} columns each: {', '.join(words[:SHOWN])}."
+        )
+    for column in [column for column in columns if column.kind == LEFT_OUT][:SHOWN]:
+        notes.append(f"Left out: {column.name}. {column.reason}")
+    return " ".join(notes)
 
 
-def one_hot(cells: Sequence[str | None], distinct: Sequence[str]) -> np.ndarray:
-    """float64 [N, values]; a row of zeros for a value that is not in the list, or none."""
-    return (np.array(cells, dtype=object)[:, None] == np.array(distinct, dtype=object)).astype(
-        float
-    )
+def describe_lost(lost: Counter) -> str:
+    """How many rows are left out, and why."""
+    whole = sum(lost.values())
+    if not whole:
+        return ""
+    what = [f"{role}" for role, count in lost.items() if count]
+    rows = "1 row" if whole == 1 else f"{whole} rows"
+    return f"{rows} without a {' or a '.join(what)} {'is' if whole == 1 else 'are'} left out."
 
 
-def bag_of_words(cells: Iterable[str | None]) -> np.ndarray:
-    """float64 [N, WORDS]: words counted with a sign at hashed places, rows of length √WORDS, so that a number is about
-    1 in size; zeros for no text."""
-    from sklearn.feature_extraction.text import HashingVectorizer
+def describe_doubts(
+    schema: InputSchema, table: DataFrame, train_labels: np.ndarray, reading: Reading
+) -> list[str]:
+    """What a reader should look at: words that may be no values, numbers that may be none, columns
+    that ask for a role."""
+    notes = []
+    for what, names in (("class", schema.class_names), ("client", schema.client_names)):
+        odd = [name for name in names if name.lower() in SUSPICIOUS_WORDS]
+        if odd and not reading.missing:
+            notes.append(
+                f"{odd[0]!r} is a {what} of its own; say ?missing={odd[0]} to leave its rows out."
+            )
+    absent = [name for k, name in enumerate(schema.class_names) if k not in set(train_labels)]
+    if absent:
+        notes.append(f"No training row has the label {', '.join(absent[:SHOWN])}.")
+    notes.extend(describe_missing(schema.columns, table))
+    for column in schema.columns:
+        if column.kind == NUMBER and not column.time_format:
+            notes.extend(describe_sentinel(column, table[column.name]))
+        if column.kind == CATEGORY and reading.ignore_case is None:
+            values = (*column.categories, *column.other_categories)
+            if len({text.casefold() for text in values}) < len(values):
+                notes.append(
+                    f"Values of {column.name!r} differ in case alone; ?case=ignore takes them as one."
+                )
+    for column in schema.columns:
+        name = column.name
+        if not schema.split and name.casefold() in reading.asides:
+            notes.append(
+                f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
+            )
+        if not schema.group and is_group_name(name) and has_repeats(table[name]):
+            notes.append(f"Does column {name!r} say whose rows these are? Then say ?group={name}.")
+    return notes
 
-    bag = HashingVectorizer(n_features=WORDS, norm=None, token_pattern=r"(?u)\b\w+\b")
-    texts = (text if isinstance(text, str) else "" for text in cells)
-    counts = bag.transform(texts).toarray()
-    # squares of whole numbers: their sum is exact in any order
-    length = np.sqrt((counts * counts).sum(axis=1, keepdims=True))
-    return np.sqrt(WORDS) * (counts / np.where(length > 0, length, 1.0))
+
+def describe_missing(columns: Iterable[Column], table: DataFrame) -> list[str]:
+    """Which texts count as missing in columns of numbers, and how often they stand there."""
+    missing: Counter = Counter()
+    for column in columns:
+        cells = table[column.name]
+        if column.kind == NUMBER and not is_numeric(cells):
+            kept = without_missing(cells, column.missing)
+            missing.update(cells[kept.isna() & cells.notna()])
+    if not missing:
+        return []
+    listed = ", ".join(f"{text!r} ({count} times)" for text, count in missing.most_common(SHOWN))
+    return [f"In columns of numbers these count as missing: {listed}."]
+
+
+def holds_split(cells: Series, reading: Reading) -> bool:
+    """Whether a column says train and test."""
+    words = set(role_texts(cells, reading).dropna().str.lower())
+    return bool(words & set(TRAIN_WORDS)) and words <= {
+        *TRAIN_WORDS,
+        *TEST_WORDS,
+        *VALIDATION_WORDS,
+    }
+
+
+def has_repeats(cells: Series) -> bool:
+    count = cells.nunique()
+    return 1 < count < len(cells.dropna())
+
+
+def describe_sentinel(column: Column, cells: Series) -> list[str]:
+    """A sentence where a number such as -999 stands far from all others: it may mean that there is
+    no value."""
+    values = read_numbers(column, cells)
+    values = values[np.isfinite(values)]
+    for sentinel in SENTINELS:
+        count = int((values == sentinel).sum())
+        rest = values[values != sentinel]
+        if count < 2 or not len(rest):
+            continue
+        spread = float(rest.max() - rest.min())
+        gap = float(min(abs(rest - sentinel)))
+        if gap > spread:
+            return [
+                f"Column {column.name!r} holds {sentinel:g} {count} times; if that means no value, "
+                f"say ?missing={sentinel:g}."
+            ]
+    return []

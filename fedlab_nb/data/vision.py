@@ -16,6 +16,7 @@ import numpy as np
 
 from fedlab_nb.data import arrays
 from fedlab_nb.data.dataset import Dataset, Description, digest_of, one_line
+from fedlab_nb.data.schema import image_schema
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
 
@@ -59,6 +60,7 @@ def load(name: str) -> Dataset:
         tensor(x[public]), names, digest(name) or digest_of(name, x.tobytes(), x_test.tobytes()),
         f"{len(public):,} of {len(x):,} training images are held back as unlabelled public data.",
         torch.from_numpy(y[public]),
+        schema=image_schema(x.shape[1:], names, 255, "uint8"),
     )  # fmt: skip
 
 

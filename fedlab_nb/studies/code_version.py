@@ -24,6 +24,7 @@ CORE = (
     "comm",
     "rng.py",
     "errors.py",
+    "torch_switches.py",
     f"{HERE}/store.py",
 )
 EVALUATION = (f"{HERE}/experiment.py", f"{HERE}/outcome.py")

@@ -21,6 +21,7 @@ from ..methods.results import ClientsAlone, Report, check_report_type
 from ..models import Network, parameter_count
 from ..models.state import all_finite
 from ..rng import numpy_rng
+from ..torch_switches import step_with_usual_switches, usual_switches
 from ..training import (
     ClientModels,
     Tick,
@@ -353,7 +354,8 @@ def remembered(plan: Plan) -> tuple[bool, str]:
 
 def rerun(work: Plan) -> Outcome:
     """A remembered run once more, from its remembered clients."""
-    return finished(Run(work, _remembered, cache=True).steps())
+    with usual_switches():
+        return finished(Run(work, _remembered, cache=True).steps())
 
 
 def recall(plan: Plan) -> Outcome | None:
@@ -387,7 +389,8 @@ def job(
     """
     names = several("methods", methods)
     names = list(METHODS) if names == ["all"] else names
-    base = Settings.make(**settings)
+    with usual_switches():
+        base = Settings.make(**settings)
     count = whole("seeds", parsed(seeds), 1, 1000)
     return events(
         [
@@ -407,7 +410,8 @@ def events(
     clients = _remembered if cache else TrainedClients()
     for i, work in enumerate(plans, 1):
         try:
-            yield from plan_events(work, clients, cache, plans[i:] if together else ())
+            coming = plans[i:] if together else ()
+            yield from step_with_usual_switches(plan_events(work, clients, cache, coming))
         except Exception as error:
             yield Event(work.name, work.settings.seed, "failed", error=error)
 

@@ -18,7 +18,7 @@ import torch
 
 from .. import data
 from ..data import Dataset, Description, Federation, tables
-from ..data.arrays import scaled
+from ..data.arrays import scale_samples
 from ..data.dataset import digest_of
 from ..models import lite0, parameter_count
 from .store import Store
@@ -35,7 +35,7 @@ def seen(dataset: Dataset) -> Dataset:
         body = lite0.lite0()
         found = {}, {part: body(getattr(dataset, part)).numpy() for part in there}
         store.put(key, *found)
-    ready, _ = scaled({part: found[1][part] for part in there})
+    ready, _, _ = scale_samples({part: found[1][part] for part in there})
     changed: dict[str, Any] = {part: torch.from_numpy(x) for part, x in ready.items()}
     numbers, (up, down) = parameter_count(lite0.lite0()), tables.sums_bytes(lite0.FEATURES)
     note = (

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from fedlab_nb.data import glyphs, natural, partition
 from fedlab_nb.data.arrays import mean_and_deviation
+from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
 from fedlab_nb.data.cues import INSIDE, SHAPES, exponential_decay, mask, polygon
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.data.tables import WORDS, bag_of_words, moments
+from fedlab_nb.data.tables import moments
 
 WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
@@ -76,9 +77,9 @@ def test_rows_of_hashed_words_are_as_scikit_learn_scales_them():
 
     texts = ["one two two three", "", "a mail, a mail; the mail", None]
     plain = [text or "" for text in texts]
-    usual = HashingVectorizer(n_features=WORDS, norm="l2", token_pattern=r"(?u)\b\w+\b")
-    expected = WORDS**0.5 * usual.transform(plain).toarray()
-    assert np.allclose(bag_of_words(texts), expected, rtol=1e-12)
+    usual = HashingVectorizer(n_features=HASHED_FEATURES, norm="l2", token_pattern=r"(?u)\b\w+\b")
+    expected = HASHED_FEATURES**0.5 * usual.transform(plain).toarray()
+    assert np.allclose(hash_words(texts), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

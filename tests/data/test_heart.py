@@ -97,7 +97,7 @@ def test_the_gaps_alone_betray_the_hospital_and_with_it_the_disease():
     gaps = ["".join(" x"[not row[name]] for name in list(row)[1:-1]) for row in rows]
     hospital = np.array([HOSPITALS.index(row["hospital"]) for row in rows])
     ill = np.array([row["disease"] == "yes" for row in rows]).astype(int)
-    test, right = tables.drawn(4 * ill + hospital, hospital), []
+    test, right = tables.draw_test_rows(4 * ill + hospital, hospital), []
     for truth in (hospital, ill):
         usual = Counter(truth[~test]).most_common(1)[0][0]
         seen = {

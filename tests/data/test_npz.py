@@ -151,10 +151,11 @@ def test_one_sentence_for_each_unusable_file(tmp_path, changes, message):
 
 def test_no_file_a_folder_and_no_npz(tmp_path):
     with pytest.raises(
-        UsageError, match=r"The data file '.*none.npz' does not exist; give the path of an .npz"
+        UsageError,
+        match=r"The data file '.*none.npz' does not exist; give the path of a table .* arrays \(.npz",
     ):
         load(tmp_path / "none.npz")
-    with pytest.raises(UsageError, match="is a folder"):
+    with pytest.raises(UsageError, match="needs a folder of pictures for each"):
         load(tmp_path)
     text = tmp_path / "text.npz"
     for content in (b"", b"x_train = [1, 2]", b"\x80\x04N."):  # the last is a pickle

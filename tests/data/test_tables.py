@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from fedlab_nb import run
 from fedlab_nb.data import describe, federate, load
-from fedlab_nb.data.tables import FEW, WORDS, bag_of_words, client_sums, moments, sums_bytes
+from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
+from fedlab_nb.data.kinds import MOST_CATEGORIES
+from fedlab_nb.data.tables import client_sums, moments, sums_bytes
 from fedlab_nb.errors import UsageError
 
 HEAD = ["age", "pressure", "sex", "note", "constant", "hospital", "diagnosis"]
@@ -48,7 +50,9 @@ def hospital(tmp_path):
 def test_a_hospital_csv_runs_as_it_is(hospital):
     data, facts = load(hospital), describe(hospital)
     assert data.class_names == ("ill", "well") and data.client_names == ("East", "North", "South")
-    assert data.input_shape == facts.input_shape == (3 + 2 + WORDS,) and facts.n_clients == 3
+    assert (
+        data.input_shape == facts.input_shape == (3 + 2 + HASHED_FEATURES,) and facts.n_clients == 3
+    )
     assert (len(data.x_train), len(data.x_test)) == (
         facts.n_train,
         facts.n_test,
@@ -97,15 +101,15 @@ def test_sums_over_clients_are_those_of_all_rows(clients):
     )
 
 
-def test_a_bag_of_words_needs_no_list_of_words():
+def test_a_hash_words_needs_no_list_of_words():
     one, other = (
-        bag_of_words(["no pain", None]),
-        bag_of_words(["much pain", "no pain", "Pain, no!"]),
+        hash_words(["no pain", None]),
+        hash_words(["much pain", "no pain", "Pain, no!"]),
     )
     assert (
         np.array_equal(one[0], other[1]) and np.array_equal(other[1], other[2]) and not one[1].any()
     )
-    assert np.square(one[0]).sum() == pytest.approx(WORDS)
+    assert np.square(one[0]).sum() == pytest.approx(HASHED_FEATURES)
 
 
 def test_options_name_other_columns(hospital):
@@ -160,7 +164,7 @@ GOOD = "a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(20))
         ("", "is empty"),
         ("a\n1\n2\n", "has one column"),
         ("1,2\n" + GOOD[4:], "holds numbers"),
-        (GOOD + "1,2,3\n", "cannot be read as a table: .*line 22, saw 3"),
+        (GOOD + "1,2,3\n", "Line 22 of .* has too many cells"),
         (GOOD + "1\n", "Line 22 of .* has too few cells"),
         ("a,A,y\n1,2,3\n", "two columns with the name"),
         (GOOD.replace("7,", "seven,"), "holds numbers, but 'seven' in line 9"),
@@ -200,10 +204,12 @@ def test_wrong_options(hospital, query, message):
         load(hospital + query)
 
 
-def test_no_utf8_and_no_file(tmp_path):
+def test_no_such_encoding_and_no_file(tmp_path):
     (tmp_path / "t.csv").write_bytes("a,y\nß,1\n".encode("latin-1"))
-    with pytest.raises(UsageError, match="not UTF-8 text"):
-        load(tmp_path / "t.csv")
+    with pytest.raises(UsageError, match="not utf-8 text"):
+        load(f"{tmp_path}/t.csv?encoding=utf-8")
+    with pytest.raises(UsageError, match="'klingon' is no encoding"):
+        load(f"{tmp_path}/t.csv?encoding=klingon")
     with pytest.raises(UsageError, match="does not exist"):
         load("nowhere.csv")
 
@@ -234,7 +240,7 @@ def test_any_table_loads_or_says_why(tmp_path, data, columns, rows, client):
         return
     x = torch.cat([table.x_train, table.x_test])
     assert x.isfinite().all() and len(x) == rows and table.classes == 2
-    assert table.x_train.shape[1] <= columns * max(FEW, WORDS)
+    assert table.x_train.shape[1] <= columns * max(MOST_CATEGORIES, HASHED_FEATURES)
     assert table.client_names == (("0", "1", "2") if client else ())
     again = written(tmp_path / "again.csv", content, head)
     assert torch.equal(load(again).x_train, table.x_train)

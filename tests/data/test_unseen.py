@@ -5,7 +5,7 @@ import pytest
 
 from fedlab_nb.data import load
 from fedlab_nb.data.arrays import from_arrays
-from fedlab_nb.data.tables import drawn
+from fedlab_nb.data.tables import draw_test_rows
 from fedlab_nb.errors import UsageError
 
 
@@ -24,7 +24,7 @@ def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
     given = recordings()
     np.savez(tmp_path / "gait.npz", **given)
     for data in (load(tmp_path / "gait.npz"), from_arrays(given)):
-        test = drawn((given["y"] == "walk").astype(int), np.arange(60) % 3)
+        test = draw_test_rows((given["y"] == "walk").astype(int), np.arange(60) % 3)
         assert data.class_names == ("sit", "walk") and data.client_names == ("a", "b", "c")
         assert data.y_test.tolist() == (given["y"][test] == "walk").astype(int).tolist()
         assert data.client_train.tolist() == (np.arange(60) % 3)[~test].tolist()

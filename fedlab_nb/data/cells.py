@@ -1,0 +1,201 @@
+"""The cells of a table, wherever it comes from, as texts: what two texts have in common is decided
+in one place.
+
+Files give texts, spreadsheets, Parquet files and DataFrames give numbers, dates and truth values.
+All become text here, `None` where there is nothing, so that a class is called `1` whether it came
+from a file or from memory. Columns of numbers that are numbers already are left as they are.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedlab_nb.errors import UsageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+# No value in any column, in small letters: what programs write, and no person.
+NO_VALUE = ("", "nan", "nat", "<na>", "#n/a", "#na", "?")
+# No value in a column of numbers. In other columns these are words like all others.
+NO_NUMBER = (
+    *NO_VALUE,
+    "na",
+    "n/a",
+    "n.a.",
+    "null",
+    "none",
+    "-",
+    "--",
+    ".",
+    "unknown",
+    "missing",
+    "not known",
+)
+PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+def is_plain_number(text: str) -> bool:
+    """Whether a text is a number as programs write it.
+
+    >>> is_plain_number("-1.5e3"), is_plain_number("1,5"), is_plain_number("nan")
+    (True, False, False)
+    """
+    return PLAIN_NUMBER.fullmatch(text) is not None
+
+
+def cell_text(value: Any) -> str | None:
+    """A cell as text without blanks around it, None where there is nothing.
+
+    >>> cell_text(3), cell_text(2.5), cell_text(True), cell_text(" a "), cell_text(float("nan"))
+    ('3', '2.5', 'True', 'a', None)
+    """
+    if isinstance(value, str):
+        return value.strip() or None
+    if value is None:
+        return None
+    import pandas
+
+    if isinstance(value, bytes):
+        return value.decode(errors="replace").strip() or None
+    if not pandas.api.types.is_scalar(value):
+        raise UsageError(
+            f"A cell holds a {type(value).__name__}, not one value; leave such columns out."
+        )
+    if pandas.isna(value):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, datetime.datetime):
+        is_midnight = value.time() == datetime.time()
+        return value.strftime("%Y-%m-%d" if is_midnight else "%Y-%m-%d %H:%M:%S")
+    return str(value).strip() or None
+
+
+def is_numeric(column: Series) -> bool:
+    """Whether a column holds numbers already: integers or floats, not truth values, not dates."""
+    import pandas
+
+    kinds = pandas.api.types
+    return kinds.is_numeric_dtype(column.dtype) and not kinds.is_bool_dtype(column.dtype)
+
+
+def as_cells(table: DataFrame) -> DataFrame:
+    """The table with columns of numbers as they are, and all others as texts and None (dtype
+    object).
+
+    Raises UsageError for complex numbers and for cells that are lists.
+    """
+    import pandas
+
+    columns = {}
+    for place, name in enumerate(table.columns):
+        column = table.iloc[:, place]
+        if pandas.api.types.is_complex_dtype(column.dtype):
+            raise UsageError(f"Column {str(name)!r} holds complex numbers; give their parts.")
+        if is_numeric(column):
+            columns[place] = column
+            continue
+        if pandas.api.types.is_timedelta64_dtype(column.dtype):
+            columns[place] = column.dt.total_seconds()
+            continue
+        try:
+            texts = [cell_text(value) for value in column]
+        except UsageError:
+            raise UsageError(
+                f"Cells of column {str(name)!r} are lists, not one value; leave the column out."
+            ) from None
+        columns[place] = pandas.Series(texts, index=table.index, dtype=object)
+    result = pandas.DataFrame(columns, index=table.index)
+    return result.set_axis(list(table.columns), axis=1)
+
+
+def text_of(column: Series) -> Series:
+    """A column as texts and None; whole numbers are written without a decimal point.
+
+    A column of pandas floats is one of whole numbers with gaps as often as not, so 1.0 is written
+    `1`.
+    """
+    import pandas
+
+    if not is_numeric(column):
+        return column
+    texts = []
+    for value in column:
+        if pandas.isna(value):
+            texts.append(None)
+        elif float(value).is_integer() and abs(float(value)) < 2**53:
+            texts.append(str(int(value)))
+        else:
+            texts.append(str(value.item() if isinstance(value, np.generic) else value))
+    return pandas.Series(texts, index=column.index, dtype=object, name=column.name)
+
+
+def without_missing(column: Series, missing: Iterable[str]) -> Series:
+    """A column of texts with None for each text that stands for no value.
+
+    missing: texts in small letters; one that is a number stands for all cells of that value (-9
+    also for -9.0).
+    """
+    tokens = set(missing)
+    values = {float(token) for token in tokens if is_plain_number(token)}
+
+    def is_missing(text: str) -> bool:
+        low = text.lower()
+        if low in tokens:
+            return True
+        return bool(values) and is_plain_number(low) and float(low) in values
+
+    gone = {text for text in column.dropna().unique() if is_missing(text)}
+    return column.mask(column.isin(gone), None) if gone else column
+
+
+def table_of_rows(rows: Any, names: list[str]) -> DataFrame:
+    """A DataFrame of rows that a person gives: a DataFrame, a dict or a list of dicts (by name), or
+    an array or a list of rows (by place: `names` are then the columns). Raises UsageError."""
+    import pandas
+
+    if isinstance(rows, pandas.DataFrame):
+        return rows.reset_index(drop=True)
+    if isinstance(rows, pandas.Series):
+        return rows.to_frame().T.infer_objects().reset_index(drop=True)
+    try:
+        if isinstance(rows, Mapping):
+            is_one_row = not any(
+                isinstance(value, list | tuple | np.ndarray | pandas.Series)
+                for value in rows.values()
+            )
+            return pandas.DataFrame([rows] if is_one_row else dict(rows))
+        if (
+            isinstance(rows, list | tuple)
+            and rows
+            and all(isinstance(row, Mapping) for row in rows)
+        ):
+            return pandas.DataFrame(list(rows))
+        if hasattr(rows, "detach"):
+            rows = rows.detach().cpu().numpy()
+        if not isinstance(rows, np.ndarray):
+            rows = list(rows)
+            if rows and not isinstance(rows[0], list | tuple | np.ndarray | pandas.Series):
+                rows = [rows]
+        elif rows.ndim == 1:
+            rows = rows[None]
+        table = pandas.DataFrame(rows)
+    except (TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:120]
+        raise UsageError(
+            f"The rows cannot be read as a table ({why}); give a DataFrame, a list of rows or a "
+            f"file's path."
+        ) from None
+    if table.shape[1] != len(names):
+        raise UsageError(
+            f"A row has {table.shape[1]} values, but there are {len(names)} columns: "
+            f"{', '.join(names)}; "
+            f"give one value for each, or a DataFrame with the columns' names."
+        )
+    return table.set_axis(names, axis=1)

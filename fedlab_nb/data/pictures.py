@@ -1,0 +1,228 @@
+"""Images as numbers: from which range their pixels come, and how a picture's file becomes an array.
+
+Pixels are scaled by what they hold: 0 and 1, 0 to 16, 0 to 255, 16 bits, or whatever range the
+training images have. `PixelScale` keeps the choice, so that a new image is scaled as the training
+images were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedlab_nb.errors import UsageError
+
+EIGHT_BITS = 255
+SIXTEEN_BITS = 65535
+FAR_BELOW = 128  # a greatest value under this is no 8-bit photograph: its own range is used
+
+
+@dataclass(frozen=True)
+class PixelScale:
+    """Pixels become (value - low) / (high - low), clipped to [0, 1].
+
+    low, high:   of the raw pixels
+    number_type: of the raw pixels, as NumPy calls it: "uint8", "float64", "bool"
+    mode:        "L" for grey, "RGB" for colour
+    resized:     whether pictures of other sizes are cropped to the middle square and resized, as
+                 the training images were (`folder` data sets)
+    """
+
+    low: float
+    high: float
+    number_type: str
+    mode: str = ""
+    resized: bool = False
+
+    def apply(self, pixels: np.ndarray) -> np.ndarray:
+        """float32 of the same shape, in [0, 1]."""
+        if (self.low, self.high) == (0.0, 1.0):
+            ready = np.ascontiguousarray(pixels, dtype=np.float32)
+            return ready if pixels.dtype.kind == "b" else np.clip(ready, 0, 1)
+        if self.number_type == "uint8" and self.low == 0:
+            # divided in float32, so that a large file needs no copy of 64-bit numbers
+            ready = pixels.astype(np.float32) / np.float32(self.high)
+            return np.clip(ready, 0, 1)
+        span = self.high - self.low
+        return np.clip((pixels.astype(np.float64) - self.low) / span, 0, 1).astype(np.float32)
+
+    def describe(self) -> str:
+        """A sentence for the data set's note."""
+        if self.number_type == "bool":
+            return "Pixels are true or false, and become 1 or 0."
+        if (self.low, self.high) == (0, 1):
+            return "Pixels are used as they are."
+        if self.number_type == "uint8" and self.high == EIGHT_BITS:
+            return "Pixels are divided by 255."
+        return f"Pixels are scaled by the training set's range {self.low:g} to {self.high:g}."
+
+    def check(self, pixels: np.ndarray) -> None:
+        """Raises UsageError for pixels that come from quite another range than the training
+        images."""
+        low, high = float(pixels.min()), float(pixels.max())
+        span = self.high - self.low
+        trained = (
+            f"the training images had {self.number_type} pixels from {self.low:g} to {self.high:g}"
+        )
+        if low < self.low - span or high > self.high + span:
+            raise UsageError(
+                f"The images have pixels from {low:g} to {high:g}, but {trained}; scale them alike."
+            )
+        is_fraction = pixels.dtype.kind == "f" and low >= 0 and high <= 1
+        if is_fraction and self.number_type not in ("bool",) and self.high >= 16 and high > 0:
+            raise UsageError(
+                f"The images have fractions from {low:g} to {high:g}, but {trained}; scale them "
+                f"alike."
+            )
+
+
+def choose_scale(arrays: dict[str, np.ndarray], train: str) -> PixelScale:
+    """The scale of images of one number type, by name: the whole range of the training images
+    (`train`), or what their number type holds."""
+    images = arrays[train]
+    number_type = str(images.dtype)
+    low = float(images.min())
+    high = float(images.max())
+    least = min(float(part.min()) for part in arrays.values())
+    most = max(float(part.max()) for part in arrays.values())
+    if images.dtype.kind == "b" or (least >= 0 and most <= 1):
+        return PixelScale(0.0, 1.0, number_type)
+    if images.dtype == np.uint8:
+        if most >= FAR_BELOW:
+            return PixelScale(0.0, float(EIGHT_BITS), number_type)
+        return PixelScale(0.0, most, number_type)
+    if high == low:
+        high = low + 1.0
+    return PixelScale(low, high, number_type)
+
+
+# -------------------------------------------------------------------------------- files of pictures
+def are_files(rows: Any) -> bool:
+    """Whether these are paths of picture files, or pictures of Pillow, and no array."""
+    if isinstance(rows, str | Path) or hasattr(rows, "getbands"):
+        return True
+    if isinstance(rows, list | tuple) and rows:
+        return all(isinstance(row, str | Path) or hasattr(row, "getbands") for row in rows)
+    return False
+
+
+def read_files(rows: Any, mode: str, size: tuple[int, int], resized: bool) -> np.ndarray:
+    """[N, C, H, W] of picture files, or of pictures of Pillow, in the numbers of the files (8 or 16
+    bits)."""
+    listed = rows if isinstance(rows, list | tuple) else [rows]
+    pictures = [read_picture(row, mode, size if resized else None) for row in listed]
+    shapes = {picture.shape for picture in pictures}
+    if len(shapes) > 1:
+        raise UsageError(
+            f"The pictures have different sizes ({sorted(shapes)}); give pictures of one size."
+        )
+    return np.stack(pictures)
+
+
+def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) -> np.ndarray:
+    """[C, H, W] of one picture, upright (EXIF), with transparent parts on white.
+
+    mode: "L" for grey, "RGB" for colour;   size: (H, W) that it is cropped (the middle) and resized
+    to, None: as it is. uint8, or uint16 of a picture with 16 bits. Raises UsageError for a file
+    that cannot be read.
+    """
+    from PIL import Image, ImageOps
+
+    name = source.name if isinstance(source, Path) else str(source)
+    try:
+        picture = source if hasattr(source, "getbands") else Image.open(source)
+        picture.load()
+        picture = ImageOps.exif_transpose(picture)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise unreadable(name, error) from None
+    if has_16_bits(picture):
+        if mode != "L":
+            raise UsageError(f"The picture {name!r} has 16 bits, and the others 8; save all alike.")
+        picture = picture.convert("I")
+    elif picture.mode == "F":
+        raise UsageError(
+            f"The picture {name!r} has pixels of type {picture.mode}; save it with 8 or 16 bits."
+        )
+    else:
+        picture = on_white(picture).convert(mode)
+    if size is not None:
+        height, width = size
+        picture = ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(picture)
+    if picture.mode == "I":
+        if pixels.min() < 0 or pixels.max() > SIXTEEN_BITS:
+            raise UsageError(
+                f"The picture {name!r} has pixels beyond 16 bits; save it with 8 or 16 bits."
+            )
+        pixels = pixels.astype(np.uint16)
+    return pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
+
+
+def has_16_bits(picture: Any) -> bool:
+    """Whether a grey picture has 16 bits a pixel; Pillow would cut these off at 255."""
+    return picture.mode == "I" or picture.mode.startswith("I;16")
+
+
+def on_white(picture: Any) -> Any:
+    """The picture with its transparent parts on white."""
+    from PIL import Image
+
+    if not mode_of(picture).startswith("transparent"):
+        return picture
+    layers = picture.convert("RGBA")
+    white = Image.new("RGBA", layers.size, (255, 255, 255, 255))
+    flat = Image.alpha_composite(white, layers)
+    is_grey = mode_of(picture).endswith("grey")
+    return flat.convert("L" if is_grey else "RGB")
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """What a picture's file says before its pixels are read. size: (height, width), upright;
+    mode: "grey", "colour", "transparent", "transparent grey" or "16 bits" """
+
+    size: tuple[int, int]
+    mode: str
+
+
+def picture_facts(path: Path) -> PictureFacts:
+    """Raises UsageError for a file that cannot be opened."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            width, height = picture.size
+            is_turned = picture.getexif().get(ORIENTATION, 1) >= 5
+            if is_turned:
+                width, height = height, width
+            return PictureFacts((height, width), mode_of(picture))
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise unreadable(path.name, error) from None
+
+
+ORIENTATION = 0x0112  # the EXIF tag: from 5 on the picture lies on its side
+
+
+def unreadable(name: str, error: Exception) -> UsageError:
+    why = " ".join(str(error).split())[:160]
+    return UsageError(f"The picture {name!r} cannot be read ({why}); save it again, or remove it.")
+
+
+def has_grey_palette(picture: Any) -> bool:
+    """Whether a picture has a list of colours, all of which are greys."""
+    if picture.mode != "P":
+        return False
+    colours = np.array(picture.getpalette("RGB")).reshape(-1, 3)
+    return bool((colours == colours[:, :1]).all())
+
+
+def mode_of(picture: Any) -> str:
+    if has_16_bits(picture):
+        return "16 bits"
+    is_grey = picture.mode in ("1", "L", "LA", "La") or has_grey_palette(picture)
+    if {"A", "a"} & set(picture.getbands()) or "transparency" in picture.info:
+        return "transparent grey" if is_grey else "transparent"
+    return "grey" if is_grey else "colour"

@@ -1,0 +1,134 @@
+"""PyTorch's global switches at their usual values while the package computes.
+
+A person's own `torch.set_default_dtype(torch.float64)`, default device, autocast, `no_grad`, deterministic flags or
+matmul precision would change what a run gives, and a result in the store would be served to others who have set
+nothing. So each step of a run stands within `usual_switches()`. Where nothing was set, it does nothing.
+
+    with usual_switches():
+        ...                       # float32, CPU unless a device is named, gradients on, no autocast
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from fedlab_nb.errors import UsageError
+
+_lock = threading.Lock()
+_inside = 0  # how many blocks of the main thread have changed the switches of the whole process
+_before: dict[str, Any] = {}
+
+
+@contextlib.contextmanager
+def usual_switches() -> Iterator[None]:
+    """Within: PyTorch as it is when nobody has set anything. May also decorate a function.
+
+    Default number type, deterministic flags and matmul precision belong to the whole process. They are changed, and
+    changed back, for calls from the main thread alone, where nobody else is at work meanwhile. Raises UsageError in
+    another thread where they would change results.
+    """
+    import torch
+
+    is_main = threading.current_thread() is threading.main_thread()
+    with contextlib.ExitStack() as stack:
+        if is_main:
+            _set_process_switches()
+            stack.callback(_reset_process_switches)
+        else:
+            check_process_switches()
+        if torch.empty(0).device.type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+        if not torch.is_grad_enabled():
+            stack.enter_context(torch.enable_grad())
+        for device in ("cpu", "cuda"):
+            if is_autocast(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield
+
+
+def is_autocast(device: str) -> bool:
+    """Whether autocast is on for a kind of device."""
+    import torch
+
+    try:
+        return bool(torch.is_autocast_enabled(device))
+    except TypeError:  # before torch 2.4 each kind of device had a function of its own
+        return bool(
+            torch.is_autocast_cpu_enabled() if device == "cpu" else torch.is_autocast_enabled()
+        )
+
+
+def check_process_switches() -> None:
+    """Raises UsageError where the number type or the precision of the whole process is not the usual one."""
+    import torch
+
+    if _inside:
+        return
+    if torch.get_default_dtype() != torch.float32:
+        raise UsageError(
+            f"PyTorch's default number type is {torch.get_default_dtype()}, and results are made in float32; call "
+            f"torch.set_default_dtype(torch.float32) first, or run in the main thread."
+        )
+    if torch.get_float32_matmul_precision() != "highest":
+        raise UsageError(
+            f"PyTorch's matmul precision is {torch.get_float32_matmul_precision()!r}, which changes results; call "
+            f"torch.set_float32_matmul_precision('highest') first, or run in the main thread."
+        )
+
+
+def _set_process_switches() -> None:
+    """The usual number type, flags and precision; what they were is kept by the outermost block."""
+    global _inside
+    import torch
+
+    with _lock:
+        _inside += 1
+        if _inside > 1:
+            return
+        _before.clear()
+        if torch.get_default_dtype() != torch.float32:
+            _before["dtype"] = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float32)
+        if torch.are_deterministic_algorithms_enabled():
+            _before["deterministic"] = torch.is_deterministic_algorithms_warn_only_enabled()
+            torch.use_deterministic_algorithms(False)
+        if torch.get_float32_matmul_precision() != "highest":
+            _before["precision"] = torch.get_float32_matmul_precision()
+            torch.set_float32_matmul_precision("highest")
+
+
+def _reset_process_switches() -> None:
+    global _inside
+    import torch
+
+    with _lock:
+        _inside -= 1
+        if _inside:
+            return
+        if "dtype" in _before:
+            torch.set_default_dtype(_before["dtype"])
+        if "deterministic" in _before:
+            torch.use_deterministic_algorithms(True, warn_only=_before["deterministic"])
+        if "precision" in _before:
+            torch.set_float32_matmul_precision(_before["precision"])
+        _before.clear()
+
+
+def step_with_usual_switches(work: Generator[Any, None, Any]) -> Generator[Any, None, Any]:
+    """The steps of a generator, each within `usual_switches`: who receives them has his own switches back."""
+    try:
+        while True:
+            with usual_switches():
+                try:
+                    item = next(work)
+                except StopIteration as end:
+                    return end.value
+            yield item
+    finally:
+        with usual_switches():
+            work.close()

@@ -1,0 +1,180 @@
+"""Folders of pictures: classes, sizes and modes as people have them, and one sentence for what cannot be read."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from fedlab_nb.data import describe, load
+from fedlab_nb.data.schema import InputSchema
+from fedlab_nb.errors import UsageError
+
+RNG = np.random.default_rng(0)
+
+
+def picture(mode="RGB", size=(12, 10), value=None):
+    """A picture of (width, height) with random pixels, or with one value."""
+    width, height = size
+    bands = {"L": (), "1": (), "RGB": (3,), "RGBA": (4,), "LA": (2,), "I;16": ()}[mode]
+    if mode == "1":
+        return Image.fromarray(RNG.random((height, width)) > 0.5)
+    high = 65536 if mode == "I;16" else 256
+    pixels = RNG.integers(0, high, (height, width, *bands))
+    if value is not None:
+        pixels[:] = value
+    return Image.fromarray(pixels.astype(np.uint16 if high > 256 else np.uint8))
+
+
+def fill(folder, classes=("cat", "dog"), count=10, ending=".png", **options):
+    for place, name in enumerate(classes):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for i in range(count):
+            picture(**options).save(folder / name / f"{place}-{i}{ending}")
+    return folder
+
+
+def refused(path):
+    with pytest.raises(UsageError) as caught:
+        load(path)
+    text = str(caught.value)
+    assert text.endswith(".") and "\n" not in text
+    return text
+
+
+def test_pictures_of_one_size_stay_as_they_are(tmp_path):
+    folder = fill(tmp_path / "pets")
+    data = load(folder)
+    assert data.class_names == ("cat", "dog") and data.input_shape == (3, 10, 12)
+    assert (len(data.x_train), len(data.x_test)) == (16, 4) and data.name == "pets"
+    assert "10x12 pixels" in data.note and "divided by 255" in data.note
+    found = {tuple(x.numpy().ravel()) for x in (*data.x_train, *data.x_test)}
+    for path in folder.rglob("*.png"):
+        pixels = np.moveaxis(np.asarray(Image.open(path)), 2, 0).astype(np.float32) / 255
+        assert tuple(pixels.ravel()) in found
+    assert describe(str(folder)).n_train == 16 and load(f"{folder}/") is load(folder)
+
+
+def test_the_split_of_the_folders_stays(tmp_path):
+    fill(tmp_path / "Train", count=12)
+    fill(tmp_path / "test", count=3)
+    data = load(tmp_path)
+    assert (len(data.x_train), len(data.x_test)) == (24, 6) and "folder 'test'" in data.note
+    fill(tmp_path / "val", count=2)
+    assert len(load(tmp_path).x_train) == 24 and "'val' is not read" in load(tmp_path).note
+    fill(tmp_path / "test", classes=("bird",), count=1)
+    assert "class 'bird'" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("mode", "channels", "ending"),
+    [("L", 1, ".png"), ("1", 1, ".png"), ("RGB", 3, ".jpg"), ("RGBA", 3, ".png"), ("LA", 1, ".png"),
+     ("L", 1, ".tif"), ("RGB", 3, ".BMP"), ("RGB", 3, ".webp"), ("L", 1, ".gif")],
+)  # fmt: skip
+def test_modes(tmp_path, mode, channels, ending):
+    data = load(fill(tmp_path, mode=mode, ending=ending))
+    assert data.input_shape == (channels, 10, 12)
+    assert ("Transparent" in data.note) == (mode in ("RGBA", "LA"))
+
+
+def test_transparent_parts_are_white_and_grey_among_colours_is_said(tmp_path):
+    fill(tmp_path)
+    clear = picture("RGBA", value=0)
+    clear.save(tmp_path / "cat" / "clear.png")
+    picture("L").save(tmp_path / "dog" / "grey.png")
+    data = load(tmp_path)
+    assert "1 grey pictures" in data.note
+    assert (data.schema.encode(tmp_path / "cat" / "clear.png") == 1).all()
+
+
+def test_sixteen_bits_are_not_cut_off(tmp_path):
+    data = load(fill(tmp_path, mode="I;16"))
+    assert data.input_shape == (1, 10, 12) and 0.4 < float(data.x_train.mean()) < 0.6
+    assert len(data.x_train.unique()) > 1000
+    picture("L").save(tmp_path / "cat" / "eight.png")
+    assert "16 bits" in refused(tmp_path) and "eight.png" in refused(tmp_path)
+
+
+def test_other_sizes_are_resized_and_it_is_said(tmp_path):
+    fill(tmp_path)
+    picture(size=(40, 20)).save(tmp_path / "cat" / "wide.jpg")
+    data = load(tmp_path)
+    assert data.input_shape == (3, 32, 32) and "resized to 32x32" in data.note
+    assert load(f"{tmp_path}?size=16").input_shape == (3, 16, 16)
+    assert load(tmp_path, size="16x20", mode="grey").input_shape == (1, 16, 20)
+    for wrong in ("?size=big", "?size=4", "?mode=blue", "?label=x"):
+        assert "size" in refused(f"{tmp_path}{wrong}") or "mode" in refused(f"{tmp_path}{wrong}")
+
+
+def test_a_photograph_stands_upright(tmp_path):
+    fill(tmp_path)
+    upright = picture(size=(12, 10), value=0)
+    upright.paste((255, 255, 255), (0, 0, 6, 10))  # the left half is white
+    turned = upright.rotate(90, expand=True)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # "turn by 90 degrees clockwise to see it"
+    turned.save(tmp_path / "cat" / "turned.png", exif=exif)
+    data = load(tmp_path)
+    assert data.input_shape == (3, 10, 12)
+    x = data.schema.encode(tmp_path / "cat" / "turned.png")[0]
+    assert (x[:, :, :6] == 1).all() and not x[:, :, 6:].any()
+
+
+@pytest.mark.parametrize("content", [b"", b"no picture", None])
+def test_a_picture_that_cannot_be_read_is_named(tmp_path, content):
+    fill(tmp_path, ending=".jpg")
+    if content is None:  # cut off in the middle
+        content = (tmp_path / "cat" / "0-1.jpg").read_bytes()[:400]
+    (tmp_path / "dog" / "broken.jpg").write_bytes(content)
+    assert "'broken.jpg'" in refused(tmp_path)
+
+
+def test_files_of_programs_are_no_pictures(tmp_path):
+    fill(tmp_path)
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    picture().save(tmp_path / ".ipynb_checkpoints" / "a.png")
+    (tmp_path / "cat" / "._0-0.png").write_bytes(b"resource fork")
+    (tmp_path / "cat" / "Thumbs.db").write_bytes(b"x")
+    (tmp_path / "notes").mkdir()
+    data = load(tmp_path)
+    assert data.class_names == ("cat", "dog") and len(data.x_train) + len(data.x_test) == 20
+    assert "Thumbs.db" in data.note
+
+
+def test_folders_without_two_classes(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert "it has nothing" in refused(tmp_path / "empty")
+    (tmp_path / "flat").mkdir()
+    picture().save(tmp_path / "flat" / "a.png")
+    assert "a.png" in refused(tmp_path / "flat")
+    assert "two classes" in refused(fill(tmp_path / "one", classes=("cat",)))
+
+
+def test_new_pictures_are_prepared_as_the_training_pictures(tmp_path):
+    folder = fill(tmp_path / "a", size=(40, 30))
+    picture(size=(60, 60)).save(folder / "cat" / "large.png")
+    data = load(folder)
+    schema = InputSchema.from_json(data.schema.to_json())
+    paths = sorted(folder.rglob("*.png"))
+    x = schema.encode(paths)
+    rows = {tuple(row.ravel()) for row in x}
+    for tensor in (*data.x_train.numpy(), *data.x_test.numpy()):
+        assert tuple(tensor.ravel()) in rows
+    assert np.array_equal(schema.encode(str(paths[0])), x[:1])
+    assert np.array_equal(schema.encode(Image.open(paths[0])), x[:1])
+    exact = load(fill(tmp_path / "b"))
+    with pytest.raises(UsageError, match="shape"):
+        exact.schema.encode(paths[0])
+
+
+def test_the_same_picture_on_both_sides_is_said(tmp_path):
+    fill(tmp_path / "train")
+    fill(tmp_path / "test", count=2)
+    first = (tmp_path / "train" / "cat" / "0-0.png").read_bytes()
+    (tmp_path / "test" / "cat" / "copy.png").write_bytes(first)
+    assert "1 test pictures are among the training pictures" in load(tmp_path).note
+
+
+def test_a_changed_folder_is_read_anew(tmp_path):
+    before = load(fill(tmp_path))
+    picture().save(tmp_path / "cat" / "more.png")
+    after = load(tmp_path)
+    assert len(after.y_train) + len(after.y_test) == 21 and after.digest != before.digest
