@@ -202,10 +202,11 @@ class Outcome(saved.Predictor):
         self.test_features = self._again().test_features
         return self.test_features
 
-    def save(self, path: str | PathLike) -> Path:
+    def save(self, path: str | PathLike, *, force: bool = False) -> Path:
         """Write the model, its settings and its result to a .safetensors file, which `fedlab_nb.load_model` reads. With
-        .onnx: its scores for other programs."""
-        return saved.save(self, path)
+        .onnx: its scores for other programs. UsageError where a file that the package did not write is there already,
+        unless `force`."""
+        return saved.save(self, path, force=force)
 
     # ------------------------------------------------------------------------------------------- as text and files
     def to_json(self) -> dict[str, Any]:

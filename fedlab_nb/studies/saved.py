@@ -36,11 +36,13 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import RunError, UsageError, demand, reason
+from ..files import check_replaceable, expand_path, open_replacement
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
 from ..training import ClientModels
+from .settings import resolve_device
 from .store import made
 
 FORMAT = 1
@@ -208,25 +210,37 @@ def about(outcome: Any) -> dict[str, Any]:
     return {**outcome.about(), "data": data, "result": result, "made": made()}
 
 
-def save(outcome: Any, path: str | PathLike) -> Path:
-    """Write the outcome's model with all that `about` says. UsageError for another ending, RunError where there is no
-    room or permission."""
+def check_place(path: str | PathLike, *, force: bool = False) -> Path:
+    """`path` with `~` replaced, if a model can be saved there; else UsageError: another ending, or somebody else's file
+    (unless `force`)."""
+    place = expand_path(path)
+    if place.suffix not in (".safetensors", ".onnx"):
+        raise UsageError(
+            f"{str(path)!r} must end in .safetensors, which load_model reads, or in .onnx for other programs."
+        )
+    check_replaceable([place], force=force)
+    return place
+
+
+def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
+    """Write the outcome's model with all that `about` says. UsageError for another ending, or where a file of somebody
+    else's is there already (unless `force`); RunError where there is no room or permission."""
     from safetensors.torch import save_file
 
-    path = Path(path)
-    forms = f"{str(path)!r} must end in .safetensors, which load_model reads, or in .onnx for other programs"
-    demand(path.suffix in (".safetensors", ".onnx"), f"{forms}.")
+    path = check_place(path, force=force)
     tensors: dict[str, Tensor] = {}
     content = {"model": packed(outcome.model, tensors), "about": about(outcome)}
     if path.suffix == ".onnx":
         copy = unpacked(json.loads(json.dumps(content["model"])), tensors)
-        return save_onnx(copy, outcome.settings.describe().input_shape, content["about"], path)
+        shape = outcome.settings.describe().input_shape
+        return save_onnx(copy, shape, content["about"], path, force=force)
     text = json.dumps(content)
     try:
-        save_file(tensors, path, {NAME: f"{FORMAT} {text}", DIGEST: digest(text, tensors)})
-    except (
-        Exception
-    ) as error:  # safetensors has its own, for a folder that is not there as for a full disk
+        with open_replacement(path, force=force) as part:
+            save_file(tensors, part, {NAME: f"{FORMAT} {text}", DIGEST: digest(text, tensors)})
+    except UsageError:
+        raise
+    except Exception as error:  # safetensors has its own, for a full disk
         raise RunError(f"The model could not be written to {path}: {reason(error)}.") from None
     return path
 
@@ -242,7 +256,9 @@ class Scorer(nn.Module):
         return self._scores(x)
 
 
-def save_onnx(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Path) -> Path:
+def save_onnx(
+    model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Path, *, force: bool = False
+) -> Path:
     """Write `model`, which this uses up (what it remembers is of no use afterwards). UsageError without the packages,
     RunError for a model that has no such form, or where there is no room or permission."""
     there = find_spec("onnx") and find_spec("onnxscript")
@@ -272,7 +288,10 @@ def save_onnx(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path
             )
             np.testing.assert_allclose(scores, model.logits(x), rtol=1e-3, atol=1e-3)
         made.model.metadata_props["fedlab_nb"] = json.dumps(about)
-        made.save(path)
+        with open_replacement(path, force=force) as part:
+            made.save(part)
+    except UsageError:
+        raise
     except Exception as error:  # whatever a layer, or a full disk, provokes in the exporter
         what = f"The model could not be written to {path}: {reason(error)}"
         raise RunError(f"{what}; save it as .safetensors.") from None
@@ -283,13 +302,18 @@ def save_onnx(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path
 
 def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     """The model that `Outcome.save` wrote. It predicts as the saved one did. UsageError for a file that is damaged,
-    foreign, or of a newer version."""
+    foreign, or of a newer version, and for a `device` that is not here.
+
+    device: "cpu", "cuda", "cuda:1", or "auto": a GPU where there is one
+    """
     from safetensors import safe_open
 
-    demand(
-        Path(path).is_file(),
-        f"There is no file {path}; give the path of a model that Outcome.save wrote.",
-    )
+    path = expand_path(path)
+    device = resolve_device(device)
+    if not path.is_file():
+        raise UsageError(
+            f"There is no file {path}; give the path of a model that Outcome.save wrote."
+        )
     try:
         with safe_open(path, "pt", device) as file:
             head = file.metadata() or {}
