@@ -119,7 +119,7 @@ def test_what_a_person_set_for_own_pictures_changes_none_of_ours(own, tmp_path):
 def without_dates(file):
     """A picture's bytes, without the date and the random ids of an SVG."""
     text = re.sub(rb"<dc:date>.*?</dc:date>", b"", file)
-    return re.sub(rb"(id=\"|#)[a-z]\w{10}\b", b"", text) if text.startswith(b"<?xml") else text
+    return re.sub(rb"[0-9a-f]{10,}", b"", text) if text.startswith(b"<?xml") else text
 
 
 def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
