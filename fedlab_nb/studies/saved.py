@@ -6,7 +6,8 @@
 
 The file is one of safetensors: tensors by their place in the model ("module.body.0.1.weight"), and a text in JSON that
 says what they are parts of. A class in it is a name in `classes()`, of what this process knows already: nothing is
-imported or executed, and there is no pickle. Tensors keep their type and the order of their axes in memory, so that the
+imported or executed, and there is no pickle. Layers of a person's own are known once `add_model` knows their network.
+Tensors keep their type and the order of their axes in memory, so that the
 loaded model predicts the same to the last digit on the same machine and device. Only what predicts is kept: not the
 report, nor what clients sent beside it. A digest of text and tensors tells a damaged file.
 
@@ -25,10 +26,11 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,12 +43,14 @@ from ..methods import GlobalModel
 from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
+from ..models import build, is_own_model, parse_architecture
 from ..training import ClientModels
-from .settings import resolve_device
+from .settings import Plan, resolve_device
 from .store import made
 
 FORMAT = 1
 NAME, DIGEST = "fedlab_nb model", "sha256"  # the header's entries: "FORMAT JSON", and the digest
+OWN = "own."  # begins the names of layers that are a person's own
 MOST = 64  # samples that every model reads in one piece (`training.evaluate`), so that the graph has no pieces
 MODULE = frozenset(vars(nn.Module()))  # what every layer has
 
@@ -104,6 +108,35 @@ def classes() -> dict[str, type]:
     }
 
 
+def own_architectures(plan: Plan) -> list[tuple]:
+    """(name, input_shape, classes, width) of those networks of a run that a person has added with `add_model`."""
+    kinds = set(plan.architectures)
+    options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
+    for knob in plan.method.fields():
+        text = options[knob.name]
+        if knob.model and text != "auto":
+            shape, classes = plan.architectures[0][1:3]
+            kinds.add(parse_architecture(text, shape, classes))
+    return sorted((kind for kind in kinds if is_own_model(kind[0])), key=str)
+
+
+def own_layers(architectures: Iterable[Sequence]) -> dict[str, type]:
+    """Name -> class, for the layers of such networks that are a person's own; they are built once, to see them.
+    UsageError where this process does not know a network."""
+    found = {}
+    for name, shape, count, width in architectures:
+        if not is_own_model(name):
+            raise UsageError(
+                f"it has the network {name!r}, which is not of this package; call fl.add_model({name!r}, ...) first, "
+                "with the code that it was trained with"
+            )
+        for layer in build(name, tuple(shape), count, width=width).modules():
+            cls = type(layer)
+            if classes().get(cls.__name__) is not cls:
+                found[f"{OWN}{cls.__name__}"] = cls
+    return found
+
+
 def parts_of(cls: type) -> tuple[type, tuple[str, ...]]:
     """The class that a model of `cls` becomes in a file, and the attributes that it is made from; none of a layer."""
     if dataclasses.is_dataclass(cls):
@@ -114,11 +147,17 @@ def parts_of(cls: type) -> tuple[type, tuple[str, ...]]:
 
 
 # -------------------------------------------------------------------------------------------------- objects and tensors
-def packed(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
-    """`value` as JSON has it, its tensors put into `tensors` by their place. UsageError for what cannot be kept."""
+def packed(
+    value: Any,
+    tensors: dict[str, Tensor],
+    place: str = "",
+    own: Mapping[str, type] = MappingProxyType({}),
+) -> Any:
+    """`value` as JSON has it, its tensors put into `tensors` by their place; `own`: layers that are a person's, by
+    name. UsageError for what cannot be kept."""
 
     def inner(name: object, part: Any) -> Any:
-        return packed(part, tensors, f"{place}.{name}" if place else str(name))
+        return packed(part, tensors, f"{place}.{name}" if place else str(name), own)
 
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -131,31 +170,37 @@ def packed(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
     if isinstance(value, list | tuple):
         return {type(value).__name__: [inner(i, part) for i, part in enumerate(value)]}
     cls, names = parts_of(type(value))
-    demand(
-        classes().get(cls.__name__) is cls,
-        f"A {cls.__name__} cannot be saved; it is no part of fedlab_nb's models.",
-    )
+    known = cls.__name__
+    if own.get(f"{OWN}{known}") is cls:
+        known = f"{OWN}{known}"
+    elif classes().get(known) is not cls:
+        raise UsageError(
+            f"A {known} cannot be saved (in {place or 'the model'}): it is no part of fedlab_nb's models, nor a layer "
+            "of a network that fl.add_model knows; of functions in a layer of your own make layers, such as nn.ReLU()."
+        )
     if names:
         return {
-            "is": cls.__name__,
+            "is": known,
             "of": {name: inner(name, getattr(value, name)) for name in names},
         }
     demand(
         isinstance(value, nn.Module),
         f"A {cls.__name__} names no parts, so that it cannot be saved.",
     )
-    own = {name: inner(name, part) for name, part in vars(value).items() if name not in MODULE}
+    rest = {name: inner(name, part) for name, part in vars(value).items() if name not in MODULE}
     held = {
         kind: {name: inner(name, part) for name, part in getattr(value, kind).items()}
         for kind in HELD
     }
-    return {"layer": cls.__name__, "of": own, **held}
+    return {"layer": known, "of": rest, **held}
 
 
 HELD = ("_parameters", "_buffers", "_modules")
 
 
-def unpacked(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+def unpacked(
+    value: Any, tensors: Mapping[str, Tensor], own: Mapping[str, type] = MappingProxyType({})
+) -> Any:
     """What `packed` was given. Any exception for what it has not made."""
     if not isinstance(value, dict):
         return value
@@ -164,15 +209,15 @@ def unpacked(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return stored.permute([axes.index(axis) for axis in range(len(axes))])
 
     def each(parts: dict) -> dict[str, Any]:
-        return {name: unpacked(part, tensors) for name, part in parts.items()}
+        return {name: unpacked(part, tensors, own) for name, part in parts.items()}
 
     for kind in (list, tuple):
         if kind.__name__ in value:
-            return kind(unpacked(part, tensors) for part in value[kind.__name__])
+            return kind(unpacked(part, tensors, own) for part in value[kind.__name__])
     if "is" in value:
         whole = classes()[value["is"]](**each(value["of"]))
         return whole.eval() if isinstance(whole, nn.Module) else whole
-    layer: Any = classes()[value["layer"]]
+    layer: Any = (classes() | own)[value["layer"]]
     layer = layer.__new__(layer)
     nn.Module.__init__(layer)
     vars(layer).update(each(value["of"]))
@@ -229,9 +274,14 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
 
     path = check_place(path, force=force)
     tensors: dict[str, Tensor] = {}
-    content = {"model": packed(outcome.model, tensors), "about": about(outcome)}
+    networks = own_architectures(outcome.plan)
+    own = own_layers(networks)
+    content = {
+        "model": packed(outcome.model, tensors, own=own),
+        "about": {**about(outcome), "networks": networks},
+    }
     if path.suffix == ".onnx":
-        copy = unpacked(json.loads(json.dumps(content["model"])), tensors)
+        copy = unpacked(json.loads(json.dumps(content["model"])), tensors, own)
         shape = outcome.settings.describe().input_shape
         return save_onnx(copy, shape, content["about"], path, force=force)
     text = json.dumps(content)
@@ -336,7 +386,10 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     demand(whole, f"{path} is damaged: its content is not what was saved; save the model again.")
     try:
         content = json.loads(text)
-        return SavedModel(unpacked(content["model"], tensors), content["about"], device)
+        own = own_layers(content["about"].get("networks", ()))
+        return SavedModel(unpacked(content["model"], tensors, own), content["about"], device)
+    except UsageError as error:
+        raise UsageError(f"The model in {path} cannot be made: {reason(error)}.") from None
     except Exception as error:
         advice = "a layer or a class in it is not known here; import the code that defines it first"
         raise UsageError(
