@@ -35,6 +35,7 @@ from ..training import (
 from ..training.backend import choose_backend, suited
 from ..training.clients import by_architecture
 from ..training.loop import Shard
+from .inputs import find_inputs
 from .outcome import Outcome, validation_samples
 from .results import Outcomes
 from .seen import dealt
@@ -324,6 +325,7 @@ class Run:
             report=report,
             clients_cached=self.clients_cached,
             _model=model,
+            _inputs=None if self.settings.seen else find_inputs(self.plan, federation.dataset),
             _again=functools.partial(rerun, self.plan),
         )
 

@@ -22,6 +22,7 @@ from ..methods.context import Context
 from ..training import Recipe
 from ..training.calibration import Calibration
 from . import saved
+from .inputs import Inputs, find_inputs
 from .settings import Plan, Settings
 
 VALUES = (
@@ -92,6 +93,7 @@ class Outcome(saved.Predictor):
     cached: bool = False
     clients_cached: bool = False
     _model: Any = field(default=None, repr=False)
+    _inputs: Inputs | None = field(default=None, repr=False)
     _again: Callable[[], Outcome] | None = field(
         default=None, repr=False
     )  # computes what is not kept
@@ -179,6 +181,14 @@ class Outcome(saved.Predictor):
     bytes_down = property(attrgetter("ledger.down"))
 
     # ------------------------------------------------------------------------------------------- the model
+    @property
+    def inputs(self) -> Inputs:  # type: ignore[override]
+        """How raw rows become what the model reads, and what its classes are called. UsageError if other data have the
+        data set's name by now."""
+        if self._inputs is None:
+            self._inputs = find_inputs(self.plan)
+        return self._inputs
+
     @property
     def model(self) -> Any:
         """The global model. A run that came from the store is computed again from its remembered clients, once."""

@@ -2,7 +2,8 @@
 
     out.save("model.safetensors")
     model = fl.load_model("model.safetensors")
-    model.predict(x), model.about["alpha"]
+    model.predict("new_rows.csv")             # a DataFrame: label, and a probability a class
+    model.predict(x), model.about["alpha"]    # of prepared tensors the classes alone
 
 The file is one of safetensors: tensors by their place in the model ("module.body.0.1.weight"), and a text in JSON that
 says what they are parts of. A class in it is a name in `classes()`, of what this process knows already: nothing is
@@ -31,7 +32,7 @@ from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -45,8 +46,13 @@ from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
 from ..models import build, is_own_model, parse_architecture
 from ..training import ClientModels
+from ..training.calibration import SCORES
+from .inputs import Inputs
 from .settings import Plan, resolve_device
-from .store import made
+from .store import StoreWarning, made
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 FORMAT = 1
 NAME, DIGEST = "fedlab_nb model", "sha256"  # the header's entries: "FORMAT JSON", and the digest
@@ -60,27 +66,75 @@ class Predictor:
 
     model: Any
     device: str
+    inputs: Inputs | None
 
     def _samples(self, x: Any) -> Tensor:
         x = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)
         return x.to(self.device, torch.float32)
 
-    def predict(self, x: Any) -> np.ndarray:
-        """Classes `[N]` of samples `x [N, ...]` (prepared as the data set's own: see `fedlab_nb.data.load`)."""
-        return self.model.predict(self._samples(x)).cpu().numpy()
+    def predict(self, rows: Any) -> Any:
+        """What `rows` are taken for.
+
+        rows: raw rows, as they are in your file: a DataFrame, the path of a file, a dict or a list of dicts, an array
+        in the numbers of the training arrays, or pictures. Columns are found by name: their order is free, surplus
+        ones are left aside. Returns a DataFrame with a row for each: `label`, the class's name, and a column for each
+        class with its probability (its score, where the method has no probabilities: `.attrs["scores"]` says so).
+        A tensor is taken as prepared (`fl.load(...).x_test`); its classes come back as whole numbers `[N]`. So is an
+        array where the data set has no raw rows, as those of the package.
+
+        Raises UsageError, in one sentence, for a missing column, a cell that cannot be read, an unknown category, other
+        shapes or ranges, and for a model that does not know how raw rows become its inputs.
+        """
+        if isinstance(rows, Tensor) or (self._takes_prepared_arrays() and is_array(rows)):
+            return self.model.predict(self._samples(rows)).cpu().numpy()
+        if self.inputs is None:
+            raise UsageError(
+                "This model was saved by an older fedlab_nb, which kept nothing of how raw rows become what the model "
+                "reads; save it again, or give a tensor that is prepared as the data set's own."
+            )
+        return name_classes(self.model, self.inputs.encode(rows).to(self.device), self.inputs, rows)
+
+    def _takes_prepared_arrays(self) -> bool:
+        """Whether an array can be nothing but samples that are prepared."""
+        return self.inputs is None or self.inputs.schema is None or self.inputs.is_bundled
 
     def features(self, x: Any) -> np.ndarray:
         """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
         return self.model.features(self._samples(x)).cpu().numpy()
 
 
+def is_array(rows: Any) -> bool:
+    """Whether `rows` are numbers alone: an array, or lists of numbers."""
+    return isinstance(rows, np.ndarray | list | tuple) and np.asarray(rows).dtype.kind in "biuf"
+
+
+def name_classes(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> DataFrame:
+    """The answers of `model` for prepared samples `x [N, ...]`, with the names of the classes."""
+    import pandas
+
+    scores = model.logits(x).double().cpu()
+    has_probabilities = bool(SCORES[model.score_kind])
+    values = scores.softmax(1) if has_probabilities else scores
+    names = [
+        "label (class)" if name == "label" else name for name in inputs.class_names
+    ]  # the first column is called so
+    answers = pandas.DataFrame(values.numpy(), columns=names)
+    answers.insert(0, "label", [inputs.class_names[c] for c in model.predict(x).tolist()])
+    if isinstance(rows, pandas.DataFrame):
+        answers.index = rows.index
+    answers.attrs["scores"] = "probabilities" if has_probabilities else model.score_kind
+    return answers
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedModel(Predictor):
-    """A model from a file. `about`: method, settings, recipe, options, what it was made with, and its result."""
+    """A model from a file. `about`: method, settings, recipe, options, what it was made with, and its result.
+    `inputs`: how raw rows become what it reads, and what its classes are called; None in a file of an older version."""
 
     model: GlobalModel
     about: Mapping[str, Any]
     device: str = "cpu"
+    inputs: Inputs | None = None
 
     def __repr__(self) -> str:
         about = self.about
@@ -274,11 +328,17 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
 
     path = check_place(path, force=force)
     tensors: dict[str, Tensor] = {}
+    try:
+        inputs = outcome.inputs.to_json()
+    except UsageError as error:  # the model is worth more than its columns
+        warnings.warn(f"The saved model reads no raw rows: {error}", StoreWarning, stacklevel=3)
+        inputs = None
     networks = own_architectures(outcome.plan)
     own = own_layers(networks)
     content = {
         "model": packed(outcome.model, tensors, own=own),
         "about": {**about(outcome), "networks": networks},
+        "inputs": inputs,
     }
     if path.suffix == ".onnx":
         copy = unpacked(json.loads(json.dumps(content["model"])), tensors, own)
@@ -387,7 +447,9 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     try:
         content = json.loads(text)
         own = own_layers(content["about"].get("networks", ()))
-        return SavedModel(unpacked(content["model"], tensors, own), content["about"], device)
+        inputs = content.get("inputs") and Inputs.from_json(content["inputs"])
+        model = unpacked(content["model"], tensors, own)
+        return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:
         raise UsageError(f"The model in {path} cannot be made: {reason(error)}.") from None
     except Exception as error:
