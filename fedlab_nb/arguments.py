@@ -75,6 +75,18 @@ def parser() -> argparse.ArgumentParser:
     )
     add_force(add)
 
+    add = command("predict", "what a saved model says of new rows, with a probability a class")
+    add("model", help="a file that run --save wrote (.safetensors)")
+    add(
+        "rows",
+        nargs="+",
+        metavar="FILE",
+        help="a table with the columns of the training rows, in any order; or pictures",
+    )
+    add("--out", help="write the answers to this file, as CSV; default: print them")
+    add("--device", default="cpu", help="auto, cpu or cuda")
+    add_force(add)
+
     add = command(
         "plan",
         "show what a preset means: data, clients, each method's settings, the source of every value",

@@ -25,7 +25,7 @@ from .errors import (
     parsed,
     reason,
 )
-from .files import check_replaceable, expand_path
+from .files import check_replaceable, expand_path, write_file
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -88,6 +88,24 @@ def run_command(options: Namespace) -> int:
             failed.append(event.error)
             print(f"fedlab-nb: {event.method} failed: {reason(event.error)}", file=sys.stderr)
     return 0 if not failed else 2 if all(isinstance(error, UsageError) for error in failed) else 1
+
+
+def predict_command(options: Namespace) -> int:
+    """Answers for raw rows, as CSV: to a file, or to standard output."""
+    from .studies.saved import load_model
+
+    if options.out:
+        check_replaceable([options.out], force=options.force)
+    model = load_model(options.model, device=options.device)
+    files = [str(expand_path(file)) for file in options.rows]
+    answers = model.predict(files[0] if len(files) == 1 else files)
+    text = answers.to_csv(index=answers.index.name is not None, lineterminator="\n")
+    if options.out:
+        place = write_file(options.out, text, force=options.force)
+        print(f"{len(answers)} answers written to {place}")
+    else:
+        print(text, end="")
+    return 0
 
 
 def plan_command(options: Namespace) -> int:

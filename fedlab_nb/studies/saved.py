@@ -45,6 +45,7 @@ from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
 from ..models import build, is_own_model, parse_architecture
+from ..torch_switches import usual_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
 from .inputs import Inputs
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 NAME, DIGEST = "fedlab_nb model", "sha256"  # the header's entries: "FORMAT JSON", and the digest
+LABEL = "label"  # the first column of answers
 OWN = "own."  # begins the names of layers that are a person's own
 MOST = 64  # samples that every model reads in one piece (`training.evaluate`), so that the graph has no pieces
 MODULE = frozenset(vars(nn.Module()))  # what every layer has
@@ -72,13 +74,15 @@ class Predictor:
         x = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)
         return x.to(self.device, torch.float32)
 
+    @usual_switches()
+    @torch.no_grad()
     def predict(self, rows: Any) -> Any:
         """What `rows` are taken for.
 
         rows: raw rows, as they are in your file: a DataFrame, the path of a file, a dict or a list of dicts, an array
         in the numbers of the training arrays, or pictures. Columns are found by name: their order is free, surplus
         ones are left aside. Returns a DataFrame with a row for each: `label`, the class's name, and a column for each
-        class with its probability (its score, where the method has no probabilities: `.attrs["scores"]` says so).
+        class with its probability; where the method has no probabilities, its scores, in columns called "NAME (score)".
         A tensor is taken as prepared (`fl.load(...).x_test`); its classes come back as whole numbers `[N]`. So is an
         array where the data set has no raw rows, as those of the package.
 
@@ -98,6 +102,8 @@ class Predictor:
         """Whether an array can be nothing but samples that are prepared."""
         return self.inputs is None or self.inputs.schema is None or self.inputs.is_bundled
 
+    @usual_switches()
+    @torch.no_grad()
     def features(self, x: Any) -> np.ndarray:
         """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
         return self.model.features(self._samples(x)).cpu().numpy()
@@ -115,15 +121,21 @@ def name_classes(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> Da
     scores = model.logits(x).double().cpu()
     has_probabilities = bool(SCORES[model.score_kind])
     values = scores.softmax(1) if has_probabilities else scores
-    names = [
-        "label (class)" if name == "label" else name for name in inputs.class_names
-    ]  # the first column is called so
-    answers = pandas.DataFrame(values.numpy(), columns=names)
-    answers.insert(0, "label", [inputs.class_names[c] for c in model.predict(x).tolist()])
+    ending = "" if has_probabilities else " (score)"
+    answers = pandas.DataFrame(
+        values.numpy(), columns=[f"{name}{ending}" for name in inputs.class_names]
+    )
+    answers = answers.rename(columns={LABEL: f"{LABEL} (class)"})  # the first column is called so
+    answers.insert(0, LABEL, [inputs.class_names[c] for c in model.predict(x).tolist()])
     if isinstance(rows, pandas.DataFrame):
         answers.index = rows.index
-    answers.attrs["scores"] = "probabilities" if has_probabilities else model.score_kind
+    elif is_list_of_files(rows):
+        answers.index = pandas.Index([str(row) for row in rows], name="file")
     return answers
+
+
+def is_list_of_files(rows: Any) -> bool:
+    return isinstance(rows, list | tuple) and all(isinstance(row, str | PathLike) for row in rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -321,6 +333,7 @@ def check_place(path: str | PathLike, *, force: bool = False) -> Path:
     return place
 
 
+@usual_switches()
 def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     """Write the outcome's model with all that `about` says. UsageError for another ending, or where a file of somebody
     else's is there already (unless `force`); RunError where there is no room or permission."""
@@ -331,7 +344,7 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     try:
         inputs = outcome.inputs.to_json()
     except UsageError as error:  # the model is worth more than its columns
-        warnings.warn(f"The saved model reads no raw rows: {error}", StoreWarning, stacklevel=3)
+        warnings.warn(f"The saved model reads no raw rows: {error}", StoreWarning, stacklevel=5)
         inputs = None
     networks = own_architectures(outcome.plan)
     own = own_layers(networks)
@@ -410,6 +423,7 @@ def save_onnx(
     return path
 
 
+@usual_switches()
 def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     """The model that `Outcome.save` wrote. It predicts as the saved one did. UsageError for a file that is damaged,
     foreign, or of a newer version, and for a `device` that is not here.
