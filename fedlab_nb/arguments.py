@@ -75,6 +75,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add_force(add)
 
+    add = command("look", "show what a file was taken for: columns, classes, clients, first rows")
+    add("dataset", help="a file, with options behind a ? (mine.csv?label=NAME), or a name (list)")
+
     add = command("predict", "what a saved model says of new rows, with a probability a class")
     add("model", help="a file that run --save wrote (.safetensors)")
     add(

@@ -90,6 +90,15 @@ def run_command(options: Namespace) -> int:
     return 0 if not failed else 2 if all(isinstance(error, UsageError) for error in failed) else 1
 
 
+def look_command(options: Namespace) -> int:
+    """What data were taken for; nothing is run."""
+    from .data import load
+    from .data.card import card_text
+
+    print(card_text(load(options.dataset)))
+    return 0
+
+
 def predict_command(options: Namespace) -> int:
     """Answers for raw rows, as CSV: to a file, or to standard output."""
     from .studies.saved import load_model

@@ -76,7 +76,7 @@ def same_answers(answers: pd.DataFrame, outcome, x: torch.Tensor) -> None:
     """That `answers` are what the outcome says of the prepared samples `x`: labels, and scores to rounding."""
     names = outcome.inputs.class_names
     assert answers["label"].tolist() == [names[c] for c in outcome.predict(x)]
-    scores = outcome.model.logits(x).double()
+    scores = outcome.model.logits(x).detach().double()
     if outcome.model.score_kind in ("logits", "log-probabilities"):
         assert list(answers.columns[1:]) == list(names)
         np.testing.assert_allclose(answers[list(names)].sum(axis=1), 1, rtol=1e-9)
