@@ -82,6 +82,10 @@ def run_command(options: Namespace) -> int:
                 json.dumps(event.outcome.to_json()) if options.json else line(event.outcome),
                 flush=True,
             )
+            if one and not options.json and event.outcome.has_unequal_classes:
+                print(
+                    f"\nHow many samples of each class got which answer:\n{event.outcome.confusion()}"
+                )
             if options.save:
                 event.outcome.save(options.save, force=options.force)
         if event.error is not None:
@@ -314,8 +318,9 @@ def line(o: Any) -> str:
     )
     more += "".join(f"   unseen client {who} {v:.1%}" for who, v in o.unseen.items())
     name = shorten_title(label_of(o.method, o.options, o.method))
+    balanced = f"balanced accuracy {o.balanced_accuracy:6.1%}   " if o.has_unequal_classes else ""
     return (
-        f"{name:14s} accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "
+        f"{name:14s} {balanced}accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "
         f"down {data_size(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"
     )
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from ..comm import Ledger
 from ..data import Federation
+from ..data.card import UNEQUAL
 from ..errors import demand
 from ..methods import Report
 from ..methods.context import Context
@@ -24,6 +25,9 @@ from ..training.calibration import Calibration
 from . import saved
 from .inputs import Inputs, find_inputs
 from .settings import Plan, Settings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 VALUES = (
     "accuracy", "accuracy_validation", "validation_on", "per_class", "per_client", "history", "seconds", "parameters",
@@ -166,6 +170,24 @@ class Outcome(saved.Predictor):
     def balanced_accuracy(self) -> float:
         """The plain mean of `per_class`: each class with test samples counts alike; of local models the best one's."""
         return float(np.mean([a for a in self.per_class if a is not None]))
+
+    @property
+    def has_unequal_classes(self) -> bool:
+        """Whether the largest class has many times the training samples of the smallest (`data.card.UNEQUAL`): the
+        balanced accuracy then says more than the accuracy."""
+        counts = self.label_counts.sum(0)
+        return counts.max() >= UNEQUAL * max(1, counts.min())
+
+    def confusion(self) -> DataFrame:
+        """How many test samples of each class (a row) got which answer (a column), of those in `test_labels`: 500 at
+        most, the same for every method."""
+        import pandas
+
+        names = list(self.inputs.class_names)
+        counts = np.zeros((len(names), len(names)), dtype=int)
+        np.add.at(counts, (self.test_labels, self.test_predictions), 1)
+        rows = pandas.Index(names, name="class")
+        return pandas.DataFrame(counts, index=rows, columns=pandas.Index(names, name="answer"))
 
     @property
     def worst_client(self) -> float:

@@ -374,14 +374,25 @@ NUMBERS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 }
 
 
+BALANCED: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "balanced_accuracy": ("balanced accuracy", lambda share: f"{100 * share:.1f} %"),
+}
+
+
 class Table(Shown, list):
     """Rows, each a dict with the keys that the command line prints. It shows the commonest of them; `rows[0]` and
     `pandas.DataFrame(rows)` have all.
     """
 
+    is_unequal: bool = False  # whether classes have unequal sizes: balanced accuracy stands first
+
     def __getitem__(self, at: Any) -> Any:
         part = super().__getitem__(at)
-        return Table(part) if isinstance(at, slice) else part
+        if not isinstance(at, slice):
+            return part
+        rows = Table(part)
+        rows.is_unequal = self.is_unequal
+        return rows
 
     def parts(self) -> list[str | Grid]:
         """What all rows share, in words; then the head and the lines."""
@@ -396,7 +407,8 @@ class Table(Shown, list):
         words: dict[str, tuple[str, Callable]] = {
             name: (name, str) for name in (*ALWAYS, *WHAT) if name not in same
         }
-        shown = {name: own for name, own in {**words, **NUMBERS}.items() if name in there}
+        numbers = {**BALANCED, **NUMBERS} if self.is_unequal else NUMBERS
+        shown = {name: own for name, own in {**words, **numbers}.items() if name in there}
         titles = [label_of(row.get("method"), row.get("extras"), row.get("method")) for row in self]
         rows = [{**row, "method": title} for row, title in zip(self, titles, strict=True)]
         body = [
@@ -412,7 +424,9 @@ class Outcomes(Shown, list):
 
     def table(self) -> Table:
         """One row an outcome: a list of dicts with the keys that the command line prints, shown as a table."""
-        return Table(outcome.to_json() for outcome in self)
+        rows = Table(outcome.to_json() for outcome in self)
+        rows.is_unequal = any(outcome.has_unequal_classes for outcome in self)
+        return rows
 
     def parts(self) -> list[str | Grid]:
         return self.table().parts()
