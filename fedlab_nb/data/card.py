@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 40  # columns that a card lists; of more it says how many there are
 MOST_COUNTS = 12  # classes and clients that it lists
 MOST_IMAGES = 8
-UNEQUAL = 2  # the largest class has so many times the samples of the smallest: accuracy alone says little
+UNEQUAL = (
+    2  # the largest class has so many times the samples of the smallest: accuracy alone says little
+)
 HEAD = ("column", "taken for", "why", "values")
 ROLES = ("label", "client", "split", "group")
 WHY = {
