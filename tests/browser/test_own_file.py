@@ -1,0 +1,87 @@
+"""A file of a person's own in a notebook: a card before anything runs, and a menu for each of its guesses."""
+
+import os
+from pathlib import Path
+
+import pytest
+from lab_steps import notebook, open_notebook, panel, run_all, wait_for_status
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+ROWS = ["patient_id,age,blood,sex,ward,outcome"]
+ROWS += [
+    f"P{i:03d},{40 + i % 31},{7 + i % 9}.{i % 10},{'fm'[i % 2]},{('north', 'south')[i % 2]},"
+    f"{'ill' if i % 5 == 0 else 'well'}"
+    for i in range(100)
+]
+
+
+@pytest.fixture
+def file(course: Path) -> str:
+    course.joinpath("patients.csv").write_text("\n".join(ROWS) + "\n")
+    return "patients.csv"
+
+
+def picture(page, name: str) -> None:
+    """Keep a screenshot where FEDLAB_NB_SCREENSHOTS names a folder, for somebody to look at."""
+    folder = os.environ.get("FEDLAB_NB_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=str(Path(folder, f"{name}.png")))
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_a_notebook_shows_the_card_of_a_file(page, lab, course, file, theme):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    name = notebook(
+        course, f"look-{theme[-4:].strip()}", f"import fedlab_nb as fl\nfl.load({file!r})"
+    )
+    open_notebook(page, lab, name)
+    choose_theme(page, theme)
+    run_all(page)
+    card = page.locator(".fl-card")
+    expect(card).to_contain_text("80 training and 20 test")
+    expect(card.locator("table").first.locator("tr")).to_have_count(7)
+    expect(card).to_contain_text("Left out: patient_id")
+    picture(page, f"card-{theme[-5:].strip().lower()}")
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code(
+    page, lab, course, file, theme
+):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    code = "import fedlab_nb as fl\npanel = fl.playground(methods=['fedavg'])\npanel"
+    open_notebook(page, lab, notebook(course, f"choose-{theme[-4:].strip()}", code))
+    choose_theme(page, theme)
+    run_all(page)
+    wait_for_status(page, "idle")
+    root = panel(page)
+    root.locator(".fl-dataset select").select_option(label="Choose a file …")
+    field = root.locator(".fl-path input")
+    field.fill(file)
+    field.press("Enter")
+    card = root.locator(".fl-card")
+    expect(card).to_contain_text("80 training and 20 test")
+    expect(root.locator(".fl-code pre")).to_contain_text("dataset='patients.csv'")
+    picture(page, f"panel-{theme[-5:].strip().lower()}")
+    menu = card.get_by_label("ward")
+    menu.focus()
+    menu.select_option("client")
+    expect(root.locator(".fl-code pre")).to_contain_text("patients.csv?client=ward")
+    expect(card).to_contain_text("Clients (2)")
+    expect(card.get_by_label("ward")).to_have_value("client")
+    card.get_by_label("outcome").select_option("number")
+    expect(root.locator(".fl-error p")).to_contain_text("choose another column as the label first")
+    picture(page, f"panel-client-{theme[-5:].strip().lower()}")
+
+
+def choose_theme(page, theme: str) -> None:
+    """Through the command palette, as a person does."""
+    light = "true" if "Light" in theme else "false"
+    with_light = page.locator(f"body[data-jp-theme-light='{light}']")
+    if with_light.count() == 0:
+        page.locator("body").press("Control+Shift+c")
+        page.locator(".lm-CommandPalette-input").fill(f"Use Theme: {theme}")
+        page.keyboard.press("Enter")
+    with_light.wait_for(state="attached")
