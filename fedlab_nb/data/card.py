@@ -177,8 +177,8 @@ def align(rows: Sequence[Sequence[str]]) -> str:
 def card_html(dataset: Dataset) -> str:
     """The card for a notebook."""
     schema = dataset.schema
-    parts = [f"<p><b>{escape(headline(dataset))}</b></p>"]
-    parts += [f"<p>{escape(sentence)}</p>" for sentence in describe_classes(dataset)]
+    sentences = [f"<b>{escape(headline(dataset))}</b>", *map(escape, describe_classes(dataset))]
+    parts = [f"<p>{'<br>'.join(sentences)}</p>"]
     if schema is not None and schema.names:  # of a table
         columns = list_columns(schema)
         parts.append(html_rows([HEAD, *columns[:MOST_COLUMNS]]))

@@ -458,7 +458,8 @@ def find_data_files() -> list[str]:
     try:
         names = sorted(path.name for path in Path().iterdir() if path.is_file())
     except OSError:
-        return [name for name in names if name.endswith(SUGGESTED)][:MOST_FILES]
+        return []
+    return [name for name in names if name.endswith(SUGGESTED)][:MOST_FILES]
 
 
 def leaves(widget: widgets.Widget) -> Iterator[Any]:

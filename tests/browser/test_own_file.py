@@ -30,12 +30,10 @@ def picture(page, name: str) -> None:
         page.screenshot(path=str(Path(folder, f"{name}.png")))
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_a_notebook_shows_the_card_of_a_file(page, lab, course, file, theme):
     page.set_viewport_size({"width": 1280, "height": 720})
-    name = notebook(
-        course, f"look-{theme[-4:].strip()}", f"import fedlab_nb as fl\nfl.load({file!r})"
-    )
+    name = notebook(course, f"look-{theme}", f"import fedlab_nb as fl\nfl.load({file!r})")
     open_notebook(page, lab, name)
     choose_theme(page, theme)
     run_all(page)
@@ -43,16 +41,16 @@ def test_a_notebook_shows_the_card_of_a_file(page, lab, course, file, theme):
     expect(card).to_contain_text("80 training and 20 test")
     expect(card.locator("table").first.locator("tr")).to_have_count(7)
     expect(card).to_contain_text("Left out: patient_id")
-    picture(page, f"card-{theme[-5:].strip().lower()}")
+    picture(page, f"card-{theme}")
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code(
     page, lab, course, file, theme
 ):
     page.set_viewport_size({"width": 1280, "height": 720})
     code = "import fedlab_nb as fl\npanel = fl.playground(methods=['fedavg'])\npanel"
-    open_notebook(page, lab, notebook(course, f"choose-{theme[-4:].strip()}", code))
+    open_notebook(page, lab, notebook(course, f"choose-{theme}", code))
     choose_theme(page, theme)
     run_all(page)
     wait_for_status(page, "idle")
@@ -64,7 +62,7 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
     card = root.locator(".fl-card")
     expect(card).to_contain_text("80 training and 20 test")
     expect(root.locator(".fl-code pre")).to_contain_text("dataset='patients.csv'")
-    picture(page, f"panel-{theme[-5:].strip().lower()}")
+    picture(page, f"panel-{theme}")
     menu = card.get_by_label("ward")
     menu.focus()
     menu.select_option("client")
@@ -73,15 +71,15 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
     expect(card.get_by_label("ward")).to_have_value("client")
     card.get_by_label("outcome").select_option("number")
     expect(root.locator(".fl-error p")).to_contain_text("choose another column as the label first")
-    picture(page, f"panel-client-{theme[-5:].strip().lower()}")
+    picture(page, f"panel-client-{theme}")
 
 
 def choose_theme(page, theme: str) -> None:
     """Through the command palette, as a person does."""
-    light = "true" if "Light" in theme else "false"
+    light = "true" if theme == "Light" else "false"
     with_light = page.locator(f"body[data-jp-theme-light='{light}']")
     if with_light.count() == 0:
         page.locator("body").press("Control+Shift+c")
-        page.locator(".lm-CommandPalette-input").fill(f"Use Theme: {theme}")
+        page.locator(".lm-CommandPalette-input").fill(f"Use Theme: JupyterLab {theme}")
         page.keyboard.press("Enter")
     with_light.wait_for(state="attached")
