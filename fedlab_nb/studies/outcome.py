@@ -234,6 +234,11 @@ class Outcome(saved.Predictor):
         self.test_features = self._again().test_features
         return self.test_features
 
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
+        return self.plan.architectures[0][1]
+
     def save(self, path: str | PathLike, *, force: bool = False) -> Path:
         """Write the model, its settings and its result to a .safetensors file, which `fedlab_nb.load_model` reads. With
         .onnx: its scores for other programs. UsageError where a file that the package did not write is there already,

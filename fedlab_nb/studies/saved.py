@@ -70,8 +70,20 @@ class Predictor:
     device: str
     inputs: Inputs | None
 
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
+        raise NotImplementedError
+
     def _samples(self, x: Any) -> Tensor:
+        """Prepared samples as the model reads them. UsageError for other shapes."""
         x = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)
+        if tuple(x.shape[1:]) != self.input_shape:
+            wanted = ", ".join(map(str, self.input_shape))
+            raise UsageError(
+                f"The samples have shape {tuple(x.shape)}, but this model reads [N, {wanted}]; prepare them as "
+                "fl.load(...).x_test is, or give raw rows."
+            )
         return x.to(self.device, torch.float32)
 
     @usual_switches()
@@ -147,6 +159,10 @@ class SavedModel(Predictor):
     about: Mapping[str, Any]
     device: str = "cpu"
     inputs: Inputs | None = None
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return tuple(self.about["data"]["input_shape"])
 
     def __repr__(self) -> str:
         about = self.about

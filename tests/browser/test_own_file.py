@@ -1,6 +1,8 @@
 """A file of a person's own in a notebook: a card before anything runs, and a menu for each of its guesses."""
 
+import json
 import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,9 +36,9 @@ def picture(page, name: str) -> None:
 def test_a_notebook_shows_the_card_of_a_file(page, lab, course, file, theme):
     page.set_viewport_size({"width": 1280, "height": 720})
     name = notebook(course, f"look-{theme}", f"import fedlab_nb as fl\nfl.load({file!r})")
-    open_notebook(page, lab, name)
-    choose_theme(page, theme)
-    run_all(page)
+    with theme_of_lab(page, lab, theme):
+        open_notebook(page, lab, name)
+        run_all(page)
     card = page.locator(".fl-card")
     expect(card).to_contain_text("80 training and 20 test")
     expect(card.locator("table").first.locator("tr")).to_have_count(7)
@@ -50,9 +52,9 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
 ):
     page.set_viewport_size({"width": 1280, "height": 720})
     code = "import fedlab_nb as fl\npanel = fl.playground(methods=['fedavg'])\npanel"
-    open_notebook(page, lab, notebook(course, f"choose-{theme}", code))
-    choose_theme(page, theme)
-    run_all(page)
+    with theme_of_lab(page, lab, theme):
+        open_notebook(page, lab, notebook(course, f"choose-{theme}", code))
+        run_all(page)
     wait_for_status(page, "idle")
     root = panel(page)
     root.locator(".fl-dataset select").select_option(label="Choose a file …")
@@ -74,12 +76,12 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
     picture(page, f"panel-client-{theme}")
 
 
-def choose_theme(page, theme: str) -> None:
-    """Through the command palette, as a person does."""
-    light = "true" if theme == "Light" else "false"
-    with_light = page.locator(f"body[data-jp-theme-light='{light}']")
-    if with_light.count() == 0:
-        page.locator("body").press("Control+Shift+c")
-        page.locator(".lm-CommandPalette-input").fill(f"Use Theme: JupyterLab {theme}")
-        page.keyboard.press("Enter")
-    with_light.wait_for(state="attached")
+@contextmanager
+def theme_of_lab(page, lab: str, theme: str):
+    """JupyterLab's theme, as its settings have it; Light again afterwards."""
+    address = f"{lab}/lab/api/settings/@jupyterlab/apputils-extension:themes?token={page.token}"
+    for name in (theme, "Light"):
+        settings = {"raw": json.dumps({"theme": f"JupyterLab {name}"})}
+        assert page.request.put(address, data=settings).ok
+        if name == theme:
+            yield

@@ -230,6 +230,13 @@ def test_tensors_stay_prepared_samples(model, csv):
     assert model.predict(TEST_ROWS)["label"].tolist() == [names[c] for c in classes]
 
 
+@pytest.mark.parametrize("shape", [(3, 2), (3, 99), (4,), (3, 1, 8, 8)])
+def test_prepared_samples_of_another_shape_are_one_sentence(model, shape):
+    for read in (model.predict, model.features):
+        with pytest.raises(UsageError, match=r"this model reads \[N, \d+\]"):
+            read(torch.zeros(shape))
+
+
 def test_a_data_set_of_the_package_takes_its_arrays_as_it_gives_them():
     out = fl.run("fedavg", clients=2, epochs=1, share=0.2)
     x = fl.load("digits").x_test
