@@ -198,7 +198,7 @@ def reproduce_command(options: Namespace) -> int:
     print(result)
     if options.list:
         print(f"\n{result.listing()}")
-    if options.out:
+    if options.out and not options.stored:
         print(f"written to {options.out}")
     for error in sorted({row["error"] for row in result.rows if row.get("error")}):
         print(f"fedlab-nb: {error}", file=sys.stderr)

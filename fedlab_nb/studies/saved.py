@@ -17,7 +17,7 @@ report, nor what clients sent beside it. A digest of text and tensors tells a da
 output, the `scores` `[samples, C]` that the model's `logits` gives; their greatest is the class. How many samples it
 reads at once is free. PyTorch's exporter writes it (packages onnx and onnxscript, 11 MB), and its scores of a few
 random samples are compared with the model's. What the model was made from stands in the file's metadata, under
-"fedlab_nb". `load_model` reads safetensors alone.
+"fedlab_nb", with what its inputs are made from ("inputs"). `load_model` reads safetensors alone.
 """
 
 from __future__ import annotations
@@ -372,7 +372,8 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     if path.suffix == ".onnx":
         copy = unpacked(json.loads(json.dumps(content["model"])), tensors, own)
         shape = outcome.settings.describe().input_shape
-        return save_onnx(copy, shape, content["about"], path, force=force)
+        kept = {**content["about"], "inputs": inputs}
+        return save_onnx(copy, shape, kept, path, force=force)
     text = json.dumps(content)
     try:
         with open_replacement(path, force=force) as part:

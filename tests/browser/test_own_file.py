@@ -79,9 +79,14 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
 @contextmanager
 def theme_of_lab(page, lab: str, theme: str):
     """JupyterLab's theme, as its settings have it; Light again afterwards."""
+    set_theme(page, lab, theme)
+    try:
+        yield
+    finally:
+        set_theme(page, lab, "Light")
+
+
+def set_theme(page, lab: str, theme: str) -> None:
     address = f"{lab}/lab/api/settings/@jupyterlab/apputils-extension:themes?token={page.token}"
-    for name in (theme, "Light"):
-        settings = {"raw": json.dumps({"theme": f"JupyterLab {name}"})}
-        assert page.request.put(address, data=settings).ok
-        if name == theme:
-            yield
+    settings = {"raw": json.dumps({"theme": f"JupyterLab {theme}"})}
+    assert page.request.put(address, data=settings).ok

@@ -118,7 +118,7 @@ class FrozenMethod(Method):
         if self.features == SEEN:
             return lite0.FEATURES
         if self.features == "client":
-            return ctx.initial_model(ctx.largest).classifier.in_features
+            return ctx.initial_model(ctx.largest_client).classifier.in_features
         return self.size
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
