@@ -126,15 +126,45 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
-def test_a_run_that_is_killed_while_it_renames_finds_its_file_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_a_run_that_is_killed_while_it_renames_finds_its_file_again(
+    is_renamed, tmp_path, monkeypatch
+):
     path = write_file(tmp_path / "a.txt", "old")
+    rename = os.replace
+
+    def killed(source, target):
+        is_note = files.NOTES in str(target)
+        if is_renamed or is_note:
+            rename(source, target)
+        if not is_note:
+            raise KeyboardInterrupt
+
     with monkeypatch.context() as stop:
-        stop.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        stop.setattr(os, "replace", killed)
         with pytest.raises(KeyboardInterrupt):
             write_file(path, "new")
     monkeypatch.setattr(files, "_written", {})
-    assert path.read_text() == "old"
-    assert write_file(path, "new").read_text() == "new"
+    assert path.read_text() == ("new" if is_renamed else "old")
+    assert write_file(path, "newer").read_text() == "newer"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be replaced there")
+def test_who_reads_meanwhile_reads_the_old_file_to_its_end(tmp_path):
+    path = write_file(tmp_path / "a.txt", "old" * 100_000)
+    with open(path) as reader:
+        assert reader.read(3) == "old"
+        write_file(path, "new")
+        assert len(reader.read()) == 299_997
+
+
+def test_of_several_files_none_is_written_if_one_is_a_persons(tmp_path):
+    Results(ROWS).save(tmp_path, parquet=False)
+    before = (tmp_path / "results.csv").read_bytes()
+    (tmp_path / "results.parquet").write_text(MINE)
+    with pytest.raises(UsageError, match="results.parquet"):
+        Results([*ROWS, *ROWS]).save(tmp_path)
+    assert (tmp_path / "results.csv").read_bytes() == before
 
 
 def test_what_a_person_writes_while_we_write_stays(tmp_path):

@@ -259,7 +259,7 @@ class Results(Shown):
         from pandas import DataFrame
 
         place = expand_path(folder)
-        check_replaceable([place / name for name in FILES], force=force)
+        check_replaceable([place / name for name in FILES], force=force)  # before one is written
         columns = list(
             columns or dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)])
         )

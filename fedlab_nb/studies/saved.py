@@ -29,6 +29,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from math import prod
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -76,8 +77,12 @@ class Predictor:
         raise NotImplementedError
 
     def _samples(self, x: Any) -> Tensor:
-        """Prepared samples as the model reads them. UsageError for other shapes."""
+        """Prepared samples as the model reads them; flattened ones, and grey images without the axis of their channel,
+        get their shape back. UsageError for other shapes."""
         x = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)
+        is_flat = x.ndim == 2 and x.shape[1] == prod(self.input_shape)
+        if is_flat or (1, *x.shape[1:]) == self.input_shape:
+            x = x.reshape(len(x), *self.input_shape)
         if tuple(x.shape[1:]) != self.input_shape:
             wanted = ", ".join(map(str, self.input_shape))
             raise UsageError(
@@ -299,7 +304,7 @@ def unpacked(
     if "is" in value:
         whole = classes()[value["is"]](**each(value["of"]))
         return whole.eval() if isinstance(whole, nn.Module) else whole
-    layer: Any = (classes() | own)[value["layer"]]
+    layer: Any = {**classes(), **own}[value["layer"]]
     layer = layer.__new__(layer)
     nn.Module.__init__(layer)
     vars(layer).update(each(value["of"]))

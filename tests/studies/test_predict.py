@@ -240,9 +240,11 @@ def test_prepared_samples_of_another_shape_are_one_sentence(model, shape):
 def test_a_data_set_of_the_package_takes_its_arrays_as_it_gives_them():
     out = fl.run("fedavg", clients=2, epochs=1, share=0.2)
     x = fl.load("digits").x_test
-    assert np.array_equal(out.predict(x.numpy()), out.predict(x))
-    with pytest.raises(UsageError):
-        out.predict("new.csv")
+    for same in (x.numpy(), x.flatten(1), x[:, 0], x.flatten(1).tolist()):
+        assert np.array_equal(out.predict(same), out.predict(x))
+    for other in ("new.csv", x.movedim(1, -1), x[:, :, :7]):
+        with pytest.raises(UsageError):
+            out.predict(other)
 
 
 def test_an_older_file_says_that_it_lacks_the_columns(csv, tmp_path):
