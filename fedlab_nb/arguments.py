@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         "rows",
         nargs="+",
         metavar="FILE",
-        help="a table with the columns of the training rows, in any order; or pictures",
+        help="a table with the columns of the training rows, in any order; or pictures, or a folder of some",
     )
     add("--out", help="write the answers to this file, as CSV; default: print them")
     add("--device", default="cpu", help="auto, cpu or cuda")

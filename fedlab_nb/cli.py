@@ -110,8 +110,8 @@ def predict_command(options: Namespace) -> int:
     if options.out:
         check_replaceable([options.out], force=options.force)
     model = load_model(options.model, device=options.device)
-    files = [str(expand_path(file)) for file in options.rows]
-    answers = model.predict(files[0] if len(files) == 1 else files)
+    rows = options.rows[0] if len(options.rows) == 1 else list(map(expand_path, options.rows))
+    answers = model.predict(rows)
     text = answers.to_csv(index=answers.index.name is not None, lineterminator="\n")
     if options.out:
         place = write_file(options.out, text, force=options.force)

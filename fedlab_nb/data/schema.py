@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TABLE, FEATURES, RECORDINGS, IMAGES = "table", "features", "recordings", "images"
 SCHEMA_VERSION = 1
+FILE_OPTIONS = ("sep", "encoding", "sheet", "header")  # of a file of new rows
 SHOWN = 8  # names that a sentence lists
 
 
@@ -94,7 +95,10 @@ class InputSchema:
         if isinstance(rows, str | PathLike):
             from fedlab_nb.data import files
 
-            table = files.read_table(Path(rows), {} if self.has_header else {"header": "no"}).cells
+            name, given = files.split_options(rows)
+            options = {} if self.has_header else {"header": "no"}
+            options |= files.check_options(given, FILE_OPTIONS, "new rows")
+            table = files.read_table(Path(name), options).cells
         else:
             table = cells.as_cells(cells.table_of_rows(rows, self.place_names(rows)))
             table.index = table.index + 1

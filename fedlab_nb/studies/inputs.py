@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..data import Dataset, load
+from ..data.folders import PICTURES
 from ..data.registry import HOMES
 from ..data.schema import InputSchema
 from ..errors import UsageError
@@ -46,8 +47,6 @@ class Inputs:
                 "This model's data set does not say how raw rows become what the model reads; give a tensor that is "
                 "prepared as the data set's own (see fedlab_nb.load)."
             )
-        if isinstance(rows, str | PathLike):
-            rows = expand_path(rows)
         x = torch.from_numpy(self.schema.encode(rows))
         if len(x) == 0:
             raise UsageError("There are no rows to predict; give one at least.")
@@ -71,6 +70,19 @@ class Inputs:
             values[name] and InputSchema.from_json(values[name]) for name in ("schema", "body")
         )
         return cls(tuple(values["class_names"]), schema, body, bool(values["is_bundled"]))
+
+
+def find_rows(rows: Any) -> Any:
+    """`rows`; of a path with its home folder, of a folder the pictures in it, by name. UsageError where it has none."""
+    if not isinstance(rows, str | PathLike):
+        return rows
+    path = expand_path(rows)
+    if not path.is_dir():
+        return str(path)
+    pictures = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    if not pictures:
+        raise UsageError(f"The folder {path} has no pictures; give one that has, or the files.")
+    return pictures
 
 
 def find_inputs(plan: Plan, dataset: Dataset | None = None) -> Inputs:

@@ -49,7 +49,7 @@ from ..models import build, is_own_model, parse_architecture
 from ..torch_switches import usual_switches
 from ..training import ClientModels
 from ..training.calibration import SCORES
-from .inputs import Inputs
+from .inputs import Inputs, find_rows
 from .settings import Plan, resolve_device
 from .store import StoreWarning, made
 
@@ -97,9 +97,10 @@ class Predictor:
         """What `rows` are taken for.
 
         rows: raw rows, as they are in your file: a DataFrame, the path of a file, a dict or a list of dicts, an array
-        in the numbers of the training arrays, or pictures. Columns are found by name: their order is free, surplus
-        ones are left aside. Returns a DataFrame with a row for each: `label`, the class's name, and a column for each
-        class with its probability; where the method has no probabilities, its scores, in columns called "NAME (score)".
+        in the numbers of the training arrays, or pictures (files, or a folder of some). Columns are found by name:
+        their order is free, surplus ones are left aside. Returns a DataFrame with a row for each: `label`, the class's
+        name, and a column for each class with its probability; where the method has no probabilities, its scores, in
+        columns called "NAME (score)".
         A tensor is taken as prepared (`fl.load(...).x_test`); its classes come back as whole numbers `[N]`. So is an
         array where the data set has no raw rows, as those of the package.
 
@@ -113,6 +114,7 @@ class Predictor:
                 "This model was saved by an older fedlab_nb, which kept nothing of how raw rows become what the model "
                 "reads; save it again, or give a tensor that is prepared as the data set's own."
             )
+        rows = find_rows(rows)
         return name_classes(self.model, self.inputs.encode(rows).to(self.device), self.inputs, rows)
 
     def _takes_prepared_arrays(self) -> bool:

@@ -161,6 +161,11 @@ def test_pictures_of_a_folder_are_named_by_their_files(tmp_path):
     answers = fl.load_model(path).predict(files)
     same_answers(answers, out, data.x_test)
     assert answers.index.tolist() == [str(file) for file in files]
+    by_folder = fl.load_model(path).predict(tmp_path / "photos" / "test")
+    assert by_folder.equals(answers)
+    with pytest.raises(UsageError, match="has no pictures"):
+        (tmp_path / "nothing").mkdir()
+        fl.load_model(path).predict(tmp_path / "nothing")
     listed = [str(file) for file in files]
     assert main(["predict", str(path), *listed, "--out", str(tmp_path / "a.csv")]) == 0
     written = pd.read_csv(tmp_path / "a.csv")
@@ -191,6 +196,15 @@ def test_wrong_rows_are_one_sentence(case, model):
     with pytest.raises(UsageError, match=named) as refused:
         model.predict(rows)
     assert "\n" not in str(refused.value)
+
+
+def test_a_file_in_another_form_is_read_as_its_options_say(model, tmp_path):
+    usual = model.predict(TEST_ROWS)
+    TEST_ROWS.to_csv(tmp_path / "new.csv", index=False, sep="|", encoding="utf-16")
+    answers = model.predict(f"{tmp_path / 'new.csv'}?sep=|&encoding=utf-16")
+    assert answers["label"].tolist() == usual["label"].tolist()
+    with pytest.raises(UsageError, match="'label'"):
+        model.predict(f"{tmp_path / 'new.csv'}?label=stage")
 
 
 @given(seed=st.integers(0, 999), rows=st.lists(st.integers(0, len(TEST_ROWS) - 1), min_size=1))
