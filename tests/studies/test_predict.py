@@ -145,6 +145,29 @@ def test_features_and_recordings_in_their_own_numbers(shape, tmp_path):
     same_answers(model.predict(x[90].tolist()), out, out.federation().dataset.x_test[:1])
 
 
+def test_columns_of_a_numeric_frame_are_found_by_name_or_refused(tmp_path):
+    rng = np.random.default_rng(3)
+    y = np.arange(120) % 2
+    x = pd.DataFrame({"age": 40 + 20 * y + rng.normal(size=120), "bmi": rng.normal(25, 3, 120)})
+    out = fl.run("fedavg", dataset={"x": x, "y": np.where(y, "ill", "well")}, **SMALL)
+    model = fl.load_model(out.save(tmp_path / "m.safetensors"))
+    usual = model.predict(x)
+    x[["bmi", "age"]].to_csv(tmp_path / "new.csv", index=False)
+    for rows in (
+        x[["bmi", "age"]],
+        x.assign(more=1)[["more", "bmi", "age"]],
+        x.to_numpy(),
+        x.to_dict("records"),
+        tmp_path / "new.csv",
+    ):
+        np.testing.assert_allclose(model.predict(rows).iloc[:, 1:], usual.iloc[:, 1:], rtol=1e-4)
+    assert model.predict({"bmi": x["bmi"][0], "age": x["age"][0]})["label"][0] == usual["label"][0]
+    x.assign(age="old").to_csv(tmp_path / "words.csv", index=False)
+    for rows in (x[["bmi"]], x.rename(columns={"age": "years"}), tmp_path / "words.csv"):
+        with pytest.raises(UsageError, match="lack the column 'age'|no numbers"):
+            model.predict(rows)
+
+
 def test_pictures_of_a_folder_are_named_by_their_files(tmp_path):
     rng = np.random.default_rng(8)
     for part, count in (("train", 12), ("test", 4)):
