@@ -347,3 +347,21 @@ def test_the_command_line_writes_answers_and_replaces_nothing(csv, tmp_path, cap
     TEST_ROWS.drop(columns="age").to_csv(new, index=False)
     assert main(["predict", model, new]) == 2
     assert "age" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "kind, change",
+    [
+        ("uint8", lambda x: x / np.float32(255)),
+        ("uint8", lambda x: x.astype(np.uint16) * 257),
+        ("uint16", lambda x: (x // 257).astype(np.uint8)),
+        ("float", lambda x: (x * 255).astype(np.uint8)),
+        ("uint8", lambda x: x[:, :7]),
+        ("uint8", lambda x: np.stack([x, x, x], axis=-1)),
+    ],
+)
+def test_images_of_another_range_or_shape_are_refused(kind, change):
+    data = pictures(kind)
+    out = fl.run("fedavg", dataset=data, **SMALL)
+    with pytest.raises(UsageError):
+        out.predict(change(data["x_test"]))
