@@ -73,6 +73,22 @@ def parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="write the model of one run to a file that ends in .safetensors or .onnx",
     )
+    add_force(add)
+
+    add = command("look", "show what a file was taken for: columns, classes, clients, first rows")
+    add("dataset", help="a file, with options behind a ? (mine.csv?label=NAME), or a name (list)")
+
+    add = command("predict", "what a saved model says of new rows, with a probability a class")
+    add("model", help="a file that run --save wrote (.safetensors)")
+    add(
+        "rows",
+        nargs="+",
+        metavar="FILE",
+        help="a table with the columns of the training rows, in any order; or pictures, or a folder of some",
+    )
+    add("--out", help="write the answers to this file, as CSV; default: print them")
+    add("--device", default="cpu", help="auto, cpu or cuda")
+    add_force(add)
 
     add = command(
         "plan",
@@ -132,6 +148,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--workers", default=1, help=WORKERS)
     add("--out", help="also write results.csv, results.json and table.txt into this folder")
+    add_force(add)
     add(
         "--stored",
         action="store_true",
@@ -176,6 +193,7 @@ def parser() -> argparse.ArgumentParser:
         "write one file that trains in any browser, with the stored results; no Python, no network",
     )
     add("--out", default="playground.html", help="the file to write")
+    add_force(add)
 
     add = command(
         "class",
@@ -199,6 +217,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="only write the students' page as a file, for messages by hand",
     )
+    add_force(add)
     add("--no-browser", dest="page_alone", action="store_true", help="only print the addresses")
 
     add = command(
@@ -206,6 +225,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("lesson", help="a lesson's number or name, such as 03 or fens")
     add("--out", help="the folder to write to; default: slides_ and the lesson's name")
+    add_force(add)
     add(
         "--format",
         default="png",
@@ -253,6 +273,14 @@ def add_pairs(add: Callable[..., Any], about: str) -> None:
     add("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE", help=about)
 
 
+def add_force(add: Callable[..., Any]) -> None:
+    add(
+        "--force",
+        action="store_true",
+        help="replace files that are there already and that fedlab-nb did not write",
+    )
+
+
 def add_grid(add: Callable[..., Any]) -> None:
     """The options of every grid."""
     add("--table", default="text", help=TABLE)
@@ -261,6 +289,7 @@ def add_grid(add: Callable[..., Any]) -> None:
         help="also draw a picture: the name of an axis, 'bytes', 'differences', or 'alpha x clients'",
     )
     add("--out", default="results", help="folder for results.csv, results.json and results.parquet")
+    add_force(add)
     add("--workers", default=1, help=WORKERS)
     add("--scheduler", help="address of a Dask scheduler, such as tcp://10.0.0.5:8786")
     add(

@@ -4,13 +4,13 @@
 run failed, 2 wrong use.
 """
 
+import io
 import json
 import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from .arguments import parser
@@ -25,6 +25,7 @@ from .errors import (
     parsed,
     reason,
 )
+from .files import check_replaceable, expand_path, write_file
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, str]:
@@ -49,6 +50,7 @@ def run_command(options: Namespace) -> int:
     from .data import load
     from .data.files import is_table
     from .studies import StoreWarning, job
+    from .studies.saved import check_place
 
     warnings.simplefilter("once", StoreWarning)
     warnings.formatwarning = lambda text, *_: (
@@ -63,9 +65,10 @@ def run_command(options: Namespace) -> int:
         print(f"fedlab-nb: {table.name}: {table.note}", file=sys.stderr)
     silent = "partition" in settings
     one = len(options.methods) == 1 and options.methods != ["all"] and parsed(options.seeds) == 1
-    demand(
-        one or not options.save, "--save keeps the model of one run; give one method and one seed."
-    )
+    if options.save:
+        if not one:
+            raise UsageError("--save keeps the model of one run; give one method and one seed.")
+        check_place(options.save, force=options.force)  # now: nothing is computed in vain
     for event in job(options.methods, seeds=options.seeds, cache=not options.no_cache, **settings):
         if event.outcome is not None:
             used = event.outcome.settings
@@ -79,12 +82,43 @@ def run_command(options: Namespace) -> int:
                 json.dumps(event.outcome.to_json()) if options.json else line(event.outcome),
                 flush=True,
             )
+            if one and not options.json and event.outcome.has_unequal_classes:
+                print(
+                    f"\nHow many samples of each class got which answer:\n{event.outcome.confusion()}"
+                )
             if options.save:
-                event.outcome.save(options.save)
+                event.outcome.save(options.save, force=options.force)
         if event.error is not None:
             failed.append(event.error)
             print(f"fedlab-nb: {event.method} failed: {reason(event.error)}", file=sys.stderr)
     return 0 if not failed else 2 if all(isinstance(error, UsageError) for error in failed) else 1
+
+
+def look_command(options: Namespace) -> int:
+    """What data were taken for; nothing is run."""
+    from .data import load
+    from .data.card import card_text
+
+    print(card_text(load(options.dataset)))
+    return 0
+
+
+def predict_command(options: Namespace) -> int:
+    """Answers for raw rows, as CSV: to a file, or to standard output."""
+    from .studies.saved import load_model
+
+    if options.out:
+        check_replaceable([options.out], force=options.force)
+    model = load_model(options.model, device=options.device)
+    rows = options.rows[0] if len(options.rows) == 1 else list(map(expand_path, options.rows))
+    answers = model.predict(rows)
+    text = answers.to_csv(index=answers.index.name is not None, lineterminator="\n")
+    if options.out:
+        place = write_file(options.out, text, force=options.force)
+        print(f"{len(answers)} answers written to {place}")
+    else:
+        print(text, end="")
+    return 0
 
 
 def plan_command(options: Namespace) -> int:
@@ -111,7 +145,7 @@ def sweep_command(options: Namespace) -> int:
 
 
 def study_command(options: Namespace) -> int:
-    return grid_command(options, Path(options.file))
+    return grid_command(options, expand_path(options.file))
 
 
 def grid_command(
@@ -135,8 +169,12 @@ def grid_command(
     if options.dry_run:
         print(overview.estimate(study))
         return 0
-    ways = {"workers": options.workers, "scheduler": options.scheduler}
-    results = engine.study(study, out=options.out, columns=columns, **ways)
+    folder = expand_path(options.out)
+    picture = folder / "results.svg"
+    if plot:
+        check_replaceable([picture], force=options.force)
+    ways = {"workers": options.workers, "scheduler": options.scheduler, "force": options.force}
+    results = engine.study(study, out=folder, columns=columns, **ways)
     print(results.table(options.table))
     for row in results.failed:
         axes = ", ".join(
@@ -144,8 +182,8 @@ def grid_command(
         )
         print(f"fedlab-nb: {row['method']} failed ({axes}): {row['error']}", file=sys.stderr)
     if plot:
-        results.plot(plot).save(Path(options.out) / "results.svg")
-    print(f"written to {options.out}")
+        results.plot(plot).save(picture, force=options.force)
+    print(f"written to {folder}")
     return 1 if results.failed else 0
 
 
@@ -154,13 +192,13 @@ def reproduce_command(options: Namespace) -> int:
 
     named = {
         name: getattr(options, name)
-        for name in ("dataset", "scale", "seeds", "workers", "out", "stored")
+        for name in ("dataset", "scale", "seeds", "workers", "out", "stored", "force")
     }
     result = reproduce(options.table, **named, **settings_from(options.settings))
     print(result)
     if options.list:
         print(f"\n{result.listing()}")
-    if options.out:
+    if options.out and not options.stored:
         print(f"written to {options.out}")
     for error in sorted({row["error"] for row in result.rows if row.get("error")}):
         print(f"fedlab-nb: {error}", file=sys.stderr)
@@ -210,7 +248,7 @@ def store_command(options: Namespace) -> int:
 def page_command(options: Namespace) -> int:
     from .page import write
 
-    print(f"written to {write(options.out)}")
+    print(f"written to {write(options.out, force=options.force)}")
     return 0
 
 
@@ -221,7 +259,7 @@ def class_command(options: Namespace) -> int:
     browser = not (options.no_browser or options.page_alone)
     try:
         if options.page:
-            print(f"written to {write_page(options.page, **partition)}")
+            print(f"written to {write_page(options.page, force=options.force, **partition)}")
             return 0
         return open_class(
             options.lan, options.port, options.keep, options.rehearse, browser, **partition
@@ -236,7 +274,7 @@ def class_command(options: Namespace) -> int:
 def slides_command(options: Namespace) -> int:
     from .slides import write
 
-    folder, slides = write(options.lesson, options.out, options.format)
+    folder, slides = write(options.lesson, options.out, options.format, force=options.force)
     answers = sum(slide.answer for slide in slides)
     print(
         f"{len(slides)} pictures written to {folder}; {answers} of them show answers. See index.html there."
@@ -280,8 +318,9 @@ def line(o: Any) -> str:
     )
     more += "".join(f"   unseen client {who} {v:.1%}" for who, v in o.unseen.items())
     name = shorten_title(label_of(o.method, o.options, o.method))
+    balanced = f"balanced accuracy {o.balanced_accuracy:6.1%}   " if o.has_unequal_classes else ""
     return (
-        f"{name:14s} accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "
+        f"{name:14s} {balanced}accuracy {o.accuracy:6.1%}   up {data_size(o.bytes_up):>9s}   "
         f"down {data_size(o.bytes_down):>9s}   {o.seconds_total:6.2f} s{share}{more}"
     )
 
@@ -363,7 +402,7 @@ def doctor_command(options: Namespace) -> int:
     import torch  # now that it would be known to be missing
 
     from .studies import run
-    from .studies.engine import writable
+    from .studies.engine import check_folder
     from .studies.store import store_folder
 
     if torch.cuda.is_available():
@@ -372,7 +411,7 @@ def doctor_command(options: Namespace) -> int:
     else:
         fact("GPU", "none that PyTorch can use: --device auto uses the CPU")
     try:
-        writable(store_folder())
+        check_folder(store_folder())
         fact("store", f"{store_folder()} (writable)")
     except UsageError:
         fact("store", f"{store_folder()} (NOT writable: results are not remembered)")
@@ -397,8 +436,16 @@ def course_command(options: Namespace) -> int:
     return open_course(options.folder, browser=not options.no_browser) or 0
 
 
+def print_any_text() -> None:
+    """Let the terminal's encoding be what it is: what it lacks, such as α on an old Windows, is printed as "?"."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
+    print_any_text()
     try:
         options = parser().parse_args(arguments)
     except SystemExit as leave:

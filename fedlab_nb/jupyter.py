@@ -7,7 +7,6 @@ server binds to 127.0.0.1 with its token on, asks nobody for news or updates, an
 import importlib.util
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +21,7 @@ from typing import Any
 
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.files import copy_missing, expand_path
 
 FIRST = "00_start_here.ipynb"
 SHIPPED = "_course"  # the folder of an installed wheel
@@ -122,7 +122,7 @@ def course_folder(folder: str | Path | None = None) -> Path:
     source = course_source()
     if folder is None and source.name != SHIPPED:
         return source
-    target = Path("fedlab_nb_course" if folder is None else folder).absolute()
+    target = expand_path("fedlab_nb_course" if folder is None else folder).absolute()
     if target.exists() and not target.is_dir():
         raise UsageError(
             f"{target.name} is a file, but the course needs a folder: move it or name another folder."
@@ -138,10 +138,7 @@ def course_folder(folder: str | Path | None = None) -> Path:
         for p in parts
         if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)
     ):
-        copy = target / part
-        if not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / part, copy)
+        copy_missing(source / part, target / part)
     return target
 
 

@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from .errors import RunError, choose, reason
+from .files import check_replaceable, expand_path, write_file
 from .jupyter import course_source
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+INDEX = "index.html"
 FOLDED = "Guess first, then read: "
 IMAGE = re.compile(r'<img alt="([^"]*)"[^>]*src="data:image/png;base64,([^"]+)"')
 STYLE = (
@@ -48,16 +50,19 @@ class Slide:
 
 
 def write(
-    lesson: str, out: str | Path | None = None, form: str = "png"
+    lesson: str, out: str | Path | None = None, form: str = "png", *, force: bool = False
 ) -> tuple[Path, list[Slide]]:
     """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
 
     lesson: its number or name, such as "03", "03_fens" or "fens";   form: "png" or "svg".   Returns the folder and the
     slides. Raises UsageError for an unknown lesson or form, RunError for a lesson without pictures, a cell that fails,
-    or a folder that cannot be written to. Files of the same name are replaced.
+    or a folder that cannot be written to; UsageError where it has a file of somebody else's with one of these names,
+    unless `force`.
     """
     choose("format", form, ("png", "svg"))
     path = notebook_of(lesson)
+    folder = expand_path(f"slides_{path.stem}" if out is None else out)
+    check_replaceable([folder / INDEX], force=force)  # before the cells of the lesson are run
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     known: dict[Any, Slide] = {}
     for slide in stored(cells) if form == "png" else drawn(cells, path.stem):
@@ -69,13 +74,13 @@ def write(
     advice = "run it once and save it, or use --format svg"
     if not slides:
         raise RunError(f"The stored notebook of lesson {path.stem} has no pictures; {advice}.")
-    folder = Path(f"slides_{path.stem}" if out is None else out)
+    check_replaceable([folder / slide.name for slide in slides], force=force)
     title = "".join(cells[0]["source"]).splitlines()[0].lstrip("# ")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for slide in slides:
-            (folder / slide.name).write_bytes(slide.data)
-        (folder / "index.html").write_text(index(title, slides), encoding="utf-8")
+            write_file(folder / slide.name, slide.data, force=force)
+        write_file(folder / INDEX, index(title, slides), force=force)
     except OSError as error:
         why = error.strerror or error
         raise RunError(

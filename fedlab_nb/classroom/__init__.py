@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import parsed, whole
+from ..files import check_replaceable, expand_path, write_file
 from ..jupyter import has_browser
 from ..page import joined
 from ..voila import show
@@ -37,7 +38,7 @@ def open_class(
     rehearse:  how many simulated students come, two in a second
     partition: alpha, drawings and seed of the `Room`
     """
-    file = None if keep is None else Path(keep or f"class-{date.today()}.jsonl")
+    file = None if keep is None else expand_path(keep or f"class-{date.today()}.jsonl")
     port, count = whole("port", parsed(port), 0, 65535), whole("rehearse", parsed(rehearse), 0, 300)
     room, lan = Room(**partition, file=file), None if lan is None else own_address(lan)
     try:
@@ -61,9 +62,11 @@ async def held(room: Room, lan: str | None, port: int, count: int, browser: bool
         await asyncio.Event().wait()
 
 
-def write_page(path: str, **partition: Any) -> Path:
+def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
     """The students' page as one file, for phones that cannot reach the teacher's computer: it asks for a number in
-    place of a seat, and the message is carried by hand. OSError where that is no place to write."""
+    place of a seat, and the message is carried by hand. OSError where that is no place to write,
+    UsageError where a file of somebody else's is there already, unless `force`."""
+    check_replaceable([path], force=force)
     room = Room(**partition)
     seats = json.dumps([room.seat() for _ in range(MOST)])
     code = joined(PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
@@ -74,7 +77,5 @@ def write_page(path: str, **partition: Any) -> Path:
         .read_text("utf-8")
         .replace('<link rel="stylesheet" href="class.css">', style)
     )
-    Path(path).write_text(
-        page.replace('<script type="module" src="student.js"></script>', code), "utf-8"
-    )
-    return Path(path)
+    page = page.replace('<script type="module" src="student.js"></script>', code)
+    return write_file(path, page, force=force)

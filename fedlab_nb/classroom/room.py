@@ -22,6 +22,7 @@ from ..comm.codec import Quantised, dequantise_state, quantise_state
 from ..data import load
 from ..data.partition import dirichlet_draw
 from ..errors import UsageError, demand, number, whole
+from ..files import open_replacement
 from ..methods import METHODS, afl, gauss
 from ..methods.ensemble import RuledEnsemble
 from ..methods.parts.averages import averaged, initial_state, mean_change, step
@@ -94,11 +95,10 @@ class Room:
     def _changed(self) -> None:
         self.version += 1
         if self.file:
-            fresh = self.file.with_name(f"{self.file.name}.new")
-            fresh.touch(mode=0o600)  # for its owner alone
             lines = [json.dumps(self.about), *(m.text for m in self.messages.values())]
-            fresh.write_text("\n".join(lines), "utf-8")
-            fresh.replace(self.file)
+            with open_replacement(self.file, force=True) as part:  # this class's own: see above
+                part.touch(mode=0o600)  # for its owner alone
+                part.write_text("\n".join(lines), "utf-8")
 
     @property
     def kept(self) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NUMBER, CATEGORY, WORDS, LEFT_OUT = "number", "category", "words", "left out"
 KINDS = (NUMBER, CATEGORY, WORDS, LEFT_OUT)
+SHOWN_VALUES = 6  # of a category, on a card
 HASHED_FEATURES = 256  # features of a bag of words
 MINUS_SIGNS = "\u2212\u2012\u2013\ufe63\uff0d"  # what spreadsheets and papers write for a minus
 SPACES = "\u00a0\u2009\u202f"  # spaces that group thousands
@@ -74,6 +75,16 @@ class Column:
         """How many features the column becomes."""
         widths = {NUMBER: 1, CATEGORY: len(self.categories), WORDS: HASHED_FEATURES, LEFT_OUT: 0}
         return widths[self.kind]
+
+    def describe_values(self) -> str:
+        """Its values in a few words, for a card."""
+        if self.kind == NUMBER:
+            return f"mean {self.mean:.4g}, deviation {self.scale:.4g}"
+        if self.kind == CATEGORY:
+            more = len(self.categories) - SHOWN_VALUES
+            values = ", ".join(self.categories[:SHOWN_VALUES])
+            return values + (f", and {more} more" if more > 0 else "")
+        return f"{self.width} hashed features" if self.kind == WORDS else ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

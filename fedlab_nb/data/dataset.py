@@ -17,6 +17,7 @@ from fedlab_nb.errors import UsageError, demand
 
 if TYPE_CHECKING:
     import torch
+    from pandas import DataFrame
 
     from fedlab_nb.data.schema import InputSchema
 
@@ -42,6 +43,7 @@ class Dataset:
     have none
     client_test: int64 [T], the client whose own each test sample is, or None: not known, or
     nobody's
+    first_rows: of a table the first rows as they stand in the file, to look at, or None
     schema:   how raw samples become such tensors (`data/schema.py`), or None where that is not
     known
 
@@ -63,6 +65,7 @@ class Dataset:
     client_test: torch.Tensor | None = None
     font_train: torch.Tensor | None = None
     schema: InputSchema | None = None
+    first_rows: DataFrame | None = None
 
     def __post_init__(self) -> None:
         import torch
@@ -131,12 +134,22 @@ class Dataset:
         )
 
     def __repr__(self) -> str:
+        """One line; of a table the whole card (`data/card.py`)."""
+        if self.first_rows is not None:
+            from fedlab_nb.data.card import card_text
+
+            return card_text(self)
         public = "none" if self.x_public is None else len(self.x_public)
         return (
             f"Dataset({self.name!r}, {'x'.join(map(str, self.input_shape))}, {self.classes} "
             f"classes, "
             f"train {len(self.x_train)}, test {len(self.x_test)}, public {public})"
         )
+
+    def _repr_html_(self) -> str:
+        from fedlab_nb.data.card import card_html
+
+        return card_html(self)
 
 
 @dataclass(frozen=True)

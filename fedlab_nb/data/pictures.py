@@ -71,6 +71,8 @@ class PixelScale:
             raise UsageError(
                 f"The images have pixels from {low:g} to {high:g}, but {trained}; scale them alike."
             )
+        if pixels.dtype == np.uint8 and self.high > EIGHT_BITS:
+            raise UsageError(f"The images have 8 bits, but {trained}; scale them alike.")
         is_fraction = pixels.dtype.kind == "f" and low >= 0 and high <= 1
         if is_fraction and self.number_type not in ("bool",) and self.high >= 16 and high > 0:
             raise UsageError(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TABLE, FEATURES, RECORDINGS, IMAGES = "table", "features", "recordings", "images"
 SCHEMA_VERSION = 1
+FILE_OPTIONS = ("sep", "encoding", "sheet", "header")  # of a file of new rows
 SHOWN = 8  # names that a sentence lists
 
 
@@ -94,7 +95,10 @@ class InputSchema:
         if isinstance(rows, str | PathLike):
             from fedlab_nb.data import files
 
-            table = files.read_table(Path(rows), {} if self.has_header else {"header": "no"}).cells
+            name, given = files.split_options(rows)
+            options = {} if self.has_header else {"header": "no"}
+            options |= files.check_options(given, FILE_OPTIONS, "new rows")
+            table = files.read_table(Path(name), options).cells
         else:
             table = cells.as_cells(cells.table_of_rows(rows, self.place_names(rows)))
             table.index = table.index + 1
@@ -139,7 +143,7 @@ class InputSchema:
     def encode_numbers(self, rows: Any) -> np.ndarray:
         """float32 [N, D] or [N, C, T] of an array of raw numbers; columns of a DataFrame are found
         by name."""
-        values = number_array(rows, [column.name for column in self.columns])
+        values = number_array(self.name_rows(rows))
         if values.ndim == len(self.input_shape):
             values = values[None]
         if self.kind == RECORDINGS and values.ndim == 3 and values.shape[1] != self.input_shape[0]:
@@ -152,6 +156,33 @@ class InputSchema:
                 f"array [N, {', '.join(map(str, self.input_shape))}]."
             )
         return self.standardise(values)
+
+    def name_rows(self, rows: Any) -> Any:
+        """Rows with names, or in a file, as numbers in the order of the training columns; arrays and
+        lists as they are. Raises UsageError for a missing column."""
+        import pandas
+
+        if isinstance(rows, Mapping):
+            rows = pandas.DataFrame([dict(rows)])
+        elif isinstance(rows, list | tuple) and rows and isinstance(rows[0], Mapping):
+            rows = pandas.DataFrame([dict(row) for row in rows])
+        elif isinstance(rows, str | PathLike):
+            rows = read_numbers_of_file(rows)
+        if not isinstance(rows, pandas.DataFrame):
+            return rows
+        names = [column.name for column in self.columns]
+        has_names = names != [f"feature {place}" for place in range(1, len(names) + 1)]
+        if self.kind != FEATURES or not has_names:
+            return rows.to_numpy()
+        by_name = {name_key(name): name for name in rows.columns}
+        lacking = [name for name in names if name_key(name) not in by_name]
+        if lacking:
+            have = ", ".join(str(name) for name in list(rows.columns)[:SHOWN])
+            raise UsageError(
+                f"The rows lack the column {', '.join(map(repr, lacking[:SHOWN]))}; they have "
+                f"{have}: add it, or give an array whose columns stand in the order of training."
+            )
+        return rows[[by_name[name_key(name)] for name in names]].to_numpy()
 
     def standardise(self, values: np.ndarray) -> np.ndarray:
         """float32 of raw numbers [N, D] or [N, C, T], minus the mean, divided by the scale of each
@@ -179,7 +210,7 @@ class InputSchema:
                 rows, self.pixels.mode or "RGB", (height, width), self.pixels.resized
             )
         else:
-            values = number_array(rows, [])
+            values = number_array(rows)
         if (
             values.ndim == 2
             or values.ndim == 3
@@ -231,6 +262,25 @@ def image_schema(
     return InputSchema(IMAGES, tuple(shape), tuple(class_names), pixels=pixels)
 
 
+def read_numbers_of_file(path: str | PathLike) -> DataFrame:
+    """A table's file whose cells are all numbers. Raises UsageError."""
+    import pandas
+
+    from fedlab_nb.data import files
+
+    name, given = files.split_options(path)
+    options = files.check_options(given, FILE_OPTIONS, "new rows")
+    table = files.read_table(Path(name), options).cells
+    try:
+        return table.apply(pandas.to_numeric)
+    except (TypeError, ValueError) as error:
+        why = " ".join(str(error).split())[:120]
+        raise UsageError(
+            f"{Path(name).name} holds cells that are no numbers ({why}), but the training samples "
+            f"are numbers alone; correct them, or leave such columns out."
+        ) from None
+
+
 def name_key(name: Any) -> str:
     """Equal for names that are one column: case and blanks do not count."""
     return " ".join(str(name).split()).casefold()
@@ -248,16 +298,9 @@ def row_width(rows: Any) -> int | None:
     return None
 
 
-def number_array(rows: Any, names: list[str]) -> np.ndarray:
-    """The numbers of an array, a tensor, a list or a DataFrame, whose columns are found by name
-    where `names` are known. Raises UsageError for what holds no numbers."""
-    import pandas
-
-    if isinstance(rows, pandas.DataFrame):
-        by_name = {name_key(name): name for name in rows.columns}
-        if names and all(name_key(name) in by_name for name in names):
-            rows = rows[[by_name[name_key(name)] for name in names]]
-        rows = rows.to_numpy()
+def number_array(rows: Any) -> np.ndarray:
+    """The numbers of an array, a tensor, a list or a DataFrame. Raises UsageError for what holds no
+    numbers."""
     if hasattr(rows, "detach"):
         rows = rows.detach().cpu().numpy()
     if isinstance(rows, np.ma.MaskedArray) and rows.mask.any():

@@ -84,6 +84,7 @@ TOTALS = re.compile(
 )
 SENTINELS = (-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0)
 SHOWN = 8
+FIRST_ROWS = 5  # that a card shows
 VERSION = 3  # raise it whenever the same file gives other numbers: it is part of the digest
 
 
@@ -190,7 +191,8 @@ def from_table(
         *raw.notes,
     ]
     note = " ".join(sentence for sentence in notes if sentence)
-    return of_arrays(name or file, digest, parts, classes, note, clients, schema)
+    made = of_arrays(name or file, digest, parts, classes, note, clients, schema)
+    return replace(made, first_rows=raw.cells.head(FIRST_ROWS))
 
 
 # ------------------------------------------------------------------------------------------ options

@@ -19,6 +19,7 @@ from fedlab_nb.data.dataset import Dataset, Description, digest_of, one_line
 from fedlab_nb.data.schema import image_schema
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
+from fedlab_nb.files import expand_path
 
 TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
 
@@ -76,7 +77,7 @@ def describe(name: str) -> Description:
 def data_folder() -> Path:
     """FEDLAB_NB_DATA, or `data` in the user's cache folder."""
     if named := os.environ.get("FEDLAB_NB_DATA"):
-        return Path(named).expanduser()
+        return expand_path(named)
     from platformdirs import user_cache_path
 
     return user_cache_path("fedlab_nb", appauthor=False) / "data"

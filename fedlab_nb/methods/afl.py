@@ -40,6 +40,7 @@ from torch import Tensor
 from ..comm import from_upper_triangle, upper_triangle
 from ..errors import UsageError, demand, whole
 from .base import Context, Progress, Report, Steps, knob, register
+from .memory import SquareMatrices
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 from .parts.kronecker import add_identity, inverse
 from .parts.privacy import secure_sum, sigma_for
@@ -247,6 +248,11 @@ class AFL(FrozenMethod):
         noise = f", with noise (ε = {self.epsilon:g})" if self.private else ""
         network = ", and the largest client's network" if self.features == "client" else ""
         return f"the sum over all clients{noise}{network}"
+
+    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+        """Every client's moments, as it has them and as the server has received them."""
+        own = SquareMatrices(2 * ctx.clients_count, self.feature_size(ctx) + 1)
+        return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         # The features, the same at all clients; the noise that the promise needs.

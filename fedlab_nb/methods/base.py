@@ -25,6 +25,7 @@ from ..models import MODELS
 from ..models.build import check_one_model
 from ..training import Recipe
 from .context import Context
+from .memory import SquareMatrices
 from .results import (  # noqa: F401
     ClientsAlone,
     EnsembleModel,
@@ -193,6 +194,10 @@ class Method:
 
     def refuse(self, ctx: Context) -> None:
         """Raise UsageError where these values of the knobs do not fit the federation; the end of `validate`."""
+
+    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+        """The matrices that grow with the square of a width, as many as are held at once, for `check_memory`."""
+        return []
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         """How often a client trains on its own data in a whole run, in passes over it: the mean over clients.

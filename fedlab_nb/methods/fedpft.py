@@ -31,6 +31,7 @@ from ..training import Recipe
 from ..training.distill import distil, distillation_loss
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
 from .gauss import by_class
+from .memory import SquareMatrices
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 
 # ------------------------------------------------------------------------------------------------------------- mixtures
@@ -162,6 +163,12 @@ class FedPFT(FrozenMethod):
     smallest: int = knob(1, "Smallest class", low=1, high=10_000)
     epochs: int = knob(30, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
+
+    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+        """With full covariances those of a class's components, while its mixture is fitted."""
+        count = self.components if self.covariance == "full" else 0
+        own = SquareMatrices(count, self.feature_size(ctx))
+        return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         own_features, frozen = yield from self.frozen(ctx)

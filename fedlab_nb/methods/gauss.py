@@ -37,6 +37,7 @@ from torch import Tensor
 
 from ..comm import from_upper_triangle, upper_triangle
 from .base import Context, GlobalModel, Report, Steps, knob, register
+from .memory import SquareMatrices
 from .parts.fisher import TRAINED, trained_head
 from .parts.frozen import FrozenMethod, HeadModel
 
@@ -289,6 +290,12 @@ class Gauss(FrozenMethod):
     draws: int = knob(400, "Draws of a class", low=1, high=100_000, log=True)
     epochs: int = knob(10, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
+
+    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+        """Second moments as the server has received them: one a client, or one for each of its classes."""
+        groups = {"pooled": 1, "full": ctx.classes}.get(HEADS.get(self.head, "full"), 0)
+        own = SquareMatrices(groups * ctx.clients_count, self.feature_size(ctx))
+        return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         kind = HEADS.get(self.head, "full")  # trained heads draw from what qda sends

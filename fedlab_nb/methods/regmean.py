@@ -38,7 +38,15 @@ from .base import (
     register,
     weighted_mean,
 )
-from .parts.kronecker import add_identity, inverse, kronecker_factors, layer_matrix, replace_layers
+from .memory import SquareMatrices
+from .parts.kronecker import (
+    add_identity,
+    factor_matrices,
+    inverse,
+    kronecker_factors,
+    layer_matrix,
+    replace_layers,
+)
 
 
 @register(
@@ -57,6 +65,10 @@ class RegMean(Method):
 
     ridge: float = knob(1e-2, "Ridge", symbol="λ_damp", low=0, high=1e3)
     off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
+
+    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+        """The input moments of every layer, one each a client."""
+        return factor_matrices(ctx, outputs=False)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the layers' input moments; upload both.

@@ -16,6 +16,7 @@ from .build import (
     build,
     build_from_text,
     default_model,
+    is_own_model,
     parse_architecture,
     parse_models,
 )

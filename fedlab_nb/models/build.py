@@ -97,12 +97,17 @@ def add_model(
     >>> build("one_layer", (1, 8, 8), 10).features(torch.zeros(5, 1, 8, 8)).shape
     torch.Size([5, 32])
     """
-    package = __name__.partition(".")[0] + "."
-    if name in MODELS and MODELS[name].layout.__module__.startswith(package):
+    if name in MODELS and not is_own_model(name):
         raise UsageError(
             f"The model name {name!r} is taken by {MODELS[name].title}; choose another one."
         )
     MODELS[name] = ModelInfo(title or name, help, layout, width, widths, images_only)
+
+
+def is_own_model(name: str) -> bool:
+    """Whether an architecture of that name was added with `add_model`."""
+    package = __name__.partition(".")[0] + "."
+    return name in MODELS and not MODELS[name].layout.__module__.startswith(package)
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:

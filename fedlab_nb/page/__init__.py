@@ -17,6 +17,7 @@ from ..data import Dataset, title_of
 from ..data import load as load_data
 from ..declared import declared
 from ..errors import RunError
+from ..files import check_replaceable, write_file
 from ..methods import METHODS, group_methods, label_of
 from ..plots.identity import look, shorten_title
 from ..plots.style import class_colours
@@ -34,8 +35,10 @@ LIVE = "digits"  # the data set whose images are in the page
 RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "gauss", "afl")
 
 
-def write(path: str | Path) -> Path:
-    """Write the page to `path` and return it; RunError where that is no place to write."""
+def write(path: str | Path, *, force: bool = False) -> Path:
+    """Write the page to `path` and return it. RunError where that is no place to write, UsageError where a file of
+    somebody else's is there already, unless `force`."""
+    check_replaceable([path], force=force)
     data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
     def part(place: re.Match) -> str:
@@ -45,12 +48,11 @@ def write(path: str | Path) -> Path:
         r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8")
     )
     try:
-        Path(path).write_text(page, encoding="utf-8")
+        return write_file(path, page, force=force)
     except OSError as error:
         raise RunError(
             f"The page cannot be written to {path}: {error.strerror}; choose another --out."
         ) from None
-    return Path(path)
 
 
 def joined(*files: Path) -> str:

@@ -1,12 +1,14 @@
 """The controls of a panel: what can be chosen, within which limits, and the choice as settings of `study.job`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
 from ..data import DATASETS, RULES, Federation, is_name, is_path, load, title_of, with_public
 from ..data import federate as deal_out
+from ..data.files import ENDINGS
 from ..errors import choose, demand, number, several, whole
 from ..methods import METHODS
 from ..plots.style import class_colours
@@ -15,6 +17,7 @@ from ..studies.cost import Cost, cost_of
 from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
 from .facts import AtRest, costs
+from .file_card import FileCard
 from .lab_view import LabSpec, PanelState
 from .theme import made, offer, paragraph, show_if
 
@@ -28,6 +31,8 @@ PREVIEWED = (
     100.0,
 )  # five places of the α slider, as far from each other as they are there
 THUMB = 10  # clients in a small picture, at most
+SUGGESTED = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet", ".npz", ".npy")
+MOST_FILES = 100  # suggestions of a file's name
 LONG = 60.0  # seconds of a run before which it asks, at least
 WIDE, SHORT = (
     {"label_width": 58},
@@ -108,14 +113,15 @@ class Controls:
         ]
         self.dataset = made(
             widgets.Dropdown, "fl-dataset", label="Data set", **WIDE,
-            options=[*names, ("Your own file (.csv, .npz) …", OWN_FILE)], value="digits",
+            options=[*names, ("Choose a file …", OWN_FILE)], value="digits",
             help="The data set. Its training samples are divided among the clients",
         )  # fmt: skip
         self.path = made(
-            widgets.Text, "fl-path", label="File", placeholder="path/to/data.csv or .npz, then Enter", **WIDE,
-            help="A file with x_train, y_train, x_test and y_test. It may also have x_public and client_train",
+            widgets.Combobox, "fl-path", label="File", placeholder="path/to/data.csv, then Enter", **WIDE,
+            help="A table (.csv, .xlsx, …), arrays (.npz) or a folder of pictures. Files of this folder are suggested",
             continuous_update=False,
         )  # fmt: skip
+        self.card = FileCard()
         self.dealing = made(
             widgets.Dropdown, "fl-dealing", label="Divided", options=["dirichlet"], **WIDE,
             help="Use the clients that the data set names, or divide the samples again with the sliders",
@@ -208,8 +214,8 @@ class Controls:
         )
         beside = heading("Beside it" if self.spec.method else "Methods")
         column = [
-            self.dataset, self.path, self.dealing, self.alpha, self.ends, self.clients, start, self.facts, *own,
-            beside, self.methods.widget, self.more, folded,
+            self.dataset, self.path, self.card.widget, self.dealing, self.alpha, self.ends, self.clients, start,
+            self.facts, *own, beside, self.methods.widget, self.more, folded,
         ]  # fmt: skip
         return made(widgets.VBox, "fl-controls", children=column)
 
@@ -253,8 +259,7 @@ class Controls:
         path = self.path.value.strip()
         demand(
             path,
-            "No file is named yet: give the path of a .csv table, or of an .npz file with x_train, y_train, "
-            "x_test and y_test.",
+            f"No file is named yet: give the path of {ENDINGS}.",
         )
         return path if is_path(path) else f"./{path}"
 
@@ -272,6 +277,15 @@ class Controls:
             choose("dataset", name, [*DATASETS, "PATH.npz", "PATH.csv"])
         self.path.value = name
         self.dataset.value = OWN_FILE
+
+    def show_file_field(self) -> None:
+        """Show the field for a file where one is to be chosen, with the files of this folder as suggestions."""
+        is_own = self.dataset.value == OWN_FILE
+        show_if(is_own, self.path)
+        if is_own:
+            self.path.options = find_data_files()
+        else:
+            self.card.hide()
 
     def settings(self) -> dict[str, Any]:
         """Keyword arguments of `study.job`; most of them only where they are not the usual ones."""
@@ -358,6 +372,8 @@ class Controls:
         local epochs; where the data name clients, those are the choice beside dealing samples out.
         """
         data = load(self.data)
+        if self.dataset.value == OWN_FILE:
+            self.card.show(self.data, data)
         self.named_clients = 0 if "partition" in self.beside else len(data.client_names)
         ways = [("The data set's own clients", "natural")] if self.named_clients else []
         ways += [(f"Anew: {rule}", rule) for rule in RULES]
@@ -435,6 +451,15 @@ class Controls:
         if name not in self.named and self.knobs.has(name):
             return self.knobs[name]
         return self.named[choose("control", name, (*self.named, *self.knobs.knobs))]
+
+
+def find_data_files() -> list[str]:
+    """Files in this folder that can be read as data, by name."""
+    try:
+        names = sorted(path.name for path in Path().iterdir() if path.is_file())
+    except OSError:
+        return []
+    return [name for name in names if name.endswith(SUGGESTED)][:MOST_FILES]
 
 
 def leaves(widget: widgets.Widget) -> Iterator[Any]:

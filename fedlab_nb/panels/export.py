@@ -9,6 +9,7 @@ from typing import Any
 
 from ..data import in_memory
 from ..errors import RunError
+from ..files import expand_path, write_file
 from ..plots import Picture
 from ..studies import results
 from ..studies.outcome import ROUND
@@ -22,19 +23,17 @@ def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code:
     from pandas import DataFrame
 
     try:
-        place = free(Path(folder).expanduser())
+        place = free(expand_path(folder))
         place.mkdir(parents=True, exist_ok=True)
         rows = [
             {"run": row.run, **outcome.to_json()}
             for row in runs.rows
             for outcome in row.outcomes.values()
         ]
-        DataFrame(rows, columns=COLUMNS).to_csv(place / "runs.csv", index=False)
-        (place / "runs.json").write_text(
-            json.dumps(details(runs), indent=1, default=plain), encoding="utf-8"
-        )
+        write_file(place / "runs.csv", DataFrame(rows, columns=COLUMNS).to_csv(index=False))
+        write_file(place / "runs.json", json.dumps(details(runs), indent=1, default=plain))
         again = script(runs) if runs.outcomes else code
-        (place / "reproduce.py").write_text(again + "\n", encoding="utf-8")
+        write_file(place / "reproduce.py", again + "\n")
         for name, picture in pictures.items():
             if picture.figure is not None:
                 picture.save(place / f"{name}.png")

@@ -20,7 +20,7 @@ from ..errors import UsageError, choose, demand
 from ..plots import Picture
 from ..plots.kit import blank
 from . import export, saved, theme
-from .controls import OWN_FILE, Controls, put
+from .controls import Controls, put
 from .facts import AtRest, facts
 from .figures import COMMON, summary
 from .hand import Hand, called
@@ -100,6 +100,7 @@ class Panel(saved.Saved):
 
         on((c.dataset, c.path), self._data_changed)
         on(c.choices, self._changed)
+        c.card.on_choice = self._column_chosen
         on((self.views.larger, self.views.reveal), self._projected)
         self._projected()
         self.views.on_look(self._looked)
@@ -305,7 +306,7 @@ class Panel(saved.Saved):
         """Load the chosen data set, in the background."""
         c = self.controls
         self._status.clear()
-        theme.show_if(c.dataset.value == OWN_FILE, c.path)
+        c.show_file_field()
         try:
             name = c.data
         except UsageError as error:
@@ -315,6 +316,12 @@ class Panel(saved.Saved):
         )  # until they are there, sliders have nothing to deal out
         self._status.start(f"Loading {name} …")
         self._work(lambda: load(name), lambda _: None, self._loaded)
+
+    @guarded
+    def _column_chosen(self, column: str, choice: str) -> None:
+        """A person said what a column of the file is: read it again so."""
+        self._status.clear()
+        self.controls.path.value = self.controls.card.choose(column, choice)
 
     @guarded
     def _loaded(self, how: str, error: Exception | None, _: Any) -> None:

@@ -12,7 +12,7 @@ import io
 import threading
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from html import escape
@@ -29,12 +29,50 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 from PIL import Image
 
+from ..files import write_file
 from ..studies.results import html_table
 from .identity import Look, look, looks  # noqa: F401
 
-LOCK = (
-    threading.RLock()
-)  # one drawing at a time: matplotlib's text parser and font cache are shared by all figures
+RC = matplotlib.rcParams
+HOST = ("backend", "interactive", "toolbar", "webagg", "timezone", "date.epoch")  # no looks
+DEFAULTS = {
+    name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(HOST)
+}
+
+
+class DrawingLock:
+    """`with LOCK`: one drawing at a time, in matplotlib's own defaults.
+
+    Matplotlib's text parser and font cache are shared by all figures. What a person set for pictures of their own
+    (`rcParams["text.usetex"]`, a style sheet, a matplotlibrc) neither changes ours nor is changed: it is back when the
+    last `with` ends. Reentrant.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._defaults = ExitStack()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        if self._depth > 1:
+            return
+        # Past RcParams' own look-up, which takes five times as long: this is passed many times in a drag.
+        changed = {name: value for name, value in DEFAULTS.items() if dict.get(RC, name) != value}
+        if changed:
+            self._defaults.enter_context(matplotlib.rc_context(changed))
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._depth -= 1
+            if not self._depth:
+                self._defaults.close()
+        finally:
+            self._lock.release()
+
+
+LOCK = DrawingLock()
 SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
 NARROW, UPRIGHT = 5.4, 7.5  # inches
 DPI = 190
@@ -71,11 +109,11 @@ class Picture:
     def __repr__(self) -> str:
         return self.sentence
 
-    def save(self, path: str | Path) -> Path:
-        """Write the picture as SVG, or as PNG where the name ends so."""
-        place = Path(path)
-        place.write_bytes(png(self) if place.suffix == ".png" else svg(self))
-        return place
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the picture as SVG, or as PNG where the name ends so. UsageError where a file of somebody else's is
+        there already, unless `force`."""
+        image = png(self) if Path(path).suffix.lower() == ".png" else svg(self)
+        return write_file(path, image, force=force)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if self.figure is None or self.tabled:

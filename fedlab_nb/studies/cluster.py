@@ -5,10 +5,14 @@ Each result is sent back and put into this machine's store, so that workers need
 again whose worker was killed. On a GPU one task at a time: workers declare it (`dask worker ... --resources GPU=1`).
 """
 
+import ast
+import inspect
+import linecache
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any
 
 from ..data import add_dataset, in_memory
@@ -63,6 +67,7 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
             raise UsageError(
                 f"{why}; start one with: dask scheduler, and give its address."
             ) from None
+    check_main_guard()
     threads = str(max(1, cores // workers))
     # Dask lets glibc give memory back at once; training asks for the same again, and a third of the time is lost.
     stack.enter_context(
@@ -79,6 +84,47 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         n_workers=workers, threads_per_worker=1, processes=True, env=env, **options
     )
     return stack.enter_context(Client(stack.enter_context(cluster)))
+
+
+def check_main_guard() -> None:
+    """UsageError if this call comes from the top level of a script, outside `if __name__ == "__main__":`. Each new
+    process imports the script, and would make the very call again."""
+    main = sys.modules.get("__main__")
+    if getattr(main, "__file__", None) is None:  # a notebook, or python -c: nothing is imported
+        return
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals is vars(main):
+            break
+        frame = frame.f_back
+    else:
+        return
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    source = "".join(linecache.getlines(file))
+    if source and not is_guarded(source, line):
+        raise UsageError(
+            f"Line {line} of {Path(file).name} starts processes, and each of them would run the whole script again; "
+            'put that line below: if __name__ == "__main__":'
+        )
+
+
+def is_guarded(source: str, line: int) -> bool:
+    """Whether a line of a script stands in an `if` that asks for `__name__`.
+
+    >>> is_guarded("import os\\nif __name__ == '__main__':\\n    os.getpid()\\n", 3)
+    True
+    """
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:  # not what is running
+        return True
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and node.lineno <= line <= (node.end_lineno or line):
+            if any(
+                isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
+            ):
+                return True
+    return False
 
 
 def check(client: Any, resources: Mapping[str, int] | None) -> None:

@@ -17,11 +17,12 @@ from tqdm import tqdm
 
 from .. import __version__
 from ..errors import UsageError, demand, parsed, reason, whole
+from ..files import check_replaceable, expand_path
 from .code_version import torch_version
 from .experiment import Event, events
 from .grid import Cell, Done, Study
 from .outcome import QUALITY, Outcome
-from .results import COLUMNS, OTHER, Results
+from .results import COLUMNS, FILES, OTHER, Results
 
 MEASURED = (
     "accuracy",
@@ -40,6 +41,7 @@ def study(
     *,
     seeds: int | Sequence[int] = 1,
     out: str | Path | None = None,
+    force: bool = False,
     cache: bool = True,
     progress: bool | None = None,
     watch: Callable[[Event], None] = lambda event: None,
@@ -55,6 +57,7 @@ def study(
     seeds:    how many, or which
     settings: any setting, recipe or method field. A list makes an axis (`alpha=[0.05, 0.1]`, `rounds=[10, 50]`)
     out:      folder for results.csv, .json and .parquet, which grow as cells are finished
+    force:    replace files in `out` that the package did not write
     progress: whether a bar on standard error shows the time left; by default only on a terminal
     columns:  the columns of results.csv; by default all
     workers, scheduler, client: processes on this machine, or a Dask cluster; see `cluster`
@@ -65,7 +68,7 @@ def study(
     plan = declared(methods, seeds, settings)
     cells = plan.cells()
     if out is not None:
-        writable(Path(out))
+        check_folder(out, FILES, force=force)
     ways = {
         "workers": whole("workers", parsed(workers), 1, 1024),
         "scheduler": scheduler,
@@ -83,11 +86,13 @@ def study(
         ):
             rows[id(cell)] = row_of(cell, outcome, error)
             if out is not None and time.monotonic() - saved > SAVE:
-                results().save(out, parquet=False, columns=columns)
+                results().save(out, parquet=False, columns=columns, force=force)
                 saved = time.monotonic()
     finally:
-        if out is not None:
-            results().save(out, columns=columns)
+        if (
+            out is not None and rows
+        ):  # a study that could not begin leaves earlier results as they are
+            results().save(out, columns=columns, force=force)
     return results()
 
 
@@ -170,8 +175,11 @@ def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     return row | {"version": __version__, "torch": torch_version(), "error": error}
 
 
-def writable(folder: Path) -> None:
-    """UsageError if nothing can be written into `folder`, which is made."""
+def check_folder(folder: str | Path, names: Sequence[str] = (), *, force: bool = False) -> None:
+    """UsageError if nothing can be written into `folder`, which is made, or if it has files of somebody else's with
+    these `names` (unless `force`)."""
+    folder = expand_path(folder)
+    check_replaceable([folder / name for name in names], force=force)
     probe = folder / f".probe-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from ..data import Federation
 from ..errors import RunError, UsageError, parsed, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
+from ..methods.memory import check_memory, explain_allocation
 from ..methods.results import ClientsAlone, Report, check_report_type
 from ..models import Network, parameter_count
 from ..models.state import all_finite
@@ -34,6 +35,7 @@ from ..training import (
 from ..training.backend import choose_backend, suited
 from ..training.clients import by_architecture
 from ..training.loop import Shard
+from .inputs import find_inputs
 from .outcome import Outcome, validation_samples
 from .results import Outcomes
 from .seen import dealt
@@ -218,8 +220,16 @@ class Run:
         self.begin()
         self.plan.method.validate(self.ctx)
         self.plan.method.check_poison(self.ctx)
-        model = yield from self.watch(self.plan.method.run(self.ctx))
-        return self.evaluate(model)
+        matrices = self.plan.method.square_matrices(self.ctx)
+        check_memory(self.plan.label, matrices, self.ctx.device)
+        try:
+            model = yield from self.watch(self.plan.method.run(self.ctx))
+            return self.evaluate(model)
+        except (MemoryError, RuntimeError) as error:
+            full = explain_allocation(self.plan.label, error, self.ctx.device)
+            if full is None:
+                raise
+            raise full from None
 
     def watch(self, generator: Generator[Progress, None, Any]) -> Generator[Event, None, Any]:
         """Carry out `generator`, its time and its curve written down; returns what it returns."""
@@ -315,6 +325,7 @@ class Run:
             report=report,
             clients_cached=self.clients_cached,
             _model=model,
+            _inputs=None if self.settings.seen else find_inputs(self.plan, federation.dataset),
             _again=functools.partial(rerun, self.plan),
         )
 

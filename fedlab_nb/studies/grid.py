@@ -29,6 +29,7 @@ from typing import Any
 from ..data import plain
 from ..declared import parse
 from ..errors import UsageError, choose, demand, parsed, several, whole
+from ..files import expand_path
 from ..methods import METHODS
 from .outcome import Outcome
 from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
@@ -107,7 +108,7 @@ class Study:
     def load(cls, path: str | Path) -> Study:
         """The study that a TOML file declares; UsageError where it cannot be read."""
         try:
-            content = parse(Path(path).read_text(encoding="utf-8"))
+            content = parse(expand_path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is not text in UTF-8"
             raise UsageError(

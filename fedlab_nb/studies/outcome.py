@@ -9,20 +9,25 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from ..comm import Ledger
 from ..data import Federation
+from ..data.card import UNEQUAL
 from ..errors import demand
 from ..methods import Report
 from ..methods.context import Context
 from ..training import Recipe
 from ..training.calibration import Calibration
 from . import saved
+from .inputs import Inputs, find_inputs
 from .settings import Plan, Settings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 VALUES = (
     "accuracy", "accuracy_validation", "validation_on", "per_class", "per_client", "history", "seconds", "parameters",
@@ -92,6 +97,7 @@ class Outcome(saved.Predictor):
     cached: bool = False
     clients_cached: bool = False
     _model: Any = field(default=None, repr=False)
+    _inputs: Inputs | None = field(default=None, repr=False)
     _again: Callable[[], Outcome] | None = field(
         default=None, repr=False
     )  # computes what is not kept
@@ -166,6 +172,24 @@ class Outcome(saved.Predictor):
         return float(np.mean([a for a in self.per_class if a is not None]))
 
     @property
+    def has_unequal_classes(self) -> bool:
+        """Whether the largest class has many times the training samples of the smallest (`data.card.UNEQUAL`): the
+        balanced accuracy then says more than the accuracy."""
+        counts = self.label_counts.sum(0)
+        return counts.max() >= UNEQUAL * max(1, counts.min())
+
+    def confusion(self) -> DataFrame:
+        """How many test samples of each class (a row) got which answer (a column), of those in `test_labels`: 500 at
+        most, the same for every method."""
+        import pandas
+
+        names = list(self.inputs.class_names)
+        counts = np.zeros((len(names), len(names)), dtype=int)
+        np.add.at(counts, (self.test_labels, self.test_predictions), 1)
+        rows = pandas.Index(names, name="class")
+        return pandas.DataFrame(counts, index=rows, columns=pandas.Index(names, name="answer"))
+
+    @property
     def worst_client(self) -> float:
         """Accuracy of the client that has the lowest (see `per_client`)."""
         return min(self.per_client)
@@ -179,6 +203,14 @@ class Outcome(saved.Predictor):
     bytes_down = property(attrgetter("ledger.down"))
 
     # ------------------------------------------------------------------------------------------- the model
+    @property
+    def inputs(self) -> Inputs:  # type: ignore[override]
+        """How raw rows become what the model reads, and what its classes are called. UsageError if other data have the
+        data set's name by now."""
+        if self._inputs is None:
+            self._inputs = find_inputs(self.plan)
+        return self._inputs
+
     @property
     def model(self) -> Any:
         """The global model. A run that came from the store is computed again from its remembered clients, once."""
@@ -202,10 +234,16 @@ class Outcome(saved.Predictor):
         self.test_features = self._again().test_features
         return self.test_features
 
-    def save(self, path: str | PathLike) -> Path:
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
+        return self.plan.architectures[0][1]
+
+    def save(self, path: str | PathLike, *, force: bool = False) -> Path:
         """Write the model, its settings and its result to a .safetensors file, which `fedlab_nb.load_model` reads. With
-        .onnx: its scores for other programs."""
-        return saved.save(self, path)
+        .onnx: its scores for other programs. UsageError where a file that the package did not write is there already,
+        unless `force`."""
+        return saved.save(self, path, force=force)
 
     # ------------------------------------------------------------------------------------------- as text and files
     def to_json(self) -> dict[str, Any]:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FedlabError, UsageError, choose, demand
+from ..files import check_replaceable, expand_path, open_replacement, write_file
 from ..methods import METHODS, label_of
 from .outcome import QUALITY
 from .statistics import Band, band, difference, holm, mean_ranks, over_images
@@ -41,6 +41,7 @@ WHAT = (
     "device",
 )  # said once where it is the same in all rows
 ALWAYS = ("method", "seed")
+FILES = ("results.csv", "results.json", "results.parquet")
 Grid = list[list[str]]  # a table's cells, the head first
 OTHER = "accuracy by "  # begins the columns of accuracies under another rule (`Report.others`)
 
@@ -246,27 +247,32 @@ class Results(Shown):
 
     # ------------------------------------------------------------------------------------------------ as files
     def save(
-        self, folder: str | Path, *, parquet: bool = True, columns: Sequence[str] = ()
+        self,
+        folder: str | Path,
+        *,
+        parquet: bool = True,
+        columns: Sequence[str] = (),
+        force: bool = False,
     ) -> Path:
         """`results.csv` (`columns`, or all of them with COLUMNS first), `results.json` and, where pyarrow is installed,
-        `results.parquet`."""
+        `results.parquet`. UsageError where files of somebody else's with these names are there, unless `force`."""
         from pandas import DataFrame
 
-        place = Path(folder)
+        place = expand_path(folder)
+        check_replaceable([place / name for name in FILES], force=force)  # before one is written
         columns = list(
             columns or dict.fromkeys([*COLUMNS, *(key for row in self.rows for key in row)])
         )
         try:
             place.mkdir(parents=True, exist_ok=True)
             table = DataFrame(self.rows, columns=columns, dtype=object)
-            write(place / "results.csv", table.to_csv(index=False, lineterminator="\n"))
-            write(
-                place / "results.json",
-                json.dumps([{**row, "axes": self.axes} for row in self.rows], indent=1),
-            )
-            with suppress(ImportError):
-                if parquet:
-                    DataFrame(self.rows).to_parquet(place / "results.parquet", index=False)
+            csv = table.to_csv(index=False, lineterminator="\n")
+            rows = [{**row, "axes": self.axes} for row in self.rows]
+            write_file(place / "results.csv", csv, force=force)
+            write_file(place / "results.json", json.dumps(rows, indent=1), force=force)
+            if parquet and find_spec("pyarrow"):
+                with open_replacement(place / "results.parquet", force=force) as part:
+                    DataFrame(self.rows).to_parquet(part, index=False)
         except OSError as error:
             raise FedlabError(
                 f"The results could not be written to {place}: {error}; what was computed is in the store."
@@ -276,20 +282,13 @@ class Results(Shown):
     @classmethod
     def load(cls, folder: str | Path) -> Results:
         """The results that `save` wrote; UsageError where there are none."""
-        path = Path(folder) / "results.json"
+        path = expand_path(folder) / "results.json"
         try:
             rows = json.loads(path.read_text(encoding="utf-8"))
             axes = [row.pop("axes") for row in rows]
             return cls(rows, axes[0] if axes else ())
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{path} has no results of a study: {error}.") from None
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file under another name and rename it, so that it is there whole or as it was."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
 
 
 def accuracy_words(of: Band) -> str:
@@ -375,14 +374,25 @@ NUMBERS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 }
 
 
+BALANCED: Mapping[str, tuple[str, Callable[[Any], str]]] = {
+    "balanced_accuracy": ("balanced accuracy", lambda share: f"{100 * share:.1f} %"),
+}
+
+
 class Table(Shown, list):
     """Rows, each a dict with the keys that the command line prints. It shows the commonest of them; `rows[0]` and
     `pandas.DataFrame(rows)` have all.
     """
 
+    is_unequal: bool = False  # whether classes have unequal sizes: balanced accuracy stands first
+
     def __getitem__(self, at: Any) -> Any:
         part = super().__getitem__(at)
-        return Table(part) if isinstance(at, slice) else part
+        if not isinstance(at, slice):
+            return part
+        rows = Table(part)
+        rows.is_unequal = self.is_unequal
+        return rows
 
     def parts(self) -> list[str | Grid]:
         """What all rows share, in words; then the head and the lines."""
@@ -397,7 +407,8 @@ class Table(Shown, list):
         words: dict[str, tuple[str, Callable]] = {
             name: (name, str) for name in (*ALWAYS, *WHAT) if name not in same
         }
-        shown = {name: own for name, own in {**words, **NUMBERS}.items() if name in there}
+        numbers = {**BALANCED, **NUMBERS} if self.is_unequal else NUMBERS
+        shown = {name: own for name, own in {**words, **numbers}.items() if name in there}
         titles = [label_of(row.get("method"), row.get("extras"), row.get("method")) for row in self]
         rows = [{**row, "method": title} for row, title in zip(self, titles, strict=True)]
         body = [
@@ -413,7 +424,9 @@ class Outcomes(Shown, list):
 
     def table(self) -> Table:
         """One row an outcome: a list of dicts with the keys that the command line prints, shown as a table."""
-        return Table(outcome.to_json() for outcome in self)
+        rows = Table(outcome.to_json() for outcome in self)
+        rows.is_unequal = any(outcome.has_unequal_classes for outcome in self)
+        return rows
 
     def parts(self) -> list[str | Grid]:
         return self.table().parts()

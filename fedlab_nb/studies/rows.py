@@ -24,11 +24,11 @@ from typing import Any
 from .. import __version__
 from ..data import DATASETS, describe
 from ..errors import FedlabError
+from ..files import write_file
 from .code_version import torch_version
 from .engine import carried_out
 from .grid import Cell
 from .outcome import Outcome
-from .results import write
 from .settings import Plan, Settings, plans_for
 
 COMMAND = "python -m fedlab_nb.studies.declared"
@@ -223,7 +223,7 @@ def save(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> None:
         f'"{name}": [\n{body}\n]'
         for name, body in (("made", ",\n".join(made)), ("rows", ",\n".join(lines)))
     ]
-    write(path, f'{{"about": {json.dumps(about)},\n{parts[0]},\n{parts[1]}\n}}\n')
+    write_file(path, f'{{"about": {json.dumps(about)},\n{parts[0]},\n{parts[1]}\n}}\n', force=True)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
     out.save("model.safetensors")
     model = fl.load_model("model.safetensors")
-    model.predict(x), model.about["alpha"]
+    model.predict("new_rows.csv")             # a DataFrame: label, and a probability a class
+    model.predict(x), model.about["alpha"]    # of prepared tensors the classes alone
 
 The file is one of safetensors: tensors by their place in the model ("module.body.0.1.weight"), and a text in JSON that
 says what they are parts of. A class in it is a name in `classes()`, of what this process knows already: nothing is
-imported or executed, and there is no pickle. Tensors keep their type and the order of their axes in memory, so that the
+imported or executed, and there is no pickle. Layers of a person's own are known once `add_model` knows their network.
+Tensors keep their type and the order of their axes in memory, so that the
 loaded model predicts the same to the last digit on the same machine and device. Only what predicts is kept: not the
 report, nor what clients sent beside it. A digest of text and tensors tells a damaged file.
 
@@ -15,7 +17,7 @@ report, nor what clients sent beside it. A digest of text and tensors tells a da
 output, the `scores` `[samples, C]` that the model's `logits` gives; their greatest is the class. How many samples it
 reads at once is free. PyTorch's exporter writes it (packages onnx and onnxscript, 11 MB), and its scores of a few
 random samples are compared with the model's. What the model was made from stands in the file's metadata, under
-"fedlab_nb". `load_model` reads safetensors alone.
+"fedlab_nb", with what its inputs are made from ("inputs"). `load_model` reads safetensors alone.
 """
 
 from __future__ import annotations
@@ -25,26 +27,39 @@ import hashlib
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..errors import RunError, UsageError, demand, reason
+from ..files import check_replaceable, expand_path, open_replacement
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
 from ..methods.parts.frozen import Frozen
+from ..models import build, is_own_model, parse_architecture
+from ..torch_switches import usual_switches
 from ..training import ClientModels
-from .store import made
+from ..training.calibration import SCORES
+from .inputs import Inputs, find_rows
+from .settings import Plan, resolve_device
+from .store import StoreWarning, made
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 FORMAT = 1
 NAME, DIGEST = "fedlab_nb model", "sha256"  # the header's entries: "FORMAT JSON", and the digest
+LABEL = "label"  # the first column of answers
+OWN = "own."  # begins the names of layers that are a person's own
 MOST = 64  # samples that every model reads in one piece (`training.evaluate`), so that the graph has no pieces
 MODULE = frozenset(vars(nn.Module()))  # what every layer has
 
@@ -54,27 +69,107 @@ class Predictor:
 
     model: Any
     device: str
+    inputs: Inputs | None
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
+        raise NotImplementedError
 
     def _samples(self, x: Any) -> Tensor:
+        """Prepared samples as the model reads them; flattened ones, and grey images without the axis of their channel,
+        get their shape back. UsageError for other shapes."""
         x = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)
+        is_flat = x.ndim == 2 and x.shape[1] == prod(self.input_shape)
+        if is_flat or (1, *x.shape[1:]) == self.input_shape:
+            x = x.reshape(len(x), *self.input_shape)
+        if tuple(x.shape[1:]) != self.input_shape:
+            wanted = ", ".join(map(str, self.input_shape))
+            raise UsageError(
+                f"The samples have shape {tuple(x.shape)}, but this model reads [N, {wanted}]; prepare them as "
+                "fl.load(...).x_test is, or give raw rows."
+            )
         return x.to(self.device, torch.float32)
 
-    def predict(self, x: Any) -> np.ndarray:
-        """Classes `[N]` of samples `x [N, ...]` (prepared as the data set's own: see `fedlab_nb.data.load`)."""
-        return self.model.predict(self._samples(x)).cpu().numpy()
+    @usual_switches()
+    @torch.no_grad()
+    def predict(self, rows: Any) -> Any:
+        """What `rows` are taken for.
 
+        rows: raw rows, as they are in your file: a DataFrame, the path of a file, a dict or a list of dicts, an array
+        in the numbers of the training arrays, or pictures (files, or a folder of some). Columns are found by name:
+        their order is free, surplus ones are left aside. Returns a DataFrame with a row for each: `label`, the class's
+        name, and a column for each class with its probability; where the method has no probabilities, its scores, in
+        columns called "NAME (score)".
+        A tensor is taken as prepared (`fl.load(...).x_test`); its classes come back as whole numbers `[N]`. So is an
+        array where the data set has no raw rows, as those of the package.
+
+        Raises UsageError, in one sentence, for a missing column, a cell that cannot be read, an unknown category, other
+        shapes or ranges, and for a model that does not know how raw rows become its inputs.
+        """
+        if isinstance(rows, Tensor) or (self._takes_prepared_arrays() and is_array(rows)):
+            return self.model.predict(self._samples(rows)).cpu().numpy()
+        if self.inputs is None:
+            raise UsageError(
+                "This model was saved by an older fedlab_nb, which kept nothing of how raw rows become what the model "
+                "reads; save it again, or give a tensor that is prepared as the data set's own."
+            )
+        rows = find_rows(rows)
+        return name_classes(self.model, self.inputs.encode(rows).to(self.device), self.inputs, rows)
+
+    def _takes_prepared_arrays(self) -> bool:
+        """Whether an array can be nothing but samples that are prepared."""
+        return self.inputs is None or self.inputs.schema is None or self.inputs.is_bundled
+
+    @usual_switches()
+    @torch.no_grad()
     def features(self, x: Any) -> np.ndarray:
         """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
         return self.model.features(self._samples(x)).cpu().numpy()
 
 
+def is_array(rows: Any) -> bool:
+    """Whether `rows` are numbers alone: an array, or lists of numbers."""
+    return isinstance(rows, np.ndarray | list | tuple) and np.asarray(rows).dtype.kind in "biuf"
+
+
+def name_classes(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> DataFrame:
+    """The answers of `model` for prepared samples `x [N, ...]`, with the names of the classes."""
+    import pandas
+
+    scores = model.logits(x).double().cpu()
+    has_probabilities = bool(SCORES[model.score_kind])
+    values = scores.softmax(1) if has_probabilities else scores
+    ending = "" if has_probabilities else " (score)"
+    answers = pandas.DataFrame(
+        values.numpy(), columns=[f"{name}{ending}" for name in inputs.class_names]
+    )
+    answers = answers.rename(columns={LABEL: f"{LABEL} (class)"})  # the first column is called so
+    answers.insert(0, LABEL, [inputs.class_names[c] for c in model.predict(x).tolist()])
+    if isinstance(rows, pandas.DataFrame):
+        answers.index = rows.index
+    elif is_list_of_files(rows):
+        answers.index = pandas.Index([str(row) for row in rows], name="file")
+    return answers
+
+
+def is_list_of_files(rows: Any) -> bool:
+    return isinstance(rows, list | tuple) and all(isinstance(row, str | PathLike) for row in rows)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedModel(Predictor):
-    """A model from a file. `about`: method, settings, recipe, options, what it was made with, and its result."""
+    """A model from a file. `about`: method, settings, recipe, options, what it was made with, and its result.
+    `inputs`: how raw rows become what it reads, and what its classes are called; None in a file of an older version."""
 
     model: GlobalModel
     about: Mapping[str, Any]
     device: str = "cpu"
+    inputs: Inputs | None = None
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return tuple(self.about["data"]["input_shape"])
 
     def __repr__(self) -> str:
         about = self.about
@@ -102,6 +197,35 @@ def classes() -> dict[str, type]:
     }
 
 
+def own_architectures(plan: Plan) -> list[tuple]:
+    """(name, input_shape, classes, width) of those networks of a run that a person has added with `add_model`."""
+    kinds = set(plan.architectures)
+    options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
+    for knob in plan.method.fields():
+        text = options[knob.name]
+        if knob.model and text != "auto":
+            shape, classes = plan.architectures[0][1:3]
+            kinds.add(parse_architecture(text, shape, classes))
+    return sorted((kind for kind in kinds if is_own_model(kind[0])), key=str)
+
+
+def own_layers(architectures: Iterable[Sequence]) -> dict[str, type]:
+    """Name -> class, for the layers of such networks that are a person's own; they are built once, to see them.
+    UsageError where this process does not know a network."""
+    found = {}
+    for name, shape, count, width in architectures:
+        if not is_own_model(name):
+            raise UsageError(
+                f"it has the network {name!r}, which is not of this package; call fl.add_model({name!r}, ...) first, "
+                "with the code that it was trained with"
+            )
+        for layer in build(name, tuple(shape), count, width=width).modules():
+            cls = type(layer)
+            if classes().get(cls.__name__) is not cls:
+                found[f"{OWN}{cls.__name__}"] = cls
+    return found
+
+
 def parts_of(cls: type) -> tuple[type, tuple[str, ...]]:
     """The class that a model of `cls` becomes in a file, and the attributes that it is made from; none of a layer."""
     if dataclasses.is_dataclass(cls):
@@ -112,11 +236,17 @@ def parts_of(cls: type) -> tuple[type, tuple[str, ...]]:
 
 
 # -------------------------------------------------------------------------------------------------- objects and tensors
-def packed(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
-    """`value` as JSON has it, its tensors put into `tensors` by their place. UsageError for what cannot be kept."""
+def packed(
+    value: Any,
+    tensors: dict[str, Tensor],
+    place: str = "",
+    own: Mapping[str, type] = MappingProxyType({}),
+) -> Any:
+    """`value` as JSON has it, its tensors put into `tensors` by their place; `own`: layers that are a person's, by
+    name. UsageError for what cannot be kept."""
 
     def inner(name: object, part: Any) -> Any:
-        return packed(part, tensors, f"{place}.{name}" if place else str(name))
+        return packed(part, tensors, f"{place}.{name}" if place else str(name), own)
 
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -129,31 +259,37 @@ def packed(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
     if isinstance(value, list | tuple):
         return {type(value).__name__: [inner(i, part) for i, part in enumerate(value)]}
     cls, names = parts_of(type(value))
-    demand(
-        classes().get(cls.__name__) is cls,
-        f"A {cls.__name__} cannot be saved; it is no part of fedlab_nb's models.",
-    )
+    known = cls.__name__
+    if own.get(f"{OWN}{known}") is cls:
+        known = f"{OWN}{known}"
+    elif classes().get(known) is not cls:
+        raise UsageError(
+            f"A {known} cannot be saved (in {place or 'the model'}): it is no part of fedlab_nb's models, nor a layer "
+            "of a network that fl.add_model knows; of functions in a layer of your own make layers, such as nn.ReLU()."
+        )
     if names:
         return {
-            "is": cls.__name__,
+            "is": known,
             "of": {name: inner(name, getattr(value, name)) for name in names},
         }
     demand(
         isinstance(value, nn.Module),
         f"A {cls.__name__} names no parts, so that it cannot be saved.",
     )
-    own = {name: inner(name, part) for name, part in vars(value).items() if name not in MODULE}
+    rest = {name: inner(name, part) for name, part in vars(value).items() if name not in MODULE}
     held = {
         kind: {name: inner(name, part) for name, part in getattr(value, kind).items()}
         for kind in HELD
     }
-    return {"layer": cls.__name__, "of": own, **held}
+    return {"layer": known, "of": rest, **held}
 
 
 HELD = ("_parameters", "_buffers", "_modules")
 
 
-def unpacked(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+def unpacked(
+    value: Any, tensors: Mapping[str, Tensor], own: Mapping[str, type] = MappingProxyType({})
+) -> Any:
     """What `packed` was given. Any exception for what it has not made."""
     if not isinstance(value, dict):
         return value
@@ -162,15 +298,15 @@ def unpacked(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return stored.permute([axes.index(axis) for axis in range(len(axes))])
 
     def each(parts: dict) -> dict[str, Any]:
-        return {name: unpacked(part, tensors) for name, part in parts.items()}
+        return {name: unpacked(part, tensors, own) for name, part in parts.items()}
 
     for kind in (list, tuple):
         if kind.__name__ in value:
-            return kind(unpacked(part, tensors) for part in value[kind.__name__])
+            return kind(unpacked(part, tensors, own) for part in value[kind.__name__])
     if "is" in value:
         whole = classes()[value["is"]](**each(value["of"]))
         return whole.eval() if isinstance(whole, nn.Module) else whole
-    layer: Any = classes()[value["layer"]]
+    layer: Any = {**classes(), **own}[value["layer"]]
     layer = layer.__new__(layer)
     nn.Module.__init__(layer)
     vars(layer).update(each(value["of"]))
@@ -208,25 +344,50 @@ def about(outcome: Any) -> dict[str, Any]:
     return {**outcome.about(), "data": data, "result": result, "made": made()}
 
 
-def save(outcome: Any, path: str | PathLike) -> Path:
-    """Write the outcome's model with all that `about` says. UsageError for another ending, RunError where there is no
-    room or permission."""
+def check_place(path: str | PathLike, *, force: bool = False) -> Path:
+    """`path` with `~` replaced, if a model can be saved there; else UsageError: another ending, or somebody else's file
+    (unless `force`)."""
+    place = expand_path(path)
+    if place.suffix not in (".safetensors", ".onnx"):
+        raise UsageError(
+            f"{str(path)!r} must end in .safetensors, which load_model reads, or in .onnx for other programs."
+        )
+    check_replaceable([place], force=force)
+    return place
+
+
+@usual_switches()
+def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
+    """Write the outcome's model with all that `about` says. UsageError for another ending, or where a file of somebody
+    else's is there already (unless `force`); RunError where there is no room or permission."""
     from safetensors.torch import save_file
 
-    path = Path(path)
-    forms = f"{str(path)!r} must end in .safetensors, which load_model reads, or in .onnx for other programs"
-    demand(path.suffix in (".safetensors", ".onnx"), f"{forms}.")
+    path = check_place(path, force=force)
     tensors: dict[str, Tensor] = {}
-    content = {"model": packed(outcome.model, tensors), "about": about(outcome)}
+    try:
+        inputs = outcome.inputs.to_json()
+    except UsageError as error:  # the model is worth more than its columns
+        warnings.warn(f"The saved model reads no raw rows: {error}", StoreWarning, stacklevel=5)
+        inputs = None
+    networks = own_architectures(outcome.plan)
+    own = own_layers(networks)
+    content = {
+        "model": packed(outcome.model, tensors, own=own),
+        "about": {**about(outcome), "networks": networks},
+        "inputs": inputs,
+    }
     if path.suffix == ".onnx":
-        copy = unpacked(json.loads(json.dumps(content["model"])), tensors)
-        return save_onnx(copy, outcome.settings.describe().input_shape, content["about"], path)
+        copy = unpacked(json.loads(json.dumps(content["model"])), tensors, own)
+        shape = outcome.settings.describe().input_shape
+        kept = {**content["about"], "inputs": inputs}
+        return save_onnx(copy, shape, kept, path, force=force)
     text = json.dumps(content)
     try:
-        save_file(tensors, path, {NAME: f"{FORMAT} {text}", DIGEST: digest(text, tensors)})
-    except (
-        Exception
-    ) as error:  # safetensors has its own, for a folder that is not there as for a full disk
+        with open_replacement(path, force=force) as part:
+            save_file(tensors, part, {NAME: f"{FORMAT} {text}", DIGEST: digest(text, tensors)})
+    except UsageError:
+        raise
+    except Exception as error:  # safetensors has its own, for a full disk
         raise RunError(f"The model could not be written to {path}: {reason(error)}.") from None
     return path
 
@@ -242,7 +403,9 @@ class Scorer(nn.Module):
         return self._scores(x)
 
 
-def save_onnx(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Path) -> Path:
+def save_onnx(
+    model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Path, *, force: bool = False
+) -> Path:
     """Write `model`, which this uses up (what it remembers is of no use afterwards). UsageError without the packages,
     RunError for a model that has no such form, or where there is no room or permission."""
     there = find_spec("onnx") and find_spec("onnxscript")
@@ -272,7 +435,10 @@ def save_onnx(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path
             )
             np.testing.assert_allclose(scores, model.logits(x), rtol=1e-3, atol=1e-3)
         made.model.metadata_props["fedlab_nb"] = json.dumps(about)
-        made.save(path)
+        with open_replacement(path, force=force) as part:
+            made.save(part)
+    except UsageError:
+        raise
     except Exception as error:  # whatever a layer, or a full disk, provokes in the exporter
         what = f"The model could not be written to {path}: {reason(error)}"
         raise RunError(f"{what}; save it as .safetensors.") from None
@@ -281,15 +447,21 @@ def save_onnx(model: GlobalModel, input_shape: tuple[int, ...], about: Any, path
     return path
 
 
+@usual_switches()
 def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     """The model that `Outcome.save` wrote. It predicts as the saved one did. UsageError for a file that is damaged,
-    foreign, or of a newer version."""
+    foreign, or of a newer version, and for a `device` that is not here.
+
+    device: "cpu", "cuda", "cuda:1", or "auto": a GPU where there is one
+    """
     from safetensors import safe_open
 
-    demand(
-        Path(path).is_file(),
-        f"There is no file {path}; give the path of a model that Outcome.save wrote.",
-    )
+    path = expand_path(path)
+    device = resolve_device(device)
+    if not path.is_file():
+        raise UsageError(
+            f"There is no file {path}; give the path of a model that Outcome.save wrote."
+        )
     try:
         with safe_open(path, "pt", device) as file:
             head = file.metadata() or {}
@@ -312,7 +484,12 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
     demand(whole, f"{path} is damaged: its content is not what was saved; save the model again.")
     try:
         content = json.loads(text)
-        return SavedModel(unpacked(content["model"], tensors), content["about"], device)
+        own = own_layers(content["about"].get("networks", ()))
+        inputs = content.get("inputs") and Inputs.from_json(content["inputs"])
+        model = unpacked(content["model"], tensors, own)
+        return SavedModel(model, content["about"], device, inputs)
+    except UsageError as error:
+        raise UsageError(f"The model in {path} cannot be made: {reason(error)}.") from None
     except Exception as error:
         advice = "a layer or a class in it is not known here; import the code that defines it first"
         raise UsageError(

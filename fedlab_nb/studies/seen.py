@@ -14,20 +14,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import data
 from ..data import Dataset, Description, Federation, tables
 from ..data.arrays import scale_samples
 from ..data.dataset import digest_of
+from ..data.schema import InputSchema
 from ..models import lite0, parameter_count
 from .store import Store
 
 PARTS = ("x_train", "x_test", "x_public")
 
 
-def seen(dataset: Dataset) -> Dataset:
-    """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised."""
+def body_features(dataset: Dataset) -> dict[str, np.ndarray]:
+    """What the body makes of the images, float32 `[N, 112]`, by part; computed once, then from the store."""
     store, key = Store("features"), digest_of(dataset.digest, "lite0")
     there = [part for part in PARTS if getattr(dataset, part) is not None]
     found = store.get(key)
@@ -35,7 +37,20 @@ def seen(dataset: Dataset) -> Dataset:
         body = lite0.lite0()
         found = {}, {part: body(getattr(dataset, part)).numpy() for part in there}
         store.put(key, *found)
-    ready, _, _ = scale_samples({part: found[1][part] for part in there})
+    return {part: found[1][part] for part in there}
+
+
+def body_schema(dataset: Dataset) -> InputSchema:
+    """How the body's numbers of a new image are standardised: by those of the training images of `dataset`."""
+    _, schema, _ = scale_samples(body_features(dataset))
+    return schema
+
+
+def seen(dataset: Dataset) -> Dataset:
+    """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised. Its schema stays
+    that of the images."""
+    key = digest_of(dataset.digest, "lite0")
+    ready, _, _ = scale_samples(body_features(dataset))
     changed: dict[str, Any] = {part: torch.from_numpy(x) for part, x in ready.items()}
     numbers, (up, down) = parameter_count(lite0.lite0()), tables.sums_bytes(lite0.FEATURES)
     note = (

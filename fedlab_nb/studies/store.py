@@ -28,6 +28,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import UsageError
+from ..files import store_folder
 from .code_version import torch_version
 
 FORMAT = "fedlab_nb entry 1"
@@ -40,16 +41,6 @@ _calls = itertools.count()
 
 class StoreWarning(UserWarning):
     """An entry was ignored, or could not be kept."""
-
-
-def store_folder() -> Path:
-    """`FEDLAB_NB_STORE`, or the user's cache folder by the platform's convention."""
-    named = os.environ.get("FEDLAB_NB_STORE")
-    if named:
-        return Path(named)
-    from platformdirs import user_cache_path
-
-    return user_cache_path("fedlab_nb", appauthor=False) / "store"
 
 
 def made() -> dict[str, str]:

@@ -109,7 +109,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
     wait_for_status(page, "error")
     expect(error).to_contain_text("ZeroDivisionError: no luck")
 
-    panel(page).locator(".fl-dataset select").select_option(label="Your own file (.csv, .npz) …")
+    panel(page).locator(".fl-dataset select").select_option(label="Choose a file …")
     page.locator(".fl-error p", has_text="No file is named").wait_for()
     assert error.count() == 1 and "Traceback" not in panel(page).inner_text()
 

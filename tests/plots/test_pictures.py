@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
@@ -15,6 +17,7 @@ from fedlab_nb import plots
 from fedlab_nb.plots import Map, Partition, Series
 from fedlab_nb.plots.accuracy import one_seed
 from fedlab_nb.plots.style import class_colours
+from fedlab_nb.plots.vector import drawn
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -79,6 +82,44 @@ def test_every_picture_has_alt_text_with_its_setting_a_sentence_and_a_table():
         assert (
             data["text/plain"] == picture.sentence and metadata["image/png"]["alt"] == picture.alt
         )
+
+
+# What a person may have set for pictures of their own; usetex stops where there is no LaTeX.
+STYLES = [
+    {"text.usetex": True},
+    {"font.size": 30, "font.family": "monospace", "text.color": "red", "mathtext.fontset": "stix"},
+    {"axes.grid": True, "axes.facecolor": "black", "lines.linewidth": 9, "axes.spines.top": False},
+    {"savefig.dpi": 20, "figure.dpi": 20, "savefig.facecolor": "red", "svg.fonttype": "path"},
+    {
+        "xtick.direction": "in",
+        "ytick.labelsize": 30,
+        "legend.frameon": True,
+        "figure.autolayout": True,
+    },
+    {"axes.formatter.use_locale": True, "path.sketch": (1, 100, 2), "axes.xmargin": 0.4},
+]
+
+
+@pytest.mark.parametrize("own", STYLES, ids=lambda own: next(iter(own)))
+def test_what_a_person_set_for_own_pictures_changes_none_of_ours(own, tmp_path):
+    def files():
+        return [
+            form(picture) for picture in every_picture().values() for form in (plots.png, plots.svg)
+        ]
+
+    usual = files()
+    with matplotlib.rc_context(own):
+        before = dict(matplotlib.rcParams)
+        assert [without_dates(file) for file in files()] == [without_dates(file) for file in usual]
+        page = drawn(every_picture()["accuracy"].figure)
+        assert dict(matplotlib.rcParams) == before
+    assert drawn(every_picture()["accuracy"].figure) == page
+
+
+def without_dates(file):
+    """A picture's bytes, without the date and the random ids of an SVG."""
+    text = re.sub(rb"<dc:date>.*?</dc:date>", b"", file)
+    return re.sub(rb"[0-9a-f]{10,}", b"", text) if text.startswith(b"<?xml") else text
 
 
 def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():

@@ -17,7 +17,7 @@ from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.jupyter import free_port
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.studies import Study, engine, overview, store
-from fedlab_nb.studies.cluster import distributed
+from fedlab_nb.studies.cluster import distributed, is_guarded
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import resolve_device
@@ -345,6 +345,50 @@ def test_a_worker_of_another_version_is_refused(tmp_path, cluster):
     worker(root=other)
     with pytest.raises(UsageError, match="has another version"):
         study(["fedavg"], scheduler=address, **QUICK)
+
+
+GUARD = 'if __name__ == "__main__":'
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["import fedlab_nb as fl", "CALL"],
+        ["import fedlab_nb as fl", "def main():", "    CALL", "main()"],
+        ["import fedlab_nb as fl", GUARD, "    pass", "CALL"],
+    ],
+)
+def test_a_script_that_every_worker_would_run_again_is_one_sentence_at_once(tmp_path, lines):
+    script = tmp_path / "mine.py"
+    call = 'fl.study(["local"], clients=3, epochs=1, seeds=2, workers=2, out="o")'
+    script.write_text("\n".join(lines).replace("CALL", call))
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=120
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode == 1 and "starts processes" in last and GUARD in last
+    assert done.stderr.count("Traceback") == 1 and "bootstrapping" not in done.stderr
+    assert f"Line {len(lines)} of mine.py" in last and not list((tmp_path / "o").iterdir())
+
+
+def test_a_line_under_the_main_guard_is_guarded():
+    script = [
+        "import os",
+        "if __name__ == '__main__' and os.name:",
+        "    if True:",
+        "        main()",
+        "main()",
+    ]
+    assert [is_guarded("\n".join(script), line) for line in (1, 4, 5)] == [False, True, False]
+
+
+def test_a_study_that_cannot_begin_leaves_the_earlier_results(tmp_path, monkeypatch):
+    study(["local"], out=tmp_path, **QUICK)
+    before = (tmp_path / "results.csv").read_bytes()
+    monkeypatch.setattr("fedlab_nb.studies.cluster.WAIT", 1)
+    with pytest.raises(UsageError):
+        study(["local"], out=tmp_path, scheduler="tcp://127.0.0.1:1", **QUICK)
+    assert (tmp_path / "results.csv").read_bytes() == before
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from method_runs import in_study
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import nn
 
-from fedlab_nb import load_model, run
+from fedlab_nb import add_model, load_model, run
 from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods import METHODS, GlobalModel
+from fedlab_nb.models import MODELS
 from fedlab_nb.studies import saved
 
 SMALL = {"clients": 2, "epochs": 1, "share": 0.1, "cache": False, "device": "cpu"}
@@ -124,6 +126,77 @@ def test_foreign_files_and_places_are_refused(file, tmp_path):
         small().save(tmp_path / "no folder" / "model.safetensors")
 
 
+class Gate(nn.Module):
+    """A layer of a person's own: with a parameter, a buffer, a number and a child."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+        self.register_buffer("shift", torch.full((width,), 0.25))
+        self.slope, self.act = 1.5, nn.Tanh()
+
+    def forward(self, x):
+        return self.act(self.slope * x * self.scale + self.shift)
+
+
+class Linear(nn.Linear):
+    """One with the name of a layer of PyTorch's, and another forward."""
+
+    def forward(self, x):
+        return super().forward(x) + 1
+
+
+@pytest.fixture
+def own_network():
+    """The name of a network of a person's own."""
+
+    def layout(shape, width):
+        inputs = int(np.prod(shape))
+        return [nn.Flatten(), Linear(inputs, width), Gate(width)], width
+
+    add_model("gated", layout, width=8)
+    yield "gated"
+    MODELS.pop("gated", None)
+
+
+@pytest.mark.parametrize(
+    "name, change",
+    [
+        ("fedavg", {"model": "gated"}),
+        ("ensemble", {"model": "gated:3,mlp"}),
+        ("feddf", {"server_model": "gated"}),
+        ("fens", {"model": "gated"}),
+    ],
+)
+def test_a_network_of_a_persons_own_is_saved_and_loaded_where_it_is_known(
+    own_network, name, change, tmp_path
+):
+    out = run(name, **in_study(name) | SMALL | change)
+    path = out.save(tmp_path / "model.safetensors")
+    x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(load_model(path).model.logits(x), out.model.logits(x))
+    layout = MODELS.pop(own_network).layout
+    with pytest.raises(UsageError, match=r"fl\.add_model\('gated', \.\.\.\) first"):
+        load_model(path)
+    add_model(own_network, layout, width=8)
+    assert torch.equal(load_model(path).model.logits(x), out.model.logits(x))
+
+
+def test_a_layer_of_ones_own_that_keeps_a_function_is_one_sentence(own_network, tmp_path):
+    layout = MODELS[own_network].layout
+
+    def with_function(shape, width):
+        blocks, features = layout(shape, width)
+        blocks[-1].squash = torch.tanh
+        return blocks, features
+
+    add_model(own_network, with_function, width=8)
+    out = run("fedavg", **in_study("fedavg") | SMALL | {"model": "gated"})
+    with pytest.raises(UsageError, match="functions in a layer of your own"):
+        out.save(tmp_path / "model.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_model_of_unknown_make_is_not_saved():
     class Own(GlobalModel):
         parts = ("rule",)
@@ -131,6 +204,14 @@ def test_a_model_of_unknown_make_is_not_saved():
 
     with pytest.raises(UsageError):
         saved.packed(Own(), {})
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:7", "mps", "gpu", ""])
+def test_a_device_that_is_not_there_is_named(file, device, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(UsageError, match=f"{device!r}.*auto"):
+        load_model(file, device=device)
+    assert load_model(file, device="auto").device == "cpu"
 
 
 def test_the_order_of_axes_in_memory_is_kept(tmp_path):

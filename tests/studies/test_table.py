@@ -1,5 +1,10 @@
 """The table of outcomes: dicts to compute with, aligned text in a terminal, a table in a notebook."""
 
+import numpy as np
+import pandas
+import pytest
+
+from fedlab_nb.cli import main
 from fedlab_nb.studies import Outcomes, Table, compare
 
 ROW = {
@@ -59,3 +64,32 @@ def test_outcomes_show_their_table():
         table[0] == outs[0].to_json() and repr(outs) == str(table) and "<td" in outs._repr_html_()
     )
     assert f"{100 * outs[1].accuracy:.1f} %" in str(outs) and isinstance(outs, Outcomes)
+
+
+def test_with_unequal_classes_balanced_accuracy_stands_first_and_a_confusion_table_is_at_hand(
+    tmp_path, capsys
+):
+    rng = np.random.default_rng(1)
+    ill = np.arange(200) % 8 == 0
+    rows = pandas.DataFrame(
+        {"a": rng.normal(size=200) + 3 * ill, "ill": np.where(ill, "yes", "no")}
+    )
+    rows.to_csv(tmp_path / "mine.csv", index=False)
+    settings = {"dataset": tmp_path / "mine.csv", "clients": 2, "epochs": 5, "alpha": 10}
+    outs = compare(["fedavg", "afl"], **settings)
+    head = outs.table().parts()[-1][0]
+    assert head.index("balanced accuracy") + 1 == head.index("accuracy")
+    assert outs.table()[:1].parts()[-1][0] == head
+    for out in outs:
+        table = out.confusion()
+        assert table.to_numpy().sum() == len(out.test_labels)
+        assert np.trace(table) / table.to_numpy().sum() == pytest.approx(out.accuracy)
+        shares = np.diag(table) / table.sum(axis=1)
+        assert shares.mean() == pytest.approx(out.balanced_accuracy)
+        assert list(table.index) == list(table.columns) == ["no", "yes"]
+    even = compare(["fedavg"], clients=2, epochs=1, share=0.2)
+    assert "balanced accuracy" not in even.table().parts()[-1][0]
+    command = ["run", "fedavg", "--dataset", str(tmp_path / "mine.csv"), "--clients", "2"]
+    assert main(command) == 0
+    text = capsys.readouterr().out
+    assert text.index("balanced accuracy") < text.index("  accuracy") < text.index("which answer")

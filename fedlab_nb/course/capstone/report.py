@@ -23,11 +23,11 @@ import mistune
 
 from ...data.dataset import digest_of
 from ...errors import RunError, UsageError, demand
+from ...files import check_replaceable, expand_path, store_folder, write_file
 from ...methods import label_of
 from ...plots.words import listed, number, plural, points, seeds_of
-from ...studies.results import FORM, markdown, write
+from ...studies.results import FORM, markdown
 from ...studies.statistics import Band, band, difference
-from ...studies.store import store_folder
 
 FORMAT = "fedlab_nb capstone 1"
 STYLE = "body{font:16px/1.5 sans-serif;max-width:52em;margin:2em auto}td,th{border:1px solid #d5d9de;padding:.2em .6em}"
@@ -236,25 +236,24 @@ class Report:
         about = {"format": FORMAT, "submission": self.number, "tries": len(self.tries)}
         return json.dumps({**about, **same, **chosen}, ensure_ascii=False)
 
-    def save(self, folder: str | Path = ".") -> Path:
+    def save(self, folder: str | Path = ".", *, force: bool = False) -> Path:
         """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the Markdown file. RunError
-        where that is no place to write."""
+        where that is no place to write, UsageError where files of somebody else's with these names are there, unless
+        `force`."""
         parts = ["capstone", self.code, *([self.name] if self.name else []), str(self.number)]
-        place = Path(folder).expanduser() / "_".join(
-            re.sub(r"[^\w-]+", "-", part) for part in parts
-        )
+        name = "_".join(re.sub(r"[^\w-]+", "-", part) for part in parts)
+        place = expand_path(folder)
+        texts = {"md": self.markdown(), "html": self.html(), "jsonl": self.line() + "\n"}
+        files = {ending: place / f"{name}.{ending}" for ending in texts}
+        check_replaceable(files.values(), force=force)
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            for ending, text in (
-                ("md", self.markdown()),
-                ("html", self.html()),
-                ("jsonl", self.line() + "\n"),
-            ):
-                write(place.with_name(f"{place.name}.{ending}"), text)
+            place.mkdir(parents=True, exist_ok=True)
+            for ending, text in texts.items():
+                write_file(files[ending], text, force=force)
         except OSError as error:
             why = f"{error.strerror or error}; choose another folder"
-            raise RunError(f"The report cannot be written to {place.parent}: {why}.") from None
-        return place.with_name(f"{place.name}.md")
+            raise RunError(f"The report cannot be written to {place}: {why}.") from None
+        return files["md"]
 
     def __repr__(self) -> str:
         return self.markdown()
@@ -315,7 +314,7 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
 
     UsageError, with file and line, for a line that is no report's; UsageError if there is none at all.
     """
-    places = [Path(path).expanduser() for path in paths]
+    places = [expand_path(path) for path in paths]
     files = [
         file
         for path in places

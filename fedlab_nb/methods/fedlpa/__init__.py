@@ -49,7 +49,8 @@ from ..base import (
     knob,
     register,
 )
-from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, replace_layers
+from ..memory import SquareMatrices
+from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, factor_matrices, replace_layers
 from ..parts.rounds import Rounds
 from .client import LocalPosterior, label_leak
 from .server import FedLPAModel, FedLPAReport, layer_systems
@@ -86,6 +87,10 @@ class FedLPA(Method):
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs + self.rounds * self.local_epochs)
+
+    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+        """Both factors of every layer, one each a client."""
+        return factor_matrices(ctx)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: local training, then one more pass over the samples for the factors.

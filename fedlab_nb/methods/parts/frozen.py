@@ -33,6 +33,7 @@ from ...rng import generator
 from ...training import Recipe, in_chunks
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
 from ..context import check_finite
+from ..memory import SquareMatrices
 from .align import Moments, barycentre, move, pooled
 
 KINDS = ("pixels", "relu", "conv", "lite0", "client")
@@ -109,6 +110,21 @@ class FrozenMethod(Method):
         )
         if self.features == SEEN:
             checked_transform(SEEN, ctx.input_shape)
+
+    def feature_size(self, ctx: Context) -> int:
+        """d, the length of a feature vector, before any is made."""
+        if self.features == "pixels":
+            return prod(ctx.input_shape)
+        if self.features == SEEN:
+            return lite0.FEATURES
+        if self.features == "client":
+            return ctx.initial_model(ctx.largest_client).classifier.in_features
+        return self.size
+
+    def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
+        """Covariances and maps of the alignment, one each a client."""
+        count = 2 * ctx.clients_count if self.align else 0
+        return [SquareMatrices(count, self.feature_size(ctx))]
 
     @property
     def leaks(self) -> str:

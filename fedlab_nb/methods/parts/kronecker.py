@@ -20,6 +20,8 @@ from torch import Tensor, nn
 
 from ...errors import RunError, UsageError, choose
 from ...models.state import copy_model
+from ..context import Context
+from ..memory import SquareMatrices
 
 # How a convolution over Q positions shares its scale between the factors: A is multiplied by φ, B by 1/φ.
 # φ = 1: the published construction (Grosse & Martens 2016); 1/Q: the curvlinops library's; 1/Q^2: the FedLPA authors'.
@@ -57,6 +59,18 @@ def _is_plain(layer: nn.Conv2d) -> bool:
     if layer.groups != 1 or layer.padding_mode != "zeros":
         return False
     return not isinstance(layer.padding, str)
+
+
+def factor_matrices(ctx: Context, *, outputs: bool = True) -> list[SquareMatrices]:
+    """The factors of every client's network: A `[i, i]` and, with `outputs`, B `[o, o]` of each layer."""
+    count = 2 * ctx.clients_count  # as the clients have them, and as they have arrived
+    matrices = []
+    for layer in factor_layers(ctx.initial_model()).values():
+        rows, columns = join_bias(layer.weight, layer.bias).shape
+        matrices.append(SquareMatrices(count, columns, ctx.dtype.itemsize))
+        if outputs:
+            matrices.append(SquareMatrices(count, rows, ctx.dtype.itemsize))
+    return matrices
 
 
 def join_bias(weight: Tensor, bias: Tensor | None) -> Tensor:

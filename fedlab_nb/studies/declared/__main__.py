@@ -12,6 +12,7 @@ import argparse
 import sys
 
 from ...errors import UsageError, choose
+from ...files import write_file
 from ...methods import METHODS
 from ..rows import COMMAND, computed
 from .engine import ROOT, Figures, changes, complaints, load_all, seeds_in
@@ -77,7 +78,7 @@ def main() -> int:
             print(f"{study.name} {point}: {reason}", file=sys.stderr)
         print(f"{study.name}: complete", flush=True)
     for path, text in () if asked.check else changes(ROOT, quoting).items():
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text, force=True)
         print(f"changed {path}")
     wrong = [line for study in studies for line in study.stale()] + complaints(ROOT, quoting)
     print("\n".join(wrong) or "All stored results hold, and the texts agree with them.")

@@ -11,10 +11,12 @@ from typing import Any
 
 from ...data import load
 from ...errors import RunError, parsed, whole
-from ..engine import row_of, writable
+from ...files import check_replaceable, write_file
+from ..engine import check_folder, row_of
 from ..experiment import Event
 from ..grid import seeds_of
-from ..results import Grid, Results, Shown, aligned, write
+from ..results import FILES as RESULT_FILES
+from ..results import Grid, Results, Shown, aligned
 from ..rows import FOLDER, Row, computed, key_of, read
 from ..statistics import LEVEL, Band, band
 from ..stored import load as load_stored
@@ -36,6 +38,8 @@ FILES = (
     FOLDER / "tables.json",
     FOLDER / "tables-mnist5k.json",
 )  # of the small data sets, and of the large ones
+TABLE = "table.txt"
+WRITTEN = (*RESULT_FILES, TABLE)
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
 
@@ -90,10 +94,12 @@ class Reproduction(Shown):
     )  # whether the values are no shares
     results = property(lambda self: Results(self.rows))  # as a study's, with one row a run
 
-    def save(self, folder: str | Path) -> Path:
-        """`results.csv` and `results.json` of the runs, and `table.txt`: what is printed."""
-        place = self.results.save(folder, parquet=False)
-        write(place / "table.txt", f"{self}\n\n{self.listing()}\n")
+    def save(self, folder: str | Path, *, force: bool = False) -> Path:
+        """`results.csv` and `results.json` of the runs, and `table.txt`: what is printed. UsageError where files of
+        somebody else's with these names are there, unless `force`."""
+        check_replaceable([Path(folder) / name for name in WRITTEN], force=force)
+        place = self.results.save(folder, parquet=False, force=force)
+        write_file(place / TABLE, f"{self}\n\n{self.listing()}\n", force=force)
         return place
 
     def listing(self) -> str:
@@ -137,6 +143,7 @@ def reproduce(
     stored: bool = False,
     workers: int = 1,
     out: str | Path | None = None,
+    force: bool = False,
     cache: bool = True,
     progress: bool | None = None,
     watch: Callable[[Event], None] = lambda event: None,
@@ -152,6 +159,7 @@ def reproduce(
     seeds:   how many, or which. The default is ten at classroom scale, else as many as in the paper (3)
     stored:  show the results that came with the package; nothing is run
     workers: processes on this machine;   out: a folder for `results.csv`, `results.json` and `table.txt`
+    force:   replace files in `out` that the package did not write
     overrides: settings, recipe and method fields for all runs, such as `model="cnn"` or `epochs=20`
 
     Finished runs are stored, so a call that was stopped goes on later. Raises UsageError for wrong input, and
@@ -177,7 +185,7 @@ def reproduce(
     chosen = seeds_of(usual if seeds is None else seeds, 0)
     runs, why = wanted(table, scale, dataset, chosen, overrides)
     if out is not None:
-        writable(Path(out))
+        check_folder(out, WRITTEN, force=force)
     for own in dict.fromkeys(run.dataset for run in runs):
         load(own)
     rows: list[dict[str, Any]] = []
@@ -193,7 +201,7 @@ def reproduce(
     if not result.values and errors:
         raise RunError(errors[0])
     if out is not None:
-        result.save(out)
+        result.save(out, force=force)
     return result
 
 

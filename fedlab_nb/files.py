@@ -1,0 +1,152 @@
+"""Writing files without taking anything from anybody: every file that the package writes goes through here.
+
+- A file is written beside its place under a temporary name and then renamed, so that it is there whole or not at all.
+- A file that is there already is replaced only if the package wrote it and nobody has changed it since, or with
+  `force=True` (`--force` on the command line).
+
+How it knows its own files: the folder `written` of the store has a note for each place, with the SHA-256 of what was
+written there. A file whose digest is in its note is the package's own. A file that a person has edited, or that came
+from elsewhere, has another one and counts as the person's. Where the store cannot be written to, the notes last as long
+as the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from .errors import UsageError
+
+NOTES = "written"
+MOST_NOTES = 8  # digests that a note keeps; a run that is killed while it renames leaves the file before the last
+BLOCK = 1 << 20
+_written: dict[Path, list[str]] = {}  # what this process has written, newest last
+
+
+def expand_path(path: str | os.PathLike) -> Path:
+    """`path` with `~` and `~name` replaced by that home folder. UsageError where there is no such home.
+
+    >>> expand_path("~/data.csv") == Path.home() / "data.csv"
+    True
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UsageError(
+            f"{str(path)!r} names a home folder that does not exist; give the whole path."
+        ) from None
+
+
+def store_folder() -> Path:
+    """`FEDLAB_NB_STORE`, or the user's cache folder by the platform's convention."""
+    named = os.environ.get("FEDLAB_NB_STORE")
+    if named:
+        return expand_path(named)
+    from platformdirs import user_cache_path
+
+    return user_cache_path("fedlab_nb", appauthor=False) / "store"
+
+
+# -------------------------------------------------------------------------------------------------------- writing
+@contextmanager
+def open_replacement(path: str | os.PathLike, *, force: bool = False) -> Iterator[Path]:
+    """A temporary path to write to; afterwards it is renamed to `path`, unless the writing failed.
+
+    UsageError where `path` has a file that the package did not write, unless `force`; OSError where there is no room or
+    permission. A link stays a link: the file that it points to is replaced. A device or a pipe is written to as it is.
+    """
+    named = expand_path(path)
+    check_replaceable([named], force=force)
+    place = Path(os.path.realpath(named))
+    if place.exists() and not place.is_file() and not place.is_dir():
+        yield place
+        return
+    if place.is_dir():
+        raise IsADirectoryError(21, "it is a folder", str(named))
+    # In a folder of its own, so that a writer that looks at the ending (.onnx, .parquet) finds it.
+    folder = Path(tempfile.mkdtemp(prefix=".fedlab_nb-", dir=place.parent))
+    part = folder / place.name
+    try:
+        yield part
+        check_replaceable([named], force=force)  # once more: writing may have taken long
+        if place.exists():
+            shutil.copymode(place, part)
+        _note(place, digest_file(part))
+        os.replace(part, place)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_file(path: str | os.PathLike, content: str | bytes, *, force: bool = False) -> Path:
+    """Write text (UTF-8) or bytes to `path`, as `open_replacement` does; returns the path with `~` replaced."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with open_replacement(path, force=force) as part:
+        part.write_bytes(data)
+    return expand_path(path)
+
+
+def copy_missing(source: Path, target: Path) -> None:
+    """Copy a file to a place where there is none; a file that is there already is never touched."""
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open_replacement(target) as part:
+        shutil.copyfile(source, part)
+
+
+# -------------------------------------------------------------------------------------------------------- whose it is
+def check_replaceable(paths: Iterable[str | os.PathLike], *, force: bool = False) -> None:
+    """UsageError if one of `paths` has a file that the package did not write, unless `force`. For what takes long: ask
+    before it begins."""
+    if force:
+        return
+    for path in map(expand_path, paths):
+        if path.is_file() and not is_own_file(path):
+            raise UsageError(
+                f"{path} is there already and fedlab_nb did not write it, or somebody has changed it "
+                "since; give another name, or replace it with --force (in Python: force=True)."
+            )
+
+
+def is_own_file(path: Path) -> bool:
+    """Whether the file at `path` is what the package wrote there, to the last byte."""
+    place = Path(os.path.realpath(path))
+    notes = _read_note(place)
+    return bool(notes) and digest_file(place) in notes
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    total = hashlib.sha256()
+    with open(path, "rb") as content:
+        while block := content.read(BLOCK):
+            total.update(block)
+    return total.hexdigest()
+
+
+def _note_file(place: Path) -> Path:
+    return store_folder() / NOTES / hashlib.sha256(os.fsencode(place)).hexdigest()
+
+
+def _read_note(place: Path) -> list[str]:
+    with suppress(OSError, UnicodeDecodeError):
+        return _note_file(place).read_text(encoding="ascii").split()
+    return _written.get(place, [])
+
+
+def _note(place: Path, digest: str) -> None:
+    """Remember what is about to be written to `place`, and the few things that were written there before."""
+    digests = [*_read_note(place), digest][-MOST_NOTES:]
+    _written[place] = digests
+    note = _note_file(place)
+    with suppress(OSError):  # the store cannot be written to: this process knows it all the same
+        note.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(prefix=".part-", dir=note.parent)
+        with open(handle, "w", encoding="ascii") as file:
+            file.write("\n".join(digests))
+        os.replace(part, note)

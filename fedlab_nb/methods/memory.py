@@ -1,0 +1,116 @@
+"""Memory that a method will need, compared with what is free before anything of that size is allocated.
+
+Sums of squares of the width (moments, covariances, Kronecker factors) grow with its square: a table with 20,000 columns
+has 3.2 GB of them a client. Without this a run ends in the allocator's own words, after minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ..errors import RunError, UsageError
+
+ADVICE = (
+    "take fewer clients, fewer columns or smaller images, and with features=pixels fewer features "
+    "(features=relu, size=256)"
+)
+
+
+@dataclass(frozen=True)
+class SquareMatrices:
+    """`count` matrices `[side, side]` of numbers of `width` bytes that a method holds at the same time."""
+
+    count: int
+    side: int
+    width: int = 8
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.side**2 * self.width
+
+
+def check_memory(title: str, matrices: Iterable[SquareMatrices], device: torch.device) -> None:
+    """UsageError if `matrices` do not fit into the memory that is free on `device`; nothing where that is not known."""
+    held = sorted(matrices, key=lambda part: -part.bytes)
+    # While a triangle is sent, its indices take as much as another matrix of 8 bytes a number.
+    needed = sum(part.bytes for part in held) + max(
+        (8 * part.side**2 for part in held if part.count), default=0
+    )
+    free = free_memory(device) if needed else None
+    if free is None or needed <= free:
+        return
+    largest = held[0]
+    raise UsageError(
+        f"{title} needs {largest.count:,} matrices of {largest.side:,} x {largest.side:,} numbers here, "
+        f"{needed / 1e9:,.1f} GB in all, and {free / 1e9:,.1f} GB are free on {device.type}; {ADVICE}."
+    )
+
+
+def explain_allocation(title: str, error: BaseException, device: torch.device) -> RunError | None:
+    """The error for a run whose memory has not sufficed; None for an error of another kind."""
+    text = str(error)
+    asked = re.search(r"tried to allocate ([\d.]+ ?\w+)", text)
+    full = (
+        isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+        or "DefaultCPUAllocator" in text
+    )
+    if not full:
+        return None
+    size = asked[1] if asked else "more"
+    if size.endswith("bytes"):
+        size = f"{float(size.split()[0]) / 1e9:,.1f} GB"
+    return RunError(
+        f"{title} ran out of memory on {device.type}, where it asked for {size}; {ADVICE}."
+    )
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Bytes that can still be allocated on `device`; None where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    bounds = [
+        bound
+        for bound in (system_memory(), address_space(), container_memory())
+        if bound is not None
+    ]
+    return min(bounds, default=None)
+
+
+def system_memory() -> int | None:
+    """What Linux says is available, swap included."""
+    with suppress(OSError, ValueError, IndexError, KeyError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        kilobytes = {line.partition(":")[0]: int(line.split()[1]) for line in lines}
+        return 1024 * (kilobytes["MemAvailable"] + kilobytes.get("SwapFree", 0))
+    return None
+
+
+def address_space() -> int | None:
+    """What is left of the process's own bound (`ulimit -v`)."""
+    with suppress(ImportError, OSError, ValueError, IndexError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return max(0, limit - pages * resource.getpagesize())
+    return None
+
+
+def container_memory(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """What is left of a container's bound (cgroup v2, as in Docker and on Binder), its file cache counted as free."""
+    with suppress(OSError, ValueError):
+        limit = int((folder / "memory.max").read_text(encoding="ascii"))  # "max": no bound
+        used = int((folder / "memory.current").read_text(encoding="ascii"))
+        stat = dict(
+            line.split() for line in (folder / "memory.stat").read_text("ascii").splitlines()
+        )
+        return max(0, limit - used + int(stat.get("inactive_file", 0)))
+    return None

@@ -1,0 +1,104 @@
+"""How raw rows become what a model reads, and what its classes are called: what a saved model keeps of its data.
+
+A data set has a schema (`data/schema.py`): columns and their order, means, lists of values, the scale of images. A
+model keeps it, so that a new row passes through exactly what the training rows did. Where networks read what a frozen
+body makes of the images (`seen.py`), the body's numbers are standardised, and those means and scales are kept, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..data import Dataset, load
+from ..data.folders import PICTURES
+from ..data.registry import HOMES
+from ..data.schema import InputSchema
+from ..errors import UsageError
+from ..files import expand_path
+from ..models import lite0
+from .seen import body_schema
+from .settings import Plan
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """class_names: in the order of the labels;   schema: of raw rows, or None where the data set has none;   body: of
+    the numbers that the frozen network makes of images, or None where there is no such network.
+
+    is_bundled: whether the data set is one of the package's, whose arrays are taken as `fl.load` gives them.
+    """
+
+    class_names: tuple[str, ...]
+    schema: InputSchema | None = None
+    body: InputSchema | None = None
+    is_bundled: bool = False
+
+    def encode(self, rows: Any) -> Tensor:
+        """float32 `[N, ...]`, what the model reads, of raw rows as `InputSchema.encode` takes them. UsageError where
+        rows cannot be read, or where the data set does not say how."""
+        if self.schema is None:
+            raise UsageError(
+                "This model's data set does not say how raw rows become what the model reads; give a tensor that is "
+                "prepared as the data set's own (see fedlab_nb.load)."
+            )
+        x = torch.from_numpy(self.schema.encode(rows))
+        if len(x) == 0:
+            raise UsageError("There are no rows to predict; give one at least.")
+        if self.body is None:
+            return x
+        return torch.from_numpy(self.body.standardise(lite0.lite0()(x).numpy()))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it. `from_json` gives an equal one."""
+        return {
+            "class_names": list(self.class_names),
+            "schema": self.schema and self.schema.to_json(),
+            "body": self.body and self.body.to_json(),
+            "is_bundled": self.is_bundled,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Inputs:
+        """What `to_json` wrote. UsageError for a schema of a newer version."""
+        schema, body = (
+            values[name] and InputSchema.from_json(values[name]) for name in ("schema", "body")
+        )
+        return cls(tuple(values["class_names"]), schema, body, bool(values["is_bundled"]))
+
+
+def find_rows(rows: Any) -> Any:
+    """`rows`; of a path with its home folder, of a folder the pictures in it, by name. UsageError where it has none."""
+    if not isinstance(rows, str | PathLike):
+        return rows
+    path = expand_path(rows)
+    if not path.is_dir():
+        return str(path)
+    pictures = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    if not pictures:
+        raise UsageError(f"The folder {path} has no pictures; give one that has, or the files.")
+    return pictures
+
+
+def find_inputs(plan: Plan, dataset: Dataset | None = None) -> Inputs:
+    """The inputs of a run. `dataset`: the one that it was run on, where that is at hand; else it is loaded, and
+    UsageError is raised if its name belongs to other data by now."""
+    settings = plan.settings
+    if dataset is None:
+        if plan.digest not in (None, settings.describe().digest):
+            raise UsageError(
+                f"The name {settings.dataset!r} now belongs to other data than in this run, so that nobody knows how "
+                "its rows were read; give the name to the earlier data again."
+            )
+        dataset = load(settings.dataset)
+    return Inputs(
+        class_names=dataset.class_names,
+        schema=dataset.schema,
+        body=body_schema(load(settings.dataset)) if settings.seen else None,
+        is_bundled=settings.dataset in HOMES,
+    )

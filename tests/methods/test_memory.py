@@ -1,0 +1,94 @@
+"""Memory that grows with the square of a width is foreseen: one sentence before anything of that size is allocated."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from fedlab_nb import run
+from fedlab_nb.errors import RunError, UsageError
+from fedlab_nb.methods import memory
+from fedlab_nb.methods.memory import SquareMatrices, check_memory, container_memory, free_memory
+
+CPU = torch.device("cpu")
+WIDE = {
+    "x": np.random.default_rng(0).normal(size=(40, 300)).astype("float32"),
+    "y": np.arange(40) % 2,
+}
+# Bytes of the squares alone, by hand: 3 clients, 300 columns (301 with the 1), 2 classes, and 8 d² for one triangle.
+BY_HAND = {
+    ("afl",): 2 * 3 * 301**2 * 8 + 8 * 301**2,
+    ("gauss", "head", "qda"): 3 * 2 * 300**2 * 8 + 8 * 300**2,
+    ("gauss", "head", "lda"): 3 * 300**2 * 8 + 8 * 300**2,
+    ("regmean", "model", "mlp1:4"): 2 * 3 * (301**2 + 5**2) * 4 + 8 * 301**2,
+    ("fedlpa", "model", "mlp1:4"): 2 * 3 * (301**2 + 4**2 + 5**2 + 2**2) * 4 + 8 * 301**2,
+}
+
+
+@pytest.mark.parametrize("case", BY_HAND, ids=" ".join)
+def test_a_run_that_would_not_fit_is_one_sentence_with_the_sizes(case, monkeypatch):
+    method, *option = case
+    own = {"clients": 3, "epochs": 1, "dataset": WIDE, "cache": False, "device": "cpu"}
+    own |= dict([option]) if option else {}
+    monkeypatch.setattr(memory, "free_memory", lambda device: BY_HAND[case])
+    run(method, **own)
+    monkeypatch.setattr(memory, "free_memory", lambda device: BY_HAND[case] - 1)
+    with pytest.raises(
+        UsageError, match=r"30[01] x 30[01] numbers .* GB in all, and .* GB are free"
+    ):
+        run(method, **own)
+
+
+@pytest.mark.parametrize("method, option", [("gauss", {"head": "nb"}), ("fedavg", {})])
+def test_what_has_no_squares_needs_no_memory_for_them(method, option, monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda device: 0)
+    run(method, clients=3, epochs=1, dataset=WIDE, cache=False, device="cpu", **option)
+
+
+def test_the_sentence_counts_all_parts_and_names_the_largest(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda device: 10**9)
+    with pytest.raises(
+        UsageError, match=r"7 matrices of 20,000 x 20,000 .* 25\.6 GB in all.* 1\.0 GB"
+    ):
+        check_memory("AFL", [SquareMatrices(1, 3), SquareMatrices(7, 20_000)], CPU)
+    monkeypatch.setattr(memory, "free_memory", lambda device: None)
+    check_memory("AFL", [SquareMatrices(10**9, 20_000)], CPU)
+
+
+def test_an_allocation_that_fails_all_the_same_is_one_sentence(monkeypatch):
+    def fail(method, ctx):
+        torch.empty(2**55)
+        yield
+
+    monkeypatch.setattr("fedlab_nb.methods.fedavg.FedAvg.run", fail)
+    with pytest.raises(
+        RunError, match=r"ran out of memory on cpu, where it asked for [\d,]+\.\d GB"
+    ):
+        run("fedavg", clients=2, cache=False, device="cpu")
+
+
+def test_a_containers_bound_is_read(tmp_path):
+    assert container_memory(tmp_path) is None
+    for name, text in {
+        "max": "2000",
+        "current": "900",
+        "stat": "anon 5\ninactive_file 300",
+    }.items():
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert container_memory(tmp_path) == 1400
+    (tmp_path / "memory.max").write_text("max\n")
+    assert container_memory(tmp_path) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bound of a process as Linux has it")
+def test_free_memory_is_below_the_process_bound_and_above_nothing():
+    code = (
+        "import resource, torch; from fedlab_nb.methods.memory import free_memory\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (14_000_000 * 1024,) * 2)\n"
+        "print(free_memory(torch.device('cpu')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 0 < int(done.stdout) < 14_000_000 * 1024
+    assert 0 < free_memory(CPU)

@@ -1,0 +1,116 @@
+"""A chosen file in a panel: what each column was taken for, before anything runs; a menu changes it, and the code."""
+
+import pytest
+
+from fedlab_nb import load
+from fedlab_nb.data.card import list_columns
+from fedlab_nb.data.files import split_options
+from fedlab_nb.errors import UsageError
+from fedlab_nb.panels.controls import OWN_FILE, find_data_files
+from fedlab_nb.panels.file_card import CHOICES, choose_column
+
+HEAD = "patient_id,age,blood,sex,ward,outcome"
+ROWS = [
+    f"P{i:03d},{40 + i % 31},{7 + i % 9}.{i % 10},{'fm'[i % 2]},{('north', 'south')[i % 2]},"
+    f"{'ill' if i % 5 == 0 else 'well'}"
+    for i in range(100)
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "patients.csv").write_text("\n".join([HEAD, *ROWS]) + "\n")
+    (tmp_path / "notes.txt").write_text("no data")
+    return tmp_path
+
+
+@pytest.fixture
+def panel(make, job, folder):
+    panel = make()
+    panel.controls.dataset.value = OWN_FILE
+    panel.controls.path.value = "patients.csv"
+    assert panel.wait(60)
+    return panel
+
+
+def taken(panel):
+    return {name: menu.value for name, menu in panel.controls.card.menus.items()}
+
+
+def choose(panel, column, choice):
+    panel.controls.card.menus[column].value = choice
+    assert panel.wait(60)
+
+
+def test_the_card_is_there_before_anything_runs(panel, job):
+    card = panel.controls.card
+    assert card.widget.layout.display is None and job.calls == []
+    assert "80 training and 20 test" in card.summary.value and "unequal" in card.summary.value
+    assert taken(panel) == {
+        "patient_id": "left out",
+        "age": "number",
+        "blood": "number",
+        "sex": "category",
+        "ward": "category",
+        "outcome": "label",
+    }
+    assert all(menu.tooltip for menu in card.menus.values())
+    assert "P000" in card.rows.value and "patients.csv" in panel.code()
+
+
+def test_a_choice_stands_in_the_code_and_is_what_the_data_are(panel):
+    choose(panel, "ward", "client")
+    assert "dataset='patients.csv?client=ward'" in panel.code()
+    assert taken(panel)["ward"] == "client" and "Clients (2)" in panel.controls.card.summary.value
+    choose(panel, "age", "left out")
+    choose(panel, "patient_id", "category")
+    assert panel.controls.error.value == "" or "patient_id" in panel.controls.error.value
+    choose(panel, "patient_id", "left out")
+    assert "leave_out=age,patient_id" in panel.code()
+    choose(panel, "ward", "category")
+    assert "client=&" in panel.code() and taken(panel)["ward"] == "category"
+
+
+def test_the_label_needs_another_one_first(panel):
+    before = panel.code()
+    choose(panel, "outcome", "category")
+    assert "choose another column as the label first" in panel.controls.error.value
+    assert taken(panel)["outcome"] == "label" and panel.code() == before
+    choose(panel, "sex", "label")
+    assert not panel.controls.error.value
+    assert taken(panel)["sex"] == "label" and taken(panel)["outcome"] == "category"
+
+
+def test_a_choice_that_cannot_be_is_one_sentence_and_can_be_taken_back(panel):
+    choose(panel, "age", "client")
+    choose(panel, "blood", "client")
+    assert panel.controls.error.value.count("<p") == 1
+    choose(panel, "blood", "number")
+    assert not panel.controls.error.value and taken(panel)["blood"] == "number"
+
+
+def test_another_data_set_puts_the_card_away(panel):
+    panel.controls.dataset.value = "digits"
+    assert panel.wait(60)
+    assert panel.controls.card.widget.layout.display == "none"
+
+
+def test_the_files_of_the_folder_are_suggested(panel, folder):
+    assert find_data_files() == ["patients.csv"] == list(panel.controls.path.options)
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("column", ["age", "sex", "ward"])
+def test_every_choice_is_what_the_file_is_then_taken_for(folder, column, choice):
+    """Choose it, then choose another one: the last choice alone counts."""
+    schema = load("patients.csv").schema
+    path = choose_column("patients.csv", schema, column, "left out")
+    path = choose_column(path, load(path).schema, column, choice)
+    try:
+        data = load(path)
+    except UsageError:
+        assert choice in ("number", "split", "client", "group", "label")
+        return
+    assert {name: kind for name, kind, *_ in list_columns(data.schema)}[column] == choice
+    assert choice == "left out" or "leave_out" not in split_options(path)[1]

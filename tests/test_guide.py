@@ -1,0 +1,81 @@
+"""The guide's way from a file to a prediction runs as it stands, and prints what it says.
+
+`FEDLAB_NB_WRITE_GUIDE=1 python -m pytest tests/test_guide.py` puts the present outputs into the page. Numbers are
+compared to 0.02: processors and versions of PyTorch differ in the last digits.
+"""
+
+import ast
+import contextlib
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedlab_nb.cli import main
+
+PAGE = Path(__file__).parents[1] / "notebooks" / "guide" / "own_file.md"
+BLOCK = re.compile(r"```(python|bash|text)\n(.*?)```\n", re.DOTALL)
+NUMBER = re.compile(r"\d+\.\d+")
+
+
+def run_block(kind: str, code: str, names: dict) -> str:
+    """What a block prints, and what its last line gives."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        if kind == "bash":
+            for line in code.splitlines():
+                program, *arguments = shlex.split(line)
+                assert program == "fedlab-nb" and main(arguments) == 0
+        else:
+            tree = ast.parse(code)
+            last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+            exec(compile(tree, str(PAGE), "exec"), names)
+            if last is not None:
+                print(repr(eval(compile(ast.Expression(last.value), str(PAGE), "eval"), names)))
+    return out.getvalue()
+
+
+def shorten(text: str) -> str:
+    """Lines as the page has them: no longer than 240 characters, no blanks at the end."""
+    lines = [line.rstrip() for line in text.strip("\n").splitlines()]
+    return "\n".join(line if len(line) <= 240 else f"{line[:239]}…" for line in lines) + "\n"
+
+
+def compare(said: str, printed: str) -> None:
+    """Equal words, and equal numbers to 0.02."""
+    assert NUMBER.sub("#", said).split() == NUMBER.sub("#", printed).split()
+    numbers = [np.array(NUMBER.findall(text), dtype=float) for text in (said, printed)]
+    np.testing.assert_allclose(*numbers, atol=0.02, rtol=0.001)
+
+
+def test_the_page_runs_and_prints_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text(encoding="utf-8")
+    blocks = [(found[1], found[2]) for found in BLOCK.finditer(page)]
+    assert sum(kind == "text" for kind, _ in blocks) >= 6
+    names: dict = {"__name__": "guide"}
+    printed = ""
+    fresh = []
+    for kind, code in blocks:
+        if kind == "text":
+            fresh.append((kind, shorten(printed)))
+            if not os.environ.get("FEDLAB_NB_WRITE_GUIDE"):
+                compare(code, shorten(printed))
+        else:
+            printed = run_block(kind, code, names)
+            fresh.append((kind, code))
+    if os.environ.get("FEDLAB_NB_WRITE_GUIDE"):
+        rest = iter(fresh)
+        made = BLOCK.sub(lambda _: "```{}\n{}```\n".format(*next(rest)), page)
+        PAGE.write_text(made, encoding="utf-8")
+
+
+def test_the_comparison_sees_another_word_and_another_number():
+    compare("a 0.50", "a  0.51")
+    for other in ("b 0.50", "a 0.55", "a 0.50 0.50"):
+        with pytest.raises(AssertionError):
+            compare("a 0.50", other)
