@@ -153,8 +153,8 @@ def test_afl_takes_a_late_clients_sums_to_its_total():
     np.testing.assert_allclose(weights, everyone.weights, rtol=1e-9, atol=1e-9)
     x, y = WHOLE.dataset.x_train, WHOLE.dataset.y_train
     rows = WHOLE.split(0.1)[3][0]
-    own = Sums.of(x[rows].flatten(1), y[rows], 10)
-    again = head(total + own.ridged(everyone.gamma), 4, everyone.gamma, everyone.rho).numpy()
+    own = Sums.measure(x[rows].flatten(1), y[rows], 10)
+    again = head(total + own.add_ridge(everyone.gamma), 4, everyone.gamma, everyone.rho).numpy()
     np.testing.assert_allclose(
         again, everyone.weights, rtol=1e-3, atol=1e-4
     )  # sums travel as float32

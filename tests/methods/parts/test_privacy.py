@@ -18,12 +18,12 @@ from fedlab_nb.methods.fedkt import (
     these_votes,
 )
 from fedlab_nb.methods.parts.privacy import (
-    delta_of,
-    gaussian,
-    masked,
-    opened,
+    gaussian_noise,
+    mask_values,
     secure_sum,
-    sigma_for,
+    smallest_delta,
+    smallest_sigma,
+    sum_masked,
 )
 
 
@@ -58,7 +58,7 @@ def convolved_delta(sigma, queries, epsilon, points=2**15):
     ("sigma", "epsilon"), [(0.7, 0.5), (1.0, 3.0), (3.73, 1.0), (4.0, 0.0), (0.3, 8.0)]
 )
 def test_delta_is_the_integral_of_the_densities(sigma, epsilon):
-    assert delta_of(sigma, epsilon) == pytest.approx(
+    assert smallest_delta(sigma, epsilon) == pytest.approx(
         integrated_delta(sigma, epsilon), rel=1e-6, abs=1e-13
     )
 
@@ -66,7 +66,7 @@ def test_delta_is_the_integral_of_the_densities(sigma, epsilon):
 @pytest.mark.parametrize("queries", [1, 7, 100])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-5), (1.0, 1e-3), (4.0, 1e-5)])
 def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
-    sigma = sigma_for(epsilon, delta, queries=queries)
+    sigma = smallest_sigma(epsilon, delta, queries=queries)
     assert convolved_delta(sigma, queries, epsilon) == pytest.approx(delta, rel=5e-3)
     assert convolved_delta(sigma, queries, 0.97 * epsilon) > 1.02 * delta
 
@@ -75,24 +75,25 @@ def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
     ("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (5.0, 1e-5), (50.0, 1e-3)]
 )
 def test_sigma_is_enough_and_not_more_and_scales_with_the_sensitivity(epsilon, delta):
-    sigma = sigma_for(epsilon, delta)
-    assert delta_of(sigma, epsilon) <= delta < delta_of(0.999 * sigma, epsilon)
-    assert sigma_for(epsilon, delta, sensitivity=3.0, queries=4) == pytest.approx(
+    sigma = smallest_sigma(epsilon, delta)
+    assert smallest_delta(sigma, epsilon) <= delta < smallest_delta(0.999 * sigma, epsilon)
+    assert smallest_sigma(epsilon, delta, sensitivity=3.0, queries=4) == pytest.approx(
         6 * sigma, rel=1e-12
     )
 
 
 def test_the_ends():
-    assert sigma_for(math.inf, 1e-5) == 0 and delta_of(0, 5.0) == 1
-    assert 0 < sigma_for(1e6, 1e-5) < 1e-2 and math.isfinite(delta_of(1e-3, 1e6))
+    assert smallest_sigma(math.inf, 1e-5) == 0 and smallest_delta(0, 5.0) == 1
+    assert 0 < smallest_sigma(1e6, 1e-5) < 1e-2 and math.isfinite(smallest_delta(1e-3, 1e6))
     for epsilon, delta in [(0, 1e-5), (-1, 1e-5), (math.nan, 1e-5), (1, 0), (1, 1)]:
         with pytest.raises(UsageError):
-            sigma_for(epsilon, delta)
+            smallest_sigma(epsilon, delta)
 
 
 def test_noise_has_its_spread_and_its_stream():
     one, again = (
-        gaussian(torch.zeros(200, 100), 3.0, torch.Generator().manual_seed(1)) for _ in range(2)
+        gaussian_noise(torch.zeros(200, 100), 3.0, torch.Generator().manual_seed(1))
+        for _ in range(2)
     )
     assert torch.equal(one, again) and one.dtype == torch.float32
     assert one.std().item() == pytest.approx(3, rel=0.02) and abs(one.mean().item()) < 0.1
@@ -234,13 +235,13 @@ def test_the_masks_cancel_to_the_last_digit(clients):
 
 def test_one_upload_says_nothing_and_two_together_only_their_sum():
     small = [torch.zeros(4000, dtype=EXACT) for _ in range(3)]
-    received = masked(Link(3), small, streams, "x")
+    received = mask_values(Link(3), small, streams, "x")
     for upload in received:
         shares = upload.double() / 2.0**63
         assert shares.abs().max() > 0.99 and abs(shares.mean()) < 0.05
         assert shares.std().item() == pytest.approx(0.577, rel=0.05)
     assert (received[0] + received[1]).abs().min() > 0  # the third one's masks are still there
-    assert not opened(received).any()
+    assert not sum_masked(received).any()
 
 
 def test_keys_and_numbers_are_counted():
