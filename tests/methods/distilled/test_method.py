@@ -11,7 +11,7 @@ from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.distilled import WAYS, Distilled
-from fedlab_nb.methods.distilled.images import centred, coefficients, tangent_kernel
+from fedlab_nb.methods.distilled.images import centred_targets, coefficients, tangent_kernel
 
 EXACT = torch.float64
 QUICK = {"steps": 2, "server_epochs": 2}
@@ -31,7 +31,7 @@ def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
     rows = torch.cat([train for train, _ in federation.split(0.8)]).sort().values
     x, y = federation.dataset.x_train[rows].double(), federation.dataset.y_train[rows]
     test = federation.dataset.x_test[:50].double()
-    weights = coefficients(x, centred(y, 10), method.depth, method.ridge)
+    weights = coefficients(x, centred_targets(y, 10), method.depth, method.ridge)
     wanted = tangent_kernel(test, x, method.depth) @ weights
     assert (out.logits(test) - wanted).abs().max() < 1e-11
     assert torch.equal(out.predict(test), wanted.argmax(1))

@@ -104,7 +104,9 @@ def test_fedavg_is_the_weighted_mean_of_what_came_back():
     assert delta.tolist() == [0.5, -3.0]
     moved, _ = server.server_step("fedavg", now, delta, server.initial_state(now))
     assert moved.tolist() == [0.25 * 3 + 0.75 * 1, 0.25 * 2 - 0.75 * 2]
-    assert server.server_step("fedavg", now, delta, server.initial_state(now), lr=0.5)[0].tolist() == [
+    assert server.server_step("fedavg", now, delta, server.initial_state(now), lr=0.5)[
+        0
+    ].tolist() == [
         1.25,
         0.5,
     ]
