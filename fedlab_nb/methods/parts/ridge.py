@@ -84,7 +84,10 @@ class Sums:
         return Sums(self.moments - other.moments, self.classes - other.classes)
 
 
-GRID = tuple(step * 10.0**power for power in range(-3, 5) for step in (1, 3))
+# The ρ that are tried: 1 and 3 times each power of ten from 0.001 to 10,000.
+GRID: tuple[float, ...] = ()
+for _power in range(-3, 5):
+    GRID += (1 * 10.0**_power, 3 * 10.0**_power)
 WAYS = ("given", "clients", "samples")
 
 
