@@ -286,16 +286,14 @@ def test_fewer_samples_than_features_and_features_that_are_always_0():
 def test_one_sample_moves_the_sums_by_at_most_the_sensitivity(n, seed, scale):
     x, y = samples(n, seed=seed)
     x = x * scale
-    all_of_them, forget_client = (
-        Sums.measure(x, y, 3, unit=True),
-        Sums.measure(x[1:], y[1:], 3, unit=True),
-    )
-    moved = all_of_them - forget_client
-    upper = torch.triu(moved.moments)  # what is sent
-    assert (upper.square().sum() + moved.classes.square().sum()).sqrt() <= SENSITIVITY + 1e-9
-    assert (moved.moments.square().sum() + moved.classes.square().sum()).sqrt() == pytest.approx(
-        SENSITIVITY, rel=1e-9
-    )
+    sums = Sums.measure(x, y, 3, unit=True)
+    without_one = Sums.measure(x[1:], y[1:], 3, unit=True)
+    change = sums - without_one
+    class_square = change.classes.square().sum()
+    sent_square = torch.triu(change.moments).square().sum()
+    assert (sent_square + class_square).sqrt() <= SENSITIVITY + 1e-9
+    length = (change.moments.square().sum() + class_square).sqrt()
+    assert length == pytest.approx(SENSITIVITY, rel=1e-9)
 
 
 def test_noise_is_symmetric_has_its_spread_and_goes_to_nothing():

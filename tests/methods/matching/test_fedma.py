@@ -21,7 +21,7 @@ def test_two_units_by_hand():
     ours, theirs = tensor([[1.0, 0.0], [0.0, 1.0]]), tensor([[0.0, 1.2], [1.2, 0.0]])
     layer, places = FedMA(sigma=1.0, gamma=1.0).match_layers([ours, theirs])
     torch.testing.assert_close(layer, tensor([[1.1, 0.0], [0.0, 1.1]]))
-    assert [own.tolist() for own in places] == [[0, 1], [1, 0]]
+    assert [client_places.tolist() for client_places in places] == [[0, 1], [1, 0]]
     # One unit each, v and w, precision p = 1/sigma^2, spread and mass 1, two clients. Old against new:
     # p^2 (v + w)^2 / (1 + 2 p) - p^2 v^2 / (1 + p) + 2 log(1 / 1)  >  p^2 w^2 / (1 + p) + 2 log(1 / 2)
     # For w = 0 and v = 1, p^2 / (1 + p) - p^2 / (1 + 2 p) = p^3 / ((1 + p) (1 + 2 p)) < 2 log 2: p < 3.93.

@@ -264,15 +264,17 @@ def log_posterior(vectors, precision, spread, mass, members):
     """Twice the log of what is maximal for the last client, up to a constant, by integrating θ out of each Gaussian:
     the marginal likelihood of each global neuron's members, and the buffet's prior of the last client's choices."""
     prior, clients, total = 1 / spread**2, len(vectors), 0.0
-    for i in sorted({int(i) for own in members for i in own}):
-        owned = [v[own == i] for v, own in zip(vectors, members, strict=True)]
-        pulled = precision * torch.cat(owned).sum(0)
-        total += float((pulled.square() / (prior + precision * len(torch.cat(owned)))).sum())
-    before = {int(i) for own in members[:-1] for i in own}
+    for i in sorted({int(i) for client_members in members for i in client_members}):
+        members_of_i = [
+            v[client_members == i] for v, client_members in zip(vectors, members, strict=True)
+        ]
+        pulled = precision * torch.cat(members_of_i).sum(0)
+        total += float((pulled.square() / (prior + precision * len(torch.cat(members_of_i)))).sum())
+    before = {int(i) for client_members in members[:-1] for i in client_members}
     new = 0
     for i in members[-1].tolist():
         if i in before:
-            m = sum(int((own == i).any()) for own in members[:-1])
+            m = sum(int((client_members == i).any()) for client_members in members[:-1])
             total += 2 * math.log(m / (clients - m))
         else:
             new += 1
@@ -290,7 +292,7 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
     vectors = [0.5 * v for v in draws(seed=seed)]
     vectors[2] = vectors[2] * torch.tensor([1.0, 0.2, 1.0, 1.0])
     grown = rules.grow(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
-    before = sorted({int(i) for own in grown.members[:2] for i in own})
+    before = sorted({int(i) for client_members in grown.members[:2] for i in client_members})
     choices = [*before, 100, 101, 102]  # three that could be new
     values = {}
     for p in itertools.permutations(choices, 3):
@@ -307,7 +309,7 @@ def test_a_global_neuron_is_the_posterior_mean_of_its_members():
     """Two clients with the same two neurons in another order, σ = σ0 = 1: twice the neuron, divided by 1 + 2."""
     v = 5 * draws(1, 2)[0]
     grown = rules.grow([v, v[[1, 0]]], ones([v, v]), spread=1.0, mass=1.0, sweeps=2)
-    assert [own.tolist() for own in grown.members] == [[0, 1], [1, 0]]
+    assert [client_members.tolist() for client_members in grown.members] == [[0, 1], [1, 0]]
     torch.testing.assert_close(grown.neurons, 2 * v / 3)
 
 
@@ -325,8 +327,8 @@ def test_a_client_has_no_neuron_twice_and_none_is_empty():
     vectors = [*draws(4), *draws(1, 5, seed=1)]
     grown = rules.grow(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
     assert all(
-        len(own.unique()) == len(own) == len(v)
-        for own, v in zip(grown.members, vectors, strict=True)
+        len(client_members.unique()) == len(client_members) == len(v)
+        for client_members, v in zip(grown.members, vectors, strict=True)
     )
     assert torch.equal(torch.cat(grown.members).unique(), torch.arange(len(grown.neurons)))
 

@@ -42,19 +42,21 @@ def test_the_barycentre_is_the_fixed_point_and_every_client_gets_there(sizes, se
     samples = [rows(100 * seed + k, n) for k, n in enumerate(sizes)]
     each = [Moments.measure(x) for x in samples]
     shares = torch.tensor(sizes, dtype=EXACT) / sum(sizes)
-    middle = barycentre(torch.stack([own.covariance for own in each]), shares)
+    middle = barycentre(torch.stack([moments.covariance for moments in each]), shares)
     half = sqrtm(middle.numpy()).real
-    roots = [sqrtm(half @ own.covariance.numpy() @ half).real for own in each]
+    roots = [sqrtm(half @ moments.covariance.numpy() @ half).real for moments in each]
     fixed = np.tensordot(shares.numpy(), np.stack(roots), 1)
     np.testing.assert_allclose(fixed, middle, atol=1e-7 * float(middle.norm()))
     common = Moments(pool_moments(each, shares).mean, middle)
-    for x, own in zip(samples, each, strict=True):
-        matrix, shift = alignment(own, common, 1.0)
-        there = Moments.measure(x @ matrix + shift)
+    for x, moments in zip(samples, each, strict=True):
+        matrix, shift = alignment(moments, common, 1.0)
+        aligned = Moments.measure(x @ matrix + shift)
         size = float(middle.norm()) + 1
-        torch.testing.assert_close(there.mean, common.mean, rtol=0, atol=1e-9 * size)
-        if float(torch.linalg.eigvalsh(own.covariance)[0]) > FLOOR * float(own.covariance.trace()):
-            torch.testing.assert_close(there.covariance, middle, rtol=0, atol=1e-9 * size)
+        torch.testing.assert_close(aligned.mean, common.mean, rtol=0, atol=1e-9 * size)
+        if float(torch.linalg.eigvalsh(moments.covariance)[0]) > FLOOR * float(
+            moments.covariance.trace()
+        ):
+            torch.testing.assert_close(aligned.covariance, middle, rtol=0, atol=1e-9 * size)
 
 
 def test_variances_that_commute_have_a_closed_form():
@@ -70,14 +72,14 @@ def test_variances_that_commute_have_a_closed_form():
 
 def test_equal_covariances_give_a_translation_and_half_the_way_is_half_the_way():
     x = rows(0)
-    own = Moments.measure(x)
-    shifted = Moments(own.mean + 2, own.covariance)
-    both = barycentre(torch.stack([own.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT))
-    torch.testing.assert_close(both, own.covariance)
-    matrix, shift = alignment(own, shifted, 1.0)
+    moments = Moments.measure(x)
+    shifted = Moments(moments.mean + 2, moments.covariance)
+    both = barycentre(torch.stack([moments.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT))
+    torch.testing.assert_close(both, moments.covariance)
+    matrix, shift = alignment(moments, shifted, 1.0)
     torch.testing.assert_close(x @ matrix + shift, x + 2)
-    there, back = Moments.measure(rows(1)), alignment(own, Moments.measure(rows(1)), 1.0)
-    half = alignment(own, there, 0.5)
+    there, back = Moments.measure(rows(1)), alignment(moments, Moments.measure(rows(1)), 1.0)
+    half = alignment(moments, there, 0.5)
     torch.testing.assert_close(x @ half[0] + half[1], (x + x @ back[0] + back[1]) / 2)
 
 
@@ -93,12 +95,12 @@ def test_pooled_moments_are_those_of_one_place():
 
 
 def test_a_client_with_fewer_samples_than_features_has_a_floor():
-    own = Moments.measure(rows(0, n=2, d=6))
-    least = FLOOR * own.covariance.trace() / 6
-    assert torch.linalg.eigvalsh(own.invertible().covariance)[0].item() == pytest.approx(
+    moments = Moments.measure(rows(0, n=2, d=6))
+    least = FLOOR * moments.covariance.trace() / 6
+    assert torch.linalg.eigvalsh(moments.invertible().covariance)[0].item() == pytest.approx(
         least.item(), rel=1e-6
     )
-    matrix, shift = alignment(own, Moments.measure(rows(1, d=6)), 1.0)
+    matrix, shift = alignment(moments, Moments.measure(rows(1, d=6)), 1.0)
     assert matrix.isfinite().all() and shift.isfinite().all()
 
 

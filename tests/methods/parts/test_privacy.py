@@ -10,12 +10,12 @@ from scipy import integrate, stats
 from fedlab_nb.comm import Link
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.fedkt import (
-    any_votes,
     change_bound,
     laplace,
     measured_epsilon,
+    measured_moments,
     moments_epsilon,
-    these_votes,
+    worst_case_moments,
 )
 from fedlab_nb.methods.parts.privacy import (
     gaussian_noise,
@@ -148,18 +148,24 @@ def test_noise_has_the_scale_that_is_promised_and_leaves_with_gamma():
 @pytest.mark.parametrize("votes", range(4))
 def test_no_moment_of_the_true_loss_is_above_its_bounds(gamma, votes):
     """Two votes of a party move: s = 2, ε_0 = 2 s γ."""
-    here, there = (answers(v, gamma) for v in NEIGHBOURS[votes])
-    assert here.sum() == pytest.approx(1, abs=1e-4)
+    first, second = (answers(v, gamma) for v in NEIGHBOURS[votes])
+    assert first.sum() == pytest.approx(1, abs=1e-4)
     per_query = 2 * 2 * gamma
-    assert np.abs(np.log(here / there)).max() <= per_query + 1e-6
+    assert np.abs(np.log(first / second)).max() <= per_query + 1e-6
     orders = torch.tensor([1.0, 2, 3, 5, 8, 13], dtype=torch.float64)
     q = change_bound(COUNTS[[votes]], gamma)
-    assert 1 - here[np.argmax(NEIGHBOURS[votes][0])] <= float(q) + 1e-6
-    bounds = zip(any_votes(per_query, orders), these_votes(q, per_query, orders)[0], strict=True)
-    for order, (general, own) in zip(orders.tolist(), bounds, strict=True):
-        true = max(moment(here, there, order), moment(there, here, order) if votes == 3 else 0)
-        assert moment(here, there, order) <= float(general) + 1e-6 and true <= float(general) + 1e-6
-        assert moment(here, there, order) <= float(own) + 1e-6
+    assert 1 - first[np.argmax(NEIGHBOURS[votes][0])] <= float(q) + 1e-6
+    bounds = zip(
+        worst_case_moments(per_query, orders),
+        measured_moments(q, per_query, orders)[0],
+        strict=True,
+    )
+    for order, (general, measured) in zip(orders.tolist(), bounds, strict=True):
+        true = max(moment(first, second, order), moment(second, first, order) if votes == 3 else 0)
+        assert (
+            moment(first, second, order) <= float(general) + 1e-6 and true <= float(general) + 1e-6
+        )
+        assert moment(first, second, order) <= float(measured) + 1e-6
 
 
 def by_hand(per_query, queries, delta):
@@ -200,8 +206,10 @@ def test_epsilon_of_the_very_votes_in_plain_numbers():
             plain = min(per_query**2 * order * (order + 1) / 2, per_query * order)
             e = math.exp(per_query)
             if q < (e - 1) / (e * e - 1):
-                own = (1 - q) * ((1 - q) / (1 - e * q)) ** order + q * math.exp(per_query * order)
-                plain = min(plain, math.log(own))
+                moment_bound = (1 - q) * ((1 - q) / (1 - e * q)) ** order + q * math.exp(
+                    per_query * order
+                )
+                plain = min(plain, math.log(moment_bound))
             whole += plain
         best = min(best, (whole + math.log(1 / delta)) / order)
     assert measured_epsilon(torch.tensor(votes), gamma, per_query, delta) == pytest.approx(
@@ -226,8 +234,8 @@ def values(clients, n=40, scale=1000.0):
 
 @pytest.mark.parametrize("clients", [1, 2, 3, 8])
 def test_the_masks_cancel_to_the_last_digit(clients):
-    own = [(v * 2**32).round() for v in values(clients)]
-    whole = [sum(int(v[i]) for v in own) for i in range(40)]  # Python's own whole numbers
+    rounded = [(v * 2**32).round() for v in values(clients)]
+    whole = [sum(int(v[i]) for v in rounded) for i in range(40)]  # Python's own whole numbers
     total = secure_sum(Link(clients), values(clients), streams, "x")
     assert total.tolist() == [w / 2**32 for w in whole]
     torch.testing.assert_close(total, sum(values(clients)), rtol=0, atol=clients * 2.0**-33)
@@ -252,7 +260,7 @@ def test_keys_and_numbers_are_counted():
 
 @pytest.mark.parametrize("bad", [2.0**31, float("nan"), float("inf")])
 def test_what_does_not_fit_is_refused(bad):
-    own = values(2)
-    own[1][3] = bad
+    vectors = values(2)
+    vectors[1][3] = bad
     with pytest.raises(RunError, match="to sum securely"):
-        secure_sum(Link(2), own, streams, "x")
+        secure_sum(Link(2), vectors, streams, "x")
