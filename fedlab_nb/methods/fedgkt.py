@@ -161,8 +161,8 @@ def transfer(temperature: float) -> Loss:
     def loss(
         features: Tensor, logits: Tensor, labels: Tensor, others: Tensor, weight: Tensor
     ) -> Tensor:
-        divergence = kl_each(others, logits, temperature)
-        return F.cross_entropy(logits, labels, reduction="none") + weight * divergence
+        cross_entropy = F.cross_entropy(logits, labels, reduction="none")
+        return cross_entropy + weight * kl_each(others, logits, temperature)
 
     return loss
 
