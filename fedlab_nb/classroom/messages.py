@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ..errors import demand
 from ..methods import afl, gauss
-from ..methods.parts.averages import named
+from ..methods.parts.averages import split_vector
 from ..models import Network, build, load_state, model_state
 from ..rng import generator
 
@@ -109,7 +109,9 @@ def read(text: str | bytes) -> Message:
     if len(values):
         model = network().eval()
         state = model_state(model)
-        load_state(model, named(torch.from_numpy(values.astype(np.float32)), state, list(state)))
+        load_state(
+            model, split_vector(torch.from_numpy(values.astype(np.float32)), state, list(state))
+        )
     line = json.dumps(given, separators=(",", ":"))
     name = f"{' '.join(name.split()) or 'Student'} {seat}"
     return Message(seat, name, tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)

@@ -25,7 +25,7 @@ from ..errors import UsageError, demand, number, whole
 from ..files import open_replacement
 from ..methods import METHODS, afl, gauss
 from ..methods.ensemble import RuledEnsemble
-from ..methods.parts.averages import averaged, initial_state, mean_change, step
+from ..methods.parts.averages import average_states, initial_state, mean_change, server_step
 from ..models import load_state
 from ..rng import numpy_rng
 from ..training import ClientModels
@@ -309,7 +309,9 @@ class Rounds:
             [n / sum(used) for n in used], [table for _, table in self.got.values()], self.table
         )
         rates = {"lr": FENS.eta_s, "tau": FENS.tau, "beta1": FENS.beta1, "beta2": FENS.beta2}
-        self.table, self.moments = step(FENS.server, self.table, change, self.moments, **rates)
+        self.table, self.moments = server_step(
+            FENS.server, self.table, change, self.moments, **rates
+        )
         self.expected = {*self.got}
         self.known |= self.expected
         self.round, self.begun, self.got = self.round + 1, float("inf"), {}
@@ -348,7 +350,7 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
         made["Local only"] = count, clients.logits(images).argmax(-1)
         for title, rule in {"FedAvg": "mean", "FedAvg, median": "median"}.items():
             average = network()
-            load_state(average, averaged(clients.states(), sizes, rule, 0))
+            load_state(average, average_states(clients.states(), sizes, rule, 0))
             made[title] = count, ClientModels([average]).logits(images)[0].argmax(1)
         for title, rule in {"Ensemble": "probabilities", "Ensemble, median": "median"}.items():
             made[title] = (

@@ -53,17 +53,17 @@ def random_map(seed: int, layer: int, inputs: int, outputs: int, like: Tensor) -
     return weight.to(like), (torch.randn(outputs, generator=stream) / 2).to(like)
 
 
-def random_features(x: Tensor, drawn: Map) -> Tensor:
+def random_features(x: Tensor, layer_map: Map) -> Tensor:
     """σ(x B + b) `[n, o]` of `x [n, i]`."""
-    weight, bias = drawn
+    weight, bias = layer_map
     return torch.tanh(torch.addmm(bias.to(x), x, weight.to(x)))
 
 
-def sandwiched(moments: Tensor, errors: Tensor, weights: Tensor, gamma: float) -> Tensor:
+def solve_layer(moments: Tensor, errors: Tensor, weights: Tensor, gamma: float) -> Tensor:
     """Ω `[h, d]` from FᵀF `[h, h]`, FᵀR `[h, C]` and W `[d, C]`."""
-    across, u = torch.linalg.eigh(moments)
-    along, v = torch.linalg.eigh(weights @ weights.T)
-    scale = across.clamp(min=0)[:, None] * along.clamp(min=0) + gamma
+    feature_values, u = torch.linalg.eigh(moments)
+    weight_values, v = torch.linalg.eigh(weights @ weights.T)
+    scale = feature_values.clamp(min=0)[:, None] * weight_values.clamp(min=0) + gamma
     return u @ (u.T @ errors @ (weights.T @ v) / scale) @ v.T
 
 
@@ -74,19 +74,26 @@ class DeepModel(HeadModel):
     parts = ("frozen", "first", "layers", "weights")
 
     def __init__(
-        self, frozen: Frozen, first: Map, layers: Sequence[tuple[Map, Tensor]], weights: Tensor,
+        self,
+        frozen: Frozen,
+        first: Map,
+        layers: Sequence[tuple[Map, Tensor]],
+        weights: Tensor,
         report: DeepAflReport = DeepAflReport(),  # noqa: B008  (frozen)
-    ) -> None:  # fmt: skip
-        self.first, self.layers, self.weights = first, list(layers), weights
-        parts = [*first, weights, *(part for (b, c), omega in layers for part in (b, c, omega))]
-        super().__init__(
-            frozen, lambda x: x @ weights.to(x), sum(part.numel() for part in parts), report
-        )
+    ) -> None:
+        self.first = first
+        self.layers = list(layers)
+        self.weights = weights
+        tensors = [*first, weights]
+        for layer_map, omega in layers:
+            tensors += [*layer_map, omega]
+        numbers = sum(tensor.numel() for tensor in tensors)
+        super().__init__(frozen, lambda x: x @ weights.to(x), numbers, report)
 
     def features(self, x: Tensor) -> Tensor:
         features = random_features(self.frozen(x), self.first)
-        for drawn, omega in self.layers:
-            features = features + random_features(features, drawn) @ omega.to(features)
+        for layer_map, omega in self.layers:
+            features = features + random_features(features, layer_map) @ omega.to(features)
         return features
 
 
@@ -112,23 +119,24 @@ class DeepAFL(FrozenMethod):
     gamma: float = knob(1.0, "Ridge of a layer", symbol="γ", low=1e-9, high=1e6, log=True)
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
-        own_features, frozen = yield from self.frozen(ctx)
-        seed = int(
-            ctx.link.broadcast(torch.tensor([self.features_seed]), phase="seed of the layers")
-        )
+        client_features, frozen = yield from self.make_features(ctx)
+        message = torch.tensor([self.features_seed])
+        seed = int(ctx.link.broadcast(message, phase="seed of the layers"))
         like = torch.zeros(0, dtype=torch.float64, device=ctx.device)
         first = random_map(seed, 0, frozen.size, self.width, like)
         # Clients: Φ_0 of their samples; each keeps its own.
-        own, labels = [], []
-        for k in range(ctx.clients_count):
+        clients = range(ctx.clients_count)
+        phi = []
+        labels = []
+        for k in clients:
             x, y = ctx.private.train(k)
-            own.append(random_features(own_features[k](x).double(), first))
+            phi.append(random_features(client_features[k](x).double(), first))
             labels.append(F.one_hot(y, ctx.classes).double())
         layers: list[tuple[Map, Tensor]] = []
         objective: list[float] = []
         for t in range(self.layers + 1):
             # Clients, link: ΦᵀΦ and ΦᵀY up. Server: the ridge.
-            moments, classes = self.summed(ctx, own, labels, "sums")
+            moments, classes = self.collect_sums(ctx, phi, labels, "sums")
             with ctx.server():
                 weights = inverse(add_identity(moments, self.rho))(classes)
                 objective.append(1 - float((classes * weights).sum()) / sum(ctx.sizes))  # ‖Y‖² = N
@@ -139,26 +147,28 @@ class DeepAFL(FrozenMethod):
                 return model
             # Link: the weights down. Clients: random features, and how they go with what the fit leaves; up.
             weights = ctx.link.broadcast(weights.to(ctx.dtype), phase="weights").double()
-            drawn = random_map(seed, t + 1, self.width, self.random, like)
-            extra = [random_features(features, drawn) for features in own]
-            rests = [y - features @ weights for y, features in zip(labels, own, strict=True)]
-            moments, errors = self.summed(ctx, extra, rests, "layer's sums")
+            layer_map = random_map(seed, t + 1, self.width, self.random, like)
+            new_features = [random_features(phi[k], layer_map) for k in clients]
+            residuals = [labels[k] - phi[k] @ weights for k in clients]
+            moments, errors = self.collect_sums(ctx, new_features, residuals, "layer's sums")
             # Server: Ω; down. Clients: one layer more.
             with ctx.server():
-                omega = sandwiched(moments, errors, weights, self.gamma)
+                omega = solve_layer(moments, errors, weights, self.gamma)
             omega = ctx.link.broadcast(omega.to(ctx.dtype), phase="layers").double()
-            layers.append((drawn, omega))
-            own = [features + more @ omega for features, more in zip(own, extra, strict=True)]
+            layers.append((layer_map, omega))
+            phi = [phi[k] + new_features[k] @ omega for k in clients]
         raise AssertionError  # the loop returns
 
-    def summed(
+    def collect_sums(
         self, ctx: Context, rows: Sequence[Tensor], targets: Sequence[Tensor], phase: str
     ) -> tuple[Tensor, Tensor]:
-        """Clients and link: XᵀX `[d, d]` and XᵀT `[d, C]` over all clients, of rows X `[n, d]` and targets T
-        `[n, C]`."""
+        """Clients and link: the sums over all clients of XᵀX `[d, d]` and XᵀT `[d, C]`.
+
+        `rows`: each client's X `[n, d]`; `targets`: its T `[n, C]`.
+        """
         received = []
         for k, (x, target) in enumerate(zip(rows, targets, strict=True)):
             upload = Sums(x.T @ x, x.T @ target).message(ctx.dtype)
-            received.append(Sums.received(ctx.link.up(k, upload, phase=phase)))
+            received.append(Sums.from_message(ctx.link.up(k, upload, phase=phase)))
         total = sum(received[1:], received[0])
         return total.moments, total.classes

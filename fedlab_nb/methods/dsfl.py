@@ -22,6 +22,7 @@ Few local epochs a round do not work under label skew: while most clients answer
 see, the mean prediction is one class for nearly all images, and sharpening makes it everyone's target.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -67,53 +68,63 @@ class DSFL(Method):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         everyone = range(ctx.clients_count)
         x = ctx.public
-        at_clients = ctx.link.broadcast(x, phase="public images") if self.share_images else x
-        models = [
-            ctx.build(ctx.architectures[k], ctx.generator("dsfl", "init", k)) for k in everyone
-        ]
+        client_x = ctx.link.broadcast(x, phase="public images") if self.share_images else x
+        models = []
+        for k in everyone:
+            stream = ctx.generator("dsfl", "init", k)
+            models.append(ctx.build(ctx.architectures[k], stream))
         student = ctx.build(ctx.architectures[0], ctx.generator("dsfl", "init", "server"))
         shards = [ctx.private.train(k) for k in everyone]
-        local = self.local_epochs or ctx.recipe.epochs
-        distil = max(1, round(self.distil_steps / -(-len(x) // ctx.recipe.batch_size)))
+        local_epochs = self.local_epochs or ctx.recipe.epochs
+        public_batches = math.ceil(len(x) / ctx.recipe.batch_size)
+        distil_epochs = max(1, round(self.distil_steps / public_batches))
         for t in range(self.rounds):
             # Clients: train, then predict the public images.
-            yield from self._train(ctx, t, "local", models, shards, local)
-            probabilities = [in_chunks(model, at_clients).softmax(1) for model in models]
-            received = [ctx.link.up(k, p, phase=PHASE) for k, p in enumerate(probabilities)]
+            yield from self._train(ctx, t, "local", models, shards, local_epochs)
+            received = []
+            for k in everyone:
+                probabilities = in_chunks(models[k], client_x).softmax(1)
+                received.append(ctx.link.up(k, probabilities, phase=PHASE))
             # Server: aggregate, and distil into its own model.
             with ctx.server():
-                target = sharpened(torch.stack(received), self.aggregation, self.temperature)
-                yield from self._train(ctx, t, "server", [student], [(x, target)], distil)
+                q = aggregate(torch.stack(received), self.aggregation, self.temperature)
+                yield from self._train(ctx, t, "server", [student], [(x, q)], distil_epochs)
                 check_finite(student.parameters(), f"Round {t + 1}", f"lr={ctx.recipe.lr:g}")
-                now = NetworkModel(copy_model(student))  # which later rounds leave alone
-            yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
-            if t + 1 < self.rounds:  # Clients: distil what comes down.
-                target = ctx.link.broadcast(target, phase=PHASE)
-                yield from self._train(
-                    ctx, t, "clients", models, [(at_clients, target)] * ctx.clients_count, distil
-                )
-        return now
+                snapshot = NetworkModel(copy_model(student))  # later rounds do not change it
+            yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
+            # Clients: distil what comes down.
+            if t + 1 < self.rounds:
+                q = ctx.link.broadcast(q, phase=PHASE)
+                public = [(client_x, q)] * ctx.clients_count
+                yield from self._train(ctx, t, "clients", models, public, distil_epochs)
+        return snapshot
 
     def _train(
         self,
         ctx: Context,
         t: int,
-        who: str,
+        role: str,
         models: Sequence[Network],
         shards: Sequence[tuple],
         epochs: int,
     ) -> Steps[None]:
-        """`epochs` on (x, y), or on (x, soft labels): the same training."""
+        """`epochs` on (x, y), or on (x, soft labels).
+
+        `role`: "local", "server" or "clients"; it names the random stream.
+        """
         recipe = replace(ctx.recipe, epochs=epochs)
-        if who != "local":  # the soft labels are those of the images as they are
+        if role != "local":  # the soft labels belong to the images as they are
             recipe = replace(recipe, augmentation="none")
+        stream = f"dsfl {role} {t}"
         for _ in train_clients(
-            models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"dsfl {who} {t}"
+            models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=stream
         ):
             yield Progress(PHASE, t, self.rounds)
 
 
-def sharpened(probabilities: Tensor, aggregation: str, temperature: float) -> Tensor:
+def aggregate(probabilities: Tensor, aggregation: str, temperature: float) -> Tensor:
     """q `[N, C]` from the clients' probabilities `[M, N, C]`: their mean, for "era" as the logits of a softmax at τ."""
     mean = probabilities.mean(0)
-    return (mean / temperature).softmax(1) if aggregation == "era" else mean
+    if aggregation == "era":
+        return (mean / temperature).softmax(1)
+    return mean

@@ -25,15 +25,15 @@ Talwalkar, Smith (2019) and DeDES (`ensemble.py`). Neither paper has the choice 
 Whatever the rule, a run reports the accuracy of the two plain means, from the same outputs: comparisons show both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import demand
+from ..errors import UsageError
 from ..training import ClientModels, in_chunks
 from ..training.evaluate import Remembered, accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
@@ -50,18 +50,19 @@ from .results import plain_mean
 #
 #     p_mix = (1/M) Σ_k p_k,   p_prod ∝ Π_k p_k,   log p_β = β log p_prod + (1 - β) log p_mix - log Z.
 #
-# A product of experts is too sure of itself, a mixture is not sure enough; one number between them repairs that. At β =
-# 1 the class with the highest probability is that of the mean of the logits, for every x: Σ_k log p_kc = Σ_k f_kc - Σ_k
-# log Z_k, and the last sum does not depend on c.
+# A product of experts is overconfident, a mixture underconfident; one number between them corrects both. At β = 1 the
+# class with the highest probability is that of the mean of the logits, for every x: Σ_k log p_kc = Σ_k f_kc - Σ_k log
+# Z_k, and the last sum does not depend on c.
 
 GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 
 
-def between(logits: Tensor, beta: float) -> Tensor:
+def interpolate(logits: Tensor, beta: float) -> Tensor:
     """log p_β `[N, C]` from the clients' logits `[M, N, C]`; its exponentials sum to 1."""
-    logs = logits.log_softmax(-1)
-    mixture = logs.logsumexp(0)
-    return (beta * logs.sum(0) + (1 - beta) * mixture).log_softmax(-1)
+    log_p = logits.log_softmax(-1)
+    product = log_p.sum(0)
+    mixture = log_p.logsumexp(0)
+    return (beta * product + (1 - beta) * mixture).log_softmax(-1)
 
 
 def choose_beta(
@@ -75,41 +76,41 @@ def choose_beta(
     # Server, link: the models down, since the samples may not go up.
     received = uploaded.with_states(ctx.link.broadcast(uploaded.states(), phase="ensemble"))
     # Clients: the NLL of every β, summed over their own held-out samples.
-    sums, samples = [], 0
+    uploads = []
     for k in range(ctx.clients_count):
         x, y = ctx.private.held_out(k)
         nll = x.new_zeros(len(grid))
         if len(x):
             logits = received.logits(x)
-            nll = torch.stack(
-                [F.nll_loss(between(logits, beta), y, reduction="sum") for beta in grid]
-            )
-        sums.append(ctx.link.up(k, {"nll": nll, "samples": len(x)}, phase="likelihoods"))
+            sums = [F.nll_loss(interpolate(logits, beta), y, reduction="sum") for beta in grid]
+            nll = torch.stack(sums)
+        uploads.append(ctx.link.up(k, {"nll": nll, "samples": len(x)}, phase="likelihoods"))
     with ctx.server():
-        samples = sum(one["samples"] for one in sums)
-        means = (torch.stack([one["nll"] for one in sums]).sum(0) / samples).tolist()
+        samples = sum(upload["samples"] for upload in uploads)
+        total = torch.stack([upload["nll"] for upload in uploads]).sum(0)
+        means = (total / samples).tolist()
         return grid[means.index(min(means))], means
 
 
 # ------------------------------------------------------------------------------------------------------------ selection
-# Whom to ask: which k of M clients upload their model for an ensemble.
+# The selection of clients: which k of M upload their model for an ensemble.
 #
 # Guha, Talwalkar, Smith, *One-Shot Federated Learning*, 2019 (arXiv 1902.11175), the first paper on the subject: keep
-# those who are best on their own held-out samples ("validation", the paper's CV), those with the most samples ("size"),
-# or any ("random"). Under label skew the first rule fails: a client with one class is always right about its own
-# samples. "diversity" is DeDES (Wang et al., TMLR 2023): cluster the models by their weights, and take the best of each
-# cluster.
+# those that are best on their own held-out samples ("validation", the paper's CV), those with the most samples
+# ("size"), or any ("random"). Under label skew the first rule fails: a client with one class is always right about its
+# own samples. "diversity" is DeDES (Wang et al., TMLR 2023): cluster the models by their weights, and take the best of
+# each cluster.
 #
 # Clients send their score and n_k, 8 bytes; under "diversity" their last layer too, which is what is clustered; under
 # "random" nothing. The server answers with yes or no, and only the chosen upload. In both papers the server sets the
-# thresholds, or has all models; here every model that is not chosen stays at home. A client without held-out samples
-# scores 0. Ties go to more samples, then to the lower number.
+# thresholds, or has all models; here a model that is not chosen never leaves its client. A client without held-out
+# samples scores 0. Ties go to more samples, then to the lower number.
 
 BY = ("validation", "size", "random", "diversity")
 PASSES = 50  # of k-means, at most
 
 
-def chosen_clients(
+def choose_clients(
     ctx: Context, clients: ClientModels, keep: int, by: str, stream: str
 ) -> list[int]:
     """The numbers of the `keep` clients (0: all; more than M: all) that may upload, ascending; `by` one of BY.
@@ -121,80 +122,95 @@ def chosen_clients(
         return list(range(count))
     if by == "random":
         with ctx.server():
-            chosen = torch.randperm(count, generator=ctx.generator(stream, "selection"))[
-                :keep
-            ].tolist()
+            order = torch.randperm(count, generator=ctx.generator(stream, "selection"))
+            chosen = order[:keep].tolist()
     else:
-        # Clients: how good and how many; the last layer, where it is looked at. Link, server: the choice.
+        # Clients: accuracy and sample count; the last layer, where it is clustered.
         received = []
         for k in range(count):
-            own: dict[str, Any] = {"scores": score(ctx, clients, k)}
+            upload: dict[str, Any] = {"scores": score_client(ctx, clients, k)}
             if by == "diversity":
-                own["last layer"] = list(clients.module(k).classifier.state_dict().values())
-            received.append(ctx.link.up(k, own, phase="scores"))
+                upload["last layer"] = list(clients.module(k).classifier.state_dict().values())
+            received.append(ctx.link.up(k, upload, phase="scores"))
+        # Server: the choice.
         with ctx.server():
-            accuracy, sizes = torch.stack([one["scores"] for one in received]).double().T.tolist()
-            first = sizes if by == "size" else accuracy
-            ranked = sorted(range(count), key=lambda k: (-first[k], -sizes[k], k))
-            chosen = ranked[:keep]
-            if by == "diversity":
-                vectors = torch.stack(
-                    [torch.cat([t.flatten() for t in one["last layer"]]) for one in received]
-                )
-                chosen = best_of_clusters(clusters(vectors, keep, ranked[0]), ranked, keep)
+            chosen = choose_by_scores(received, keep, by)
     for k in range(count):
         ctx.link.down(k, k in chosen, phase="scores")
     return sorted(chosen)
 
 
-def score(ctx: Context, clients: ClientModels, k: int) -> Tensor:
+def score_client(ctx: Context, clients: ClientModels, k: int) -> Tensor:
     """Client side: its model's accuracy on its own held-out samples, 0–1, and n_k; `[2]`, float32."""
     x, y = ctx.private.held_out(k)
-    right = (
-        (in_chunks(clients.module(k), x).argmax(1) == y).float().mean()
-        if len(x)
-        else x.new_zeros(())
-    )
+    if len(x):
+        right = (in_chunks(clients.module(k), x).argmax(1) == y).float().mean()
+    else:
+        right = x.new_zeros(())
     return torch.stack([right.float(), right.new_tensor(ctx.sizes[k]).float()])
 
 
-def clusters(vectors: Tensor, count: int, first: int) -> Tensor:
+def choose_by_scores(received: Sequence[Mapping[str, Any]], keep: int, by: str) -> list[int]:
+    """Server side: the numbers of `keep` clients, from the uploads of `choose_clients`."""
+    scores = torch.stack([upload["scores"] for upload in received]).double()
+    accuracies, sizes = scores.T.tolist()
+    criterion = sizes if by == "size" else accuracies
+    ranked = sorted(range(len(received)), key=lambda k: (-criterion[k], -sizes[k], k))
+    if by != "diversity":
+        return ranked[:keep]
+    vectors = []
+    for upload in received:
+        vectors.append(torch.cat([tensor.flatten() for tensor in upload["last layer"]]))
+    clusters = k_means(torch.stack(vectors), keep, ranked[0])
+    return best_of_clusters(clusters, ranked, keep)
+
+
+def k_means(vectors: Tensor, count: int, first: int) -> Tensor:
     """k-means on `vectors [M, D]`: the cluster of each, `[M]`, 0 … count - 1; some may be empty.
 
-    The start is row `first`, then each time the row that is farthest from all centres so far, so that nothing is drawn.
+    The first centres are row `first`, then each time the row that is farthest from all centres so far: nothing is drawn
+    at random.
     """
     vectors = vectors.double()
     starts = vectors[[first]]
     while len(starts) < count:
         farthest = torch.cdist(vectors, starts).min(1).values.argmax()
         starts = torch.cat([starts, vectors[farthest][None]])
-    centres, member = starts, torch.cdist(vectors, starts).argmin(1)
+    centres = starts
+    clusters = torch.cdist(vectors, centres).argmin(1)
     for _ in range(PASSES):
-        members = torch.nn.functional.one_hot(member, count).double()  # [M, count]
-        sizes = members.sum(0)[:, None]
-        centres = torch.where(sizes > 0, members.T @ vectors / sizes.clamp_min(1), centres)
-        before, member = member, torch.cdist(vectors, centres).argmin(1)
-        if torch.equal(before, member):
+        membership = F.one_hot(clusters, count).double()  # [M, count]
+        sizes = membership.sum(0)[:, None]
+        means = membership.T @ vectors / sizes.clamp_min(1)
+        centres = torch.where(sizes > 0, means, centres)
+        new_clusters = torch.cdist(vectors, centres).argmin(1)
+        if torch.equal(new_clusters, clusters):
             break
-    return member
+        clusters = new_clusters
+    return clusters
 
 
-def best_of_clusters(member: Tensor, ranked: Sequence[int], keep: int) -> list[int]:
+def best_of_clusters(clusters: Tensor, ranked: Sequence[int], keep: int) -> list[int]:
     """The first of each cluster in the order `ranked`; where clusters are empty, the next ones fill up to `keep`."""
-    cluster = member.tolist()
-    best = [k for at, k in enumerate(ranked) if cluster[k] not in {cluster[j] for j in ranked[:at]}]
-    return (best + [k for k in ranked if k not in best])[:keep]
+    cluster_of = clusters.tolist()
+    best: list[int] = []
+    for k in ranked:
+        if cluster_of[k] not in [cluster_of[j] for j in best]:
+            best.append(k)
+    others = [k for k in ranked if k not in best]
+    return (best + others)[:keep]
 
 
-ROBUST, TIE = ("trimmed", "median"), 1e-6  # how much the mean counts beside them
+ROBUST = ("trimmed", "median")
+TIE = 1e-6  # the weight of the mean beside a robust rule, which decides ties
 PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
-TITLES = dict(zip(PLAIN, ("FedENS: mean of logits", "mean of probabilities"), strict=True))
-CHOSEN = -1.0  # β that is chosen on held-out samples
+TITLES = {"logits": "FedENS: mean of logits", "probabilities": "mean of probabilities"}
+CHOSEN = -1.0  # the knob's value for a β that is chosen on held-out samples
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleReport(Report):
-    """`rule`: by which the run predicts;   accuracy_by_rule: test accuracy, 0–1, of each of PLAIN.
+    """`rule`: the one by which the run predicts;   accuracy_by_rule: test accuracy, 0–1, of each of PLAIN.
 
     beta:    of the rule "beta";   grid, held_out_nll: the β that were tried and their NLL, nats, on held-out samples
     members: the clients that uploaded, where not all did
@@ -211,63 +227,76 @@ class EnsembleReport(Report):
     certified: float | None = None
 
     def others(self) -> dict[str, float]:
-        return {
-            TITLES[r]: share for r, share in (self.accuracy_by_rule or {}).items() if r != self.rule
-        }
+        accuracies = self.accuracy_by_rule or {}
+        return {TITLES[rule]: share for rule, share in accuracies.items() if rule != self.rule}
 
 
 class RuledEnsemble(EnsembleModel):
     """All client models under one of eight rules; `weights`: `[M]` or `[M, C]`, columns summing to 1.
 
-    `beta`: where the rule needs it;   `cut`: how many answers the trimmed mean leaves out at each end;
-    `liars`: the places of those that answer falsely;   `more`: further fields of the report.
+    `beta`: where the rule needs it. `cut`: how many answers the trimmed mean leaves out at each end. `liars`: the
+    places of clients that answer falsely. `report_fields`: further fields of the report.
     """
 
     report: EnsembleReport
     parts = ("clients", "rule", "weights", "beta", "cut", "liars")
     RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta", *ROBUST)
-    KINDS = {"votes": "votes"} | dict.fromkeys(
-        ("probabilities", "beta", *ROBUST), "log-probabilities"
-    )
+    SCORE_KINDS: ClassVar[Mapping[str, str]] = {
+        "votes": "votes",
+        "probabilities": "log-probabilities",
+        "beta": "log-probabilities",
+        "trimmed": "log-probabilities",
+        "median": "log-probabilities",
+    }
 
     def __init__(
-        self, clients: ClientModels, rule: str, weights: Tensor | None = None, beta: float | None = None,
-        cut: int = 0, liars: Sequence[int] = (), **more: Any,
-    ) -> None:  # fmt: skip
+        self,
+        clients: ClientModels,
+        rule: str,
+        weights: Tensor | None = None,
+        beta: float | None = None,
+        cut: int = 0,
+        liars: Sequence[int] = (),
+        **report_fields: Any,
+    ) -> None:
         super().__init__(clients, rule)
-        self.weights, self.beta, self.cut, self.liars = weights, beta, cut, list(liars)
-        self.report = EnsembleReport(rule, beta=beta, **more)
-        self.score_kind = self.KINDS.get(rule, "logits")
+        self.weights = weights
+        self.beta = beta
+        self.cut = cut
+        self.liars = list(liars)
+        self.report = EnsembleReport(rule, beta=beta, **report_fields)
+        self.score_kind = self.SCORE_KINDS.get(rule, "logits")
         self.client_logits = Remembered(
-            lambda x: with_lies(self.combined, clients.logits(x), liars)
+            lambda x: with_lies(self.combine_logits, clients.logits(x), liars)
         )
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
-        shares = {
-            rule: accuracy(plain_mean(self.client_logits(x), rule).argmax(1), y) for rule in PLAIN
-        }
+        logits = self.client_logits(x)
+        shares = {rule: accuracy(plain_mean(logits, rule).argmax(1), y) for rule in PLAIN}
+        report = replace(self.report, accuracy_by_rule=shares)
         if not self.liars:
-            return replace(self.report, accuracy_by_rule=shares)
+            return report
         honest = self.clients.logits(x).softmax(-1)
-        safe = certified(honest, len(self.liars)) & (honest.mean(0).argmax(-1) == y)
-        return replace(self.report, accuracy_by_rule=shares, certified=float(safe.double().mean()))
+        is_right = honest.mean(0).argmax(-1) == y
+        is_certified = certified(honest, len(self.liars)) & is_right
+        return replace(report, certified=float(is_certified.double().mean()))
 
     def logits(self, x: Tensor) -> Tensor:
-        return self.combined(self.client_logits(x))
+        return self.combine_logits(self.client_logits(x))
 
-    def combined(self, logits: Tensor) -> Tensor:
-        """What the rule makes of the clients' answers `[M, N, C]`: `[N, C]`."""
+    def combine_logits(self, logits: Tensor) -> Tensor:
+        """The rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
         if self.rule in PLAIN:
             return plain_mean(logits, self.rule)
         if self.rule in ROBUST:
-            each = logits.softmax(-1)
-            middle = averages.trimmed(each, self.cut) + TIE * each.mean(0)
-            return (middle / middle.sum(-1, keepdim=True)).log()
+            p = logits.softmax(-1)
+            mean = averages.trimmed_mean(p, self.cut) + TIE * p.mean(0)
+            return (mean / mean.sum(-1, keepdim=True)).log()
         if self.rule == "beta":
-            return between(logits, self.beta or 0.0)
+            return interpolate(logits, self.beta or 0.0)
         if self.rule == "votes":
             votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
-            return votes + logits.softmax(-1).mean(0)  # less than one vote
+            return votes + logits.softmax(-1).mean(0)  # which is less than one vote
         return combine(logits, self.weights, normalise=False)
 
 
@@ -292,27 +321,30 @@ class Ensemble(Method):
     asks_clients = True
 
     def __post_init__(self) -> None:
-        tuned = self.rule == "beta" and self.beta == CHOSEN
-        scored = self.keep and self.by in ("validation", "diversity")
-        object.__setattr__(self, "holds_out", bool(tuned or scored))  # what these values need
+        scores_clients = self.keep > 0 and self.by in ("validation", "diversity")
+        # The class is frozen; only some values of the knobs need held-out samples.
+        object.__setattr__(self, "holds_out", self.chooses_beta or scores_clients)
+
+    @property
+    def chooses_beta(self) -> bool:
+        return self.rule == "beta" and self.beta == CHOSEN
 
     def refuse(self, ctx: Context) -> None:
-        fits = ctx.has("one architecture") or not (self.keep and self.by == "diversity")
-        demand(
-            fits,
-            "by=diversity needs one architecture at all clients; choose by=validation, size or random.",
-        )
+        if self.keep and self.by == "diversity" and not ctx.has("one architecture"):
+            raise UsageError(
+                "by=diversity needs one architecture at all clients;"
+                " choose by=validation, size or random."
+            )
         averages.check_average(self.rule, self.assumed, self.members(ctx), self.info.title)
-        given = self.beta == CHOSEN or self.beta >= 0
-        demand(
-            given,
-            f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1: chosen on held-out samples.",
-        )
-        measurable = not self.holds_out or any(ctx.private.sizes("held_out"))
-        demand(
-            measurable,
-            "No client has held-out samples; hold out more, give beta a value, or use by=size.",
-        )
+        if self.beta != CHOSEN and self.beta < 0:
+            raise UsageError(
+                f"ensemble.beta is {self.beta:g}, but must be 0 to 1, or -1:"
+                " chosen on held-out samples."
+            )
+        if self.holds_out and not any(ctx.private.sizes("held_out")):
+            raise UsageError(
+                "No client has held-out samples; hold out more, give beta a value, or use by=size."
+            )
 
     def members(self, ctx: Context) -> int:
         """How many models there will be."""
@@ -320,31 +352,38 @@ class Ensemble(Method):
 
     @property
     def leaks(self) -> str:
-        more = ", to every other client" if self.rule == "beta" and self.beta == CHOSEN else ""
-        if not self.keep:
-            return self.info.leaks + more
-        scores = "" if self.by == "random" else "; everybody's held-out accuracy and sample count"
-        scores += ", and last layer" if self.by == "diversity" else ""
-        return f"the chosen clients' models{more}{scores}"
+        text = "the chosen clients' models" if self.keep else self.info.leaks
+        if self.chooses_beta:
+            text += ", to every other client"
+        if self.keep and self.by != "random":
+            text += "; everybody's held-out accuracy and sample count"
+        if self.keep and self.by == "diversity":
+            text += ", and last layer"
+        return text
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        # Clients train alone; those that are chosen upload.
+        # Clients train alone; the chosen ones upload.
         clients = yield from ctx.local_training()
-        members = chosen_clients(ctx, clients, self.keep, self.by, "ensemble")
+        members = choose_clients(ctx, clients, self.keep, self.by, "ensemble")
         uploaded = ctx.upload(clients, members)
-        shares = class_count_weights(ctx, members) if self.rule == "class_counts" else None
-        more: dict[str, Any] = {} if len(members) == ctx.clients_count else {"members": members}
-        more["liars"] = [
-            i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned
-        ]
-        more["cut"] = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
-        if self.rule == "beta" and self.beta != CHOSEN:
-            more["beta"] = self.beta
-        elif self.rule == "beta":
+        weights = None
+        if self.rule == "class_counts":
+            weights = class_count_weights(ctx, members)
+        report_fields: dict[str, Any] = {}
+        if len(members) < ctx.clients_count:
+            report_fields["members"] = members
+        beta = self.beta if self.rule == "beta" else None
+        if self.chooses_beta:
             beta, nll = choose_beta(ctx, uploaded)
-            more |= {"beta": beta, "grid": list(GRID), "held_out_nll": nll}
+            report_fields |= {"grid": list(GRID), "held_out_nll": nll}
+        liars = []
+        if ctx.poison.of_answers:
+            liars = [i for i, k in enumerate(members) if k in ctx.poisoned]
+        # Server: keep the models, and combine their outputs by the rule.
         with ctx.server():
             if self.rule == "weighted":
                 sizes = [ctx.sizes[k] for k in members]
-                shares = client_weights("samples", sizes, next(uploaded.module(0).parameters()))
-            return RuledEnsemble(uploaded, self.rule, shares, **more)
+                like = next(uploaded.module(0).parameters())
+                weights = client_weights("samples", sizes, like)
+            cut = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
+            return RuledEnsemble(uploaded, self.rule, weights, beta, cut, liars, **report_fields)

@@ -36,10 +36,10 @@ BETAS = (0.9, 0.999)  # Adam's, for pixels
 
 def total_variation(x: Tensor) -> Tensor:
     """R_TV of `x [b, C, H, W]`: Σ over the four directions of the L2 norm of all differences between neighbours."""
-    horizontal = x.diff(dim=-1)
-    vertical = x.diff(dim=-2)
     falling = x[..., 1:, 1:] - x[..., :-1, :-1]
     rising = x[..., 1:, :-1] - x[..., :-1, 1:]
+    horizontal = x.diff(dim=-1)
+    vertical = x.diff(dim=-2)
     norms = [difference.norm() for difference in (horizontal, vertical, falling, rising)]
     return torch.stack(norms).sum()
 

@@ -25,18 +25,19 @@ class FedAdam(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        moments = averages.initial_state(rounds.parameters(rounds.start))
+        moments = averages.initial_state(rounds.parameters(rounds.first_state))
 
-        def stepped(state: State, ends: list[State]) -> State:
+        def server(state: State, ends: list[State]) -> State:
             nonlocal moments
-            now = rounds.parameters(state)
-            delta = averages.mean_change(rounds.shares, ends, now)
-            rates = {"lr": self.eta_s, "tau": self.tau}
-            moved, moments = averages.step(self.info.name, now, delta, moments, **rates)
-            return rounds.average(state, ends) | moved
+            parameters = rounds.parameters(state)
+            delta = averages.mean_change(rounds.shares, ends, parameters)
+            new_parameters, moments = averages.server_step(
+                self.info.name, parameters, delta, moments, lr=self.eta_s, tau=self.tau
+            )
+            return rounds.average(state, ends) | new_parameters
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: the mean change as a gradient.
-        yield from rounds.averaging(rounds.start, server=stepped)
+        yield from rounds.run_all(rounds.first_state, server=server)
         return rounds.result
 
 

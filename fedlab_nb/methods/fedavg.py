@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from ..errors import demand
+from ..errors import UsageError
 from ..models import model_state
 from ..rng import generator
 from .base import (
@@ -26,7 +26,7 @@ from .base import (
     knob,
     register,
 )
-from .parts.averages import assumed_knob, average_knob, averaged, check_average
+from .parts.averages import assumed_knob, average_knob, average_states, check_average
 from .parts.lora import Adapters
 
 
@@ -48,48 +48,46 @@ class FedAvg(Method):
 
     def refuse(self, ctx: Context) -> None:
         check_average(self.average, self.assumed, ctx.clients_count, self.info.title)
-        if self.rank:
-            demand(
-                ctx.init == "same",
-                "rank needs one first network that all clients change; set init=same.",
-            )
-            demand(
-                ctx.recipe.optimizer == "sgd",
-                "rank is kept by steps of SGD alone; set optimizer=sgd.",
-            )
-            norms = any(
-                isinstance(layer, nn.BatchNorm2d) for layer in ctx.initial_model().modules()
-            )
-            demand(
-                not norms,
-                "rank sends no statistics of batch norm; set model to one without it, or rank=0.",
+        if not self.rank:
+            return
+        if ctx.init != "same":
+            raise UsageError("rank needs one first network that all clients change; set init=same.")
+        if ctx.recipe.optimizer != "sgd":
+            raise UsageError("rank is kept by steps of SGD alone; set optimizer=sgd.")
+        layers = ctx.initial_model().modules()
+        if any(isinstance(layer, nn.BatchNorm2d) for layer in layers):
+            raise UsageError(
+                "rank sends no statistics of batch norm; set model to one without it, or rank=0."
             )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
         if self.rank:
             return (yield from self.low_rank(ctx, sizes))
+        # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
+        # Server: the weighted average.
         with ctx.server():
-            return NetworkModel(
-                ctx.new_model(averaged(uploaded.states(), sizes, self.average, self.assumed))
-            )
+            mean = average_states(uploaded.states(), sizes, self.average, self.assumed)
+            return NetworkModel(ctx.new_model(mean))
 
     def low_rank(self, ctx: Context, sizes: list[int]) -> Steps[GlobalModel]:
         """The same with B of each layer, and the last layer, in place of the network."""
-        # Link: the first network and the seed of A down. Clients: steps on B and on the last layer; these go up.
+        # Link: the first network and the seed of A down.
         models = ctx.send_initial_models()
         seed = int(ctx.link.broadcast(torch.tensor([ctx.seed]), phase="seed of A"))
-        start, adapters = (
-            model_state(models[0]),
-            Adapters(models[0], self.rank, generator(seed, "lora")),
+        start = model_state(models[0])
+        adapters = Adapters(models[0], self.rank, generator(seed, "lora"))
+        # Clients: steps on B and on the last layer; these go up.
+        recipe = replace(ctx.recipe, weight_decay=0)  # which would move the numbers that stay
+        trained = yield from ctx.further_training(
+            "local training", models, recipe=recipe, adjust=adapters.project
         )
-        recipe = replace(ctx.recipe, weight_decay=0)  # which would move what stays
-        ways = {"recipe": recipe, "adjust": adapters.project}
-        trained = yield from ctx.further_training("local training", models, **ways)
-        up = [adapters.sent(start, trained.state(k)) for k in range(len(trained))]
-        received = [ctx.link.up(k, own, phase="adapters") for k, own in enumerate(up)]
+        received = []
+        for k in range(len(trained)):
+            message = adapters.message(start, trained.state(k))
+            received.append(ctx.link.up(k, message, phase="adapters"))
         # Server: their mean, put into the first network.
         with ctx.server():
-            mean = averaged(received, sizes, self.average, self.assumed)
-            return NetworkModel(ctx.new_model(adapters.merged(start, mean)))
+            mean = average_states(received, sizes, self.average, self.assumed)
+            return NetworkModel(ctx.new_model(adapters.merge(start, mean)))

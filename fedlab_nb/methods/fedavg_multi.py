@@ -17,10 +17,17 @@ clients could decode.
 """
 
 from ..comm.codec import Sparsifier, restore
-from ..errors import demand
+from ..errors import UsageError
 from .base import Context, GlobalModel, Steps, knob, register
-from .parts.averages import assumed_knob, average_knob, averaged, check_average, named, vector
-from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, difference
+from .parts.averages import (
+    assumed_knob,
+    average_knob,
+    average_states,
+    check_average,
+    flatten_state,
+    split_vector,
+)
+from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, subtract_states
 
 
 @register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")
@@ -34,51 +41,49 @@ class FedAvgMulti(Iterative):
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
-        everyone = not self.per_round or self.per_round >= ctx.clients_count
-        fits = self.compression == "none" or everyone
-        demand(
-            fits,
-            f"Compression needs all clients, but per_round is {self.per_round}; set per_round=0.",
-        )
-        taking_part = ctx.clients_count if everyone else self.per_round
-        check_average(self.average, self.assumed, taking_part, self.info.title)
+        participants = min(self.per_round or ctx.clients_count, ctx.clients_count)
+        if self.compression != "none" and participants < ctx.clients_count:
+            raise UsageError(
+                f"Compression needs all clients, but per_round is {self.per_round};"
+                " set per_round=0."
+            )
+        check_average(self.average, self.assumed, participants, self.info.title)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         if self.compression != "none":
-            return (yield from self._compressed(ctx, rounds))
-        yield from rounds.averaging(rounds.start)
+            return (yield from self._run_compressed(ctx, rounds))
+        yield from rounds.run_all(rounds.first_state)
         return rounds.result
 
-    def _compressed(self, ctx: Context, rounds: Rounds) -> Steps[GlobalModel]:
-        ends = [
-            Sparsifier(self.keep, ternary=self.compression == "ternary")
-            for _ in range(ctx.clients_count + 1)
-        ]
-        *clients, server = ends
-        state = held = ctx.link.broadcast(
-            rounds.start, phase=PHASE
-        )  # θ_0; `held` is what the clients have
+    def _run_compressed(self, ctx: Context, rounds: Rounds) -> Steps[GlobalModel]:
+        ternary = self.compression == "ternary"
+        client_sparsifiers = []
+        for _ in range(ctx.clients_count):
+            client_sparsifiers.append(Sparsifier(self.keep, ternary=ternary))
+        server_sparsifier = Sparsifier(self.keep, ternary=ternary)
+        state = ctx.link.broadcast(rounds.first_state, phase=PHASE)  # θ_0
+        client_state = state  # the clients' copy of θ_t
         for t in range(self.rounds):
             # Clients: E epochs, then the change, compressed.
-            rounds.load(held)
+            rounds.load(client_state)
             yield from rounds.train(t)
-            changes = [difference(end, held) for end in rounds.states()]
-            received = rounds.up(
-                pack(change, rounds.names, end)
-                for change, end in zip(changes, clients, strict=True)
-            )
-            # Server: the mean change, compressed again; it is what everyone, the server included, goes on from.
+            messages = []
+            for k, end in enumerate(rounds.states()):
+                change = subtract_states(end, client_state)
+                messages.append(pack(change, rounds.names, client_sparsifiers[k]))
+            received = rounds.up(messages)
+            # Server: the mean change, compressed again. All, the server included, go on from the compressed change.
             with ctx.server():
                 changes = [unpack(message, state, rounds.names) for message in received]
-                mean = averaged(changes, ctx.sizes, self.average, self.assumed)
-                answer = pack(mean, rounds.names, server)
-                state = moved(state, unpack(answer, state, rounds.names))
+                mean = average_states(changes, ctx.sizes, self.average, self.assumed)
+                answer = pack(mean, rounds.names, server_sparsifier)
+                state = add_states(state, unpack(answer, state, rounds.names))
             if t + 1 < self.rounds:
-                held = moved(
-                    held, unpack(ctx.link.broadcast(answer, phase=PHASE), held, rounds.names)
-                )
-            yield rounds.end(t, state)
+                received_answer = ctx.link.broadcast(answer, phase=PHASE)
+                change = unpack(received_answer, client_state, rounds.names)
+                client_state = add_states(client_state, change)
+            yield rounds.finish(t, state)
         return rounds.result
 
 
@@ -87,16 +92,17 @@ Message = dict[str, dict]
 
 def pack(change: State, names: list[str], sparsifier: Sparsifier) -> Message:
     """A change as it is sent: the parameters (`names`) as one sparse vector, everything else as it is."""
-    whole = {name: t for name, t in change.items() if name not in names}
-    return {"sparse": sparsifier(vector(change, names)), "whole": whole}
+    rest = {name: tensor for name, tensor in change.items() if name not in names}
+    return {"sparse": sparsifier(flatten_state(change, names)), "rest": rest}
 
 
 def unpack(message: Message, like: State, names: list[str]) -> State:
     """The change that `pack` was given, as far as it was sent; `like` gives names, shapes and dtype."""
-    sent = named(restore(message["sparse"], like[names[0]].dtype), like, names) | message["whole"]
-    return {name: sent[name] for name in like}
+    values = restore(message["sparse"], like[names[0]].dtype)
+    change = split_vector(values, like, names) | message["rest"]
+    return {name: change[name] for name in like}
 
 
-def moved(state: State, change: State) -> State:
+def add_states(state: State, change: State) -> State:
     """state + change, name by name."""
     return {name: state[name] + change[name] for name in state}

@@ -51,11 +51,11 @@ from .context import check_finite
 #
 #     -log p(x | z, y) + KL(q(z | x, y) ‖ N(0, I)),    -log p = Σ binary cross-entropy for images, ½ ‖x - x̂‖² for rows.
 #
-# Clients are run as one stack (`training.stack`), each with its own random streams: nobody's numbers depend on who else
-# is there. No convolutions, no β, no learnt noise level.
+# Clients are run as one stack (`training.stack`), each with its own random streams: a client's numbers do not depend on
+# the other clients. No convolutions, no β, no learnt noise level.
 
-AHEAD = 64  # steps whose batches are drawn at once
-TRUNCATED = 2.0  # latent coordinates beyond this many standard deviations are drawn anew (FedCVAE draws truncated, too)
+BLOCK = 64  # steps whose batches are drawn together
+TRUNCATION = 2.0  # latent numbers beyond this many standard deviations are drawn anew (FedCVAE truncates, too)
 
 
 class Cvae(nn.Module):
@@ -70,14 +70,16 @@ class Cvae(nn.Module):
         stream: torch.Generator,
     ) -> None:
         super().__init__()
-        self.input_shape, self.classes, self.latent = tuple(input_shape), classes, latent
+        self.input_shape = tuple(input_shape)
+        self.classes = classes
+        self.latent = latent
         inputs = prod(input_shape)
         self.encoder = _perceptron(inputs + classes, hidden, 2 * latent, stream)
         self.decoder = _perceptron(latent + classes, hidden, inputs, stream)
 
 
 @torch.no_grad()
-def sample(
+def draw_samples(
     decoder: nn.Module,
     labels: Tensor,
     latent: int,
@@ -87,12 +89,16 @@ def sample(
 ) -> Tensor:
     """Samples `[n, *input_shape]` of the classes `labels [n]`: decoder means at z from a truncated standard normal."""
     z = torch.randn(len(labels), latent, generator=stream)
-    while bool((far := z.abs() > TRUNCATED).any()):
-        z[far] = torch.randn(int(far.sum()), generator=stream)
+    too_far = z.abs() > TRUNCATION
+    while bool(too_far.any()):
+        z[too_far] = torch.randn(int(too_far.sum()), generator=stream)
+        too_far = z.abs() > TRUNCATION
     one_hot = F.one_hot(labels, classes)
-    reference = next(decoder.parameters())
-    out = decoder(torch.cat([z.to(reference), one_hot.to(reference)], 1))
-    return (out.sigmoid() if len(input_shape) == 3 else out).unflatten(1, input_shape)
+    like = next(decoder.parameters())
+    samples = decoder(torch.cat([z.to(like), one_hot.to(like)], 1))
+    if len(input_shape) == 3:
+        samples = samples.sigmoid()
+    return samples.unflatten(1, input_shape)
 
 
 def train_cvaes(
@@ -109,32 +115,37 @@ def train_cvaes(
     `shards[k]` is `(x [n_k, ...], y [n_k])`. A batch is `batch` samples drawn with replacement, so that clients of
     every size take the same steps. Networks are up to date when the generator has ended.
     """
-    first = cvaes[0]
-    images = len(first.input_shape) == 3
-    encoders, decoders = Stack([c.encoder for c in cvaes]), Stack([c.decoder for c in cvaes])
+    input_shape = cvaes[0].input_shape
+    images = len(input_shape) == 3
+    encoders = Stack([cvae.encoder for cvae in cvaes])
+    decoders = Stack([cvae.decoder for cvae in cvaes])
     leaves = [*encoders.use(len(cvaes)).values(), *decoders.use(len(cvaes)).values()]
     optimizer = Adam(leaves, lr)
-    x, y = (torch.cat(part) for part in zip(*shards, strict=True))
-    x, hot = x.flatten(1), F.one_hot(y, first.classes).to(x)
-    sizes = [len(own) for own, _ in shards]
-    starts = [0, *itertools.accumulate(sizes)]
+    # All clients' samples one after the other; a client's rows begin at its start.
+    x = torch.cat([x for x, _ in shards]).flatten(1)
+    y = torch.cat([y for _, y in shards])
+    one_hot = F.one_hot(y, cvaes[0].classes).to(x)
+    sizes = [len(y) for _, y in shards]
+    starts = [0, *itertools.accumulate(sizes[:-1])]
     for step in range(steps):
-        at = step % AHEAD
-        if not at:
-            ahead = min(AHEAD, steps - step)
-            drawn = [
-                torch.randint(n, (ahead, batch), generator=s)
-                for n, s in zip(sizes, streams, strict=True)
-            ]
-            rows = torch.stack(
-                [own + start for own, start in zip(drawn, starts, strict=False)], 1
-            ).to(x.device)
-            noise = torch.stack(
-                [torch.randn(ahead, batch, first.latent, generator=s) for s in streams], 1
-            ).to(x)
-        losses = elbo(
-            encoders.forward, decoders.forward, x[rows[at]], hot[rows[at]], noise[at], images=images
-        ).mean(1)
+        i = step % BLOCK
+        if i == 0:
+            count = min(BLOCK, steps - step)
+            client_rows = []
+            client_noise = []
+            for size, start, stream in zip(sizes, starts, streams, strict=True):
+                client_rows.append(start + torch.randint(size, (count, batch), generator=stream))
+            for stream in streams:
+                shape = (count, batch, cvaes[0].latent)
+                client_noise.append(torch.randn(shape, generator=stream))
+            rows = torch.stack(client_rows, 1).to(x.device)  # [count, M, batch]
+            noise = torch.stack(client_noise, 1).to(x)
+        batch_x = x[rows[i]]
+        batch_classes = one_hot[rows[i]]
+        sample_losses = elbo(
+            encoders.forward, decoders.forward, batch_x, batch_classes, noise[i], images=images
+        )
+        losses = sample_losses.mean(1)
         optimizer.step(torch.autograd.grad(losses.sum(), leaves))
         yield losses.detach()
     encoders.write_back()
@@ -154,10 +165,8 @@ def elbo(encoder, decoder, x: Tensor, one_hot: Tensor, noise: Tensor, *, images:
 
 
 def _perceptron(inputs: int, hidden: int, outputs: int, stream: torch.Generator) -> nn.Sequential:
-    first, last = (
-        make_layer(nn.Linear, *sizes, generator=stream)
-        for sizes in ((inputs, hidden), (hidden, outputs))
-    )
+    first = make_layer(nn.Linear, inputs, hidden, generator=stream)
+    last = make_layer(nn.Linear, hidden, outputs, generator=stream)
     return nn.Sequential(first, nn.ReLU(), last)
 
 
@@ -192,7 +201,7 @@ class FedCVAE(Method):
         everyone = range(ctx.clients_count)
         # Clients: a conditional VAE each, on the training part.
         shards = [ctx.private.train(k) for k in everyone]
-        cvaes = [self._cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in everyone]
+        cvaes = [self._make_cvae(ctx, ctx.generator("fedcvae", "init", k)) for k in everyone]
         streams = [ctx.generator("fedcvae", "training", k) for k in everyone]
         steps = train_cvaes(
             cvaes, shards, streams, steps=self.steps, batch=self.batch, lr=self.vae_lr
@@ -205,9 +214,9 @@ class FedCVAE(Method):
             counts = torch.bincount(shards[k][1], minlength=ctx.classes).int()
             upload = {"decoder": model_state(cvaes[k].decoder), "counts": counts}
             received.append(ctx.link.up(k, upload, phase="decoders"))
-        # Server: dream, then train a classifier on the dreams.
+        # Server: draw samples from the decoders, then train a classifier on them.
         with ctx.server():
-            x, y = self._dreams(ctx, received)
+            x, y = self._draw_samples(ctx, received)
             check_finite([x], "A client's VAE", f"vae_lr={self.vae_lr:g}")
             student = ctx.initial_model()
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
@@ -216,20 +225,22 @@ class FedCVAE(Method):
                 yield from report_progress("server training", ticks, lambda: NetworkModel(student))
             )
 
-    def _cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
-        made = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)
-        return made.to(ctx.device, ctx.dtype)
+    def _make_cvae(self, ctx: Context, stream: torch.Generator) -> Cvae:
+        cvae = Cvae(ctx.input_shape, ctx.classes, self.latent, self.hidden, stream)
+        return cvae.to(ctx.device, ctx.dtype)
 
-    def _dreams(self, ctx: Context, received: list[dict]) -> tuple[Tensor, Tensor]:
+    def _draw_samples(self, ctx: Context, received: list[dict]) -> tuple[Tensor, Tensor]:
         """`samples` synthetic pairs, in proportion to the clients' class counts `[M, C]`."""
-        held = torch.stack([r["counts"] for r in received]).cpu()
-        counts = torch.from_numpy(shares(held.flatten().numpy(), self.samples)).view_as(held)
-        xs, ys = [], []
-        decoder = self._cvae(ctx, ctx.generator("fedcvae", "init", 0)).decoder
-        for k, (own, message) in enumerate(zip(counts, received, strict=True)):
-            load_state(decoder, message["decoder"])
-            y = torch.arange(ctx.classes).repeat_interleave(own).to(ctx.device)
+        client_counts = torch.stack([upload["counts"] for upload in received]).cpu()
+        allotted = shares(client_counts.flatten().numpy(), self.samples)
+        sample_counts = torch.from_numpy(allotted).view_as(client_counts)
+        decoder = self._make_cvae(ctx, ctx.generator("fedcvae", "init", 0)).decoder
+        xs = []
+        ys = []
+        for k, upload in enumerate(received):
+            load_state(decoder, upload["decoder"])
+            y = torch.arange(ctx.classes).repeat_interleave(sample_counts[k]).to(ctx.device)
             stream = ctx.generator("fedcvae", "samples", k)
-            xs.append(sample(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream))
+            xs.append(draw_samples(decoder, y, self.latent, ctx.input_shape, ctx.classes, stream))
             ys.append(y)
         return torch.cat(xs), torch.cat(ys)

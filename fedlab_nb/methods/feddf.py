@@ -56,8 +56,7 @@ class FedDF(Method):
     convolutional = ServerKnobs.convolutional
 
     def refuse(self, ctx: Context) -> None:
-        fits = ctx.has_clients_architecture(self.server_model)
-        if self.start == "average" and not fits:
+        if self.start == "average" and not ctx.has_clients_architecture(self.server_model):
             needs = NEEDS["one architecture"]
             raise UsageError(
                 f"feddf.start is 'average', which needs {needs} and at the server; use start=fresh."
@@ -66,7 +65,7 @@ class FedDF(Method):
     def run(self, ctx: Context) -> Steps[NetworkModel]:
         # Clients: train alone, upload once.
         uploaded = yield from ctx.one_upload()
-        # Server: what the ensemble says of the public samples, once; then one network learns to say it.
+        # Server: the ensemble's logits of the public samples, once; then one network learns them.
         with ctx.server():
             logits = FrozenEnsemble(uploaded).logits_in_chunks(ctx.public)
             teacher = combine(logits, client_weights(self.weights, ctx.sizes, logits))

@@ -28,13 +28,13 @@ of the images as they are.
 
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import demand
+from ..errors import UsageError
 from ..models import Network, load_state, model_state
 from ..models.build import make_layer
 from ..models.state import copy_model
@@ -74,78 +74,83 @@ class FedGKT(Iterative):
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)
-        deep = len(ctx.initial_model().body) > 1
-        demand(
-            deep, "FedGKT cuts a network in two, and this one has a single block; set model=mlp."
-        )
+        if len(ctx.initial_model().body) < 2:
+            raise UsageError(
+                "FedGKT cuts a network in two, and this one has a single block; set model=mlp."
+            )
 
     def run(self, ctx: Context) -> Steps[LocalModels]:
         rounds = Rounds(ctx, self)
         rounds.recipe = replace(rounds.recipe, augmentation="none")
-        at_server: dict[str, Any] = {
-            "recipe": replace(rounds.recipe, epochs=self.server_epochs),
-            "ids": None,
-        }
-        edges = rounds.models = [
-            lower_half(model, ctx.generator("fedgkt", "classifier")) for model in rounds.models
-        ]
-        server, start, loss = (
-            upper_half(ctx.initial_model()),
-            model_state(edges[0]),
-            transfer(self.temperature),
-        )
+        server_recipe = replace(rounds.recipe, epochs=self.server_epochs)
+        edges = []
+        for model in rounds.models:
+            edges.append(lower_half(model, ctx.generator("fedgkt", "classifier")))
+        rounds.models = edges
+        start = model_state(edges[0])
+        server = upper_half(ctx.initial_model())
+        loss = transfer(self.temperature)
         labels: dict[int, Tensor] = {}
-        got: dict[int, tuple[Tensor, Tensor, Tensor]] = {}  # client -> features, logits, labels
+        uploads: dict[int, Upload] = {}  # each client's last one
         for t in range(self.rounds):
-            chosen = rounds.choose(t)
+            participants = rounds.choose_clients(t)
             with ctx.server():
-                answers = {k: in_chunks(server.eval(), got[k][0]) for k in chosen if k in got}
-            # Clients: train on labels and on what the server has answered; features and logits up.
+                answers = {}
+                for k in participants:
+                    if k in uploads:
+                        answers[k] = in_chunks(server.eval(), uploads[k].features)
+            # Clients: train on labels and on the server's answers.
             shards = []
-            for k in chosen:
+            for k in participants:
                 x, y = rounds.shards[k]
-                if k in got:
-                    told = ctx.link.down(k, answers[k], phase=PHASE)
+                if k in uploads:
+                    answer = ctx.link.down(k, answers[k], phase=PHASE)
+                    weight = self.weight
                 else:
                     load_state(edges[k], ctx.link.down(k, start, phase=PHASE))
-                    labels[k], told = (
-                        ctx.link.up(k, y.int(), phase="labels"),
-                        x.new_zeros(len(y), ctx.classes),
-                    )
-                shards.append(listening(x, y, told, self.weight if k in got else 0.0))
+                    labels[k] = ctx.link.up(k, y.int(), phase="labels").long()
+                    answer = x.new_zeros(len(y), ctx.classes)
+                    weight = 0.0
+                shards.append(transfer_shard(x, y, answer, weight))
             yield from rounds.train(t, shards, loss=loss)
-            features = rounds.features()
-            logits = [
-                in_chunks(edge.classifier, h)
-                for edge, h in zip(rounds.of_chosen(edges), features, strict=True)
-            ]
-            for k, (h, c) in zip(
-                chosen, rounds.up(zip(features, logits, strict=True)), strict=True
-            ):
-                got[k] = h, c, labels[k].long()
+            # Link: features and logits up.
+            messages = []
+            for k, features in zip(participants, rounds.features(), strict=True):
+                messages.append((features, in_chunks(edges[k].classifier, features)))
+            for k, (features, logits) in zip(participants, rounds.up(messages), strict=True):
+                uploads[k] = Upload(features, logits, labels[k])
             # Server: train on their features, labels and logits.
             with ctx.server():
-                h, c, y = (
-                    torch.cat(column) for column in zip(*(got[k] for k in chosen), strict=True)
-                )
-                shard, stream = listening(h, y, c, self.weight), f"fedgkt server {t}"
-                for _ in ctx.train([server], [shard], loss=loss, stream=stream, **at_server):
+                features = torch.cat([uploads[k].features for k in participants])
+                logits = torch.cat([uploads[k].logits for k in participants])
+                y = torch.cat([uploads[k].labels for k in participants])
+                shard = transfer_shard(features, y, logits, self.weight)
+                stream = f"fedgkt server {t}"
+                for _ in ctx.train(
+                    [server], [shard], recipe=server_recipe, loss=loss, stream=stream, ids=None
+                ):
                     yield Progress(PHASE, t, self.rounds)
-            halves = [server, *rounds.of_chosen(edges)]
-            check_finite(
-                (p for half in halves for p in half.parameters()),
-                f"Round {t + 1}",
-                f"lr={ctx.recipe.lr:g}",
-            )
+            rate = f"lr={ctx.recipe.lr:g}"
+            parameters = list(server.parameters())
+            for k in participants:
+                parameters += edges[k].parameters()
+            check_finite(parameters, f"Round {t + 1}", rate)
             if has_curve_point(t + 1, self.rounds):
-                now = LocalModels(
-                    ClientModels([joined(edge, server) for edge in edges]), ctx.largest_client
-                )
-                yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=now)
-        return now
+                networks = ClientModels([join_halves(edge, server) for edge in edges])
+                snapshot = LocalModels(networks, ctx.largest_client)
+                yield Progress(PHASE, t + 1, self.rounds, {"round": t + 1}, model=snapshot)
+        return snapshot
 
 
-def listening(x: Tensor, y: Tensor, others: Tensor, weight: float) -> tuple[Tensor, ...]:
+class Upload(NamedTuple):
+    """A client's last upload: `features [n, d]` and `logits [n, C]` of its samples, and their `labels [n]`."""
+
+    features: Tensor
+    logits: Tensor
+    labels: Tensor
+
+
+def transfer_shard(x: Tensor, y: Tensor, others: Tensor, weight: float) -> tuple[Tensor, ...]:
     """A shard for `transfer`: samples, labels, and for each sample the other side's logits and their weight."""
     return x, y, others, others.new_full((len(y),), weight)
 
@@ -156,9 +161,8 @@ def transfer(temperature: float) -> Loss:
     def loss(
         features: Tensor, logits: Tensor, labels: Tensor, others: Tensor, weight: Tensor
     ) -> Tensor:
-        return F.cross_entropy(logits, labels, reduction="none") + weight * kl_each(
-            others, logits, temperature
-        )
+        cross_entropy = F.cross_entropy(logits, labels, reduction="none")
+        return cross_entropy + weight * kl_each(others, logits, temperature)
 
     return loss
 
@@ -166,7 +170,8 @@ def transfer(temperature: float) -> Loss:
 def lower_half(network: Network, stream: torch.Generator) -> Network:
     """What a client trains: the first of two blocks, its outputs flat, and a classifier of its own."""
     client = Client(network, 2)
-    size, like = prod(client.borders()[0]), network.classifier.weight
+    size = prod(client.borders()[0])
+    like = network.classifier.weight
     head: Any = make_layer(nn.Linear, size, len(like), generator=stream, like=like)
     return make_network([*client.blocks[0], nn.Flatten(1)], head, (*network.architecture, "lower"))
 
@@ -175,12 +180,14 @@ def upper_half(network: Network) -> Network:
     """What the server trains: the second block, which reads flat features, and the network's classifier."""
     client = Client(network, 2)
     shape = client.borders()[0]
-    return client.upper_network(1, [nn.Unflatten(1, shape)] if len(shape) > 1 else [])
+    if len(shape) == 1:
+        return client.upper_network(1)
+    return client.upper_network(1, [nn.Unflatten(1, shape)])
 
 
-def joined(lower: Network, upper: Network) -> Network:
+def join_halves(lower: Network, upper: Network) -> Network:
     """A client's half and the server's as one network, copied."""
-    above = copy_model(upper)
-    return make_network(
-        [*copy_model(lower).body, *above.body], above.classifier, (*upper.architecture, "joined")
-    )
+    lower = copy_model(lower)
+    upper = copy_model(upper)
+    architecture = (*upper.architecture, "joined")
+    return make_network([*lower.body, *upper.body], upper.classifier, architecture)

@@ -1,4 +1,4 @@
-"""FedKD: distil, on public samples, an ensemble in which a client counts for a class as it has samples of it.
+"""FedKD: distil, on public samples, an ensemble in which a client's weight for a class grows with its samples of it.
 
 Gong et al., *Preserving Privacy in Federated Learning with Ensemble Cross-Domain Knowledge Distillation*, AAAI 2022,
 as Allouah et al. (FENS, NeurIPS 2024) use it. Client k uploads its model and its class counts n_k^c (C numbers of 4
@@ -19,7 +19,7 @@ Counts do not say how sure a model is.
 
 from collections.abc import Sequence
 
-from ..errors import demand
+from ..errors import UsageError
 from ..models import load_state, model_state
 from ..training import Recipe
 from ..training.distill import LOSSES, distil, distillation_loss
@@ -65,12 +65,12 @@ class FedKD(Method):
     server_model: str = server_model_knob()
 
     def refuse(self, ctx: Context) -> None:
+        if ctx.has_clients_architecture(self.server_model):
+            return
         for name in ("rounds_before", "rounds_after"):
-            fits = not getattr(self, name) or ctx.has_clients_architecture(self.server_model)
-            demand(
-                fits,
-                f"fedkd.{name} needs {NEEDS['one architecture']} and at the server; set it to 0.",
-            )
+            if getattr(self, name):
+                needs = NEEDS["one architecture"]
+                raise UsageError(f"fedkd.{name} needs {needs} and at the server; set it to 0.")
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs + (self.rounds_before + self.rounds_after) * self.local_epochs)
@@ -79,8 +79,8 @@ class FedKD(Method):
         # Clients: train alone, count labels, upload once.
         start = None
         if self.rounds_before:
-            rounds = self._rounds(ctx, self.rounds_before)
-            start = yield from rounds.averaging(rounds.start)
+            rounds = self._fedavg_rounds(ctx, self.rounds_before)
+            start = yield from rounds.run_all(rounds.first_state)
             received = ctx.link.broadcast(start, phase=PHASE)
             models = [ctx.new_model(received) for _ in range(ctx.clients_count)]
             clients = yield from ctx.further_training("further training", models, stream="fedkd")
@@ -97,15 +97,14 @@ class FedKD(Method):
                 load_state(student, start)
             recipe = Recipe(self.epochs, self.batch, "adam", lr=self.server_lr, weight_decay=0)
             loss = distillation_loss(self.loss, self.temperature)
-            ticks = distil(
-                student, ctx.public, teacher, recipe, loss, ctx.generator("fedkd", "batches")
-            )
+            stream = ctx.generator("fedkd", "batches")
+            ticks = distil(student, ctx.public, teacher, recipe, loss, stream)
             yield from report_progress("distillation", ticks, lambda: snapshot(student))
         if not self.rounds_after:
             return snapshot(student)
-        rounds = self._rounds(ctx, self.rounds_after)
-        yield from rounds.averaging(model_state(student))
+        rounds = self._fedavg_rounds(ctx, self.rounds_after)
+        yield from rounds.run_all(model_state(student))
         return rounds.result
 
-    def _rounds(self, ctx: Context, count: int) -> Rounds:
+    def _fedavg_rounds(self, ctx: Context, count: int) -> Rounds:
         return Rounds(ctx, FedAvgMulti(rounds=count, local_epochs=self.local_epochs))

@@ -26,12 +26,13 @@ any voter would do; here every classifier is a network.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import demand
+from ..errors import UsageError
 from ..models import Network, model_state
 from ..models.state import copy_model
 from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
@@ -49,7 +50,7 @@ from .base import (
 )
 
 # -------------------------------------------------------------------------------------------------------- votes privacy
-# Noisy votes and what they promise: Laplace noise on counts, and the ε that T noisy votes have spent (PATE).
+# Noisy votes and their promise: Laplace noise on counts, and the ε that T noisy votes have spent (PATE).
 #
 # Papernot et al., *Semi-supervised Knowledge Transfer for Deep Learning from Private Training Data*, ICLR 2017; for
 # students of a federation Li, He, Song, *Practical One-Shot Federated Learning for Cross-Silo Setting* (FedKT), 2021.
@@ -68,9 +69,8 @@ from .base import (
 # The neighbours here *replace* one client's samples (`server`) or one sample (`client`), as one more sample would cut a
 # client's data in other places. So this ε and that of afl (`parts/privacy.py`) cannot be compared.
 
-ORDERS = torch.cat(
-    [torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]
-).double()  # l that are tried
+# The l that are tried.
+ORDERS = torch.cat([torch.arange(1.0, 257), 2.0 ** torch.arange(9, 21)]).double()
 
 
 def laplace(shape: tuple[int, ...], gamma: float, stream: torch.Generator) -> Tensor:
@@ -81,51 +81,53 @@ def laplace(shape: tuple[int, ...], gamma: float, stream: torch.Generator) -> Te
 
 def moments_epsilon(per_query: float, queries: int, delta: float) -> float:
     """ε at `delta` of `queries` answers of ε_0 = `per_query` each, whatever the votes were; at most the simple one."""
-    return _least_epsilon(queries * any_votes(per_query), delta, per_query * queries)
+    moments = queries * worst_case_moments(per_query)
+    return _least_epsilon(moments, delta, per_query * queries)
 
 
 def measured_epsilon(votes: Tensor, gamma: float, per_query: float, delta: float) -> float:
     """ε at `delta` of these very `votes [T, C]` (counts without noise): small where they agree. It is not private."""
-    whole = these_votes(change_bound(votes, gamma), per_query).sum(0)
-    return _least_epsilon(whole, delta, per_query * len(votes))
+    moments = measured_moments(change_bound(votes, gamma), per_query).sum(0)
+    return _least_epsilon(moments, delta, per_query * len(votes))
 
 
-def any_votes(per_query: float, orders: Tensor = ORDERS) -> Tensor:
-    """α(l) of one query for whatever votes, `[L]`."""
+def worst_case_moments(per_query: float, orders: Tensor = ORDERS) -> Tensor:
+    """α(l) of one query, whatever the votes were, `[L]`."""
     return torch.minimum(per_query**2 * orders * (orders + 1) / 2, per_query * orders)
 
 
 def change_bound(votes: Tensor, gamma: float) -> Tensor:
-    """q `[T]`: at most so probable is it that noise gives another answer than the most voted class (PATE, lemma 4)."""
+    """q `[T]`: an upper bound of the probability that noise changes the most voted class (PATE, lemma 4)."""
     votes = votes.double().cpu()
-    top, first = votes.max(1, keepdim=True)
-    behind = gamma * (top - votes)
-    terms = (2 + behind) / (4 * behind.exp())
-    return (terms.sum(1) - terms.gather(1, first)[:, 0]).clamp(max=1.0)
+    most, winner = votes.max(1, keepdim=True)
+    gap = gamma * (most - votes)
+    terms = (2 + gap) / (4 * gap.exp())
+    return (terms.sum(1) - terms.gather(1, winner)[:, 0]).clamp(max=1.0)
 
 
-def these_votes(q: Tensor, per_query: float, orders: Tensor = ORDERS) -> Tensor:
+def measured_moments(q: Tensor, per_query: float, orders: Tensor = ORDERS) -> Tensor:
     """α(l) `[T, L]` of queries whose answer changes with probability q `[T]` at most (PATE, theorem 3)."""
     q = q[:, None]
-    grown = math.exp(min(per_query, 700.0))
-    holds = (
-        q < (grown - 1) / (grown * grown - 1)
-        if grown > 1
-        else torch.zeros_like(q, dtype=torch.bool)
-    )
-    small = torch.where(holds, q, 0.0)
-    stays = (1 - small).log() + orders * ((1 - small).log() - (1 - grown * small).log())
-    alpha = torch.logaddexp(stays, small.log() + per_query * orders)
-    return torch.where(
-        holds, torch.minimum(alpha, any_votes(per_query, orders)), any_votes(per_query, orders)
-    )
+    e = math.exp(min(per_query, 700.0))  # e^ε_0, which must not overflow
+    if e > 1:
+        applies = q < (e - 1) / (e * e - 1)
+    else:
+        applies = torch.zeros_like(q, dtype=torch.bool)
+    small = torch.where(applies, q, 0.0)
+    log_stays = (1 - small).log() + orders * ((1 - small).log() - (1 - e * small).log())
+    alpha = torch.logaddexp(log_stays, small.log() + per_query * orders)
+    worst_case = worst_case_moments(per_query, orders)
+    return torch.where(applies, torch.minimum(alpha, worst_case), worst_case)
 
 
 def _least_epsilon(moments: Tensor, delta: float, simple: float) -> float:
-    return min(float(((moments + math.log(1 / delta)) / ORDERS).min()), simple)
+    """The ε of these moments `[L]` with the best l; `simple`, that of simple composition, where it is smaller."""
+    epsilons = (moments + math.log(1 / delta)) / ORDERS
+    return min(float(epsilons.min()), simple)
 
 
 PRIVACY = ("none", "server", "client")
+MOST_STUDENTS = 10_000  # of all clients
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +145,14 @@ class FedKTReport(Report):
     epsilon: float | None = None
     epsilon_measured: float | None = None
     changed: float | None = None
+
+
+class Partition(NamedTuple):
+    """The samples of a `client` in `parts`, one a teacher, for its `student` (0 … s - 1)."""
+
+    client: int
+    student: int
+    parts: list[Shard]
 
 
 @register(
@@ -174,11 +184,11 @@ class FedKT(Method):
     report = FedKTReport
 
     def refuse(self, ctx: Context) -> None:
-        most = 10_000 // ctx.clients_count
-        demand(
-            self.students <= most,
-            f"fedkt.students is {self.students}, but 10,000 in all allow {most} here.",
-        )
+        most = MOST_STUDENTS // ctx.clients_count
+        if self.students > most:
+            raise UsageError(
+                f"fedkt.students is {self.students}, but 10,000 in all allow {most} here."
+            )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs * self.students)
@@ -187,56 +197,60 @@ class FedKT(Method):
     def leaks(self) -> str:
         if self.privacy == "none":
             return self.info.leaks
-        who = (
-            "each client, to who sees the final network"
-            if self.privacy == "server"
-            else "each sample"
-        )
-        return f"{self.info.leaks}; ε for {who}"
+        if self.privacy == "server":
+            return f"{self.info.leaks}; ε for each client, to who sees the final network"
+        return f"{self.info.leaks}; ε for each sample"
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
-        x = self._asked(ctx)
-        # Clients: teachers on parts of their samples, their votes, and the students that learn these.
-        cuttings = [own for k in range(ctx.clients_count) for own in self._parts(ctx, k)]
-        teachers = [
-            self._drawn(ctx, "teacher", i, k, j)
-            for k, i, parts in cuttings
-            for j in range(len(parts))
-        ]
-        starts = [copy_model(teacher) for teacher in teachers] if ctx.poison.of_models else teachers
-        shards = [part for *_, parts in cuttings for part in parts]
-        yield from report_progress("teachers", self._ticks(ctx, "teachers", teachers, shards))
-        waiting, labels = iter(teachers), []
-        for k, i, parts in cuttings:
-            logits = torch.stack([in_chunks(next(waiting), x) for _ in parts])
-            labels.append(self.label(logits, ctx.generator("fedkt", "client", k, i)))
+        x = self._query_samples(ctx)
+        # Clients: teachers on parts of their samples.
+        partitions: list[Partition] = []
+        for k in range(ctx.clients_count):
+            partitions += self._partition(ctx, k)
+        teachers = []
+        shards: list[Shard] = []
+        for partition in partitions:
+            for j, part in enumerate(partition.parts):
+                teachers.append(
+                    self._new_network(ctx, "teacher", partition.student, partition.client, j)
+                )
+                shards.append(part)
+        starts = self._copy_starts(ctx, teachers)
+        yield from report_progress("teachers", self._train(ctx, "teachers", teachers, shards))
+        # Clients: the teachers' votes, and the students that learn these.
+        labels = []
+        first = 0
+        for partition in partitions:
+            members = teachers[first : first + len(partition.parts)]
+            first += len(members)
+            logits = torch.stack([in_chunks(teacher, x) for teacher in members])
+            stream = ctx.generator("fedkt", "client", partition.client, partition.student)
+            labels.append(self.label(logits, stream))
         students = teachers
         if self.teachers > 1 or self.privacy == "client":  # else the one teacher is the student
-            students = [self._drawn(ctx, "student", i, k) for k, i, _ in cuttings]
-            starts = (
-                [copy_model(student) for student in students] if ctx.poison.of_models else students
-            )
+            students = []
+            for partition in partitions:
+                students.append(
+                    self._new_network(ctx, "student", partition.student, partition.client)
+                )
+            starts = self._copy_starts(ctx, students)
             shards = [(x, y) for y in labels]
-            yield from report_progress(
-                "students", self._ticks(ctx, "students", students, shards, self.epochs)
-            )
+            ticks = self._train(ctx, "students", students, shards, self.epochs)
+            yield from report_progress("students", ticks)
         ctx.check_finite(ClientModels(students))
         # Link: s students of each client.
         received = []
-        for (k, _, _), start, student in zip(cuttings, starts, students, strict=True):
-            received.append(
-                ctx.link.up(k, ctx.state_to_send(k, model_state(start), student), phase="students")
-            )
+        for partition, start, student in zip(partitions, starts, students, strict=True):
+            state = ctx.state_to_send(partition.client, model_state(start), student)
+            received.append(ctx.link.up(partition.client, state, phase="students"))
+        # Server: count the students' votes, label, learn.
         with ctx.server():
-            # Server: count, label, learn.
             uploaded = ClientModels(students).with_states(received)
-            y, report = self.aggregate(
-                ctx, uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students))
-            )
-            final = ctx.build(
-                ctx.server_architecture(self.server_model), ctx.generator("fedkt", "server")
-            )
-            ticks = self._ticks(ctx, "final", [final], [(x, y)], self.epochs)
+            logits = uploaded.logits(x).unflatten(0, (ctx.clients_count, self.students))
+            y, report = self.aggregate(ctx, logits)
+            architecture = ctx.server_architecture(self.server_model)
+            final = ctx.build(architecture, ctx.generator("fedkt", "server"))
+            ticks = self._train(ctx, "final", [final], [(x, y)], self.epochs)
             return (
                 yield from report_progress(
                     "distillation", ticks, lambda: NetworkModel(final, report)
@@ -244,77 +258,94 @@ class FedKT(Method):
             )
 
     # ------------------------------------------------------------------ client part
-    def _asked(self, ctx: Context) -> Tensor:
+    def _query_samples(self, ctx: Context) -> Tensor:
         """The public samples that are labelled, `[T, ...]`: the same at clients and server, drawn once."""
         if not 0 < self.queries < len(ctx.public):
             return ctx.public
-        rows = torch.randperm(len(ctx.public), generator=ctx.generator("fedkt", "queries"))[
-            : self.queries
-        ]
+        order = torch.randperm(len(ctx.public), generator=ctx.generator("fedkt", "queries"))
+        rows = order[: self.queries]
         return ctx.public[rows.to(ctx.device)]
 
-    def _parts(self, ctx: Context, k: int) -> list[tuple[int, int, list[Shard]]]:
-        """(k, i, parts) of each cutting i of client k's samples, into t parts (into fewer where it has fewer)."""
+    def _partition(self, ctx: Context, k: int) -> list[Partition]:
+        """Client k's samples in t parts (in fewer where it has fewer), once for each of its students."""
         x, y = ctx.private.train(k)
-        cut = []
+        partitions = []
         for i in range(self.students):
-            order = torch.randperm(len(x), generator=ctx.generator("fedkt", "parts", k, i)).to(
-                x.device
-            )
+            stream = ctx.generator("fedkt", "parts", k, i)
+            order = torch.randperm(len(x), generator=stream).to(x.device)
             if self.teachers == 1:
                 order = order.sort().values
-            parts: list[Shard] = [
-                (x[rows], y[rows]) for rows in order.tensor_split(min(self.teachers, len(x)))
-            ]
-            cut.append((k, i, parts))
-        return cut
+            parts: list[Shard] = []
+            for rows in order.tensor_split(min(self.teachers, len(x))):
+                parts.append((x[rows], y[rows]))
+            partitions.append(Partition(k, i, parts))
+        return partitions
 
     def label(self, logits: Tensor, stream: torch.Generator) -> Tensor:
-        """What teachers' logits `[t, T, C]` vote for, `[T]`; with privacy=client, noise Lap(1/γ) is on the counts."""
+        """The teachers' vote `[T]` from their logits `[t, T, C]`; with privacy=client, Lap(1/γ) is on the counts."""
         votes = F.one_hot(logits.argmax(-1), logits.shape[-1]).sum(0)
         if self.privacy == "client":
-            return (votes + laplace(tuple(votes.shape), self.gamma, stream).to(logits)).argmax(1)
+            noise = laplace(tuple(votes.shape), self.gamma, stream).to(logits)
+            return (votes + noise).argmax(1)
+        # Ties go to the higher mean probability.
         return (votes + logits.softmax(-1).mean(0)).argmax(1)
 
-    def _drawn(self, ctx: Context, what: str, *names: int) -> Network:
-        """A network of the architecture of client `names[1]`, of its own draw."""
-        return ctx.build(ctx.architectures[names[1]], ctx.generator("fedkt", what, *names))
+    def _new_network(self, ctx: Context, role: str, i: int, k: int, *names: int) -> Network:
+        """A network of client k's architecture, with first weights of its own, for its student i."""
+        return ctx.build(ctx.architectures[k], ctx.generator("fedkt", role, i, k, *names))
 
-    def _ticks(
-        self, ctx: Context, what: str, models: list[Network], shards: list[Shard], epochs: int = 0
+    def _copy_starts(self, ctx: Context, models: list[Network]) -> list[Network]:
+        """The untrained models; copied only where a poisoned client needs them after training."""
+        if ctx.poison.of_models:
+            return [copy_model(model) for model in models]
+        return models
+
+    def _train(
+        self, ctx: Context, role: str, models: list[Network], shards: list[Shard], epochs: int = 0
     ) -> Iterator[Tick]:
-        """All of them at once, as a stack where that is faster; `epochs`: on public samples, 0: as the recipe says."""
+        """All of them together, as a stack where that is faster.
+
+        `epochs`: on public samples; 0: as the recipe says, on private ones.
+        """
         recipe = ctx.recipe
-        if epochs:
-            recipe = replace(
-                recipe, epochs=epochs, augmentation="none"
-            )  # the votes are on the samples as they are
+        if epochs:  # the votes are on the samples as they are
+            recipe = replace(recipe, epochs=epochs, augmentation="none")
         return train_clients(
-            models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {what}"
+            models, shards, recipe, seed=ctx.seed, backend=ctx.backend, stream=f"fedkt {role}"
         )
 
     # ------------------------------------------------------------------ server part
     def aggregate(self, ctx: Context, logits: Tensor) -> tuple[Tensor, FedKTReport]:
-        """Labels `[T]` from the students' logits `[M, s, T, C]`, and what all votes cost."""
-        named = logits.argmax(-1)
-        agree = (named == named[:, :1]).all(1)  # [M, T]
-        each = F.one_hot(named, logits.shape[-1])
-        votes = (each * agree[:, None, :, None] if self.consistent else each).sum((0, 1))  # [T, C]
+        """Labels `[T]` from the students' logits `[M, s, T, C]`, and the ε that all votes cost."""
+        answers = logits.argmax(-1)
+        agree = (answers == answers[:, :1]).all(1)  # [M, T]
+        student_votes = F.one_hot(answers, logits.shape[-1])
+        if self.consistent:
+            student_votes = student_votes * agree[:, None, :, None]
+        votes = student_votes.sum((0, 1))  # [T, C]
         report = FedKTReport(len(votes), float(agree.double().mean()))
-        labels = plain = (votes + logits.softmax(-1).mean((0, 1))).argmax(1)
+        # Ties go to the higher mean probability.
+        labels = (votes + logits.softmax(-1).mean((0, 1))).argmax(1)
         if self.privacy == "none":
             return labels, report
-        students, queries, cost = logits.shape[1], len(votes), 2 * self.gamma
+        students = logits.shape[1]
+        queries = len(votes)
+        per_query = 2 * self.gamma
         if self.privacy == "server":
-            noise = laplace(tuple(votes.shape), self.gamma, ctx.generator("fedkt", "server noise"))
-            labels, cost = (votes + noise.to(votes.device)).argmax(1), cost * students
-            own = measured_epsilon(votes, self.gamma, cost, self.delta)
-            report = replace(
-                report, epsilon_measured=own, changed=float((labels != plain).double().mean())
-            )
+            per_query = per_query * students
+            stream = ctx.generator("fedkt", "server noise")
+            noise = laplace(tuple(votes.shape), self.gamma, stream)
+            noisy_labels = (votes + noise.to(votes.device)).argmax(1)
+            changed = float((noisy_labels != labels).double().mean())
+            labels = noisy_labels
+            measured = measured_epsilon(votes, self.gamma, per_query, self.delta)
+            report = replace(report, epsilon_measured=measured, changed=changed)
         else:
             queries *= students
-        epsilon = moments_epsilon(cost, queries, self.delta)
-        return labels, replace(
-            report, epsilon=epsilon, epsilon_simple=cost * queries, delta=self.delta
+        report = replace(
+            report,
+            epsilon=moments_epsilon(per_query, queries, self.delta),
+            epsilon_simple=per_query * queries,
+            delta=self.delta,
         )
+        return labels, report

@@ -38,24 +38,23 @@ class FedNova(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        momentum = {
-            name: torch.zeros_like(value) for name, value in rounds.parameters(rounds.start).items()
-        }
+        parameters = rounds.parameters(rounds.first_state)
+        momentum = {name: torch.zeros_like(value) for name, value in parameters.items()}  # m
 
-        def normalised(state: State, ends: list[State]) -> State:
-            shares = rounds.shares  # w_k
+        def server(state: State, ends: list[State]) -> State:
+            w = rounds.shares
             a = [effective_steps(n, rounds.recipe) for n in rounds.sizes]  # ‖a_k‖₁
-            effective = sum(p * steps for p, steps in zip(shares, a, strict=True))  # J_eff
-            moved = rounds.average(state, ends)
+            j_eff = sum(w_k * a_k for w_k, a_k in zip(w, a, strict=True))
+            new_state = rounds.average(state, ends)
             for name in momentum:
                 mean = sum(
-                    p / n * (state[name] - end[name])
-                    for p, n, end in zip(shares, a, ends, strict=True)
+                    w_k / a_k * (state[name] - end[name])
+                    for w_k, a_k, end in zip(w, a, ends, strict=True)
                 )
-                momentum[name] = self.server_momentum * momentum[name] + effective * mean
-                moved[name] = state[name] - momentum[name]
-            return moved
+                momentum[name] = self.server_momentum * momentum[name] + j_eff * mean
+                new_state[name] = state[name] - momentum[name]
+            return new_state
 
         # Clients: E epochs from θ_t, as in FedAvg. Server: normalise, average, scale back.
-        yield from rounds.averaging(rounds.start, server=normalised)
+        yield from rounds.run_all(rounds.first_state, server=server)
         return rounds.result

@@ -1,6 +1,6 @@
-"""FedOV: clients learn to say "unknown", and the server lets only those vote who know (Diao et al., ICLR 2023).
+"""FedOV: clients learn to answer "unknown", and only those that know a sample vote on it (Diao et al., ICLR 2023).
 
-A client that never saw a class is confident all the same, and its vote drowns the others. So every client trains with
+A client that never saw a class is confident all the same, and outvotes the others. So every client trains with
 one class more: C known ones and "unknown", for which it makes outliers by destroying its own samples. One upload. The
 server's answer:
 
@@ -31,64 +31,81 @@ from torch import Tensor, nn
 from ..models import Network
 from ..training import ClientModels
 from ..training.local import curve_epochs
+from ..training.loop import Shard
 from .base import Context, EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
 #
 # Each destroyed image is like its original in colours and strokes and unlike it as a whole. Rows of features and
-# recordings are destroyed by taking each number from some sample of the client, whichever. `harder` moves outliers
-# towards what the client's model takes for known.
+# recordings are destroyed by taking each number from a random sample of the client. `move_to_known` moves outliers
+# towards samples that the client's model takes for known.
 
-LARGEST, SMALLEST = 0.6, 0.25  # sides of a patch, as shares of the image's
-STEP = 0.002  # of `harder`, in the samples' own units (FedOV's code)
+LARGEST = 0.6  # side of a patch, as a share of the image's
+SMALLEST = 0.25
+STEP = 0.002  # of `move_to_known`, in the samples' own units (FedOV's code)
 
 
-def destroyed(x: Tensor, stream: torch.Generator) -> Tensor:
+def make_outliers(x: Tensor, stream: torch.Generator) -> Tensor:
     """One outlier for each of `x [n, ...]`: for images one of `WAYS`, drawn by `stream` (a CPU generator)."""
     if x.dim() < 4:
-        return _mixed_columns(x.flatten(1), stream).view_as(x)
-    way = torch.randint(len(WAYS), (len(x),), generator=stream).tolist()
-    return torch.stack([WAYS[way[i]](x, i, stream) for i in range(len(x))]) if len(x) else x
+        return _mix_columns(x.flatten(1), stream).view_as(x)
+    ways = torch.randint(len(WAYS), (len(x),), generator=stream).tolist()
+    if not len(x):
+        return x
+    outliers = []
+    for i, way in enumerate(ways):
+        destroy = WAYS[way]
+        outliers.append(destroy(x, i, stream))
+    return torch.stack(outliers)
 
 
-def harder(
+def move_to_known(
     model: nn.Module, x: Tensor, unknown: int, steps: int, step: float = STEP, chunk: int = 1024
 ) -> Tensor:
-    """Outliers `x [n, ...]` moved `steps` times by `step` along the sign of the gradient of the cross-entropy to class
-    `unknown`: each number by steps * step at most. The model runs in eval mode and is left as it was."""
-    was = model.training
+    """Outliers `x [n, ...]`, made harder: less unknown to the model.
+
+    They are moved `steps` times by `step` along the sign of the gradient of the cross-entropy to class `unknown`: each
+    number by steps * step at most. The model runs in eval mode and is left as it was.
+    """
+    if not len(x):
+        return x
+    was_training = model.training
     model.eval()
-    moved = []
-    for part in x.split(chunk):
-        now, label = part.clone(), torch.full((len(part),), unknown, device=x.device)
+    chunks = []
+    for outliers in x.split(chunk):
+        outliers = outliers.clone()
+        labels = torch.full((len(outliers),), unknown, device=x.device)
         for _ in range(steps):
-            now.requires_grad_()
+            outliers.requires_grad_()
             with torch.enable_grad():
-                loss = F.cross_entropy(model(now), label, reduction="sum")
-            (gradient,) = torch.autograd.grad(loss, now)
-            now = now.detach() + step * gradient.sign()
-        moved.append(now)
-    model.train(was)
-    return torch.cat(moved) if moved else x
+                loss = F.cross_entropy(model(outliers), labels, reduction="sum")
+            (gradient,) = torch.autograd.grad(loss, outliers)
+            outliers = outliers.detach() + step * gradient.sign()
+        chunks.append(outliers)
+    model.train(was_training)
+    return torch.cat(chunks)
 
 
 def cut_paste(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
-    """A patch of the image moved to another place of it."""
-    out, (top, left, height, width) = x[i].clone(), _patch(x, stream)
-    to_top, to_left = _place(x, height, width, stream)
-    out[:, to_top : to_top + height, to_left : to_left + width] = x[
-        i, :, top : top + height, left : left + width
-    ]
-    return out
+    """A patch of the image, copied to another place in it."""
+    top, left, height, width = _draw_patch(x, stream)
+    new_top, new_left = _draw_corner(x, height, width, stream)
+    patch = x[i, :, top : top + height, left : left + width]
+    image = x[i].clone()
+    image[:, new_top : new_top + height, new_left : new_left + width] = patch
+    return image
 
 
 def erase(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
     """A patch replaced by noise, uniform over the image's own range."""
-    out, (top, left, height, width) = x[i].clone(), _patch(x, stream)
-    noise = torch.rand(len(out), height, width, generator=stream).to(out)
-    out[:, top : top + height, left : left + width] = x[i].min() + noise * (x[i].max() - x[i].min())
-    return out
+    top, left, height, width = _draw_patch(x, stream)
+    image = x[i].clone()
+    low = x[i].min()
+    high = x[i].max()
+    noise = torch.rand(len(image), height, width, generator=stream).to(image)
+    image[:, top : top + height, left : left + width] = low + noise * (high - low)
+    return image
 
 
 def shuffle_quarters(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
@@ -96,45 +113,54 @@ def shuffle_quarters(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
     height, width = (side // 2 for side in x.shape[2:])
     corners = [(0, 0), (0, width), (height, 0), (height, width)]
     shift = int(torch.randint(1, 4, (), generator=stream))
-    out = x[i].clone()
-    for at, (top, left) in enumerate(corners):
-        y0, x0 = corners[(at + shift) % 4]
-        out[:, top : top + height, left : left + width] = x[i, :, y0 : y0 + height, x0 : x0 + width]
-    return out
+    image = x[i].clone()
+    for quarter, (top, left) in enumerate(corners):
+        old_top, old_left = corners[(quarter + shift) % 4]
+        old_quarter = x[i, :, old_top : old_top + height, old_left : old_left + width]
+        image[:, top : top + height, left : left + width] = old_quarter
+    return image
 
 
 def join_halves(x: Tensor, i: int, stream: torch.Generator) -> Tensor:
     """The upper (or left) half of the image, and the other half of another of the client's images, upside down."""
     other = x[int(torch.randint(len(x), (), generator=stream))].flip(1, 2)
-    out, upper = x[i].clone(), bool(torch.randint(2, (), generator=stream))
-    if upper:
-        out[:, x.shape[2] // 2 :] = other[:, x.shape[2] // 2 :]
+    keeps_upper = bool(torch.randint(2, (), generator=stream))
+    image = x[i].clone()
+    if keeps_upper:
+        middle = x.shape[2] // 2
+        image[:, middle:] = other[:, middle:]
     else:
-        out[:, :, x.shape[3] // 2 :] = other[:, :, x.shape[3] // 2 :]
-    return out
+        middle = x.shape[3] // 2
+        image[:, :, middle:] = other[:, :, middle:]
+    return image
 
 
 WAYS = (cut_paste, erase, shuffle_quarters, join_halves)
 
 
-def _patch(x: Tensor, stream: torch.Generator) -> tuple[int, int, int, int]:
+def _draw_patch(x: Tensor, stream: torch.Generator) -> tuple[int, int, int, int]:
     """Top, left, height and width of a random patch."""
-    shares = SMALLEST + (LARGEST - SMALLEST) * torch.rand(2, generator=stream)
-    height, width = (
-        max(1, round(float(s) * side)) for s, side in zip(shares, x.shape[2:], strict=True)
-    )
-    return *_place(x, height, width, stream), height, width
+    shares = (SMALLEST + (LARGEST - SMALLEST) * torch.rand(2, generator=stream)).tolist()
+    height = max(1, round(shares[0] * x.shape[2]))
+    width = max(1, round(shares[1] * x.shape[3]))
+    top, left = _draw_corner(x, height, width, stream)
+    return top, left, height, width
 
 
-def _place(x: Tensor, height: int, width: int, stream: torch.Generator) -> tuple[int, int]:
+def _draw_corner(x: Tensor, height: int, width: int, stream: torch.Generator) -> tuple[int, int]:
+    """Top and left of a random place for a patch of that size."""
     top = int(torch.randint(x.shape[2] - height + 1, (), generator=stream))
-    return top, int(torch.randint(x.shape[3] - width + 1, (), generator=stream))
+    left = int(torch.randint(x.shape[3] - width + 1, (), generator=stream))
+    return top, left
 
 
-def _mixed_columns(x: Tensor, stream: torch.Generator) -> Tensor:
+def _mix_columns(x: Tensor, stream: torch.Generator) -> Tensor:
+    """Rows `[n, d]` whose numbers come each from a random row of the same column."""
     n, d = x.shape
     rows = torch.randint(max(n, 1), (n, d), generator=stream).to(x.device)
-    return x.gather(0, rows) if n else x
+    if n == 0:
+        return x
+    return x.gather(0, rows)
 
 
 class OpenSetVote(EnsembleModel):
@@ -148,14 +174,16 @@ class OpenSetVote(EnsembleModel):
 
     def __init__(self, clients: ClientModels, voters: int = 0) -> None:
         super().__init__(clients)
-        self.voters, self.score_kind = voters, "log-probabilities"
+        self.voters = voters
+        self.score_kind = "log-probabilities"
 
     def logits(self, x: Tensor) -> Tensor:
-        votes = self.client_logits(x).log_softmax(-1)
-        if 0 < self.voters < len(votes):
-            surest = votes[..., -1].topk(self.voters, 0, largest=False).indices  # [v, N]
-            votes = votes.gather(0, surest[..., None].expand(-1, -1, votes.shape[-1]))
-        return votes[..., :-1].logsumexp(0)
+        log_p = self.client_logits(x).log_softmax(-1)
+        if 0 < self.voters < len(log_p):
+            log_unknown = log_p[..., -1]
+            voters = log_unknown.topk(self.voters, 0, largest=False).indices  # [v, N]
+            log_p = log_p.gather(0, voters[..., None].expand(-1, -1, log_p.shape[-1]))
+        return log_p[..., :-1].logsumexp(0)
 
 
 @register(
@@ -179,12 +207,12 @@ class FedOV(Method):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.
-        wider = [
-            (name, shape, classes + 1, width) for name, shape, classes, width in ctx.architectures
-        ]
-        models = ctx.send_initial_models(wider, "fedov")
+        architectures = []
+        for name, shape, classes, width in ctx.architectures:
+            architectures.append((name, shape, classes + 1, width))
+        models = ctx.send_initial_models(architectures, "fedov")
         starts = ctx.copy_poisoned_starts(models)
-        yield from self._training(ctx, models)
+        yield from self._train(ctx, models)
         clients = ClientModels(models)
         ctx.check_finite(clients)
         # Link, then server: the models vote.
@@ -192,33 +220,49 @@ class FedOV(Method):
         with ctx.server():
             return OpenSetVote(uploaded, self.voters)
 
-    def _training(self, ctx: Context, models: list[Network]) -> Steps[None]:
-        """All epochs with the same outliers, or one after the other with new ones."""
-        renewed, epochs = self.fresh or self.adversarial, ctx.recipe.epochs
+    def _train(self, ctx: Context, models: list[Network]) -> Steps[None]:
+        """All epochs with the same outliers, or one epoch after the other, each with new ones."""
+        epochs = ctx.recipe.epochs
         streams = [ctx.generator("fedov", "outliers", k) for k in range(ctx.clients_count)]
-        for epoch in range(epochs if renewed else 1):
-            shards = []
-            for k, model in enumerate(models):
-                x, y = ctx.private.train(k)
-                outliers = torch.cat([destroyed(x, streams[k]) for _ in range(self.ratio)])
-                if self.adversarial:
-                    outliers = torch.cat(
-                        [outliers, harder(model, outliers, ctx.classes, self.adversarial)]
-                    )
-                unknown = y.new_full((len(outliers),), ctx.classes)
-                shards.append((torch.cat([x, outliers]), torch.cat([y, unknown])))
-                yield Progress(
-                    "outliers",
-                    epoch * len(models) + k + 1,
-                    (epochs if renewed else 1) * len(models),
-                )
-            recipe, stream = ctx.recipe, "fedov"
-            if renewed:
-                recipe = replace(
-                    recipe, epochs=1, lr=recipe.lr_at(epoch), schedule="constant", lr_min=0
-                )
-                stream = f"fedov, epoch {epoch}"
+        if not self.fresh and not self.adversarial:
+            shards = yield from self._make_shards(ctx, models, streams, 0, len(models))
+            for tick in ctx.train(models, shards, stream="fedov"):
+                snapshot = self._snapshot(models) if tick.fresh else None
+                yield Progress("open-set training", tick.done, epochs, model=snapshot)
+            return
+        for epoch in range(epochs):
+            done = epoch * len(models)
+            total = epochs * len(models)
+            shards = yield from self._make_shards(ctx, models, streams, done, total)
+            recipe = replace(
+                ctx.recipe, epochs=1, lr=ctx.recipe.lr_at(epoch), schedule="constant", lr_min=0
+            )
+            stream = f"fedov, epoch {epoch}"
             for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
-                shows = tick.fresh and (not renewed or epoch + 1 in curve_epochs(epochs))
-                snapshot = OpenSetVote(ClientModels(models), self.voters) if shows else None
+                has_point = tick.fresh and epoch + 1 in curve_epochs(epochs)
+                snapshot = self._snapshot(models) if has_point else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)
+
+    def _make_shards(
+        self,
+        ctx: Context,
+        models: list[Network],
+        streams: list[torch.Generator],
+        done: int,
+        total: int,
+    ) -> Steps[list[Shard]]:
+        """Each client's samples and outliers; `done` of `total`: the progress so far."""
+        shards: list[Shard] = []
+        for k, model in enumerate(models):
+            x, y = ctx.private.train(k)
+            outliers = torch.cat([make_outliers(x, streams[k]) for _ in range(self.ratio)])
+            if self.adversarial:
+                harder = move_to_known(model, outliers, ctx.classes, self.adversarial)
+                outliers = torch.cat([outliers, harder])
+            unknown = y.new_full((len(outliers),), ctx.classes)
+            shards.append((torch.cat([x, outliers]), torch.cat([y, unknown])))
+            yield Progress("outliers", done + k + 1, total)
+        return shards
+
+    def _snapshot(self, models: list[Network]) -> OpenSetVote:
+        return OpenSetVote(ClientModels(models), self.voters)

@@ -24,20 +24,20 @@ from torch import Tensor, nn
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 
 from ..comm import from_upper_triangle, upper_triangle
-from ..errors import demand
+from ..errors import UsageError
 from ..models import parameter_count
 from ..models.state import materialise
 from ..training import Recipe
 from ..training.distill import distil, distillation_loss
 from .base import Context, GlobalModel, Steps, knob, register, report_progress
-from .gauss import by_class
+from .gauss import split_by_class
 from .memory import SquareMatrices
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 
 # ------------------------------------------------------------------------------------------------------------- mixtures
 # Gaussian mixtures of feature rows: fitted by EM (Dempster, Laird, Rubin 1977), drawn from, and sent.
 #
-# `COVARIANCES` says what is known of a component's spread, from little to much:
+# `COVARIANCES`: how much is known about a component's spread, from little to much:
 # - "none": nothing; a draw is the component's mean itself;
 # - "spherical": one variance for all features, `[K]`;
 # - "diagonal": one for each feature, `[K, d]`;
@@ -59,88 +59,96 @@ class Mixture:
 
     def log_densities(self, rows: Tensor) -> Tensor:
         """log of weight times density of every component at `rows [n, d]`, `[n, K]`; not for kind "none"."""
-        each: Distribution
+        components: Distribution
         if self.kind == "full":
-            each = MultivariateNormal(self.means, self.spread)
+            components = MultivariateNormal(self.means, self.spread)
         else:
-            spread = (
-                self.spread[:, None].expand_as(self.means)
-                if self.kind == "spherical"
-                else self.spread
-            )
-            each = Independent(Normal(self.means, spread.sqrt()), 1)
-        return self.weights.log() + each.log_prob(rows[:, None])
+            spread = self.spread
+            if self.kind == "spherical":
+                spread = spread[:, None].expand_as(self.means)
+            components = Independent(Normal(self.means, spread.sqrt()), 1)
+        return self.weights.log() + components.log_prob(rows[:, None])
 
     def draw(self, count: int, stream: torch.Generator) -> Tensor:
         """`count` samples `[count, d]`; `stream` (a CPU generator) picks components and draws the noise."""
-        chosen = torch.multinomial(self.weights.cpu(), count, replacement=True, generator=stream)
-        rows = chosen.to(self.means.device)
-        noise = torch.randn(count, self.means.shape[1], generator=stream, dtype=torch.float64).to(
-            self.means
-        )
+        weights = self.weights.cpu()
+        components = torch.multinomial(weights, count, replacement=True, generator=stream)
+        components = components.to(self.means.device)
+        size = (count, self.means.shape[1])
+        noise = torch.randn(size, generator=stream, dtype=torch.float64).to(self.means)
+        means = self.means[components]
         if self.kind == "none":
-            return self.means[rows]
+            return means
         if self.kind == "full":
             values, axes = torch.linalg.eigh(self.spread)
-            roots = (
-                axes * values.clamp(min=0).sqrt()[:, None]
-            )  # [K, d, d]: each times its transpose is Σ
-            return self.means[rows] + torch.einsum("nij,nj->ni", roots[rows], noise)
-        roots = self.spread.sqrt()[rows]
-        return self.means[rows] + noise * (roots[:, None] if self.kind == "spherical" else roots)
+            roots = axes * values.clamp(min=0).sqrt()[:, None]  # [K, d, d]: R Rᵀ = Σ
+            return means + torch.einsum("nij,nj->ni", roots[components], noise)
+        deviations = self.spread.sqrt()[components]
+        if self.kind == "spherical":
+            deviations = deviations[:, None]
+        return means + noise * deviations
 
     def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
         """What is sent: weights, means and spread (of matrices the upper triangles; nothing for kind "none")."""
-        sent = {"weights": self.weights, "means": self.means}
-        if self.kind != "none":
-            sent["spread"] = upper_triangle(self.spread) if self.kind == "full" else self.spread
-        return {name: part.to(dtype) for name, part in sent.items()}
+        message = {"weights": self.weights.to(dtype), "means": self.means.to(dtype)}
+        if self.kind == "full":
+            message["spread"] = upper_triangle(self.spread).to(dtype)
+        elif self.kind != "none":
+            message["spread"] = self.spread.to(dtype)
+        return message
 
     @classmethod
-    def received(cls, sent: Mapping[str, Tensor], kind: str) -> Mixture:
-        """The mixture that `message` was made of, in float64."""
-        wide = {name: part.double() for name, part in sent.items()}
-        spread = wide.get("spread", wide["means"].new_zeros(0))
-        spread = from_upper_triangle(spread) if kind == "full" else spread
-        return cls(kind, wide["weights"] / wide["weights"].sum(), wide["means"], spread)
+    def from_message(cls, message: Mapping[str, Tensor], kind: str) -> Mixture:
+        """The mixture that `message` was made from, in float64."""
+        weights = message["weights"].double()
+        means = message["means"].double()
+        if kind == "none":
+            spread = means.new_zeros(0)
+        else:
+            spread = message["spread"].double()
+        if kind == "full":
+            spread = from_upper_triangle(spread)
+        return cls(kind, weights / weights.sum(), means, spread)
 
 
-def fitted(
+def fit_mixture(
     rows: Tensor, components: int, kind: str, stream: torch.Generator, steps: int = STEPS
 ) -> Mixture:
     """A mixture of at most `components` Gaussians for `rows [n, d]` (float64), by `steps` of EM.
 
-    EM starts with as many of the rows as means, drawn without replacement, every row belonging to the nearest. There
-    are never more components than rows. Kind "none" is fitted as "spherical", whose means and weights it keeps.
+    EM starts with as many of the rows as means, drawn without replacement; every row belongs to the nearest. There are
+    never more components than rows. Kind "none" is fitted as "spherical", and keeps its means and weights.
     """
     k = min(components, len(rows))
-    shape = "spherical" if kind == "none" else kind
-    start = rows[torch.randperm(len(rows), generator=stream)[:k].to(rows.device)]
-    nearest = torch.cdist(rows, start).argmin(1)
-    mixture = maximised(rows, torch.nn.functional.one_hot(nearest, k).to(rows), shape)
-    for _ in range(steps if k > 1 else 0):
-        mixture = maximised(rows, mixture.log_densities(rows).softmax(1), shape)
-    return (
-        mixture
-        if kind == shape
-        else Mixture(kind, mixture.weights, mixture.means, rows.new_zeros(0))
-    )
+    fitted_kind = "spherical" if kind == "none" else kind
+    starts = torch.randperm(len(rows), generator=stream)[:k].to(rows.device)
+    nearest = torch.cdist(rows, rows[starts]).argmin(1)
+    shares = torch.nn.functional.one_hot(nearest, k).to(rows)
+    mixture = maximise_likelihood(rows, shares, fitted_kind)
+    if k > 1:
+        for _ in range(steps):
+            shares = mixture.log_densities(rows).softmax(1)
+            mixture = maximise_likelihood(rows, shares, fitted_kind)
+    if kind == "none":
+        mixture = Mixture(kind, mixture.weights, mixture.means, rows.new_zeros(0))
+    return mixture
 
 
-def maximised(rows: Tensor, belongs: Tensor, kind: str) -> Mixture:
-    """EM's M-step: the most likely mixture for `rows [n, d]` of which `belongs [n, K]` says whose they are.
+def maximise_likelihood(rows: Tensor, shares: Tensor, kind: str) -> Mixture:
+    """EM's M-step: the most likely mixture for `rows [n, d]`, whose components have `shares [n, K]` of them.
 
     FLOOR is added to every variance.
     """
-    mass = belongs.sum(0).clamp(min=torch.finfo(rows.dtype).tiny)
-    means = belongs.T @ rows / mass[:, None]
-    away = rows[:, None] - means  # [n, K, d]
+    mass = shares.sum(0).clamp(min=torch.finfo(rows.dtype).tiny)
+    means = shares.T @ rows / mass[:, None]
+    centred = rows[:, None] - means  # [n, K, d]
     if kind == "full":
-        spread = torch.einsum("nk,nki,nkj->kij", belongs, away, away) / mass[:, None, None]
+        spread = torch.einsum("nk,nki,nkj->kij", shares, centred, centred) / mass[:, None, None]
         spread = spread + FLOOR * torch.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
     else:
-        spread = torch.einsum("nk,nkd->kd", belongs, away.square()) / mass[:, None] + FLOOR
-        spread = spread.mean(1) if kind == "spherical" else spread
+        spread = torch.einsum("nk,nkd->kd", shares, centred.square()) / mass[:, None] + FLOOR
+        if kind == "spherical":
+            spread = spread.mean(1)
     return Mixture(kind, mass / mass.sum(), means, spread)
 
 
@@ -171,57 +179,52 @@ class FedPFT(FrozenMethod):
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        own_features, frozen = yield from self.frozen(ctx)
+        client_features, frozen = yield from self.make_features(ctx)
         # Clients: a mixture of each class; up.
-        arrived = yield from ctx.collect(
-            "mixtures", lambda k: self.mixtures(ctx, k, own_features[k])
+        received = yield from ctx.collect(
+            "mixtures", lambda k: self.fit_mixtures(ctx, k, client_features[k])
         )
-        # Server: as many features as the clients have, drawn; a head trained on them.
+        # Server: draw as many features as the clients have; train a head on them.
         with ctx.server():
-            drawn, labels = self.draw(ctx, arrived)
-            head = nn.Linear(drawn.shape[1], ctx.classes, device="meta")
+            features, labels = self.draw_features(ctx, received)
+            head = nn.Linear(features.shape[1], ctx.classes, device="meta")
             materialise(head, ctx.dtype)
-            for part in head.to(ctx.device).parameters():
-                nn.init.zeros_(part)
+            for parameter in head.to(ctx.device).parameters():
+                nn.init.zeros_(parameter)
             recipe = Recipe(self.epochs, 64, "adam", self.lr, weight_decay=0)
-            ticks = distil(
-                head,
-                drawn,
-                labels,
-                recipe,
-                distillation_loss("ce"),
-                ctx.generator("fedpft", "head"),
-            )
+            loss = distillation_loss("ce")
+            stream = ctx.generator("fedpft", "head")
+            ticks = distil(head, features, labels, recipe, loss, stream)
             model = HeadModel(frozen, head, parameter_count(head))
             return (yield from report_progress("head training", ticks, lambda: model))
 
-    def mixtures(self, ctx: Context, k: int, frozen: Frozen) -> dict:
-        """What client k sends: the counts `[C]` of its classes (int32; 0 of one that is too small), and their
-        mixtures."""
+    def fit_mixtures(self, ctx: Context, k: int, frozen: Frozen) -> dict:
+        """Client k's message: the counts `[C]` of its classes (int32; 0 if a class is too small), and mixtures."""
         x, y = ctx.private.train(k)
-        groups = {
-            c: rows
-            for c, rows in by_class(frozen(x).double(), y).items()
-            if len(rows) >= self.smallest
-        }
-        counts = [len(groups.get(c, ())) for c in range(ctx.classes)]
-        made = {}
-        for c, rows in groups.items():
+        counts = torch.zeros(ctx.classes, dtype=torch.int32)
+        mixtures = {}
+        for c, rows in split_by_class(frozen(x).double(), y).items():
+            if len(rows) < self.smallest:
+                continue
+            counts[c] = len(rows)
             stream = ctx.generator("fedpft", "mixture", k, c)
-            made[c] = fitted(rows, self.components, self.covariance, stream).message(ctx.dtype)
-        return {"counts": torch.tensor(counts, dtype=torch.int32), "mixtures": made}
+            mixture = fit_mixture(rows, self.components, self.covariance, stream)
+            mixtures[c] = mixture.message(ctx.dtype)
+        return {"counts": counts, "mixtures": mixtures}
 
-    def draw(self, ctx: Context, arrived: Sequence[dict]) -> tuple[Tensor, Tensor]:
+    def draw_features(self, ctx: Context, received: Sequence[dict]) -> tuple[Tensor, Tensor]:
         """n_kc features `[n, d]` from every mixture, with their labels `[n]`. UsageError if there is no mixture."""
-        features, labels = [], []
-        for k, sent in enumerate(arrived):
-            for c, parts in sent["mixtures"].items():
-                count, stream = int(sent["counts"][c]), ctx.generator("fedpft", "features", k, c)
-                features.append(
-                    Mixture.received(parts, self.covariance).draw(count, stream).to(ctx.dtype)
-                )
+        features = []
+        labels = []
+        for k, upload in enumerate(received):
+            for c, message in upload["mixtures"].items():
+                mixture = Mixture.from_message(message, self.covariance)
+                count = int(upload["counts"][c])
+                stream = ctx.generator("fedpft", "features", k, c)
+                features.append(mixture.draw(count, stream).to(ctx.dtype))
                 labels.append(torch.full((count,), c))
-        demand(
-            features, f"No client has a class of {self.smallest} samples; use a smaller smallest."
-        )
+        if not features:
+            raise UsageError(
+                f"No client has a class of {self.smallest} samples; use a smaller smallest."
+            )
         return torch.cat(features), torch.cat(labels).to(ctx.device)

@@ -1,4 +1,4 @@
-"""FedProx (Li et al., MLSys 2020): FedAvg whose clients are held near the model that they received.
+"""FedProx (Li et al., MLSys 2020): FedAvg whose clients stay near the model that they received.
 
 Client k minimises L_k(θ) + (λ_prox/2) ‖θ - θ_t‖², L_k being its loss (λ_prox is the paper's μ). So a local step uses
 the gradient g + λ_prox (θ - θ_t); the server averages as FedAvg does. With λ_prox = 0 it is FedAvg to the last bit.
@@ -24,23 +24,23 @@ class FedProx(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        # Clients: E epochs from θ_t, held at θ_t. Server: the weighted average.
-        start, mu = rounds.start, self.mu
-        yield from rounds.averaging(
-            start, lambda anchor: {"adjust": proximal(mu, rounds.parameters(anchor))}
-        )
+
+        def pull_back(anchor: State) -> dict:
+            return {"adjust": proximal_term(self.mu, rounds.parameters(anchor))}
+
+        # Clients: E epochs from θ_t, pulled back to θ_t. Server: the weighted average.
+        yield from rounds.run_all(rounds.first_state, pull_back)
         return rounds.result
 
 
-def proximal(mu: float, anchor: State) -> Adjust:
+def proximal_term(mu: float, anchor: State) -> Adjust:
     """g ← g + λ_prox (θ - θ_t), the gradient of (λ_prox/2) ‖θ - θ_t‖²; `anchor` is θ_t, parameters only."""
 
     def adjust(
         clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]
     ) -> None:
-        there = [anchor[name].expand_as(parameter) for name, parameter in parameters.items()]
-        torch._foreach_add_(
-            gradients, torch._foreach_sub(list(parameters.values()), there), alpha=mu
-        )
+        anchors = [anchor[name].expand_as(parameter) for name, parameter in parameters.items()]
+        differences = torch._foreach_sub(list(parameters.values()), anchors)
+        torch._foreach_add_(gradients, differences, alpha=mu)
 
     return adjust

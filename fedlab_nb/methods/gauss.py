@@ -1,9 +1,9 @@
 """Gaussian heads: classes as Gaussians of frozen features, their statistics summed over clients, no training.
 
 Client k sends, for each class that it holds, its count n_kc, the sum of its features φ(x), and second moments. The
-server adds up what it gets, so it has the statistics of all samples in one place, whoever holds which: skew changes
-nothing. Bayes' rule then gives the classifier (HEADS has the formulas). One upload serves more than
-one head: what `qda` sends is enough for all of them.
+server adds up what it gets, so it has the statistics of all samples in one place, however they are divided: skew
+changes nothing. Bayes' rule then gives the classifier (HEADS has the formulas). One upload serves several heads: what
+`qda` sends is enough for all of them.
 
 - `lda` is Fisher's linear discriminant (1936), `nb` naive Bayes, `qda` the quadratic discriminant;
 - `fedcgs` is FedCGS (Guan, Zhou, Gu: Capture Global Feature Statistics for One-Shot Federated Learning, AAAI 2025,
@@ -19,11 +19,8 @@ Link, up only: 4 C bytes of counts and, with h classes held and d features, 4 h 
 down is the seed of the features.
 
 Departures: the features are pixels unless `features` says otherwise; the papers have networks that were trained on
-ImageNet, of which `lite0` is a small one. FedCGS has no shrinkage, and divides by zero where nobody holds a class; here
-such a class is never named. No variance is below a millionth of the mean one.
-
-On the digits (alpha = 0.1, M = 10) every head is far ahead of the ensemble by probabilities. How far depends on the
-federation: on seed 103 `means` is 18 points ahead, on the test's other seeds more than 20.
+ImageNet, of which `lite0` is a small one. FedCGS has no shrinkage, and divides by zero for a class that no client
+has; here such a class is never predicted. No variance is below a millionth of the mean one.
 """
 
 from __future__ import annotations
@@ -38,23 +35,25 @@ from torch import Tensor
 from ..comm import from_upper_triangle, upper_triangle
 from .base import Context, GlobalModel, Report, Steps, knob, register
 from .memory import SquareMatrices
-from .parts.fisher import TRAINED, trained_head
+from .parts.fisher import TRAINED, train_head
 from .parts.frozen import FrozenMethod, HeadModel
 
 # ----------------------------------------------------------------------------------------------------- class statistics
 # Counts, sums and second moments of features, class by class: all that Bayes' rule with Gaussian classes needs.
 #
-# They are sums over samples, so those of several clients add up to those of all samples in one place, whoever holds
-# which sample. `class_sums` makes a client's, `message` and `received` are its way over the link, `+` adds two up.
+# They are sums over samples, so those of several clients add up to those of all samples in one place, however they are
+# divided. `measure_class_sums` makes a client's, `make_message` and `read_message` take them over the link, `+` adds
+# two up.
 #
-# What is kept of the second moments is one of MOMENTS, from little to much:
+# The second moments are one of MOMENTS, from little to much:
 # - "none": nothing, `[0]`;
 # - "diagonal": the squares of every feature, class by class, `[C, d]`;
 # - "pooled": one matrix Σ f fᵀ of all classes together, `[d, d]`;
 # - "full": such a matrix for every class, `[C, d, d]`.
 
 MOMENTS = ("none", "diagonal", "pooled", "full")
-BY_CLASS, MATRICES = ("diagonal", "full"), ("pooled", "full")
+BY_CLASS = ("diagonal", "full")
+MATRICES = ("pooled", "full")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +67,14 @@ class ClassSums:
 
     def __add__(self, other: ClassSums) -> ClassSums:
         assert self.kind == other.kind
-        added = (self.counts + other.counts, self.sums + other.sums, self.second + other.second)
-        return ClassSums(self.kind, *added)
+        counts = self.counts + other.counts
+        sums = self.sums + other.sums
+        return ClassSums(self.kind, counts, sums, self.second + other.second)
 
     @property
     def means(self) -> Tensor:
         """μ_c `[C, d]`; zeros for a class without samples."""
-        return self.sums / self._at_least_one
+        return self.sums / self._positive_counts
 
     @property
     def log_priors(self) -> Tensor:
@@ -83,14 +83,12 @@ class ClassSums:
 
     def variances(self) -> Tensor:
         """v_c `[C, d]` of kind "diagonal": each feature's mean square around its class mean."""
-        return (self.second / self._at_least_one - self.means.square()).clamp(min=0)
+        return (self.second / self._positive_counts - self.means.square()).clamp(min=0)
 
     def covariances(self) -> Tensor:
         """Σ_c `[C, d, d]` of kind "full": S_c/N_c - μ_c μ_cᵀ."""
-        return (
-            self.second / self._at_least_one[..., None]
-            - self.means[:, :, None] * self.means[:, None, :]
-        )
+        squares = self.second / self._positive_counts[..., None]
+        return squares - self.means[:, :, None] * self.means[:, None, :]
 
     def within(self) -> Tensor:
         """Σ_W `[d, d]` of kind "pooled": (B - Σ_c N_c μ_c μ_cᵀ) / (N - C), where C counts the classes that exist."""
@@ -100,71 +98,86 @@ class ClassSums:
 
     def total(self) -> Tensor:
         """Σ_T `[d, d]` of kind "pooled": (B - N μ μᵀ) / (N - 1), the covariance without regard to classes."""
-        count, sums = self.counts.sum(), self.sums.sum(0)
+        count = self.counts.sum()
+        sums = self.sums.sum(0)
         return (self.second - torch.outer(sums, sums) / count) / (count - 1).clamp(min=1)
 
     @property
-    def _at_least_one(self) -> Tensor:
+    def _positive_counts(self) -> Tensor:
+        """`[C, 1]`, 1 for a class without samples."""
         return self.counts.clamp(min=1)[:, None]
 
 
-def by_class(features: Tensor, labels: Tensor) -> dict[int, Tensor]:
+def split_by_class(features: Tensor, labels: Tensor) -> dict[int, Tensor]:
     """The rows `[n_c, ...]` of `features [n, ...]` class by class, for the classes that `labels [n]` has, in order."""
     counts = torch.bincount(labels).tolist()
     groups = features[labels.argsort(stable=True)].split(counts)
     return {c: rows for c, rows in enumerate(groups) if len(rows)}
 
 
-def class_sums(features: Tensor, labels: Tensor, classes: int, kind: str) -> ClassSums:
+def measure_class_sums(features: Tensor, labels: Tensor, classes: int, kind: str) -> ClassSums:
     """The sums over samples with `features [n, d]` and `labels [n]`, added up in float64."""
     assert kind in MOMENTS
-    wide = features.double()
-    d = wide.shape[1]
-    counts, sums = wide.new_zeros(classes), wide.new_zeros(classes, d)
-    shapes = {"none": (0,), "diagonal": (classes, d), "pooled": (d, d), "full": (classes, d, d)}
-    second = wide.T @ wide if kind == "pooled" else wide.new_zeros(shapes[kind])
-    for c, rows in by_class(wide, labels).items():
+    features = features.double()
+    d = features.shape[1]
+    counts = features.new_zeros(classes)
+    sums = features.new_zeros(classes, d)
+    if kind == "pooled":
+        second = features.T @ features
+    else:
+        shapes = {"none": (0,), "diagonal": (classes, d), "full": (classes, d, d)}
+        second = features.new_zeros(shapes[kind])
+    for c, rows in split_by_class(features, labels).items():
         counts[c] += len(rows)
         sums[c] = rows.sum(0)
-        if kind in ("diagonal", "full"):
-            second[c] = rows.T @ rows if kind == "full" else rows.square().sum(0)
+        if kind == "diagonal":
+            second[c] = rows.square().sum(0)
+        elif kind == "full":
+            second[c] = rows.T @ rows
     return ClassSums(kind, counts, sums, second)
 
 
-def message(own: ClassSums, dtype: torch.dtype) -> dict[str, Tensor]:
-    """What a client sends: the counts of all classes (int32), sums and second moments of those that it holds, `dtype`.
+def make_message(client_sums: ClassSums, dtype: torch.dtype) -> dict[str, Tensor]:
+    """What a client sends: the counts of all classes (int32), sums and second moments of those that it has, `dtype`.
 
     Of a matrix the upper triangle is sent. The receiver reads from the counts which classes the rows are of.
     """
-    held = own.counts.nonzero()[:, 0]
-    second = own.second[held] if own.kind in BY_CLASS else own.second
-    second = upper_triangle(second) if own.kind in MATRICES else second
+    classes = client_sums.counts.nonzero()[:, 0]
+    second = client_sums.second
+    if client_sums.kind in BY_CLASS:
+        second = second[classes]
+    if client_sums.kind in MATRICES:
+        second = upper_triangle(second)
     return {
-        "counts": own.counts.int(),
-        "sums": own.sums[held].to(dtype),
+        "counts": client_sums.counts.int(),
+        "sums": client_sums.sums[classes].to(dtype),
         "second": second.to(dtype),
     }
 
 
-def received(sent: Mapping[str, Tensor], kind: str) -> ClassSums:
-    """The sums that `message` was made of, in float64; zeros for the classes that the client lacks."""
-    counts, held = sent["counts"].double(), sent["counts"].nonzero()[:, 0]
+def read_message(message: Mapping[str, Tensor], kind: str) -> ClassSums:
+    """The sums that a message of `make_message` has, in float64; zeros for the classes that the client lacks."""
+    counts = message["counts"].double()
+    classes = message["counts"].nonzero()[:, 0]
 
-    def placed(rows: Tensor) -> Tensor:
-        return rows.new_zeros(len(counts), *rows.shape[1:]).index_copy(0, held, rows)
+    def fill_rows(rows: Tensor) -> Tensor:
+        """One row a class, from the rows of the client's own classes."""
+        return rows.new_zeros(len(counts), *rows.shape[1:]).index_copy(0, classes, rows)
 
-    second = sent["second"].double()
-    second = from_upper_triangle(second) if kind in MATRICES else second
-    return ClassSums(
-        kind, counts, placed(sent["sums"].double()), placed(second) if kind in BY_CLASS else second
-    )
+    sums = fill_rows(message["sums"].double())
+    second = message["second"].double()
+    if kind in MATRICES:
+        second = from_upper_triangle(second)
+    if kind in BY_CLASS:
+        second = fill_rows(second)
+    return ClassSums(kind, counts, sums, second)
 
 
 # ---------------------------------------------------------------------------------------------------------------- heads
 # Classifiers by Bayes' rule with Gaussian classes, from counts, sums and second moments (`ClassSums`).
 #
 # With class c's mean μ_c, share π_c and covariance, a sample f belongs to the class with the highest log π_c plus log
-# density. HEADS, from the coarsest picture of a class to the finest:
+# density. HEADS, from the coarsest description of a class to the finest:
 # - "means": the nearest mean, fᵀμ_c - ½ μ_cᵀμ_c, whatever the shares;
 # - "nb": naive Bayes, each feature for itself: log π_c - ½ Σ_j [(f_j - μ_cj)²/v_cj + log v_cj];
 # - "lda": one covariance Σ_W for all classes: fᵀΣ⁻¹μ_c - ½ μ_cᵀΣ⁻¹μ_c + log π_c;
@@ -182,9 +195,10 @@ FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Discriminants of C classes. Linear heads have `slopes [d, C]`. The others have `means [C, d]` and `whitening`,
-    which brings a class to unit spread: `[C, d]` factors (naive Bayes) or `[C, d, d]` matrices. `constants [C]`: what
-    does not depend on the sample.
+    """Discriminants of C classes.
+
+    Linear heads have `slopes [d, C]`. The others have `means [C, d]` and `whitening`, which brings a class to unit
+    spread: `[C, d]` factors (naive Bayes) or `[C, d, d]` matrices. `constants [C]` do not depend on the sample.
     """
 
     constants: Tensor
@@ -194,72 +208,78 @@ class Scores:
 
     def __call__(self, features: Tensor) -> Tensor:
         """Scores `[n, C]` of `features [n, d]`, in float64."""
-        wide = features.double()
+        features = features.double()
         if self.slopes is not None:
-            return wide @ self.slopes + self.constants
+            return features @ self.slopes + self.constants
         assert self.means is not None and self.whitening is not None
-        each = [white(wide - mean, w) for mean, w in zip(self.means, self.whitening, strict=True)]
-        return self.constants - torch.stack([z.square().sum(1) for z in each], 1) / 2
+        distances = []
+        for mean, whitening in zip(self.means, self.whitening, strict=True):
+            distances.append(whiten(features - mean, whitening).square().sum(1))
+        return self.constants - torch.stack(distances, 1) / 2
 
     @property
     def parameters(self) -> int:
         """Numbers that predict."""
-        parts = (self.constants, self.slopes, self.means, self.whitening)
-        return sum(part.numel() for part in parts if part is not None)
+        tensors = (self.constants, self.slopes, self.means, self.whitening)
+        return sum(tensor.numel() for tensor in tensors if tensor is not None)
 
 
-def scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
+def make_scores(sums: ClassSums, head: str, shrinkage: float) -> Scores:
     """The `head` (see HEADS) of the summed statistics; `shrinkage`: s."""
-    means, priors = sums.means, sums.log_priors
+    means = sums.means
+    log_priors = sums.log_priors
     if head == "means":
-        gone = torch.where(sums.counts > 0, 0.0, -torch.inf)
-        return Scores(gone - means.square().sum(1) / 2, slopes=means.T)
+        exists = torch.where(sums.counts > 0, 0.0, -torch.inf)
+        return Scores(exists - means.square().sum(1) / 2, slopes=means.T)
     if head in ("lda", "fedcgs"):
-        values, axes = torch.linalg.eigh(sums.within() if head == "lda" else sums.total())
-        slopes = axes @ ((means @ axes) / shrunk(values[None], values.new_ones(1), shrinkage)).T
-        return Scores(priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
-    shares = priors.exp()
+        covariance = sums.within() if head == "lda" else sums.total()
+        values, axes = torch.linalg.eigh(covariance)
+        values = shrink(values[None], values.new_ones(1), shrinkage)
+        slopes = axes @ ((means @ axes) / values).T
+        return Scores(log_priors - (means.T * slopes).sum(0) / 2, slopes=slopes)
     if head == "nb":
-        variances = shrunk(sums.variances(), shares, shrinkage)
-        return Scores(priors - variances.log().sum(1) / 2, means=means, whitening=variances.rsqrt())
-    values, axes = spectra(sums, shrinkage)
-    return Scores(
-        priors - values.log().sum(1) / 2, means=means, whitening=axes * values.rsqrt()[:, None]
-    )
+        variances = shrink(sums.variances(), log_priors.exp(), shrinkage)
+        constants = log_priors - variances.log().sum(1) / 2
+        return Scores(constants, means=means, whitening=variances.rsqrt())
+    variances, axes = class_spectra(sums, shrinkage)
+    constants = log_priors - variances.log().sum(1) / 2
+    return Scores(constants, means=means, whitening=axes * variances.rsqrt()[:, None])
 
 
-def spectra(sums: ClassSums, shrinkage: float) -> tuple[Tensor, Tensor]:
+def class_spectra(sums: ClassSums, shrinkage: float) -> tuple[Tensor, Tensor]:
     """Variances `[C, d]` along the axes `[C, d, d]` (columns) of each class's covariance, shrunk."""
-    values, axes = torch.linalg.eigh(sums.covariances())
-    return shrunk(values, sums.log_priors.exp(), shrinkage), axes
+    variances, axes = torch.linalg.eigh(sums.covariances())
+    return shrink(variances, sums.log_priors.exp(), shrinkage), axes
 
 
-def shrunk(variances: Tensor, shares: Tensor, shrinkage: float) -> Tensor:
-    """Variances `[G, d]`, of features or along the axes of a covariance, towards the mean of their row.
+def shrink(variances: Tensor, shares: Tensor, shrinkage: float) -> Tensor:
+    """Variances `[G, d]`, of features or along the axes of a covariance, moved towards the mean of their row.
 
-    None is left below FLOOR times the mean variance of all rows, which count by their `shares [G]`.
+    None is left below FLOOR times the mean variance of all rows, which are weighted by their `shares [G]`.
     """
-    middle = variances.mean(1, keepdim=True)
-    least = FLOOR * (shares @ middle).clamp(min=FLOOR)
-    return torch.maximum((1 - shrinkage) * variances + shrinkage * middle, least)
+    mean = variances.mean(1, keepdim=True)
+    least = FLOOR * (shares @ mean).clamp(min=FLOOR)
+    return torch.maximum((1 - shrinkage) * variances + shrinkage * mean, least)
 
 
-def white(away: Tensor, whitening: Tensor) -> Tensor:
+def whiten(differences: Tensor, whitening: Tensor) -> Tensor:
     """Differences from the mean `[n, d]`, brought to unit spread by factors `[d]` or a matrix `[d, d]`."""
-    return away * whitening if whitening.ndim == 1 else away @ whitening
+    if whitening.ndim == 1:
+        return differences * whitening
+    return differences @ whitening
 
 
 # --------------------------------------------------------------------------------------------------------------- method
-SHOWN = 2_000_000  # the report leaves out an array of more numbers
+MOST_NUMBERS = 2_000_000  # the report leaves out an array of more numbers
 
 
 @dataclass(frozen=True, eq=False)
 class GaussReport(Report):
     """Features as the server knows them, d numbers each.
 
-    counts [M, C]: of each client, as it sent them;   client_means [M, C, d]: what its sums say; zeros for a class that
-    it lacks;   means [C, d];   deviations [G, d]: standard deviations, of each class (G = C) or within all (G = 1);
-    covariances [G, d, d]: after no shrinkage. None: not sent, or too large to keep.
+    counts [M, C]: of each client, as it sent them;   client_means [M, C, d]: from its sums; zeros for a class that it
+    lacks;   means [C, d];   deviations [G, d]: standard deviations, of each class (G = C) or within all (G = 1);
+    covariances [G, d, d]: without shrinkage. None: not sent, or too large to keep.
     """
 
     counts: np.ndarray | None = None
@@ -298,56 +318,62 @@ class Gauss(FrozenMethod):
         return [*super().square_matrices(ctx), own]
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        kind = HEADS.get(self.head, "full")  # trained heads draw from what qda sends
-        own_features, frozen = yield from self.frozen(ctx)
+        kind = HEADS.get(self.head, "full")  # trained heads need what qda sends
+        client_features, features = yield from self.make_features(ctx)
 
         # Clients: counts, sums and second moments of the features; up. No training.
-        def own(k: int) -> dict[str, Tensor]:
+        def measure(k: int) -> dict[str, Tensor]:
             x, y = ctx.private.train(k)
-            return message(class_sums(own_features[k](x), y, ctx.classes, kind), ctx.dtype)
+            sums = measure_class_sums(client_features[k](x), y, ctx.classes, kind)
+            return make_message(sums, ctx.dtype)
 
-        arrived = yield from ctx.collect("statistics", own)
+        received = yield from ctx.collect("statistics", measure)
         # Server: the sums of all clients, then Bayes' rule.
         with ctx.server():
-            each = [received(sent, kind) for sent in arrived]
-            whole = sum(each[1:], each[0])
-            report = report_of(each, whole, self.head)
+            client_sums = [read_message(message, kind) for message in received]
+            total = sum(client_sums[1:], client_sums[0])
+            report = make_report(client_sums, total, self.head)
             if self.head in TRAINED:
-                values, axes = spectra(whole, self.shrinkage)
-                spread, training = (
-                    axes * values[:, None] @ axes.mT,
-                    {"draws": self.draws, "epochs": self.epochs},
+                variances, axes = class_spectra(total, self.shrinkage)
+                covariances = axes * variances[:, None] @ axes.mT
+                head = yield from train_head(
+                    ctx,
+                    self.head,
+                    total.means,
+                    covariances,
+                    total.counts,
+                    draws=self.draws,
+                    epochs=self.epochs,
+                    lr=self.lr,
                 )
-                steps = trained_head(
-                    ctx, self.head, whole.means, spread, whole.counts, lr=self.lr, **training
-                )
-                head = yield from steps
-                return HeadModel(
-                    frozen, head, sum(part.numel() for part in head.state_dict().values()), report
-                )
-            made = scores(whole, self.head, self.shrinkage)
-            return HeadModel(frozen, made, made.parameters, report)
+                numbers = sum(tensor.numel() for tensor in head.state_dict().values())
+                return HeadModel(features, head, numbers, report)
+            scores = make_scores(total, self.head, self.shrinkage)
+            return HeadModel(features, scores, scores.parameters, report)
 
 
-def report_of(each: Sequence[ClassSums], whole: ClassSums, head: str) -> GaussReport:
+def make_report(client_sums: Sequence[ClassSums], total: ClassSums, head: str) -> GaussReport:
     """What the server knows, for pictures."""
-    counts, means = (
-        torch.stack([own.counts for own in each]).int(),
-        torch.stack([own.means for own in each]),
-    )
-    made = {"counts": counts, "client_means": means, "means": whole.means}
-    if head == "nb":
-        made["deviations"] = whole.variances().sqrt()
-    elif head != "means":
-        group = (
-            whole.covariances()
-            if head == "qda"
-            else (whole.within() if head == "lda" else whole.total())[None]
-        )
-        made["covariances"] = group
-        made["deviations"] = group.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
-    small = {name: part for name, part in made.items() if part.numel() <= SHOWN}
-    narrow = {
-        name: part.float() if part.is_floating_point() else part for name, part in small.items()
+    fields = {
+        "counts": torch.stack([sums.counts for sums in client_sums]).int(),
+        "client_means": torch.stack([sums.means for sums in client_sums]),
+        "means": total.means,
     }
-    return GaussReport(**{name: part.cpu().numpy() for name, part in narrow.items()})
+    if head == "nb":
+        fields["deviations"] = total.variances().sqrt()
+    elif head != "means":
+        if head == "lda":
+            covariances = total.within()[None]
+        elif head == "fedcgs":
+            covariances = total.total()[None]
+        else:
+            covariances = total.covariances()
+        fields["covariances"] = covariances
+        fields["deviations"] = covariances.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
+    arrays = {}
+    for name, tensor in fields.items():
+        if tensor.numel() <= MOST_NUMBERS:
+            if tensor.is_floating_point():
+                tensor = tensor.float()
+            arrays[name] = tensor.cpu().numpy()
+    return GaussReport(**arrays)

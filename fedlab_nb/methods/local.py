@@ -29,8 +29,10 @@ from .results import Tested
 
 @dataclass(frozen=True, eq=False)
 class LocalReport(Report):
-    """`best_client`: the one that is best on held-out data. `each_client [M]`, `best_client_accuracy`: on test
-    samples."""
+    """`best_client`: the one that is best on held-out data.
+
+    `each_client [M]`, `best_client_accuracy`: accuracies on test samples.
+    """
 
     best_client: int | None = None
     each_client: list[float] | None = None
@@ -42,27 +44,27 @@ class LocalModels(NetworkModel):
 
     def __init__(self, clients: ClientModels, best: int) -> None:
         super().__init__(clients.module(best))
-        self.clients, self.best = clients, best
+        self.clients = clients
+        self.best = best
         self.client_logits = Remembered(clients.logits)  # [M, N, C]
 
     def measured(self, x: Tensor, y: Tensor) -> LocalReport:
-        each = self.each(x, y)
-        return LocalReport(self.best, each, each[self.best])
+        accuracies = self.client_accuracies(x, y)
+        return LocalReport(self.best, accuracies, accuracies[self.best])
 
-    def each(self, x: Tensor, y: Tensor) -> list[float]:
+    def client_accuracies(self, x: Tensor, y: Tensor) -> list[float]:
         """Accuracy of every client's own model, `[M]`."""
         return (self.client_logits(x).argmax(-1) == y).double().mean(1).tolist()
 
     def tested(self, x: Tensor, y: Tensor) -> Tested:
-        """The scores of the best one; accuracy and calibration over the answers of all of them."""
+        """The scores of the best model; accuracy and calibration over the predictions of all of them."""
         logits = self.client_logits(x)
-        return Tested(
-            logits[self.best], self.accuracy(x, y), calibration(logits, y, self.score_kind)
-        )
+        calibrated = calibration(logits, y, self.score_kind)
+        return Tested(logits[self.best], self.accuracy(x, y), calibrated)
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
-        each = self.each(x, y)
-        return sum(each) / len(each)
+        accuracies = self.client_accuracies(x, y)
+        return sum(accuracies) / len(accuracies)
 
 
 @register(
@@ -83,19 +85,21 @@ class Local(Method):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
-        part = "held_out" if sum(ctx.private.sizes("held_out")) else "train"
-        pieces = [getattr(ctx.private, part)(k) for k in range(ctx.clients_count)]
-        x, y = (torch.cat(column) for column in zip(*pieces, strict=True))
+        has_held_out = sum(ctx.private.sizes("held_out")) > 0
+        read_samples = ctx.private.held_out if has_held_out else ctx.private.train
+        samples = [read_samples(k) for k in range(ctx.clients_count)]
+        x = torch.cat([x for x, _ in samples])
+        y = torch.cat([y for _, y in samples])
         correct = (clients.logits(x).argmax(-1) == y).sum(1)
         return LocalModels(clients, int(correct.argmax()))
 
 
 # --------------------------------------------------------------------------------------------------------- centralized
-# One model on everybody's samples in one place. A reference, no bound: others can be ahead.
+# One model on all clients' samples in one place. A reference, not a bound: other methods can be ahead.
 #
-# No federated method may do this: all samples leave their owners. Its ledger shows what that would cost, the samples
-# themselves sent up (8-bit pixels are not assumed: the tensors as they are trained on). All of each client's data is
-# used, the held-out part too.
+# No federated method may do this: all samples leave their owners. Its ledger has what that would cost, the samples
+# themselves sent up (not as 8-bit pixels, but as the tensors that are trained on). All of each client's data is used,
+# the held-out part, too.
 
 
 @register(
@@ -116,11 +120,11 @@ class Centralized(Method):
     sends_models = False
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
-        pooled = [
-            ctx.link.up(k, ctx.private.everything(k), phase="raw samples")
-            for k in range(ctx.clients_count)
-        ]
-        x, y = (torch.cat(column) for column in zip(*pooled, strict=True))
+        received = []
+        for k in range(ctx.clients_count):
+            received.append(ctx.link.up(k, ctx.private.everything(k), phase="raw samples"))
+        x = torch.cat([x for x, _ in received])
+        y = torch.cat([y for _, y in received])
         model = ctx.initial_model(0)
         ticks = ctx.train([model], [(x, y)], ids=None, stream="centralized")
         return (

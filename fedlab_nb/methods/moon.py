@@ -1,4 +1,4 @@
-"""MOON (Li et al., CVPR 2021): local features are drawn to the global model's and off the client's own previous ones.
+"""MOON (Li et al., CVPR 2021): local features move to the global model's and away from the client's previous.
 
 Client k minimises, over its samples x with label y,
 
@@ -32,32 +32,31 @@ class Moon(Iterative):
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
-        state, before = rounds.start, set[int]()
+        state = rounds.first_state
+        trained: set[int] = set()  # clients that have trained in an earlier round
         for t in range(self.rounds):
-            # Clients: E epochs from θ_t, between the global features and their own of last time.
-            chosen = rounds.choose(t)
-            known = before.intersection(chosen)  # who have trained before
-            previous = rounds.features() if known else []
+            # Clients: E epochs from θ_t, towards the global features and away from their own of the last time.
+            participants = rounds.choose_clients(t)
+            has_previous = any(k in trained for k in participants)
+            z_prev = rounds.features() if has_previous else []
             rounds.load(rounds.down(state))
-            if known:
-                of_global = rounds.features()
-                old = [
-                    z if k in known else zg
-                    for k, z, zg in zip(chosen, previous, of_global, strict=True)
-                ]
-                pairs = [
-                    torch.stack(pair, 1) for pair in zip(of_global, old, strict=True)
-                ]  # [n_k, 2, D]
-                shards = [(*rounds.shards[k], pair) for k, pair in zip(chosen, pairs, strict=True)]
+            if has_previous:
+                z_glob = rounds.features()
+                shards = []
+                for i, k in enumerate(participants):
+                    # Without a previous model z_prev = z_glob, for which the term is constant.
+                    previous = z_prev[i] if k in trained else z_glob[i]
+                    pairs = torch.stack((z_glob[i], previous), 1)  # [n_k, 2, D]
+                    shards.append((*rounds.shards[k], pairs))
                 yield from rounds.train(t, shards, loss=contrastive(self.mu, self.temperature))
             else:
                 yield from rounds.train(t)
-            before.update(chosen)
+            trained.update(participants)
             received = rounds.up(rounds.states())
             # Server: the weighted average.
             with ctx.server():
                 state = weighted_mean(received, rounds.sizes)
-            yield rounds.end(t, state)
+            yield rounds.finish(t, state)
         return rounds.result
 
 
@@ -65,7 +64,8 @@ def contrastive(mu: float, temperature: float) -> Loss:
     """CE + λ_con · the cross-entropy of z_glob over z_prev; `pairs [n, 2, D]`: (z_glob, z_prev) of a sample."""
 
     def loss(features: Tensor, logits: Tensor, labels: Tensor, pairs: Tensor) -> Tensor:
-        similar = F.cosine_similarity(features.unsqueeze(1), pairs, dim=2) / temperature  # [n, 2]
-        return F.cross_entropy(logits, labels, reduction="none") - mu * similar.log_softmax(1)[:, 0]
+        similarity = F.cosine_similarity(features.unsqueeze(1), pairs, dim=2)  # [n, 2]
+        log_share = (similarity / temperature).log_softmax(1)[:, 0]
+        return F.cross_entropy(logits, labels, reduction="none") - mu * log_share
 
     return loss

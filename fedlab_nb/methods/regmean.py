@@ -74,31 +74,37 @@ class RegMean(Method):
         # Clients: train alone; one more pass for the layers' input moments; upload both.
         clients = yield from ctx.local_training()
 
-        def both(k: int) -> dict[str, Any]:
-            factors = kronecker_factors(clients.module(k), ctx.private.train(k)[0], None)
-            moments = {name: upper_triangle(own.a) for name, own in factors.items()}
+        def measure_moments(k: int) -> dict[str, Any]:
+            x, _ = ctx.private.train(k)
+            factors = kronecker_factors(clients.module(k), x, None)
+            moments = {name: upper_triangle(layer.a) for name, layer in factors.items()}
             return {"state": clients.state(k), "moments": moments}
 
-        received = yield from ctx.collect("moments", both, phase="models and input moments")
+        phase = "models and input moments"
+        received = yield from ctx.collect("moments", measure_moments, phase=phase)
         # Server: least squares, layer by layer.
         with ctx.server():
             shares = [n / sum(ctx.sizes) for n in ctx.sizes]
-            average = weighted_mean([r["state"] for r in received], shares)
+            states = [upload["state"] for upload in received]
+            average = weighted_mean(states, shares)
+            names = list(received[0]["moments"])
             matrices = {}
-            for done, name in enumerate(received[0]["moments"], 1):
-                layers = [layer_matrix(r["state"], name) for r in received]
-                inputs = [
-                    shrunk(from_upper_triangle(r["moments"][name]), self.off_diagonal)
-                    for r in received
-                ]
-                matrices[name] = merge(layers, inputs, shares, self.ridge)
-                yield Progress("merge", done, len(received[0]["moments"]))
+            for done, name in enumerate(names, 1):
+                layers = [layer_matrix(state, name) for state in states]
+                moments = []
+                for upload in received:
+                    a = from_upper_triangle(upload["moments"][name])
+                    moments.append(shrink_off_diagonal(a, self.off_diagonal))
+                matrices[name] = merge(layers, moments, shares, self.ridge)
+                yield Progress("merge", done, len(names))
             return NetworkModel(ctx.new_model(replace_layers(average, matrices)))
 
 
-def shrunk(moments: Tensor, share: float) -> Tensor:
+def shrink_off_diagonal(moments: Tensor, share: float) -> Tensor:
     """A `[i, i]` with its off-diagonal entries times `share`."""
-    return moments if share == 1 else share * moments + (1 - share) * torch.diag(moments.diag())
+    if share == 1:
+        return moments
+    return share * moments + (1 - share) * torch.diag(moments.diag())
 
 
 def merge(
@@ -108,15 +114,15 @@ def merge(
 
     Solved as Θ̄ = average + correction, in float64. Directions without any input (with λ_damp = 0) keep the average.
     """
-    wide = [layer.double() for layer in layers]
-    average = sum((w * m for w, m in zip(shares, wide, strict=True)), torch.zeros_like(wide[0]))
-    add_damping = [
-        w * add_identity(a.double(), ridge) for w, a in zip(shares, moments, strict=True)
-    ]
-    pull = sum(
-        ((m - average) @ a for m, a in zip(wide, add_damping, strict=True)),
-        torch.zeros_like(average),
-    )
-    return (average + inverse(sum(add_damping, torch.zeros_like(add_damping[0])))(pull.T).T).to(
-        layers[0]
-    )
+    layers_64 = [layer.double() for layer in layers]
+    average = torch.zeros_like(layers_64[0])
+    for w, layer in zip(shares, layers_64, strict=True):
+        average = average + w * layer
+    system = torch.zeros_like(moments[0], dtype=torch.float64)
+    right_side = torch.zeros_like(average)
+    for w, a, layer in zip(shares, moments, layers_64, strict=True):
+        damped = w * add_identity(a.double(), ridge)
+        system = system + damped
+        right_side = right_side + (layer - average) @ damped
+    correction = inverse(system)(right_side.T).T
+    return (average + correction).to(layers[0])

@@ -31,14 +31,22 @@ from torch import Tensor
 
 from ..training.loop import Adjust
 from .base import Context, GlobalModel, Steps, client_weights_knob, knob, register, weighted_mean
-from .parts.rounds import ROUNDS, Iterative, Rounds, State, difference, effective_steps, epochs_knob
+from .parts.rounds import (
+    ROUNDS,
+    Iterative,
+    Rounds,
+    State,
+    effective_steps,
+    epochs_knob,
+    subtract_states,
+)
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SENDS = {"sends": "its network + mean gradient", "back": "the new network + mean gradient"}
-WORDS = {**ROUNDS, **SENDS, "traffic": "4 S_θ T", "leaks": LEAKS}
+INFO = {**ROUNDS, **SENDS, "traffic": "4 S_θ T", "leaks": LEAKS}
 
 
-@register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **WORDS)
+@register("scaffold", title="SCAFFOLD", paper="Karimireddy et al., ICML 2020", **INFO)
 class Scaffold(Iterative):
     """FedAvg, but local gradients are corrected towards the mean gradient of all clients."""
 
@@ -52,54 +60,55 @@ class Scaffold(Iterative):
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)
         weights = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
-        reach = [
-            effective_steps(n, rounds.recipe) * rounds.recipe.lr for n in ctx.sizes
-        ]  # ‖a_k‖₁ η_l
-        state = rounds.start
+        state = rounds.first_state
         c = {name: torch.zeros_like(value) for name, value in rounds.parameters(state).items()}
-        own = [c] * ctx.clients_count  # c_k
+        client_c = [c] * ctx.clients_count  # c_k
         for t in range(self.rounds):
             # Clients: corrected steps from θ_t, then the new control variate.
-            chosen = rounds.choose(t)
-            start, common = rounds.down((state, c))
+            participants = rounds.choose_clients(t)
+            start, common_c = rounds.down((state, c))
             rounds.load(start)
-            yield from rounds.train(
-                t, adjust=corrected([difference(common, own[k]) for k in chosen])
-            )
-            ends, changes = rounds.states(), []
-            for k, end in zip(chosen, ends, strict=True):
-                moved = {name: (start[name] - end[name]) / reach[k] for name in common}
-                fresh = {name: own[k][name] - common[name] + moved[name] for name in common}
-                changes.append(difference(fresh, own[k]))
-                own[k] = fresh
+            corrections = [subtract_states(common_c, client_c[k]) for k in participants]
+            yield from rounds.train(t, adjust=correct_gradients(corrections))
+            ends = rounds.states()
+            changes = []
+            for k, end in zip(participants, ends, strict=True):
+                reach = (
+                    effective_steps(ctx.sizes[k], rounds.recipe) * rounds.recipe.lr
+                )  # ‖a_k‖₁ η_l
+                new_c = {}
+                for name in common_c:
+                    mean_gradient = (start[name] - end[name]) / reach
+                    new_c[name] = client_c[k][name] - common_c[name] + mean_gradient
+                changes.append(subtract_states(new_c, client_c[k]))
+                client_c[k] = new_c
             received = rounds.up(zip(ends, changes, strict=True))
             # Server: both averages.
             with ctx.server():
-                present = rounds.of_chosen(weights)
-                mean = weighted_mean([end for end, _ in received], present)
-                change = weighted_mean([change for _, change in received], present)
-                share = sum(present) / sum(weights)
+                round_weights = rounds.of_participants(weights)
+                mean = weighted_mean([end for end, _ in received], round_weights)
+                change = weighted_mean([change for _, change in received], round_weights)
+                share = sum(round_weights) / sum(weights)
                 c = {name: c[name] + share * change[name] for name in c}
                 if self.eta_s != 1:
-                    mean |= {
-                        name: state[name] + self.eta_s * (mean[name] - state[name]) for name in c
-                    }
+                    for name in c:
+                        mean[name] = state[name] + self.eta_s * (mean[name] - state[name])
                 state = mean
-            yield rounds.end(t, state)
+            yield rounds.finish(t, state)
         return rounds.result
 
 
-def corrected(corrections: Sequence[State]) -> Adjust:
+def correct_gradients(corrections: Sequence[State]) -> Adjust:
     """g ← g + (c - c_k), where `corrections[k]` is c - c_k."""
     rows: dict[tuple[int, ...], list[Tensor]] = {}
 
     def adjust(
         clients: tuple[int, ...], parameters: dict[str, Tensor], gradients: list[Tensor]
     ) -> None:
-        if clients not in rows:  # a few sets only: the stack's shrinks as clients finish
-            rows[clients] = [
-                torch.stack([corrections[k][name] for k in clients]) for name in parameters
-            ]
+        if clients not in rows:  # only a few sets occur: the stack shrinks as clients finish
+            rows[clients] = []
+            for name in parameters:
+                rows[clients].append(torch.stack([corrections[k][name] for k in clients]))
         torch._foreach_add_(gradients, rows[clients])
 
     return adjust

@@ -21,18 +21,18 @@ What to expect: no safe order. At alpha = 0.1 (digits, mlp, ten clients) TIES is
 between clients.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..comm.codec import count_entries, restore, sparsify
-from ..errors import demand
+from ..errors import UsageError
 from ..models import model_state
 from .base import GlobalModel, Method, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
-from .parts.averages import MergedModel, MergeReport, named, vector
+from .parts.averages import MergedModel, MergeReport, flatten_state, split_vector
 
 RULES = ("ties", "task")
 
@@ -72,65 +72,66 @@ class Ties(Method):
     report = TiesReport
 
     def refuse(self, ctx: Context) -> None:
-        demand(ctx.init == "same", "TIES merging needs one common initial model; set init=same.")
-        trims = self.upload == "whole" or self.rule == "ties"
-        demand(trims, "Task arithmetic trims nothing; set ties.rule=ties or ties.upload=whole.")
+        if ctx.init != "same":
+            raise UsageError("TIES merging needs one common initial model; set init=same.")
+        if self.upload == "trimmed" and self.rule != "ties":
+            raise UsageError(
+                "Task arithmetic trims nothing; set ties.rule=ties or ties.upload=whole."
+            )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
         network = ctx.initial_model()
-        start, names = model_state(network), [name for name, _ in network.named_parameters()]
-        origin, received = vector(start, names), []
+        start = model_state(network)
+        names = [name for name, _ in network.named_parameters()]
+        origin = flatten_state(start, names)
+        received = []
         for k in range(ctx.clients_count):
             # Client: the model, or of its change (after dropping) the largest entries.
-            state: dict[str, Any] = clients.state(k)
+            upload: dict[str, Any] = clients.state(k)
             if self.upload == "trimmed":
-                change = self._dropped(vector(state, names) - origin, ctx, k)
-                rest = {name: tensor for name, tensor in state.items() if name not in names}
-                state = {"change": sparsify(change, self.keep, ternary=False), **rest}
-            received.append(ctx.link.up(k, state, phase="local models"))
+                change = self._drop(flatten_state(upload, names) - origin, ctx, k)
+                rest = {name: tensor for name, tensor in upload.items() if name not in names}
+                upload = {"change": sparsify(change, self.keep, ternary=False), **rest}
+            received.append(ctx.link.up(k, upload, phase="local models"))
         with ctx.server():
             # Server: the changes; drop and trim where the clients have not; merge.
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
             shares = (torch.tensor(sizes).double() / sum(sizes)).to(origin)
+            whole_changes = None
             if self.upload == "trimmed":
-                whole, changes = (
-                    None,
-                    torch.stack([restore(got.pop("change"), origin.dtype) for got in received]),
-                )
+                messages = [upload.pop("change") for upload in received]
+                changes = torch.stack([restore(message, origin.dtype) for message in messages])
             else:
-                whole = torch.stack([vector(got, names) for got in received]) - origin
-                changes = torch.stack(
-                    [self._dropped(change, ctx, k) for k, change in enumerate(whole)]
-                )
-                changes = trimmed(changes, self.keep) if self.rule == "ties" else changes
-            merged = (
-                elected_mean(changes, shares)
-                if self.rule == "ties"
-                else plain_mean(changes, shares)
-            )
-            rest = {
-                name: t for name, t in weighted_mean(received, sizes).items() if name not in names
-            }
-            plain = None
-            if whole is not None:
-                plain = ctx.new_model(
-                    rest | named(origin + plain_mean(whole, shares), start, names)
-                )
-            final = ctx.new_model(rest | named(origin + self.scale * merged, start, names))
-            kept = float((changes != 0).double().mean())
-            before = None if whole is None else conflicts(whole)
-            report = TiesReport(conflicts=before, conflicts_left=conflicts(changes), kept=kept)
-            return MergedModel(final, report, plain)
+                vectors = torch.stack([flatten_state(upload, names) for upload in received])
+                whole_changes = vectors - origin
+                dropped = [self._drop(change, ctx, k) for k, change in enumerate(whole_changes)]
+                changes = torch.stack(dropped)
+                if self.rule == "ties":
+                    changes = trim(changes, self.keep)
+            if self.rule == "ties":
+                merged = elected_mean(changes, shares)
+            else:
+                merged = plain_mean(changes, shares)
+            mean_state = weighted_mean(received, sizes)
+            rest = {name: tensor for name, tensor in mean_state.items() if name not in names}
+            network = ctx.new_model(rest | split_vector(origin + self.scale * merged, start, names))
+            conflicts_left = conflict_share(changes)
+            entries = float((changes != 0).double().mean())
+            report = TiesReport(conflicts_left=conflicts_left, kept=entries)
+            average = None
+            if whole_changes is not None:
+                mean_vector = origin + plain_mean(whole_changes, shares)
+                average = ctx.new_model(rest | split_vector(mean_vector, start, names))
+                report = replace(report, conflicts=conflict_share(whole_changes))
+            return MergedModel(network, report, average)
 
-    def _dropped(self, change: Tensor, ctx: Context, k: int) -> Tensor:
+    def _drop(self, change: Tensor, ctx: Context, k: int) -> Tensor:
         """DARE on client k's `change [d]`."""
         if self.drop == 0:
             return change
-        stays = (
-            torch.rand(len(change), generator=ctx.generator("ties", "drop", k), dtype=torch.float64)
-            >= self.drop
-        )
+        stream = ctx.generator("ties", "drop", k)
+        stays = torch.rand(len(change), generator=stream, dtype=torch.float64) >= self.drop
         return change * stays.to(change) / (1 - self.drop)
 
 
@@ -139,27 +140,27 @@ def plain_mean(changes: Tensor, shares: Tensor) -> Tensor:
     return (shares[:, None] * changes).sum(0)
 
 
-def trimmed(changes: Tensor, keep: float) -> Tensor:
+def trim(changes: Tensor, keep: float) -> Tensor:
     """Changes `[M, d]`; of each row only the share `keep` of largest magnitude, the rest 0."""
     largest = changes.abs().topk(count_entries(changes.shape[1], keep), dim=1).indices
     return torch.zeros_like(changes).scatter(1, largest, changes.gather(1, largest))
 
 
 def elected_mean(changes: Tensor, shares: Tensor) -> Tensor:
-    """TIES without trimming: for each parameter the mean `[d]`, weighed by `shares [M]`, over the rows of changes
-    `[M, d]` that have the elected sign and are not 0; 0 where there is none."""
-    sums = plain_mean(changes, shares).sign()
-    elected = torch.where(sums == 0, changes.sign().sum(0).sign(), sums)
-    agree = (changes.sign() == elected) & (changes != 0)
-    weight = (shares[:, None] * agree).sum(0)
-    total = (shares[:, None] * agree * changes).sum(0)
-    return torch.where(
-        weight > 0,
-        total / weight.clamp_min(torch.finfo(weight.dtype).tiny),
-        torch.zeros_like(total),
-    )
+    """TIES without trimming: the mean `[d]` of the changes `[M, d]` that have the elected sign.
+
+    Weighted by `shares [M]`, parameter by parameter; changes of 0 do not count, and without any change it is 0.
+    """
+    signs = plain_mean(changes, shares).sign()
+    majority = changes.sign().sum(0).sign()
+    elected = torch.where(signs == 0, majority, signs)
+    agrees = (changes.sign() == elected) & (changes != 0)
+    weight = (shares[:, None] * agrees).sum(0)
+    total = (shares[:, None] * agrees * changes).sum(0)
+    smallest = torch.finfo(weight.dtype).tiny
+    return torch.where(weight > 0, total / weight.clamp_min(smallest), torch.zeros_like(total))
 
 
-def conflicts(changes: Tensor) -> float:
+def conflict_share(changes: Tensor) -> float:
     """The share of the parameters for which one row of changes `[M, d]` is above and another below 0."""
     return float(((changes > 0).any(0) & (changes < 0).any(0)).double().mean())

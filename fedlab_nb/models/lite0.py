@@ -59,7 +59,13 @@ class Block(nn.Sequential):
         layers += [*convolution_layers(channels, channels, side, stride, channels), nn.ReLU6()]
         layers += convolution_layers(channels, outputs)
         super().__init__(*layers)
-        self.adds_input = stride == 1 and inputs == outputs
+
+    @property
+    def adds_input(self) -> bool:
+        convolutions = [layer for layer in self if isinstance(layer, nn.Conv2d)]
+        if any(convolution.stride != (1, 1) for convolution in convolutions):
+            return False
+        return convolutions[0].in_channels == convolutions[-1].out_channels
 
     def forward(self, x: Tensor) -> Tensor:
         y = super().forward(x)

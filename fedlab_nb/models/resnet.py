@@ -94,11 +94,14 @@ class PreActivated(nn.Module):
         first = _conv_norm(inputs, outputs, 3, stride)
         second = _conv(outputs, outputs, 3, 1)
         self.main = nn.Sequential(*first, nn.ReLU(), second)
-        self.keeps_shape = inputs == outputs and stride == 1
-        if self.keeps_shape:
+        if inputs == outputs and stride == 1:
             self.shortcut: nn.Module = nn.Identity()
         else:
             self.shortcut = _conv(inputs, outputs, 1, stride)
+
+    @property
+    def keeps_shape(self) -> bool:
+        return isinstance(self.shortcut, nn.Identity)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         active = self.before(x)

@@ -191,10 +191,15 @@ def classes() -> dict[str, type]:
         for cls in subclasses(nn.Module)
         if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb."))
     ]
-    return {
-        cls.__name__: cls
-        for cls in (*layers, *subclasses(GlobalModel), ClientModels, Experts, Frozen, Scores)
-    }
+    models = (*layers, *subclasses(GlobalModel), ClientModels, Experts, Frozen, Scores)
+    known = {cls.__name__: cls for cls in models}
+    for former, name in FORMER_NAMES.items():
+        known[former] = known[name]
+    return known
+
+
+# Classes that were renamed: {the name in older files: the name now}.
+FORMER_NAMES = {"Represented": "CommonHeadNetwork"}
 
 
 def own_architectures(plan: Plan) -> list[tuple]:

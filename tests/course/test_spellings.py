@@ -15,7 +15,7 @@ from torch import nn
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
 from fedlab_nb.data.tables import moments
-from fedlab_nb.methods.afl import Sums, head
+from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.coboosting.boosting import sign_step, weight_gradient
 from fedlab_nb.methods.fedet.consensus import consensus
@@ -162,7 +162,7 @@ def by_pairs(moments, class_sums, gamma, rho):
 
 def by_head(moments, class_sums, gamma, rho):
     parts = [Sums(*map(torch.from_numpy, part)) for part in zip(moments, class_sums, strict=True)]
-    return head(sum(parts[1:], parts[0]), len(parts), gamma, rho)
+    return solve_weights(sum(parts[1:], parts[0]), len(parts), gamma, rho)
 
 
 def by_difference(a, b):

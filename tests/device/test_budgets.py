@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.fedlpa.solvers import LOOK, conjugate_gradients, gradient_descent
+from fedlab_nb.methods.fedlpa.solvers import GPU_STEPS, conjugate_gradients, gradient_descent
 from fedlab_nb.methods.fens.aggregators import TRAINED
 from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior
@@ -180,8 +180,8 @@ def test_conjugate_gradients_look_at_the_host_once_in_a_few_steps(tolerance, dev
     problem = system(NAME)
     device.moved.clear()
     there = list(conjugate_gradients(*problem, tolerance=tolerance, limit=30))
-    assert len(there) == len(here) > LOOK  # the steps too many are thrown away
-    assert device.transfers == -(-len(here) // LOOK)
+    assert len(there) == len(here) > GPU_STEPS  # the steps too many are thrown away
+    assert device.transfers == -(-len(here) // GPU_STEPS)
     for one, other in zip(there, here, strict=True):
         assert torch.equal(one.residual, other.residual) and torch.equal(
             one.matrix.cpu(), other.matrix

@@ -57,9 +57,9 @@ def test_everyone_drawn_is_no_draw_and_bytes_are_those_of_who_takes_part(method)
 def test_one_of_two_is_that_clients_model():
     """The weights of who takes part sum to 1: with one client FedAvg and FedNova go on from its model."""
     ctx = context(PLAIN, **TWO)
-    state, who = model_state(ctx.initial_model()), drawn(ctx, 1, 4)
-    assert {k for (k,) in who} == {0, 1}
-    for t, (k,) in enumerate(who):
+    state, participants = model_state(ctx.initial_model()), drawn(ctx, 1, 4)
+    assert {k for (k,) in participants} == {0, 1}
+    for t, (k,) in enumerate(participants):
         state = local_steps(ctx, k, t, state, cross_entropy)
     for method in (FedAvgMulti(rounds=4, local_epochs=2, per_round=1),
                    FedNova(rounds=4, local_epochs=2, per_round=1, server_momentum=0.0)):  # fmt: skip
@@ -77,27 +77,29 @@ def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
     w = [n / sum(ctx.sizes) for n in ctx.sizes] if weights == "samples" else [0.5, 0.5]
     state = model_state(ctx.initial_model())
     c = {name: torch.zeros_like(value) for name, value in state.items()}
-    own = {0: c, 1: c}
+    client_c = {0: c, 1: c}
     for t, chosen in enumerate(drawn(ctx, m, rounds)):
         ends, fresh = {}, {}
         for k in chosen:
 
-            def loss(model, x, y, c=c, mine=own[k]):
+            def loss(model, x, y, c=c, mine=client_c[k]):
                 linear = sum(((c[n] - mine[n]) * q).sum() for n, q in model.named_parameters())
                 return cross_entropy(model, x, y) + linear
 
             end = local_steps(ctx, k, t, state, loss)
             steps = PLAIN.epochs * -(-ctx.sizes[k] // PLAIN.batch_size)
-            fresh[k] = {n: own[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c}
+            fresh[k] = {
+                n: client_c[k][n] - c[n] + (state[n] - end[n]) / (steps * PLAIN.lr) for n in c
+            }
             ends[k] = end
         share = {k: w[k] / sum(w[i] for i in chosen) for k in chosen}
         state = {
             n: state[n] + eta_s * sum(share[k] * (ends[k][n] - state[n]) for k in chosen) for n in c
         }
-        c = {n: c[n] + sum(w[k] * (fresh[k][n] - own[k][n]) for k in chosen) for n in c}
-        own |= fresh
+        c = {n: c[n] + sum(w[k] * (fresh[k][n] - client_c[k][n]) for k in chosen) for n in c}
+        client_c |= fresh
         torch.testing.assert_close(
-            c, {n: w[0] * own[0][n] + w[1] * own[1][n] for n in c}, rtol=0, atol=1e-12
+            c, {n: w[0] * client_c[0][n] + w[1] * client_c[1][n] for n in c}, rtol=0, atol=1e-12
         )
     method = Scaffold(rounds=rounds, local_epochs=2, per_round=m, weights=weights, eta_s=eta_s)
     assert distance(state, finish(method, context(PLAIN, **TWO))) < 1e-10
@@ -106,8 +108,8 @@ def test_scaffold_by_the_papers_formulas(m, weights, eta_s):
 @pytest.mark.parametrize("m", [2, 3])
 def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_in(m):
     """A client that sat out for a round still has its model; one that comes for the first time has no term."""
-    rounds, asked = 5, {"clients": 3, "alpha": 0.5}
-    ctx = context(PLAIN, **asked)
+    rounds, settings = 5, {"clients": 3, "alpha": 0.5}
+    ctx = context(PLAIN, **settings)
     state, last = model_state(ctx.initial_model()), {}
     for t, chosen in enumerate(drawn(ctx, m, rounds)):
         ends = []
@@ -128,4 +130,4 @@ def test_moon_compares_with_the_model_of_the_last_round_that_a_client_took_part_
     assert m == 3 or len({tuple(chosen) for chosen in drawn(ctx, m, rounds)}) > 1
     assert len(last) == 3
     method = Moon(rounds=rounds, local_epochs=2, per_round=m, mu=2.0, temperature=0.5)
-    assert distance(state, finish(method, context(PLAIN, **asked))) < 1e-10
+    assert distance(state, finish(method, context(PLAIN, **settings))) < 1e-10

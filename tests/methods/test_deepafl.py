@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from sklearn.linear_model import Ridge
 
 from fedlab_nb.data import federate
-from fedlab_nb.methods.deepafl import DeepAFL, random_map, sandwiched
+from fedlab_nb.methods.deepafl import DeepAFL, random_map, solve_layer
 from fedlab_nb.studies.experiment import finished
 
 EXACT = torch.float64
@@ -27,7 +27,7 @@ def test_a_layer_solves_its_normal_equations():
         torch.randn(30, 3, generator=stream, dtype=EXACT),
     )
     w = torch.randn(4, 3, generator=stream, dtype=EXACT)
-    mine = sandwiched(f.T @ f, f.T @ r, w, 0.3)
+    mine = solve_layer(f.T @ f, f.T @ r, w, 0.3)
     square = torch.kron(f.T @ f, w @ w.T) + 0.3 * torch.eye(20, dtype=EXACT)  # Ω row by row
     dense = torch.linalg.solve(square, (f.T @ r @ w.T).flatten()).view(5, 4)
     torch.testing.assert_close(mine, dense)

@@ -92,11 +92,11 @@ def test_generator_loss_is_the_sum_of_its_three_terms(backend):
     x = torch.rand(6, 1, 8, 8, generator=stream, dtype=torch.float64)
     y = torch.randint(C, (6,), generator=stream)
     with torch.no_grad():
-        teacher, own = sum(module(x) for module in modules) / M, student(x)
+        teacher, student_logits = sum(module(x) for module in modules) / M, student(x)
         similarity = float(-teacher.log_softmax(1)[torch.arange(6), y].mean())
         stability = float(ensemble.look(x, statistics=True).batch_norm)
         boundary = 0.0
-        for t, s in zip(teacher, own, strict=True):
+        for t, s in zip(teacher, student_logits, strict=True):
             if t.argmax() != s.argmax():
                 boundary -= float(F.kl_div(s.log_softmax(0), t.softmax(0), reduction="sum")) / 6
         assert stability > 0 and boundary < 0
@@ -285,9 +285,9 @@ def test_making_images_leaves_the_students_batch_norm_alone(kind, monkeypatch):
     monkeypatch.setattr(Server, "distil", distil)
     ctx = context(model="resnet8", width=4)
     finish(kind(**SHORT), ctx)
-    drawn = model_state(ctx.build(ctx.architectures[0], ctx.generator(name, "student")))
-    assert all(torch.equal(tensor, seen[0][key]) for key, tensor in drawn.items())
-    assert not all(torch.equal(tensor, seen[1][key]) for key, tensor in drawn.items())
+    initial = model_state(ctx.build(ctx.architectures[0], ctx.generator(name, "student")))
+    assert all(torch.equal(tensor, seen[0][key]) for key, tensor in initial.items())
+    assert not all(torch.equal(tensor, seen[1][key]) for key, tensor in initial.items())
 
 
 def test_dense_with_the_cross_entropy_alone_distils_and_augments():
@@ -298,8 +298,8 @@ def test_dense_with_the_cross_entropy_alone_distils_and_augments():
             **SHORT, generator_steps=2, bn_weight=0, div_weight=0, augment=augment, reset=True
         )
         students.append(model_state(finish(method, ctx)[0].module))
-        drawn = model_state(ctx.build(ctx.architectures[0], ctx.generator("dense", "student")))
-        assert not any(torch.equal(tensor, drawn[name]) for name, tensor in students[-1].items())
+        initial = model_state(ctx.build(ctx.architectures[0], ctx.generator("dense", "student")))
+        assert not any(torch.equal(tensor, initial[name]) for name, tensor in students[-1].items())
     none, crop, flip = (
         torch.cat([tensor.flatten() for tensor in state.values()]) for state in students
     )
@@ -341,8 +341,8 @@ def test_fedkds_first_step_goes_down_the_gradient_towards_class_count_weighted_l
     F.l1_loss(student(ctx.public), teacher).backward()
     for before, after in zip(student.parameters(), model.module.parameters(), strict=True):
         sure = before.grad.abs() > 1e-6
-        moved = (after - before).detach()[sure]
-        torch.testing.assert_close(moved, -rate * before.grad[sure].sign(), rtol=0.02, atol=0)
+        change = (after - before).detach()[sure]
+        torch.testing.assert_close(change, -rate * before.grad[sure].sign(), rtol=0.02, atol=0)
 
 
 def test_fedkds_bytes_with_and_without_rounds_after():
@@ -392,25 +392,27 @@ def test_rules_of_the_ensemble():
         for up, down in ctx.link.ledger.by_client().values():
             assert up + down == 2 * 8 * d + (4 * C if rule == "class_counts" else 0)
     x = ctx.public
-    own = torch.stack([models["votes"].clients.module(k)(x) for k in range(M)]).detach()
+    client_logits = torch.stack([models["votes"].clients.module(k)(x) for k in range(M)]).detach()
     sizes = torch.tensor(ctx.sizes).double()
     counts = torch.stack(
         [torch.bincount(ctx.private.train(k)[1], minlength=C) for k in range(M)]
     ).double()
     close = {"rtol": 0, "atol": 1e-7}
-    torch.testing.assert_close(models["logits"].logits(x), own.mean(0), **close)
+    torch.testing.assert_close(models["logits"].logits(x), client_logits.mean(0), **close)
     torch.testing.assert_close(
-        models["weighted"].logits(x), torch.einsum("m,mnc->nc", sizes / sizes.sum(), own), **close
+        models["weighted"].logits(x),
+        torch.einsum("m,mnc->nc", sizes / sizes.sum(), client_logits),
+        **close,
     )
     shares = counts / counts.sum(0)
     torch.testing.assert_close(
-        models["class_counts"].logits(x), torch.einsum("mc,mnc->nc", shares, own), **close
+        models["class_counts"].logits(x), torch.einsum("mc,mnc->nc", shares, client_logits), **close
     )
     for i, answer in enumerate(models["votes"].predict(x).tolist()):
-        names = own[:, i].argmax(1).tolist()
+        names = client_logits[:, i].argmax(1).tolist()
         most = max(names.count(c) for c in range(C))
         assert names.count(answer) == most
-        mean = own[:, i].softmax(1).mean(0)
+        mean = client_logits[:, i].softmax(1).mean(0)
         assert answer == max(
             (c for c in range(C) if names.count(c) == most), key=lambda c: float(mean[c])
         )

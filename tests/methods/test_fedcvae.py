@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from method_runs import seeded
 from watched import watched
 
-from fedlab_nb.methods.fedcvae import TRUNCATED, Cvae, FedCVAE, elbo, sample, train_cvaes
+from fedlab_nb.methods.fedcvae import TRUNCATION, Cvae, FedCVAE, draw_samples, elbo, train_cvaes
 
 EXACT = torch.float64
 QUICK = {"steps": 20, "samples": 200, "server_epochs": 2}
@@ -97,17 +97,17 @@ def test_a_client_trains_alike_alone_and_in_company_and_as_a_plain_loop_does():
 # ------------------------------------------------------------------------------------------------ the server
 def test_dreams_have_the_shape_range_and_prior_that_they_should():
     images = Cvae((1, 4, 4), 3, latent=2, hidden=8, stream=seeded())
-    x = sample(images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1))
+    x = draw_samples(images.decoder, torch.tensor([0, 2, 2]), 2, (1, 4, 4), 3, seeded(1))
     assert x.shape == (3, 1, 4, 4) and 0 < x.min() and x.max() < 1
 
     class ShowLatent(torch.nn.Linear):
         def forward(self, both):
             return both
 
-    latent = sample(ShowLatent(1, 1), torch.zeros(4000, dtype=torch.long), 5, (7,), 2, seeded(2))[
-        :, :5
-    ]
-    assert latent.abs().max() <= TRUNCATED
+    latent = draw_samples(
+        ShowLatent(1, 1), torch.zeros(4000, dtype=torch.long), 5, (7,), 2, seeded(2)
+    )[:, :5]
+    assert latent.abs().max() <= TRUNCATION
     assert latent.std().item() == pytest.approx(0.880, abs=0.01)  # of a standard normal cut at 2
 
 
@@ -126,8 +126,8 @@ def test_a_class_that_a_client_lacks_is_never_asked_of_it():
     ctx = context()
     method = FedCVAE(**QUICK)
     received = [
-        {"decoder": method._cvae(ctx, seeded(k)).decoder.state_dict(), "counts": counts}
+        {"decoder": method._make_cvae(ctx, seeded(k)).decoder.state_dict(), "counts": counts}
         for k, counts in enumerate(torch.tensor([[5, 0, 0] + [0] * 7, [0, 0, 15] + [0] * 7]))
     ]
-    x, y = method._dreams(ctx, received)
+    x, y = method._draw_samples(ctx, received)
     assert y.tolist() == [0] * 50 + [2] * 150 and len(x) == 200

@@ -9,7 +9,7 @@ from method_runs import context, seeded
 from torch import tensor
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedgkt import FedGKT, joined, lower_half, transfer, upper_half
+from fedlab_nb.methods.fedgkt import FedGKT, join_halves, lower_half, transfer, upper_half
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.training import train_clients
@@ -39,7 +39,7 @@ def test_the_halves_make_the_network(name):
     h = lower.eval().features(x)
     assert h.dim() == 2 and lower(x).shape == (5, 10)
     torch.testing.assert_close(upper.eval()(h), network(x))
-    torch.testing.assert_close(joined(lower, upper).eval()(x), network(x))
+    torch.testing.assert_close(join_halves(lower, upper).eval()(x), network(x))
 
 
 def test_bytes():
@@ -87,7 +87,10 @@ def test_without_weight_both_sides_train_on_labels_alone():
         for _ in train_clients([server], [shard], recipe, stream=f"fedgkt server {t}", **ways):
             pass
     for k in range(2):
-        by_hand, state = model_state(joined(edges[k], server)), model_state(out.clients.module(k))
+        by_hand, state = (
+            model_state(join_halves(edges[k], server)),
+            model_state(out.clients.module(k)),
+        )
         for name, number in by_hand.items():
             torch.testing.assert_close(state[name], number, rtol=1e-4, atol=1e-5)
 

@@ -97,7 +97,7 @@ def test_cut_paste_only_moves_what_is_there():
 
 def test_rows_keep_their_columns():
     x = torch.arange(20.0).view(5, 4)
-    made = outliers.destroyed(x, seeded())
+    made = outliers.make_outliers(x, seeded())
     assert made.shape == x.shape and not torch.equal(made, x)
     assert torch.equal(made % 4, x % 4)  # column c holds numbers of column c
 
@@ -112,10 +112,10 @@ def test_harder_outliers_by_hand():
         (gradient,) = torch.autograd.grad(-model(now).log_softmax(1)[:, 3].sum(), now)
         now = (now + 0.002 * gradient.sign()).detach()
     model.train()
-    made = outliers.harder(model, x, 3, 3, chunk=2)
+    made = outliers.move_to_known(model, x, 3, 3, chunk=2)
     torch.testing.assert_close(made, now, rtol=0, atol=1e-12)
     assert model.training and all(p.grad is None for p in model.parameters())
-    assert outliers.harder(model, x[:0], 3, 3).shape == (0, 6)
+    assert outliers.move_to_known(model, x[:0], 3, 3).shape == (0, 6)
 
 
 # ------------------------------------------------------------------------------------------------ the method
@@ -152,7 +152,7 @@ def test_clients_learn_to_know_their_own_and_to_refuse_what_is_destroyed():
     out = finished(FedOV().run(ctx))
     for k in range(3):
         x, _ = ctx.private.held_out(k)
-        junk = outliers.destroyed(x, seeded(5))
+        junk = outliers.make_outliers(x, seeded(5))
         unknown, known = (
             out.clients.logits(part)[k].softmax(-1)[:, -1].mean() for part in (junk, x)
         )

@@ -10,7 +10,14 @@ from sklearn.mixture import GaussianMixture
 from fedlab_nb import run
 from fedlab_nb.comm import count_bytes
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.fedpft import COVARIANCES, FLOOR, FedPFT, Mixture, fitted, maximised
+from fedlab_nb.methods.fedpft import (
+    COVARIANCES,
+    FLOOR,
+    FedPFT,
+    Mixture,
+    fit_mixture,
+    maximise_likelihood,
+)
 from fedlab_nb.studies.experiment import finished
 
 from .test_gauss import EXACT, context, digits
@@ -35,8 +42,8 @@ def test_the_server_draws_as_many_as_there_are_of_each_class():
     ctx = context()
     method = FedPFT()
     frozen = lambda x: x.flatten(1)  # noqa: E731
-    arrived = [method.mixtures(ctx, k, frozen) for k in range(4)]
-    features, labels = method.draw(ctx, arrived)
+    arrived = [method.fit_mixtures(ctx, k, frozen) for k in range(4)]
+    features, labels = method.draw_features(ctx, arrived)
     everyone = torch.cat([ctx.private.train(k)[1] for k in range(4)])
     assert torch.equal(labels.bincount(), everyone.bincount()) and features.dtype == EXACT
     for c in range(10):  # the drawn means are those of the class
@@ -49,7 +56,7 @@ def test_the_server_draws_as_many_as_there_are_of_each_class():
 def test_small_classes_are_left_out_and_too_small_ones_are_refused():
     ctx = context()
     for k in range(4):
-        sent = FedPFT(smallest=20).mixtures(ctx, k, lambda x: x.flatten(1))
+        sent = FedPFT(smallest=20).fit_mixtures(ctx, k, lambda x: x.flatten(1))
         counts = torch.bincount(ctx.private.train(k)[1], minlength=10)
         assert sent["counts"].tolist() == torch.where(counts >= 20, counts, 0).tolist()
         assert list(sent["mixtures"]) == (counts >= 20).nonzero()[:, 0].tolist()
@@ -96,14 +103,14 @@ def clumps(n=90, d=3):
 def test_em_is_scikit_learns_from_the_same_start(kind):
     rows = clumps()
     begin = torch.nn.functional.one_hot(torch.cdist(rows, rows[:3]).argmin(1), 3).double()
-    ours = maximised(rows, begin, kind)
+    ours = maximise_likelihood(rows, begin, kind)
     precisions = torch.linalg.inv(ours.spread) if kind == "full" else 1 / ours.spread
     theirs = GaussianMixture(3, covariance_type=THEIRS[kind], weights_init=ours.weights, means_init=ours.means.numpy(),
                              precisions_init=precisions.numpy(), max_iter=7, tol=0, reg_covar=FLOOR)  # fmt: skip
     with pytest.warns(UserWarning, match="converge"):
         theirs.fit(rows.numpy())
     for _ in range(7):
-        ours = maximised(rows, ours.log_densities(rows).softmax(1), kind)
+        ours = maximise_likelihood(rows, ours.log_densities(rows).softmax(1), kind)
     np.testing.assert_allclose(ours.weights, theirs.weights_, atol=1e-7)
     np.testing.assert_allclose(ours.means, theirs.means_, atol=1e-6)
     np.testing.assert_allclose(ours.spread, theirs.covariances_, atol=1e-6)
@@ -116,7 +123,7 @@ def test_em_is_scikit_learns_from_the_same_start(kind):
 @pytest.mark.parametrize("seed", range(5))
 def test_each_step_of_em_makes_the_data_likelier(kind, seed):
     rows = clumps()
-    heights = [float(fitted(rows, 4, kind, seeded(seed), steps).log_densities(rows).logsumexp(1).sum())
+    heights = [float(fit_mixture(rows, 4, kind, seeded(seed), steps).log_densities(rows).logsumexp(1).sum())
                for steps in range(8)]  # fmt: skip
     assert all(after > before - 1e-3 for before, after in zip(heights, heights[1:], strict=False))
     assert heights[-1] > heights[0] + 1
@@ -125,7 +132,7 @@ def test_each_step_of_em_makes_the_data_likelier(kind, seed):
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_one_component_is_the_mean_and_the_variance(kind):
     rows = clumps()
-    one = fitted(rows, 1, kind, seeded())
+    one = fit_mixture(rows, 1, kind, seeded())
     torch.testing.assert_close(one.means[0], rows.mean(0))
     expected = {
         "none": torch.zeros(0),
@@ -156,7 +163,7 @@ def test_draws_follow_the_mixture(kind):
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_few_rows_and_rows_that_are_alike(kind):
     for rows in (clumps()[:1], clumps()[:2], clumps()[:1].expand(6, -1)):
-        mixture = fitted(rows, 4, kind, seeded())
+        mixture = fit_mixture(rows, 4, kind, seeded())
         assert len(mixture.weights) == min(4, len(rows)) and float(
             mixture.weights.sum()
         ) == pytest.approx(1)
@@ -165,9 +172,9 @@ def test_few_rows_and_rows_that_are_alike(kind):
 
 @pytest.mark.parametrize("kind", COVARIANCES)
 def test_what_is_sent_comes_back(kind):
-    mixture = fitted(clumps(), 2, kind, seeded())
+    mixture = fit_mixture(clumps(), 2, kind, seeded())
     numbers = {"none": 0, "spherical": 1, "diagonal": 3, "full": 6}[kind]
     assert count_bytes(mixture.message(torch.float32)) == 4 * 2 * (1 + 3 + numbers)
-    again = Mixture.received(mixture.message(EXACT), kind)
+    again = Mixture.from_message(mixture.message(EXACT), kind)
     for part in ("weights", "means", "spread"):
         torch.testing.assert_close(getattr(again, part), getattr(mixture, part), rtol=0, atol=1e-15)

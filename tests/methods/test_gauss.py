@@ -21,10 +21,10 @@ from fedlab_nb.methods.gauss import (
     HEADS,
     MOMENTS,
     Gauss,
-    class_sums,
-    message,
-    received,
-    scores,
+    make_message,
+    make_scores,
+    measure_class_sums,
+    read_message,
 )
 from fedlab_nb.studies.experiment import finished
 
@@ -45,8 +45,8 @@ def digits():
 def test_it_is_the_pooled_classifier_for_every_partition(head):
     """And so the same for every skew, number of clients and seed."""
     data, x = federate("digits", alpha=1, clients=2, seed=0).dataset, digits()
-    pooled = class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
-    expected = scores(pooled, head, 0.1)(x.flatten(1))
+    pooled = measure_class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
+    expected = make_scores(pooled, head, 0.1)(x.flatten(1))
     for alpha, clients, seed in ((0.05, 7, 3), (0.1, 1, 1), (100, 20, 0)):
         model = finished(
             Gauss(head=head, shrinkage=0.1).run(context(clients=clients, alpha=alpha, seed=seed))
@@ -129,17 +129,20 @@ def test_the_sum_over_clients_is_the_pooled_one_for_any_partition(kind, clients,
     x, y = samples()
     owner = torch.randint(clients, (len(y),), generator=torch.Generator().manual_seed(seed))
     sent = [
-        message(class_sums(x[owner == k], y[owner == k], 4, kind), EXACT) for k in range(clients)
+        make_message(measure_class_sums(x[owner == k], y[owner == k], 4, kind), EXACT)
+        for k in range(clients)
     ]
-    whole, *others = [received(one, kind) for one in sent]
+    whole, *others = [read_message(one, kind) for one in sent]
     for other in others:
         whole = whole + other
-    close(whole, class_sums(x, y, 4, kind))
+    close(whole, measure_class_sums(x, y, 4, kind))
 
 
 def test_moments_are_numpys():
     x, y = samples(200)
-    full, pooled, diagonal = (class_sums(x, y, 4, kind) for kind in ("full", "pooled", "diagonal"))
+    full, pooled, diagonal = (
+        measure_class_sums(x, y, 4, kind) for kind in ("full", "pooled", "diagonal")
+    )
     for c in range(4):
         rows = x[y == c].numpy()
         np.testing.assert_allclose(full.means[c], rows.mean(0), atol=1e-12)
@@ -154,29 +157,29 @@ def test_moments_are_numpys():
 def test_a_class_of_nobody_and_a_class_of_one():
     x, y = torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 4.0]], dtype=EXACT), torch.tensor([0, 2, 2])
     for kind in MOMENTS:
-        sums = class_sums(x, y, 4, kind)
+        sums = measure_class_sums(x, y, 4, kind)
         assert (
             sums.counts.tolist() == [1, 0, 2, 0]
             and sums.log_priors[1] == sums.log_priors[3] == -torch.inf
         )
         assert sums.means.tolist() == [[1, 2], [0, 0], [3.5, 4.5], [0, 0]]
-    assert class_sums(x, y, 4, "full").covariances()[[0, 1]].abs().max() < 1e-12
+    assert measure_class_sums(x, y, 4, "full").covariances()[[0, 1]].abs().max() < 1e-12
     # Two classes exist: N - C is 3 - 2.
     expected = torch.tensor([[0.5, -0.5], [-0.5, 0.5]], dtype=EXACT)
-    torch.testing.assert_close(class_sums(x, y, 4, "pooled").within(), expected)
-    assert class_sums(x[:1], y[:1], 4, "pooled").within().isfinite().all()
+    torch.testing.assert_close(measure_class_sums(x, y, 4, "pooled").within(), expected)
+    assert measure_class_sums(x[:1], y[:1], 4, "pooled").within().isfinite().all()
 
 
 @pytest.mark.parametrize("kind", MOMENTS)
 def test_only_the_classes_that_are_held_travel_and_matrices_as_triangles(kind):
     x, y = samples(30)
     y = torch.where(y == 2, 0, y)
-    own = class_sums(x, y, 4, kind)
-    sent = message(own, torch.float32)
+    own = measure_class_sums(x, y, 4, kind)
+    sent = make_message(own, torch.float32)
     numbers = {"none": 0, "diagonal": 3 * 5, "pooled": 15, "full": 3 * 15}[kind]
     assert count_bytes(sent) == len(serialise(sent)) == 4 * (4 + 3 * 5 + numbers)
-    close(received(sent, kind), own, atol=1e-3)
-    again = received(message(own, EXACT), kind)
+    close(read_message(sent, kind), own, atol=1e-3)
+    again = read_message(make_message(own, EXACT), kind)
     close(again, own, atol=0 if kind in BY_CLASS else 1e-12)
 
 
@@ -185,7 +188,7 @@ def test_only_the_classes_that_are_held_travel_and_matrices_as_triangles(kind):
 
 
 def head(name, x, y, shrinkage=0.0, classes=4):
-    return scores(class_sums(x, y, classes, HEADS[name]), name, shrinkage)
+    return make_scores(measure_class_sums(x, y, classes, HEADS[name]), name, shrinkage)
 
 
 def test_ldas_direction_is_scikit_learns():
@@ -198,7 +201,7 @@ def test_ldas_direction_is_scikit_learns():
     )
     new = samples(500, seed=1)[0]
     scaled = (
-        (new @ ours.slopes + ours.constants - class_sums(x, y, 4, "pooled").log_priors)
+        (new @ ours.slopes + ours.constants - measure_class_sums(x, y, 4, "pooled").log_priors)
         * 200
         / (200 - 4)
     )
@@ -216,7 +219,7 @@ def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
     nearest = NearestCentroid().fit(x.numpy(), y.numpy())
     np.testing.assert_array_equal(head("means", x, y)(new).argmax(1), nearest.predict(new.numpy()))
     qda = QuadraticDiscriminantAnalysis(store_covariance=True).fit(x.numpy(), y.numpy())
-    sums = class_sums(x, y, 4, "full")
+    sums = measure_class_sums(x, y, 4, "full")
     for ours, theirs in zip(
         sums.covariances(), qda.covariance_, strict=True
     ):  # theirs may divide by n_c - 1
@@ -228,7 +231,7 @@ def test_nb_and_qda_and_nearest_mean_are_scikit_learns():
 
 def test_shrinkage_is_that_of_the_covariance():
     x, y = samples(200)
-    sums, s = class_sums(x, y, 4, "pooled"), 0.3
+    sums, s = measure_class_sums(x, y, 4, "pooled"), 0.3
     within = sums.within()
     mixed = (1 - s) * within + s * within.diagonal().mean() * torch.eye(5, dtype=EXACT)
     slopes = torch.linalg.solve(mixed, sums.means.T)

@@ -7,7 +7,7 @@ import torch
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fedlpa.solvers import solve
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior, kronecker_factors, layer_matrix
-from fedlab_nb.methods.regmean import RegMean, merge, shrunk
+from fedlab_nb.methods.regmean import RegMean, merge, shrink_off_diagonal
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import finished
 
@@ -146,5 +146,7 @@ def test_one_convolution_is_the_nearest_to_all_clients_own():
 
 def test_off_diagonal_moments_shrink_by_the_factor():
     moments = torch.tensor([[2.0, 1.0], [1.0, 3.0]])
-    torch.testing.assert_close(shrunk(moments, 0.9), torch.tensor([[2.0, 0.9], [0.9, 3.0]]))
-    assert shrunk(moments, 1.0) is moments
+    torch.testing.assert_close(
+        shrink_off_diagonal(moments, 0.9), torch.tensor([[2.0, 0.9], [0.9, 3.0]])
+    )
+    assert shrink_off_diagonal(moments, 1.0) is moments

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fedlab_nb.methods.base import weighted_mean
-from fedlab_nb.methods.ties import Ties, conflicts, elected_mean, trimmed
+from fedlab_nb.methods.ties import Ties, conflict_share, elected_mean, trim
 from fedlab_nb.models import model_state
 from fedlab_nb.studies.experiment import finished
 
@@ -40,7 +40,7 @@ def test_two_clients_by_hand():
     torch.testing.assert_close(
         elected_mean(changes, shares), torch.tensor([2.5, 0.0, -1.0, 5.0, -2.0, 0.0])
     )
-    assert conflicts(changes) == pytest.approx(3 / 6)
+    assert conflict_share(changes) == pytest.approx(3 / 6)
 
 
 def test_a_sum_of_0_goes_to_the_sign_of_most_clients():
@@ -51,8 +51,8 @@ def test_a_sum_of_0_goes_to_the_sign_of_most_clients():
 def test_trimming_keeps_the_largest_of_each_client():
     changes = torch.tensor([[3.0, -5.0, 1.0, 2.0, 0.5], [1.0, 2.0, -9.0, 4.0, 3.0]])
     largest = torch.tensor([[3.0, -5.0, 0.0, 0.0, 0.0], [0.0, 0.0, -9.0, 4.0, 0.0]])
-    assert torch.equal(trimmed(changes, 0.4), largest)
-    assert torch.equal(trimmed(changes, 1.0), changes)
+    assert torch.equal(trim(changes, 0.4), largest)
+    assert torch.equal(trim(changes, 1.0), changes)
 
 
 # ------------------------------------------------------------------------------------------------ limits
@@ -69,7 +69,7 @@ def test_the_expectation_of_dare_is_the_change():
     method, mean = Ties(drop=0.75), torch.zeros_like(change)
     for seed in range(2000):
         ctx.seed = seed
-        drawn = method._dropped(change, ctx, 1)
+        drawn = method._drop(change, ctx, 1)
         assert bool(((drawn == 0) | (drawn == 4 * change)).all())
         mean += drawn / 2000
     # Of one entry t the standard deviation over 2000 draws is |t| (3 / 2000)^½.

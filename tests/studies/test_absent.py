@@ -11,7 +11,7 @@ import fedlab_nb as fl
 from fedlab_nb.data import client_list, client_text
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
-from fedlab_nb.methods.afl import Sums, head
+from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.models import model_state
 from fedlab_nb.plots import partition
@@ -148,13 +148,15 @@ def test_a_study_has_a_column_for_them():
 # ------------------------------------------------------------------------------------------------------------ late ones
 def test_afl_takes_a_late_clients_sums_to_its_total():
     missing, everyone = fl.run("afl", **STUDY, absent=1).report, fl.run("afl", **STUDY).report
-    total = sum((missing.sums(k) for k in range(1, 3)), missing.sums(0))
-    weights = missing.fitted(total + everyone.sums(3), 4)
+    total = sum((missing.client_sums(k) for k in range(1, 3)), missing.client_sums(0))
+    weights = missing.solve(total + everyone.client_sums(3), 4)
     np.testing.assert_allclose(weights, everyone.weights, rtol=1e-9, atol=1e-9)
     x, y = WHOLE.dataset.x_train, WHOLE.dataset.y_train
     rows = WHOLE.split(0.1)[3][0]
-    own = Sums.of(x[rows].flatten(1), y[rows], 10)
-    again = head(total + own.ridged(everyone.gamma), 4, everyone.gamma, everyone.rho).numpy()
+    own = Sums.measure(x[rows].flatten(1), y[rows], 10)
+    again = solve_weights(
+        total + own.add_ridge(everyone.gamma), 4, everyone.gamma, everyone.rho
+    ).numpy()
     np.testing.assert_allclose(
         again, everyone.weights, rtol=1e-3, atol=1e-4
     )  # sums travel as float32

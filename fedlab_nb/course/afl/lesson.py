@@ -6,7 +6,7 @@ import numpy as np
 
 from ...labs.afl.forget import retrained
 from ...labs.afl.image import class_means
-from ...methods.afl import without
+from ...methods.afl import forget_client
 from ...plots import Picture
 from ...plots.study import against
 from ...studies import Outcome, stored
@@ -59,7 +59,7 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     outcome = first(outcomes)
     return (
         RESENT[0]
-        if apart(without(outcome.report, client), retrained(outcome, client)) < 1e-6
+        if apart(forget_client(outcome.report, client), retrained(outcome, client)) < 1e-6
         else RESENT[2]
     )
 

@@ -10,7 +10,7 @@ import torch
 from ...data import load
 from ...labs.matching.game import UNITS, game, puzzle
 from ...methods.base import weighted_mean
-from ...methods.matching.wiring import permuted, wiring_of
+from ...methods.matching.wiring import find_wiring, permute_units
 from ...models import load_state, model_state
 from ...plots import Picture
 from ...studies import Outcome, Outcomes
@@ -28,8 +28,10 @@ def orders_and_average() -> tuple[list[float], float, int]:
     the largest difference of a logit of the first two; how many powers of ten there are orders."""
     data, stream = load(DATASET), torch.Generator().manual_seed(0)
     network = runs("matching", 100, seeds=1)[0].model.clients.module(0).cpu().double().eval()
-    wiring, state = wiring_of(network), model_state(network)
-    other = permuted(state, wiring, [torch.randperm(n, generator=stream) for n in wiring.units])
+    wiring, state = find_wiring(network), model_state(network)
+    other = permute_units(
+        state, wiring, [torch.randperm(n, generator=stream) for n in wiring.units]
+    )
     answers = []
     for weights in (state, other, weighted_mean([state, other], [1, 1])):
         load_state(network, weights)

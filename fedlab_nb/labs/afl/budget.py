@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
-from ...methods.parts.privacy import sigma_for
+from ...methods.parts.privacy import smallest_sigma
 from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, mean_percent
 from ...plots.study import against
@@ -62,7 +62,7 @@ def budgets(
         lines[label] = {e: runs for e, runs in of.items() if e is not None}
         lines[f"{label}, no noise"] = dict.fromkeys(lines[label], of[None])
         looks |= {label: Look(hue, "o", "-"), f"{label}, no noise": Look(hue, "", ":")}
-    sigma = sigma_for(chosen, delta, sensitivity=SENSITIVITY)
+    sigma = smallest_sigma(chosen, delta, sensitivity=SENSITIVITY)
     each = ", ".join(
         f"{label} {mean_percent(of[chosen])} ({mean_percent(of[None])} without)"
         for label, of in by_kind.items()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ...errors import UsageError
-from ...methods.afl import Sums, without
+from ...methods.afl import Sums, forget_client
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
@@ -63,9 +63,9 @@ class Forgotten(NamedTuple):
 
 
 def forget(outcome: Outcome, client: int) -> Forgotten:
-    """Take `client` out, in both ways. UsageError where the sums do not allow it (see `without`)."""
+    """Take `client` out, in both ways. UsageError where the sums do not allow it (see `forget_client`)."""
     report = outcome.report
-    weights = without(report, client)
+    weights = forget_client(report, client)
     features, y = outcome.test_features.astype(np.float64), outcome.test_labels
     right = [(features @ w[:-1] + w[-1]).argmax(1) == y for w in (report.weights, weights)]
     classes = range(report.weights.shape[1])
@@ -90,8 +90,8 @@ def retrained(outcome: Outcome, client: int) -> np.ndarray:
     features = torch.as_tensor(
         np.asarray(outcome.features(federation.dataset.x_train[rows]))
     ).double()
-    total = Sums.of(features, federation.dataset.y_train[rows], federation.classes)
-    return report.fitted(total.ridged(len(parts) * report.gamma), len(parts))
+    total = Sums.measure(features, federation.dataset.y_train[rows], federation.classes)
+    return report.solve(total.add_ridge(len(parts) * report.gamma), len(parts))
 
 
 def forgotten(

@@ -14,8 +14,8 @@ from torch import Tensor
 from ...data import load
 from ...errors import RunError
 from ...methods.base import weighted_mean
-from ...methods.matching import activations, on_the_cpu, rules
-from ...methods.matching.wiring import State, Wiring, permuted, rows, wiring_of
+from ...methods.matching import activations, copy_to_cpu, rules
+from ...methods.matching.wiring import State, Wiring, find_wiring, permute_units, unit_rows
 from ...models import Network, load_state, model_state
 from ...models.state import copy_model
 from ...panels import LabView, PanelState, made, offer
@@ -123,9 +123,9 @@ def pair(
 
     Activations are compared on noise, as in the method's default.
     """
-    wiring = wiring_of(first)
+    wiring = find_wiring(first)
     states = [model_state(first), model_state(second)]
-    one, other = on_the_cpu(states)
+    one, other = copy_to_cpu(states)
     if rule == "greedy":
         orders = rules.greedy(one, other, wiring)
     elif rule == "rebasin":
@@ -136,9 +136,9 @@ def pair(
         noise = draw(500, *x.shape[1:], generator=generator(0, "matching", "noise")).to(x)
         ours, theirs = (activations(first, state, wiring, noise) for state in states)
         orders = [
-            rules.assigned(rules.correlation(p, q)) for p, q in zip(ours, theirs, strict=True)
+            rules.best_order(rules.correlation(p, q)) for p, q in zip(ours, theirs, strict=True)
         ]
-    matched = permuted(states[1], wiring, orders)
+    matched = permute_units(states[1], wiring, orders)
     lines = [line(first, states[0], end, x, y) for end in (states[1], matched)]
     likeness = [cosines(one, other, wiring, orders, g).numpy() for g in range(len(wiring.units))]
     return Pair(*numbers, rule, *lines, likeness, [order.numpy() for order in orders], setting)
@@ -150,11 +150,11 @@ def cosines(
     """`[units, units]`: of the numbers that come into units of `group`; those of `other` stand as they are there, and
     in `orders` everywhere else."""
     others = [torch.arange(len(o)) if g == group else o for g, o in enumerate(orders)]
-    turned, ours, theirs = permuted(other, wiring, others), [], []
-    for name in wiring.touched(group):
+    turned, ours, theirs = permute_units(other, wiring, others), [], []
+    for name in wiring.tensors_of_group(group):
         if (0, group) in wiring.axes[name]:
-            ours.append(rows(one[name], 0, wiring.units[group]))
-            theirs.append(rows(turned[name], 0, wiring.units[group]))
+            ours.append(unit_rows(one[name], 0, wiring.units[group]))
+            theirs.append(unit_rows(turned[name], 0, wiring.units[group]))
     return F.normalize(torch.cat(ours, 1), dim=1) @ F.normalize(torch.cat(theirs, 1), dim=1).T
 
 

@@ -2,7 +2,7 @@
 
 After FedD3 (Song et al., 2022, arXiv 2208.11311) and FedSD2C (Zhang, Liu, Wang, NeurIPS 2024, arXiv 2412.05186).
 
-Clients: for each class that client k holds, m images (fewer if it has fewer): `random` samples; centres of `kmeans`;
+Clients: for each class that client k has, m images (fewer if it has fewer): `random` samples; centres of `kmeans`;
 kernel inducing points, `kip` (Nguyen et al., ICLR 2021, FedD3's method), images X_s that make
 
     ½ mean ‖K(X, X_s) (K(X_s, X_s) + λ_damp tr(K)/|s| I)⁻¹ Y_s - Y‖²,      Y = one-hot - 1/C,
@@ -17,8 +17,8 @@ right, λ_damp = 1e-6 and 10 images a client; here steps, depth and λ_damp are 
 pixels stay in [0, 1]. Its `herding` is the means of a Gaussian mixture, near to `kmeans`. FedSD2C's images are latent
 vectors of SDXL's autoencoder (see `images.py`).
 
-KIP is often worse than random images for a network: they are fitted to the kernel, and a client with three classes
-does not keep what tells them from the other seven.
+KIP's images are often worse than random ones for a network: they are fitted to the kernel, and a client with three
+classes does not keep what distinguishes them from the other seven.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...errors import demand
+from ...errors import UsageError
 from ...training import ClientModels, Recipe, in_chunks, train_clients
 from ..base import (
     GlobalModel,
@@ -46,15 +46,18 @@ from ..results import Report
 from . import images as making
 
 # ---------------------------------------------------------------------------------------------------------------- model
-# What a run of `distilled` returns and leaves behind: kernel regression as a global model, and the images sent.
+# What a run of `distilled` returns: kernel regression as a global model, and a report with the images.
 
 SHOWN = 600  # images in a report, over all clients
 
 
 @dataclass(frozen=True, eq=False)
 class DistilledReport(Report):
-    """What the server received: `images [S, ...]`, `labels [S]`, `client [S]`, at most SHOWN in all, of each client the
-    first ones; `counts [M, C]`: of all of them. `loss [T]`: of each step that made them, the clients' mean."""
+    """The images that the server received.
+
+    images [S, ...], labels [S], client [S]: the first of each client, at most SHOWN in all;   counts [M, C]: of all of
+    them;   loss [T]: of each step that made them, the clients' mean
+    """
 
     images: np.ndarray | None = None
     labels: np.ndarray | None = None
@@ -64,8 +67,10 @@ class DistilledReport(Report):
 
 
 class KernelModel(GlobalModel):
-    """Kernel ridge regression on the images `x [S, ...]`, with `coefficients [S, C]` (K + λ_damp tr(K)/S I)⁻¹
-    (one-hot - 1/C): scores `[N, C]` are K(·, x) times these; features are the kernel values `[N, S]`.
+    """Kernel ridge regression on the images `x [S, ...]`.
+
+    The `coefficients [S, C]` are (K + λ_damp tr(K)/S I)⁻¹ (one-hot - 1/C). Scores `[N, C]` are K(·, x) times these;
+    features are the kernel values `[N, S]`.
     """
 
     score_kind = "regression"
@@ -74,14 +79,17 @@ class KernelModel(GlobalModel):
     def __init__(
         self, x: Tensor, coefficients: Tensor, depth: int, report: Report = DistilledReport()
     ) -> None:  # noqa: B008
-        self.x, self.coefficients, self.depth, self.report = x, coefficients, depth, report
+        self.x = x
+        self.coefficients = coefficients
+        self.depth = depth
+        self.report = report
         self.parameters = x.numel() + self.coefficients.numel()
 
     def logits(self, x: Tensor) -> Tensor:
-        return in_chunks(lambda part: (self._kernel(part) @ self.coefficients).to(x), x)
+        return in_chunks(lambda chunk: (self._kernel(chunk) @ self.coefficients).to(x), x)
 
     def features(self, x: Tensor) -> Tensor:
-        return in_chunks(lambda part: self._kernel(part).to(x), x)
+        return in_chunks(lambda chunk: self._kernel(chunk).to(x), x)
 
     def _kernel(self, x: Tensor) -> Tensor:
         return making.tangent_kernel(x, self.x, self.depth)
@@ -102,7 +110,7 @@ WAYS = ("random", "kmeans", "kip", "crops")
 class Distilled(Method):
     """Send a few images of each class, and no model. The server learns from the images of all clients."""
 
-    trains_locally = False  # but with `crops`
+    trains_locally = False  # except with `crops`
     sends_models = False
 
     images: str = knob("kmeans", "Images", options=WAYS)
@@ -121,90 +129,102 @@ class Distilled(Method):
 
     @property
     def leaks(self) -> str:
-        return {
-            "random": "some of each client's own images, as they are, with their labels",
-            "kmeans": "means of each client's images of a class; of a class with at most m images, the images",
-        }.get(self.images, "images made from each client's own, with their labels")
+        if self.images == "random":
+            return "some of each client's own images, as they are, with their labels"
+        if self.images == "kmeans":
+            return (
+                "means of each client's images of a class; of a class with at most m images, the"
+                " images"
+            )
+        return "images made from each client's own, with their labels"
 
     def refuse(self, ctx: Context) -> None:
-        fits = self.images != "crops" or ctx.has("images")
-        demand(
-            fits,
-            f"images=crops needs images, but the samples are {ctx.kind}; choose random, kmeans or kip.",
-        )
+        if self.images == "crops" and not ctx.has("images"):
+            raise UsageError(
+                f"images=crops needs images, but the samples are {ctx.kind};"
+                " choose random, kmeans or kip."
+            )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        passes = {
-            "kip": self.steps,
-            "crops": recipe.epochs,
-        }  # a step on a few images is no pass over all samples
-        return float(passes.get(self.images, 0))
+        if self.images == "kip":
+            return float(self.steps)  # each reads the client's samples
+        if self.images == "crops":
+            return float(recipe.epochs)
+        return 0.0
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: a few images of each class. Link: they go up with their labels.
-        networks = (yield from ctx.local_training()) if self.images == "crops" else None
+        networks = None
+        if self.images == "crops":
+            networks = yield from ctx.local_training()
         received: list[dict] = []
         losses: list[list[Tensor]] = [[] for _ in range(ctx.clients_count)]
-        for k, own in enumerate(losses):
-            images, labels = yield from self.images_of(ctx, k, networks, own)
-            received.append(
-                ctx.link.up(k, {"images": images, "labels": labels.int()}, phase="images")
-            )
+        for k in range(ctx.clients_count):
+            images, labels = yield from self.make_images(ctx, k, networks, losses[k])
+            message = {"images": images, "labels": labels.int()}
+            received.append(ctx.link.up(k, message, phase="images"))
         # Server: learn from the union.
         with ctx.server():
             x = torch.cat([message["images"] for message in received])
             y = torch.cat([message["labels"] for message in received]).long()
             report = self.make_report(received, losses, ctx.classes)
             if self.server == "kernel":
-                fit = making.coefficients(x, making.centred(y, ctx.classes), self.depth, self.ridge)
-                return KernelModel(x, fit, self.depth, report)
+                targets = making.centred_targets(y, ctx.classes)
+                coefficients = making.coefficients(x, targets, self.depth, self.ridge)
+                return KernelModel(x, coefficients, self.depth, report)
             student = ctx.initial_model(0, ctx.server_architecture(self.server_model))
             recipe = Recipe(self.server_epochs, 32, "adam", self.server_lr, weight_decay=0)
             ticks = train_clients([student], [(x, y)], recipe, seed=ctx.seed, stream="distilled")
             yield from report_progress(
                 "server training", ticks, lambda: NetworkModel(student, report)
             )
-            check_finite(
-                student.parameters(), "The server's training", f"server_lr={self.server_lr:g}"
-            )
+            rate = f"server_lr={self.server_lr:g}"
+            check_finite(student.parameters(), "The server's training", rate)
             return NetworkModel(student, report)
 
-    def images_of(
+    def make_images(
         self, ctx: Context, k: int, networks: ClientModels | None, losses: list[Tensor]
     ) -> Steps[tuple[Tensor, Tensor]]:
-        """What client k sends, `[S, ...]` and `[S]`; `losses` gets one value for each step that makes them."""
+        """Client k's images `[S, ...]` and their labels `[S]`; `losses` gets one value for each step."""
         x, y = ctx.private.train(k)
-        groups, stream = (
-            making.rows_by_class(y, ctx.classes),
-            ctx.generator("distilled", self.images, k),
-        )
+        class_rows = making.rows_by_class(y, ctx.classes)
+        stream = ctx.generator("distilled", self.images, k)
         steps: Iterable[tuple[Tensor, Tensor]] = ()
-        if networks is not None:
+        if networks is not None:  # crops
             network = networks.module(k)
-            crops, each = making.best_crops(network, x, y, stream)
-            rows = making.least_lossy(groups, each, self.per_class).to(x.device)
+            crops, crop_losses = making.best_crops(network, x, y, stream)
+            rows = making.least_lossy(class_rows, crop_losses, self.per_class).to(x.device)
             others = x[torch.randint(len(x), (len(rows),), generator=stream).to(x.device)]
-            images = making.amplitude_mix(crops[rows], others, self.mix)
-            steps = making.feature_matched(
+            images = making.mix_amplitudes(crops[rows], others, self.mix)
+            steps = making.match_features(
                 network, images, crops[rows], y[rows], steps=self.steps, lr=self.image_lr
             )
         elif self.images == "kmeans":
-            images = torch.cat(
-                [making.centres(x[rows.to(x.device)], self.per_class, stream) for rows in groups]
-            )
-            rows = torch.cat([rows[: self.per_class] for rows in groups]).to(
-                x.device
-            )  # as many of each class
+            centres = []
+            for rows in class_rows:
+                centres.append(making.k_means(x[rows.to(x.device)], self.per_class, stream))
+            images = torch.cat(centres)
+            # As many rows of each class as it has centres: their labels are read.
+            rows = torch.cat([rows[: self.per_class] for rows in class_rows]).to(x.device)
         else:
-            rows = making.random_rows(groups, self.per_class, stream).to(x.device)
+            rows = making.random_rows(class_rows, self.per_class, stream).to(x.device)
             images = x[rows]
         if self.images == "kip":
-            steps = making.kernel_inducing(
-                images, y[rows], x, y, classes=ctx.classes, depth=self.depth, ridge=self.ridge, steps=self.steps,
-                lr=self.image_lr, clip=ctx.has("images"), stream=stream,
-            )  # fmt: skip
-        for moved, loss in steps:
-            images = moved
+            steps = making.move_inducing_points(
+                images,
+                y[rows],
+                x,
+                y,
+                classes=ctx.classes,
+                depth=self.depth,
+                ridge=self.ridge,
+                steps=self.steps,
+                lr=self.image_lr,
+                clip=ctx.has("images"),
+                stream=stream,
+            )
+        for new_images, loss in steps:
+            images = new_images
             losses.append(loss)
             yield Progress("images", k * self.steps + len(losses), ctx.clients_count * self.steps)
         if not losses:
@@ -216,17 +236,21 @@ class Distilled(Method):
     ) -> DistilledReport:
         """What the server received, for pictures."""
         most = max(1, SHOWN // len(received))
-        shown = [(message["images"][:most], message["labels"][:most]) for message in received]
-        client = torch.arange(len(shown)).repeat_interleave(
-            torch.tensor([len(labels) for _, labels in shown])
+        images = torch.cat([message["images"][:most] for message in received])
+        labels = torch.cat([message["labels"][:most] for message in received])
+        client: list[int] = []
+        counts = []
+        for k, message in enumerate(received):
+            client += [k] * len(message["labels"][:most])
+            counts.append(torch.bincount(message["labels"].long(), minlength=classes))
+        loss = None
+        if losses[0]:
+            by_client = torch.stack([torch.stack(client_losses) for client_losses in losses])
+            loss = by_client.mean(0).cpu().numpy()
+        return DistilledReport(
+            images.cpu().numpy(),
+            labels.cpu().numpy(),
+            np.array(client),
+            torch.stack(counts).cpu().numpy(),
+            loss,
         )
-        counts = torch.stack(
-            [torch.bincount(m["labels"].long(), minlength=classes) for m in received]
-        )
-        images, labels = (torch.cat(column).cpu().numpy() for column in zip(*shown, strict=True))
-        loss = (
-            torch.stack([torch.stack(each) for each in losses]).mean(0).cpu().numpy()
-            if losses[0]
-            else None
-        )
-        return DistilledReport(images, labels, client.numpy(), counts.cpu().numpy(), loss)

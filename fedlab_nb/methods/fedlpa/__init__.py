@@ -111,7 +111,7 @@ class FedLPA(Method):
         with ctx.server():
             state, systems, last_iterate = yield from self.aggregate(ctx, received)
         if self.rounds:
-            state = yield from Rounds(ctx, self).averaging(state)
+            state = yield from Rounds(ctx, self).run_all(state)
         report = self._make_report(ctx, systems, last_iterate)
         return FedLPAModel(ctx.new_model(state), report, posteriors)
 

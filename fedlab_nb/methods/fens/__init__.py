@@ -289,6 +289,8 @@ class Fens(Method):
             with server():
                 if returned:
                     delta = averages.mean_change(list(share.values()), returned, start)
-                moved, state = averages.step(self.server, start, delta, state, lr=rate, **moments)
+                moved, state = averages.server_step(
+                    self.server, start, delta, state, lr=rate, **moments
+                )
                 lam.copy_(moved)
             yield loss

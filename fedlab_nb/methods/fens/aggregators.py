@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ...errors import choose
 from ...models.build import make_layer
-from ..parts.averages import trimmed
+from ..parts.averages import trimmed_mean
 
 PHASE = "aggregator"  # of progress and ledger: the rounds that train a rule
 # linear: one trained weight a client; per_class: one for each client and class; nn: a network with one hidden layer of
@@ -159,7 +159,9 @@ class DeepSet(Aggregator):
     def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
         """The hidden layer of rho, `[B, k]`."""
         answers = self.each(z.softmax(2)).relu().transpose(0, 1)
-        return self.hidden(answers.mean(0) if self.training else trimmed(answers, self.cut)).relu()
+        return self.hidden(
+            answers.mean(0) if self.training else trimmed_mean(answers, self.cut)
+        ).relu()
 
     def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
         return self.output(self.features(z))

@@ -145,9 +145,10 @@ class FuseFL(Method):
             state = model_state(clients[m].classifier)
             received.append(ctx.link.up(m, state, phase="classifiers"))
         with ctx.server():
-            own = [load_copy(clients[m].classifier, received[m]) for m in everyone]
-            average = load_copy(own[0], weighted_mean(received, [1] * len(received)))
-            heads = {"own": own, "average": [average]}
+            client_heads = [load_copy(clients[m].classifier, received[m]) for m in everyone]
+            mean_state = weighted_mean(received, [1] * len(received))
+            average_head = load_copy(client_heads[0], mean_state)
+            heads = {"own": client_heads, "average": [average_head]}
             used_heads = heads["own" if self.head == "own" else "average"]
             network = FusedNetwork(stages, used_heads, self.adaptor, self.merge)
         report = FuseFLReport(

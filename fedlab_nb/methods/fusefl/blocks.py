@@ -24,7 +24,12 @@ from ...models.build import default_width, initialise, make_layer
 # Where the paper cuts: index of the last layer of each block but the last. The stem is layer 0, the pool the last one.
 CUTS: dict[str, dict[int, tuple[int, ...]]] = {
     "resnet10": {2: (2,), 3: (0, 2), 4: (0, 2, 3)},
-    "resnet18": {2: (4,), 3: (0, 4), 4: (0, 4, 6), 8: (0, 1, 2, 3, 5, 7, 8)},
+    "resnet18": {
+        2: (4,),
+        3: (0, 4),
+        4: (0, 4, 6),
+        8: (0, 1, 2, 3, 5, 7, 8),
+    },
     "resnet26": {2: (6,), 3: (0, 6), 4: (0, 6, 9)},
     "vgg9": {3: (1, 3)},  # the paper does not say; at the pools
 }

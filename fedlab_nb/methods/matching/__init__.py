@@ -1,9 +1,9 @@
 """Neuron matching: put every client's hidden units into the same order, then average.
 
-Units of a hidden layer have no names: in another order, with the weights that read them in that order too, they compute
-the same function. So two networks that have learnt the same can differ in every weight, and their average mixes
-strangers. The server finds for each client k the orders P_k in which its units fit those of a reference, the client
-with the most samples, and averages θ̄ = Σ_k w_k P_k(θ_k). No data. Rules:
+Units of a hidden layer have no names: in another order, with the weights that read them in that order, too, they
+compute the same function. So two networks that have learnt the same can differ in every weight, and their average mixes
+units that have nothing in common. The server finds for each client k the orders P_k in which its units fit those of a
+reference, the client with the most samples, and averages θ̄ = Σ_k w_k P_k(θ_k). No data. Rules:
 
 - greedy: OT-Fusion (Singh & Jaggi, NeurIPS 2020), layer by layer by the weights that come in. With equal widths and
   the same mass for every unit their optimal transport is an assignment of one unit to one; widths are equal here.
@@ -20,17 +20,18 @@ first. Running statistics of batch norm move with their units and are averaged, 
 needs data). FedMA, PFNM layer by layer with training in between, takes a round for each layer: `fedma.py`.
 
 What to expect: with different initial models and little skew, nearly all of what the plain average loses comes back.
-With one common initial model the units still know their places. And under strong label skew matching brings nothing:
+With one common initial model the units still have their places. And under strong label skew matching gains nothing:
 units that fit each other do not make clients agree on classes that they never saw.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ...errors import demand
+from ...errors import UsageError
 from ...models import Network
 from ...models.state import copy_model
 from ...training import ClientModels
@@ -48,13 +49,13 @@ from ..base import (
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.images import public_samples
 from . import fedma, rules
-from .rules import MatchedModel, MatchingReport, grown, one_hidden_layer
-from .wiring import State, Wiring, permuted, wiring_of
+from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, match_neurons
+from .wiring import State, Wiring, find_wiring, permute_units
 
 # -------------------------------------------------------------------------------------------------------------- matcher
 # The server's matching of networks of one width: each client with the reference, then with the mean of the others.
 #
-# Which units fit is said by a rule of `rules.py`, which of a network's numbers move with a unit by `wiring.py`.
+# A rule of `rules.py` decides which units fit; `wiring.py` knows which of a network's numbers move with a unit.
 
 SAMPLES = 500  # of public samples or noise, on which activations are compared
 
@@ -63,20 +64,26 @@ class Matcher:
     """One server's matching by `rule`: `orders` of every client after each of `steps`. `on`: see `Matching`."""
 
     def __init__(self, ctx: Context, uploaded: ClientModels, rule: str, on: str) -> None:
-        self.rule, self.modules, self.reference = rule, uploaded.modules, ctx.largest_client
-        self.wiring = wiring_of(uploaded.module(0))
-        self.states = on_the_cpu(uploaded.states())
+        self.rule = rule
+        self.modules = uploaded.modules
+        self.reference = ctx.largest_client
+        self.wiring = find_wiring(uploaded.module(0))
+        self.states = copy_to_cpu(uploaded.states())
         self.orders = [self.wiring.identity() for _ in self.states]
         self.traces: list[list[float]] = [[] for _ in self.states]
         self.stream = ctx.generator("matching")
         self.inputs = None
         if rule == "activations":
-            self.inputs = public_samples(ctx, "held-out" if on == "public" else "noise", SAMPLES)
+            source = "held-out" if on == "public" else "noise"
+            self.inputs = public_samples(ctx, source, SAMPLES)
 
     def steps(self, sizes: Sequence[float], sweeps: int) -> Iterator[int]:
-        """Match every client with the reference; then each with the average of the others, sweep by sweep. Yields how
-        many are done."""
-        reference, count = self.states[self.reference], len(self.states)
+        """Match every client with the reference; then each with the average of the others, sweep by sweep.
+
+        Yields how many are done.
+        """
+        reference = self.states[self.reference]
+        count = len(self.states)
         for k in range(count):
             if k != self.reference:
                 self.orders[k] = self._match(reference, k)
@@ -85,12 +92,11 @@ class Matcher:
             for k in range(count):
                 others = [j for j in range(count) if j != k]
                 if others:
-                    standing = [
-                        permuted(self.states[j], self.wiring, self.orders[j]) for j in others
-                    ]
-                    self.orders[k] = self._match(
-                        weighted_mean(standing, [sizes[j] for j in others]), k
-                    )
+                    states = []
+                    for j in others:
+                        states.append(permute_units(self.states[j], self.wiring, self.orders[j]))
+                    average = weighted_mean(states, [sizes[j] for j in others])
+                    self.orders[k] = self._match(average, k)
                 yield sweep * count + k + 1
 
     def _match(self, reference: State, k: int) -> rules.Orders:
@@ -101,67 +107,87 @@ class Matcher:
             orders = rules.rebasin(
                 reference, self.states[k], self.wiring, self.stream, self.orders[k], trace.append
             )
-            self.traces[k] = (
-                self.traces[k] or trace
-            )  # of the first time: later ones have another reference
+            if not self.traces[k]:  # of the first time alone: later ones have another reference
+                self.traces[k] = trace
             return orders
-        assert self.inputs is not None  # `activations` alone has them
-        ours, theirs = (
-            activations(self.modules[k], s, self.wiring, self.inputs)
-            for s in (reference, self.states[k])
-        )
-        return [rules.assigned(rules.correlation(a, b)) for a, b in zip(ours, theirs, strict=True)]
+        assert self.inputs is not None  # the rule is "activations"
+        module = self.modules[k]
+        reference_activations = activations(module, reference, self.wiring, self.inputs)
+        client_activations = activations(module, self.states[k], self.wiring, self.inputs)
+        orders = []
+        for a, b in zip(reference_activations, client_activations, strict=True):
+            orders.append(rules.best_order(rules.correlation(a, b)))
+        return orders
 
-    def reordered(self, states: Sequence[State]) -> list[dict[str, Tensor]]:
+    def permute_states(self, states: Sequence[State]) -> list[dict[str, Tensor]]:
         """The clients' states with their units in these orders."""
-        return [
-            permuted(state, self.wiring, order)
-            for state, order in zip(states, self.orders, strict=True)
-        ]
+        permuted = []
+        for state, order in zip(states, self.orders, strict=True):
+            permuted.append(permute_units(state, self.wiring, order))
+        return permuted
 
     def report(self) -> MatchingReport:
-        orders = np.stack([torch.cat(own).numpy() for own in self.orders])
-        standing = torch.cat(self.wiring.identity()).numpy()
+        identity = torch.cat(self.wiring.identity()).numpy()
+        orders = []
+        moved = []
         distances = []
-        for state, own in zip(self.states, self.orders, strict=True):
-            both = (self.wiring.identity(), own)
-            distances.append(
-                [
-                    distance(self.states[self.reference], permuted(state, self.wiring, o))
-                    for o in both
-                ]
-            )
+        reference = self.states[self.reference]
+        for state, order in zip(self.states, self.orders, strict=True):
+            units = torch.cat(order).numpy()
+            orders.append(units)
+            moved.append(float((units != identity).mean()))
+            before = distance(reference, state)
+            after = distance(reference, permute_units(state, self.wiring, order))
+            distances.append([before, after])
         return MatchingReport(
-            None, self.rule, list(self.wiring.layers), list(self.wiring.units), orders, self.reference,
-            [float((own != standing).mean()) for own in orders], distances,
-            self.traces if self.rule == "rebasin" else None, sum(self.wiring.units),
-        )  # fmt: skip
+            rule=self.rule,
+            layers=list(self.wiring.layers),
+            units=list(self.wiring.units),
+            orders=np.stack(orders),
+            reference=self.reference,
+            moved=moved,
+            distances=distances,
+            objective=self.traces if self.rule == "rebasin" else None,
+            neurons=sum(self.wiring.units),
+        )
 
 
-def on_the_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
+def copy_to_cpu(states: Sequence[State]) -> list[dict[str, Tensor]]:
     """The states in float64 on the CPU."""
-    return [{name: tensor.cpu().double() for name, tensor in state.items()} for state in states]
+    copies = []
+    for state in states:
+        copies.append({name: tensor.cpu().double() for name, tensor in state.items()})
+    return copies
 
 
 @torch.no_grad()
 def activations(module: Network, state: State, wiring: Wiring, x: Tensor) -> list[Tensor]:
-    """`[samples, units]` for each group, of a network like `module` with the weights `state`; for convolutions every
-    position is a sample."""
-    twin, seen = copy_model(module).eval(), {}
-    like = {name: t for name, t in twin.state_dict().items() if t.is_floating_point()}
-    for name, tensor in like.items():
-        tensor.copy_(state[name])
+    """`[samples, units]` for each group, of a network like `module` with the weights `state`.
+
+    For convolutions every position is a sample.
+    """
+    twin = copy_model(module).eval()
+    for name, tensor in twin.state_dict().items():
+        if tensor.is_floating_point():
+            tensor.copy_(state[name])
+    outputs: dict[str, Tensor] = {}
+
+    def make_hook(name: str) -> Any:
+        def hook(layer: nn.Module, inputs: Any, output: Tensor) -> None:
+            outputs[name] = output
+
+        return hook
+
     for name in wiring.reads:
-        twin.get_submodule(name).register_forward_hook(
-            lambda layer, x, out, name=name: seen.update({name: out})
-        )
+        twin.get_submodule(name).register_forward_hook(make_hook(name))
     twin(x)
-    return [seen[name].transpose(0, 1).flatten(1).T for name in wiring.reads]
+    return [outputs[name].transpose(0, 1).flatten(1).T for name in wiring.reads]
 
 
-def distance(one: State, other: State) -> float:
+def distance(first: State, second: State) -> float:
     """‖θ - θ'‖ of two states."""
-    return float(sum((one[name] - other[name]).square().sum() for name in one)) ** 0.5
+    squares = sum((first[name] - second[name]).square().sum() for name in first)
+    return float(squares) ** 0.5
 
 
 RULES = ("rebasin", "greedy", "activations", "pfnm")
@@ -190,17 +216,16 @@ class Matching(Method):
 
     def refuse(self, ctx: Context) -> None:
         network = ctx.initial_model()
-        wiring_of(network)  # refuses layers that it cannot follow
-        shallow = self.rule != "pfnm" or one_hidden_layer(network)
-        demand(
-            shallow,
-            "PFNM matches networks with one hidden layer; set model=mlp1, or choose another rule.",
-        )
-        there = self.rule != "activations" or self.on != "public" or ctx.has("public")
-        demand(
-            there,
-            "Activations need public samples, but there are none; set public=0.1 or on=noise.",
-        )
+        find_wiring(network)  # refuses layers that it cannot follow
+        if self.rule == "pfnm" and not has_one_hidden_layer(network):
+            raise UsageError(
+                "PFNM matches networks with one hidden layer;"
+                " set model=mlp1, or choose another rule."
+            )
+        if self.rule == "activations" and self.on == "public" and not ctx.has("public"):
+            raise UsageError(
+                "Activations need public samples, but there are none; set public=0.1 or on=noise."
+            )
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone and upload once (pfnm: and count their labels).
@@ -211,13 +236,14 @@ class Matching(Method):
             sizes = ctx.sizes if self.weights == "samples" else [1] * ctx.clients_count
             average = ctx.new_model(weighted_mean(uploaded.states(), sizes))
             if shares is not None:
-                module, report = grown(
+                module, report = match_neurons(
                     uploaded, shares, self.sigma, self.sigma0, self.gamma, self.sweeps
                 )
             else:
                 matcher = Matcher(ctx, uploaded, self.rule, self.on)
                 for done in matcher.steps(sizes, self.sweeps):
                     yield Progress("matching", done, ctx.clients_count * (1 + self.sweeps))
-                reordered = matcher.reordered(uploaded.states())
-                module, report = ctx.new_model(weighted_mean(reordered, sizes)), matcher.report()
+                permuted = matcher.permute_states(uploaded.states())
+                module = ctx.new_model(weighted_mean(permuted, sizes))
+                report = matcher.report()
             return MatchedModel(module, report, average, uploaded)

@@ -5,7 +5,7 @@ layer at a time. For each layer:
 
 1. Clients train all layers that are not yet fused, on the output of the fused ones, and send the lowest.
 2. The server matches its units by what comes into them, v = [weights, bias], under PFNM's prior (`rules.grow`: a
-   Gaussian of variance σ² around shared units, these from N(0, σ0²), and a Beta-Bernoulli process of mass γ that says
+   Gaussian of variance σ² around shared units, these from N(0, σ0²), and a Beta-Bernoulli process of mass γ for
    which client has which): one linear assignment a client, in which new units are columns, too. A shared unit is the
    mean of the units matched with it, which minimises the paper's Eq. 2 for squared distances.
 3. The layer and its own places π_k go down to each client, which freezes it. The next layer's columns follow: that of a
@@ -17,8 +17,8 @@ Bytes of one client, with J_l shared and L_l own units of layer l: up 4 Σ_l L_l
 the first network, and 4 Σ_l [J_l (J_{l-1} + 1) + L_l]. L + 1 rounds for L hidden layers: few-shot, as FuseFL is.
 
 Departures: E / (L + 1) epochs a round, the remainder in the last, so that all rounds together are as long as one shot
-(FuseFL's Table 11 does the same; the paper trains to the end in each). The algorithm divides by all clients where a
-unit is not everybody's, and its code takes the posterior mean. Networks with one layer in each block and
+(FuseFL's Table 11 does the same; the paper trains to the end in each). The algorithm divides by all clients where not
+all of them have a unit, and its code takes the posterior mean. Networks with one layer in each block and
 no batch norm (`mlp`, `cnn`, `vgg9`); no LSTM. Above the first layer images are not augmented.
 """
 
@@ -29,13 +29,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...errors import demand
+from ...errors import UsageError
 from ...models import Network
 from ...models.state import copy_model
 from ...training import ClientModels, in_chunks
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import class_count_weights
-from .rules import grow, plain, unit_layers
+from .rules import grow, has_plain_blocks, unit_layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,83 +72,90 @@ class FedMA(Method):
     report = FedMAReport
 
     def refuse(self, ctx: Context) -> None:
-        other = "set model=mlp or cnn, or choose neuron matching"
-        demand(
-            plain(ctx.initial_model()),
-            f"FedMA needs blocks of one layer without batch norm; {other}.",
-        )
+        if not has_plain_blocks(ctx.initial_model()):
+            raise UsageError(
+                "FedMA needs blocks of one layer without batch norm;"
+                " set model=mlp or cnn, or choose neuron matching."
+            )
 
     def run(self, ctx: Context) -> Steps[NetworkModel]:
-        models, everyone = ctx.send_initial_models(), range(ctx.clients_count)
+        everyone = range(ctx.clients_count)
+        models = ctx.send_initial_models()
         shards = [ctx.private.train(k) for k in everyone]
-        fused, hidden = copy_model(models[0]), len(models[0].body)
+        fused = copy_model(models[0])
+        hidden = len(models[0].body)
         units: list[int] = []
-        everybodys: list[float] = []
+        shared_by_all: list[float] = []
         for n in range(hidden):
-            # Clients: train what is above the fused layers, and send the lowest.
+            phase = f"layer {n + 1}"
+            # Clients: train the layers above the fused ones, and send the lowest.
             yield from self._train(ctx, models, shards, n, hidden)
-            received = [
-                ctx.link.up(k, rows_of(unit_layers(models[k])[0]), phase=f"layer {n + 1}")
-                for k in everyone
-            ]
-            # Server: match and average. Everybody gets the layer, and where its own units went.
-            with ctx.server():
-                shared, places = self.matched(received)
-                count = torch.bincount(torch.cat(places), minlength=len(shared))
-                units.append(len(shared))
-                everybodys.append(float((count == ctx.clients_count).double().mean()))
-                fused.body[n] = block = with_rows(fused.body[n], shared)
+            received = []
             for k in everyone:
-                shared, own = ctx.link.down(k, (shared, places[k].int()), phase=f"layer {n + 1}")
-                shards[k] = (in_chunks(with_rows(block, shared), shards[k][0]), shards[k][1])
-                rise(models[k], own.long(), len(shared))
+                lowest = unit_layers(models[k])[0]
+                received.append(ctx.link.up(k, layer_rows(lowest), phase=phase))
+            # Server: match and average. Each client gets the layer, and the places of its own units in it.
+            with ctx.server():
+                layer, places = self.match_layers(received)
+                count = torch.bincount(torch.cat(places), minlength=len(layer))
+                units.append(len(layer))
+                shared_by_all.append(float((count == ctx.clients_count).double().mean()))
+                fused.body[n] = replace_rows(fused.body[n], layer)
+            for k in everyone:
+                layer, client_places = ctx.link.down(k, (layer, places[k].int()), phase=phase)
+                x, y = shards[k]
+                shards[k] = (in_chunks(replace_rows(fused.body[n], layer), x), y)
+                drop_lowest_layer(models[k], client_places.long(), len(layer))
+        # Clients: train the classifiers; these go up. Server: average them by class shares.
         yield from self._train(ctx, models, shards, hidden, hidden)
-        received = [
-            ctx.link.up(k, rows_of(models[k].classifier), phase="classifiers") for k in everyone
-        ]
+        received = []
+        for k in everyone:
+            received.append(ctx.link.up(k, layer_rows(models[k].classifier), phase="classifiers"))
         shares = class_count_weights(ctx)
         with ctx.server():
-            total = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
-            fused.classifier = with_rows(fused.classifier, total)
+            mean = sum(share[:, None] * rows for share, rows in zip(shares, received, strict=True))
+            fused.classifier = replace_rows(fused.classifier, mean)
             fused.architecture = (*fused.architecture, *units)
-        return NetworkModel(fused, FedMAReport(units, everybodys))
+        return NetworkModel(fused, FedMAReport(units, shared_by_all))
 
     def _train(
         self, ctx: Context, models: Sequence[Network], shards: Sequence, n: int, hidden: int
     ) -> Steps[None]:
         """Clients: their part of the epochs on the layers above the n fused ones."""
-        every = ctx.recipe.epochs
-        share = every // (hidden + 1)
-        recipe = replace(ctx.recipe, epochs=share if n < hidden else every - n * share)
+        total = ctx.recipe.epochs
+        share = total // (hidden + 1)
+        epochs = share if n < hidden else total - n * share
+        recipe = replace(ctx.recipe, epochs=epochs)
         if n:
             recipe = replace(recipe, augmentation="none")
         stream = f"batches of layer {n + 1}" if n else "batches"
         for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
-            yield Progress("layers", n * share + tick.done, every, {"layer": n + 1})
+            yield Progress("layers", n * share + tick.done, total, {"layer": n + 1})
         ctx.check_finite(ClientModels(models))
 
-    def matched(self, layers: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """One layer, `[J, i + 1]`, of the clients' layers `[L_k, i + 1]` (weights and bias), and for each client the
-        shared unit `[L_k]` of each of its own."""
+    def match_layers(self, layers: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """One layer `[J, i + 1]` from the clients' layers `[L_k, i + 1]` (weights and bias), and the places.
+
+        The places `[L_k]` are, for each client, the shared unit of each of its own.
+        """
         vectors = [rows.cpu().double() for rows in layers]
         ones = torch.ones(vectors[0].shape[1], dtype=torch.float64)
-        noise = [ones / self.sigma**2] * len(vectors)
-        places = grow(
-            vectors, noise, spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps
-        ).members
-        count = torch.bincount(torch.cat(places))
-        mean = vectors[0].new_zeros(len(count), len(ones))
-        mean = mean.index_add(0, torch.cat(places), torch.cat(vectors)) / count[:, None]
-        return mean.to(layers[0]), places
+        precisions = [ones / self.sigma**2] * len(vectors)
+        result = grow(vectors, precisions, spread=self.sigma0, mass=self.gamma, sweeps=self.sweeps)
+        places = torch.cat(result.members)
+        count = torch.bincount(places)
+        total = vectors[0].new_zeros(len(count), len(ones))
+        mean = total.index_add(0, places, torch.cat(vectors)) / count[:, None]
+        return mean.to(layers[0]), result.members
 
 
-def rows_of(layer: Any) -> Tensor:
+def layer_rows(layer: Any) -> Tensor:
     """`[units, i + 1]`: the weights that come into each unit, or channel, and its bias."""
     return torch.cat([layer.weight.flatten(1), layer.bias[:, None]], 1).detach()
 
 
-def with_rows(block: nn.Module, rows: Tensor) -> Any:
-    """A copy of `block`, whose one layer has these `rows [units, i + 1]`."""
+def replace_rows(block: nn.Module, rows: Tensor) -> Any:
+    """A copy of `block`, whose only layer has these `rows [units, i + 1]`."""
     twin = copy_model(block)
     (layer,) = unit_layers(twin)
     layer.bias = nn.Parameter(rows[:, -1].contiguous())
@@ -156,23 +163,27 @@ def with_rows(block: nn.Module, rows: Tensor) -> Any:
     return twin
 
 
-def rise(model: Network, places: Tensor, units: int) -> None:
-    """A client's lowest layer is fused and goes: the next one reads its `units`, unit i of the client at places[i]. A
-    linear layer has H W columns for each channel that it reads."""
+def drop_lowest_layer(model: Network, places: Tensor, units: int) -> None:
+    """Remove a client's lowest layer, which is fused: the next layer reads its `units`.
+
+    The client's unit i is at places[i]. A linear layer has H W columns for each channel that it reads.
+    """
     model.body = model.body[1:]
     layer = unit_layers(model)[0]
-    own = layer.weight.detach().unflatten(1, (len(places), -1))
-    weight = own.new_zeros(len(own), units, *own.shape[2:])
-    weight[:, places.to(own.device)] = own
+    columns = layer.weight.detach().unflatten(1, (len(places), -1))
+    weight = columns.new_zeros(len(columns), units, *columns.shape[2:])
+    weight[:, places.to(columns.device)] = columns
     set_weight(layer, weight.flatten(1, 2))
     model.architecture = (*model.architecture, units)
 
 
 def set_weight(layer: Any, weight: Tensor) -> None:
-    """Another number of units or inputs in place of the old one."""
+    """Give a layer a weight with another number of units or inputs."""
     layer.weight = nn.Parameter(weight.contiguous())
-    names = (
-        ("out_features", "in_features") if weight.dim() == 2 else ("out_channels", "in_channels")
-    )
-    for name, size in zip(names, weight.shape, strict=False):
-        setattr(layer, name, size)
+    outputs, inputs = weight.shape[:2]
+    if weight.dim() == 2:
+        layer.out_features = outputs
+        layer.in_features = inputs
+    else:
+        layer.out_channels = outputs
+        layer.in_channels = inputs

@@ -1,8 +1,8 @@
 """Three rules that find the order of one network's units in which they fit those of another: orders `[units]` by group.
 
-Each is a linear assignment problem, or one for each layer: of all orders of the units, that with the largest sum of
-scores. It is solved exactly on the CPU. The order as it stands is kept unless another one is truly better, so that ties
-(units that never answer) move nothing.
+Each is a linear assignment problem, or one for each layer: of all orders of the units, the one with the largest sum of
+scores. It is solved exactly on the CPU. The present order is kept unless another one is better by more than rounding,
+so that ties (units that are never active) move nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,27 +17,33 @@ from ...models import Network, parameter_count
 from ...models.state import copy_model
 from ...training import ClientModels
 from ..parts.averages import MergedModel, MergeReport
-from .wiring import State, Wiring, reordered, rows, wiring_of
+from .wiring import State, Wiring, find_wiring, permute_tensor, unit_rows
 
 BETTER = 1e-9  # of the size of the scores: less is rounding
 Orders = list[Tensor]
 
 
-def assigned(scores: Tensor, standing: Tensor | None = None) -> Tensor:
-    """The order p `[n]` with the largest Σ_i scores[i, p(i)], of scores `[n, n]`; `standing` (default: 0, 1, …) where
-    no other order is better."""
+def best_order(scores: Tensor, present: Tensor | None = None) -> Tensor:
+    """The order p `[n]` with the largest Σ_i scores[i, p(i)], of scores `[n, n]`.
+
+    `present` (default: 0, 1, …) is kept if no other order is better.
+    """
     scores = scores.double().cpu()
-    standing = torch.arange(len(scores)) if standing is None else standing
-    best = assigned_to(scores)
-    gain = _total(scores, best) - _total(scores, standing)
-    return best if gain > BETTER * scores.abs().max() else standing
+    if present is None:
+        present = torch.arange(len(scores))
+    best = assign_columns(scores)
+    gain = _total(scores, best) - _total(scores, present)
+    if gain > BETTER * scores.abs().max():
+        return best
+    return present
 
 
-def assigned_to(scores: Tensor) -> Tensor:
-    """For each row of scores `[n, m]`, n ≤ m, a column of its own `[n]`, with the largest sum of scores."""
+def assign_columns(scores: Tensor) -> Tensor:
+    """For each row of scores `[n, m]`, n ≤ m, a different column `[n]`, with the largest sum of scores."""
     from scipy.optimize import linear_sum_assignment
 
-    return torch.from_numpy(linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)[1])
+    _, columns = linear_sum_assignment(scores.double().cpu().numpy(), maximize=True)
+    return torch.from_numpy(columns)
 
 
 def greedy(reference: State, state: State, wiring: Wiring) -> Orders:
@@ -46,21 +52,25 @@ def greedy(reference: State, state: State, wiring: Wiring) -> Orders:
     Layer after layer: the columns follow the orders so far, then units are matched by the Euclidean distance of the
     weights that come in, min_P Σ_i ‖U_ref[i] - U[P(i)]‖.
     """
-    orders, done = wiring.identity(), set()
-    for group in range(len(wiring.units)):
-        ours, theirs = [], []
-        for name in wiring.touched(group):
+    orders = wiring.identity()
+    matched_groups: set[int] = set()
+    for group, units in enumerate(wiring.units):
+        reference_rows = []
+        client_rows = []
+        for name in wiring.tensors_of_group(group):
             axes = wiring.axes[name]
-            if axes[-1] == (0, group) and all(g in done for _, g in axes[:-1]):
-                ours.append(rows(reference[name], 0, wiring.units[group]))
-                theirs.append(
-                    rows(reordered(state[name], wiring, name, orders), 0, wiring.units[group])
-                )
-        apart = torch.cdist(
-            torch.cat(ours, 1), torch.cat(theirs, 1), compute_mode="donot_use_mm_for_euclid_dist"
+            makes_units = axes[-1] == (0, group)
+            if makes_units and all(g in matched_groups for _, g in axes[:-1]):
+                permuted = permute_tensor(state[name], wiring, name, orders)
+                reference_rows.append(unit_rows(reference[name], 0, units))
+                client_rows.append(unit_rows(permuted, 0, units))
+        distances = torch.cdist(
+            torch.cat(reference_rows, 1),
+            torch.cat(client_rows, 1),
+            compute_mode="donot_use_mm_for_euclid_dist",
         )
-        orders[group] = assigned(-apart)
-        done.add(group)
+        orders[group] = best_order(-distances)
+        matched_groups.add(group)
     return orders
 
 
@@ -70,59 +80,73 @@ def rebasin(
     wiring: Wiring,
     stream: torch.Generator,
     start: Orders,
-    note: Callable[[float], Any],
+    record: Callable[[float], Any],
 ) -> Orders:
     """Git Re-Basin's weight matching (Ainsworth et al. 2023): coordinate descent over the groups, from `start`.
 
-    For one group at a time, S = Σ over its tensors of the inner products of our units' numbers with theirs, those of
-    all other groups in the orders so far, and P = argmax tr(PᵀS). Groups come in random order until none can gain.
-    `note` gets the objective, Σ ⟨reference, state in these orders⟩, at the start and after each step.
+    For one group at a time, S = Σ over its tensors of the inner products of the reference's units with the client's,
+    with all other groups in the orders so far, and P = argmax tr(PᵀS). Groups come in random order until none can gain.
+    `record` gets the objective, Σ ⟨reference, state in these orders⟩, at the start and after each step.
     """
     orders = list(start)
     value = agreement(reference, state, wiring, orders)
-    note(value)
-    gained = True
-    while gained:
-        gained = False
+    record(value)
+    has_gained = True
+    while has_gained:
+        has_gained = False
         for group in torch.randperm(len(orders), generator=stream).tolist():
-            tried = list(orders)
-            tried[group] = assigned(
-                _products(reference, state, wiring, orders, group), orders[group]
-            )
-            if torch.equal(tried[group], orders[group]):
+            products = _inner_products(reference, state, wiring, orders, group)
+            new_order = best_order(products, orders[group])
+            if torch.equal(new_order, orders[group]):
                 continue
-            now = agreement(reference, state, wiring, tried)
-            if now > value + BETTER * (1 + abs(value)):
-                orders, value, gained = tried, now, True
-                note(value)
+            new_orders = list(orders)
+            new_orders[group] = new_order
+            new_value = agreement(reference, state, wiring, new_orders)
+            if new_value > value + BETTER * (1 + abs(value)):
+                orders = new_orders
+                value = new_value
+                has_gained = True
+                record(value)
     return orders
 
 
 def agreement(reference: State, state: State, wiring: Wiring, orders: Sequence[Tensor]) -> float:
-    """Σ ⟨reference, state in `orders`⟩ over all numbers that belong to units: what `rebasin` raises.
+    """Σ ⟨reference, state in `orders`⟩ over all numbers that belong to units: the objective of `rebasin`.
 
     The squared distance of the two networks is a constant minus twice this.
     """
-    names = [name for name in wiring.axes if name in wiring.learnt]
-    return float(sum((reference[n] * reordered(state[n], wiring, n, orders)).sum() for n in names))
+    products = []
+    for name in wiring.axes:
+        if name in wiring.learnt:
+            permuted = permute_tensor(state[name], wiring, name, orders)
+            products.append((reference[name] * permuted).sum())
+    return float(sum(products))
 
 
-def correlation(ours: Tensor, theirs: Tensor) -> Tensor:
-    """`[units, units]` of activations `[samples, units]`; 0 for units that always answer the same."""
-    both = torch.corrcoef(torch.cat([ours, theirs], 1).double().T)
-    return both[: ours.shape[1], ours.shape[1] :].nan_to_num(0.0)
+def correlation(first: Tensor, second: Tensor) -> Tensor:
+    """`[units, units]` of activations `[samples, units]`; 0 for units whose activation is constant."""
+    units = first.shape[1]
+    correlations = torch.corrcoef(torch.cat([first, second], 1).double().T)
+    return correlations[:units, units:].nan_to_num(0.0)
 
 
-def _products(reference: State, state: State, wiring: Wiring, orders: Orders, group: int) -> Tensor:
-    """`[units, units]`: inner products of our units' numbers with theirs, theirs in no order of this group's own."""
+def _inner_products(
+    reference: State, state: State, wiring: Wiring, orders: Orders, group: int
+) -> Tensor:
+    """`[units, units]`: inner products of the reference's units with the state's.
+
+    The state's other groups are in `orders`, this one as it is.
+    """
     units = wiring.units[group]
+    other_orders = list(orders)
+    other_orders[group] = torch.arange(units)
     products: Any = 0.0
-    others = [torch.arange(len(o)) if g == group else o for g, o in enumerate(orders)]
-    for name in wiring.touched(group):
-        tensor = reordered(state[name], wiring, name, others)
-        for dim, own in wiring.axes[name]:
-            if own == group:
-                products = products + rows(reference[name], dim, units) @ rows(tensor, dim, units).T
+    for name in wiring.tensors_of_group(group):
+        permuted = permute_tensor(state[name], wiring, name, other_orders)
+        for dim, axis_group in wiring.axes[name]:
+            if axis_group == group:
+                reference_rows = unit_rows(reference[name], dim, units)
+                products = products + reference_rows @ unit_rows(permuted, dim, units).T
     return products
 
 
@@ -136,7 +160,7 @@ def _total(scores: Tensor, order: Tensor) -> float:
 # Yurochkin et al., ICML 2019. A neuron is one vector v = [incoming weights, bias, outgoing weights]. Client k's neurons
 # are noisy copies of global ones: v ~ N(θ_i, σ²), θ_i ~ N(0, σ0²), and an Indian buffet process with mass γ says which
 # global neurons a client has. The precision of the outgoing weight of class c is s_kc / σ², with s_kc client k's share
-# of the class: a client that has no image of a class does not speak for it.
+# of the class: a client without images of a class has no weight there.
 #
 # One client after the other, given what all others are matched with, each of its neurons goes to a global neuron of its
 # own, or becomes a new one (the paper's Eq. 8; both sides doubled). With p_k a neuron's precisions, S_i = Σ p v and
@@ -170,58 +194,61 @@ def grow(
 
     `spread`: σ0;   `mass`: γ. The largest client comes first; then `sweeps` times every client is matched anew.
     """
-    prior, clients = 1 / spread**2, len(vectors)
+    prior = 1 / spread**2
+    clients = len(vectors)
     members: list[Tensor] = [torch.empty(0, dtype=torch.long) for _ in vectors]
     order = sorted(range(clients), key=lambda k: -len(vectors[k]))
     for k in order * (1 + sweeps):
         members[k] = members[k][:0]
         _close_gaps(members)
-        total, weight, count = _sums(vectors, precisions, members)
-        p, pull = precisions[k], precisions[k] * vectors[k]
-        both = 1 / (prior + weight + p)  # the squared sum as three products of matrices
-        old = (total.square() * both).sum(1) + 2 * pull @ (total * both).T + pull.square() @ both.T
-        old = (
-            old - (total.square() / (prior + weight)).sum(1) + 2 * (count / (clients - count)).log()
-        )
-        new = (pull.square() / (prior + p)).sum(1, keepdim=True) + 2 * torch.tensor(
-            mass / clients
-        ).double().log()
-        ranks = torch.arange(1, len(pull) + 1, dtype=torch.float64)
-        chosen = assigned_to(torch.cat([old, new - 2 * ranks.log()], 1))
-        fresh = chosen >= len(
-            count
-        )  # new ones: which is the first is all the same, so they keep the client's order
-        chosen[fresh] = len(count) + torch.arange(int(fresh.sum()))
-        members[k] = chosen
+        s, q, m = _sums(vectors, precisions, members)
+        p = precisions[k]
+        pv = p * vectors[k]
+        # (S + p v)² / (1/σ0² + Q + p), summed over d, as three products of matrices.
+        scale = 1 / (prior + q + p)
+        old = (s.square() * scale).sum(1) + 2 * pv @ (s * scale).T + pv.square() @ scale.T
+        old = old - (s.square() / (prior + q)).sum(1) + 2 * (m / (clients - m)).log()
+        log_mass = torch.tensor(mass / clients).double().log()
+        new = (pv.square() / (prior + p)).sum(1, keepdim=True) + 2 * log_mass
+        ranks = torch.arange(1, len(pv) + 1, dtype=torch.float64)
+        choice = assign_columns(torch.cat([old, new - 2 * ranks.log()], 1))
+        # Which of the new neurons is the first makes no difference: they keep the client's order.
+        is_new = choice >= len(m)
+        choice[is_new] = len(m) + torch.arange(int(is_new.sum()))
+        members[k] = choice
     _close_gaps(members)
-    total, weight, _ = _sums(vectors, precisions, members)
-    return Grown(total / (prior + weight), members)
+    s, q, _ = _sums(vectors, precisions, members)
+    return Grown(s / (prior + q), members)
 
 
 def _sums(
     vectors: Sequence[Tensor], precisions: Sequence[Tensor], members: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """S and Q `[J, D]`, and m `[J]`, of the neurons that are matched so far."""
-    there = max((int(own.max()) + 1 for own in members if len(own)), default=0)
-    total = vectors[0].new_zeros(there, vectors[0].shape[1])
-    weight, count = torch.zeros_like(total), total.new_zeros(there)
-    for v, p, own in zip(vectors, precisions, members, strict=True):
-        if len(own):
-            total[own] += p * v
-            weight[own] += p
-            count[own] += 1
-    return total, weight, count
+    neurons = 0
+    for client_members in members:
+        if len(client_members):
+            neurons = max(neurons, int(client_members.max()) + 1)
+    s = vectors[0].new_zeros(neurons, vectors[0].shape[1])
+    q = torch.zeros_like(s)
+    m = s.new_zeros(neurons)
+    for v, p, client_members in zip(vectors, precisions, members, strict=True):
+        if len(client_members):
+            s[client_members] += p * v
+            q[client_members] += p
+            m[client_members] += 1
+    return s, q, m
 
 
 def _close_gaps(members: list[Tensor]) -> None:
-    """Number the global neurons that somebody has without gaps, in place."""
-    seen = torch.cat(members).unique()
-    for k, own in enumerate(members):
-        members[k] = torch.searchsorted(seen, own)
+    """Number the global neurons that a client has without gaps, in place."""
+    numbers = torch.cat(members).unique()
+    for k, client_members in enumerate(members):
+        members[k] = torch.searchsorted(numbers, client_members)
 
 
 # --------------------------------------------------------------------------------------------------------------- report
-# What a run of neuron matching leaves behind, and its network with the clients' own beside it.
+# What a run of neuron matching leaves behind, and its network, with those of the clients.
 
 LIMIT = 12_000_000  # numbers of all clients' networks that a model holds; beyond that (large networks) it holds none
 
@@ -230,10 +257,10 @@ LIMIT = 12_000_000  # numbers of all clients' networks that a model holds; beyon
 class MatchingReport(MergeReport):
     """`rule`: by which units were matched;   layers, units: the groups of units, and how many there are.
 
-    orders:     `[M, U]`, U = Σ units: for each client and each place of the reference, which unit of the client's comes
-                there; with pfnm for each of the client's units the neuron of the result that it went to
-    reference:  the client with whose units all others' are matched
-    moved:      for each client the share of its units that stand elsewhere afterwards
+    orders:     `[M, U]`, U = Σ units: for each client and each place of the reference, the client's unit that comes
+                there; with pfnm for each of the client's units the neuron of the result that it is matched with
+    reference:  the client whose units the others' are matched with
+    moved:      for each client the share of its units that are in another place afterwards
     distances:  for each client ‖θ_ref - θ_k‖ before and after (none with pfnm)
     objective:  for each client the values of the objective, step by step (rebasin)
     neurons:    hidden units of the result
@@ -257,49 +284,65 @@ class MatchedModel(MergedModel):
         self, module: nn.Module, report: MatchingReport, average: nn.Module, clients: ClientModels
     ) -> None:
         super().__init__(module, report, average)
-        self.clients = clients if sum(map(parameter_count, clients.modules)) <= LIMIT else None
+        self.clients: ClientModels | None = None
+        if sum(parameter_count(client) for client in clients.modules) <= LIMIT:
+            self.clients = clients
 
 
 # -------------------------------------------------------------------------------------------------------------- neurons
 # Networks with one hidden layer as lists of neurons, which PFNM matches, and back.
 
 
-def grown(
+def match_neurons(
     uploaded: ClientModels, shares: Tensor, sigma: float, sigma0: float, mass: float, sweeps: int
 ) -> tuple[Network, MatchingReport]:
     """PFNM's network of the global neurons; `shares [M, C]`: of the classes that each client has; σ, σ0 and γ."""
-    networks = [neurons_of(module) for module in uploaded.modules]
-    width = networks[0][0].shape[1] - shares.shape[1]
-    scale = torch.cat([torch.ones(len(shares), width), shares.cpu()], 1).double() / sigma**2
-    result = grow([v for v, _ in networks], list(scale), spread=sigma0, mass=mass, sweeps=sweeps)
-    biases = torch.stack([bias for _, bias in networks]) * scale[:, width:]
-    bias = biases.sum(0) / (1 / sigma0**2 + scale[:, width:].sum(0))
-    module = with_neurons(uploaded.module(0), result.neurons, bias)
-    name, count = wiring_of(module).layers[0], len(result.neurons)
-    members = np.stack([own.numpy() for own in result.members])
-    moved = [float((own != np.arange(len(own))).mean()) for own in members]
+    vectors = []
+    biases = []
+    for module in uploaded.modules:
+        neurons, bias = extract_neurons(module)
+        vectors.append(neurons)
+        biases.append(bias)
+    incoming = vectors[0].shape[1] - shares.shape[1]  # weights and bias
+    precisions = torch.cat([torch.ones(len(shares), incoming), shares.cpu()], 1).double()
+    precisions = precisions / sigma**2
+    result = grow(vectors, list(precisions), spread=sigma0, mass=mass, sweeps=sweeps)
+    class_precisions = precisions[:, incoming:]
+    weighted_biases = torch.stack(biases) * class_precisions
+    bias = weighted_biases.sum(0) / (1 / sigma0**2 + class_precisions.sum(0))
+    network = replace_neurons(uploaded.module(0), result.neurons, bias)
+    orders = np.stack([client_members.numpy() for client_members in result.members])
+    identity = np.arange(orders.shape[1])
     report = MatchingReport(
-        None, "pfnm", [name], [members.shape[1]], members, moved=moved, neurons=count
+        rule="pfnm",
+        layers=[find_wiring(network).layers[0]],
+        units=[orders.shape[1]],
+        orders=orders,
+        moved=[float((order != identity).mean()) for order in orders],
+        neurons=len(result.neurons),
     )
-    return module, report
+    return network, report
 
 
 def linear_layers(network: nn.Module) -> list[nn.Linear]:
     return [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
 
 
-def one_hidden_layer(network: Network) -> bool:
-    """Whether all that `network` has learnt is in two linear layers."""
-    return len(linear_layers(network)) == 2 and len(network.body) == 1 and plain(network)
+def has_one_hidden_layer(network: Network) -> bool:
+    """Whether all parameters of `network` are in two linear layers."""
+    return len(linear_layers(network)) == 2 and len(network.body) == 1 and has_plain_blocks(network)
 
 
-def plain(network: Network) -> bool:
-    """Whether every block of `network` has one layer of units, with a bias, and nothing else has learnt."""
-    layers = unit_layers(network)
-    learnt = {parameter for layer in layers for parameter in layer.parameters()}
-    single = all(len(unit_layers(block)) == 1 for block in network.body)
-    whole = all(layer.bias is not None and getattr(layer, "groups", 1) == 1 for layer in layers)
-    return single and whole and set(network.parameters()) == learnt
+def has_plain_blocks(network: Network) -> bool:
+    """Whether every block of `network` has one layer of units, with a bias, and no other parameters."""
+    if any(len(unit_layers(block)) != 1 for block in network.body):
+        return False
+    parameters: set[nn.Parameter] = set()
+    for layer in unit_layers(network):
+        if layer.bias is None or getattr(layer, "groups", 1) != 1:
+            return False
+        parameters.update(layer.parameters())
+    return set(network.parameters()) == parameters
 
 
 def unit_layers(network: nn.Module) -> list[Any]:
@@ -307,30 +350,25 @@ def unit_layers(network: nn.Module) -> list[Any]:
     return [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
 
 
-def neurons_of(network: nn.Module) -> tuple[Tensor, Tensor]:
+def extract_neurons(network: nn.Module) -> tuple[Tensor, Tensor]:
     """`[L, i + 1 + C]`: each neuron's incoming weights, bias, outgoing weights; and the biases of the classes `[C]`."""
     hidden, last = linear_layers(network)
-    together = (
-        torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1).detach().cpu().double()
-    )
-    return together, last.bias.detach().cpu().double()
+    neurons = torch.cat([hidden.weight, hidden.bias[:, None], last.weight.T], 1)
+    return neurons.detach().cpu().double(), last.bias.detach().cpu().double()
 
 
-def with_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
+def replace_neurons(network: Network, neurons: Tensor, bias: Tensor) -> Network:
     """A network like `network` with these `neurons [J, i + 1 + C]` and biases of the classes `[C]`."""
     twin = copy_model(network)
     hidden, last = linear_layers(twin)
     inputs = hidden.in_features
-    parts = neurons.to(hidden.weight).split([inputs, 1, neurons.shape[1] - inputs - 1], 1)
-    hidden.weight, hidden.bias = (
-        nn.Parameter(parts[0].contiguous()),
-        nn.Parameter(parts[1][:, 0].contiguous()),
-    )
-    last.weight, last.bias = (
-        nn.Parameter(parts[2].T.contiguous()),
-        nn.Parameter(bias.to(hidden.weight)),
-    )
-    hidden.out_features = last.in_features = len(neurons)
+    neurons = neurons.to(hidden.weight)
+    hidden.weight = nn.Parameter(neurons[:, :inputs].contiguous())
+    hidden.bias = nn.Parameter(neurons[:, inputs].contiguous())
+    last.weight = nn.Parameter(neurons[:, inputs + 1 :].T.contiguous())
+    last.bias = nn.Parameter(bias.to(hidden.weight))
+    hidden.out_features = len(neurons)
+    last.in_features = len(neurons)
     name, shape, classes, _ = twin.architecture
     twin.architecture = (name, shape, classes, len(neurons))
     return twin

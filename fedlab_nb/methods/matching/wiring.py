@@ -1,10 +1,10 @@
 """Which numbers of a network belong to which hidden units, so that the units can be put in another order.
 
-`wiring_of(network)` walks through the layers. All places that one order of units touches are one *group*: the rows of
+`find_wiring(network)` walks through the layers. All places that one order of units touches are one *group*: the rows of
 the layer that makes the units, its bias, the batch norm behind it, and the columns of the layers that read them. In a
 residual network the branches that are added share one group. Inputs and classes keep their order.
 
-`permuted(state, wiring, orders)` puts the units into other orders: unit i becomes what unit orders[g][i] was. A
+`permute_units(state, wiring, orders)` puts the units into other orders: unit orders[g][i] becomes unit i. A
 channel of a convolution that a linear layer reads after flattening has H·W columns there, which move together.
 """
 
@@ -20,7 +20,7 @@ from ...models.network import Network, Normalise
 from ...models.resnet import PreActivated, Residual
 
 State = Mapping[str, Tensor]
-FIXED = 0  # the group of what cannot move: inputs and classes
+FIXED = 0  # the group of units that cannot move: inputs and classes
 POINTWISE = (
     nn.ReLU,
     nn.ReLU6,
@@ -32,10 +32,18 @@ POINTWISE = (
     nn.Sigmoid,
     nn.Hardswish,
 )
+# Layers that keep the units as they are.
 PASSING = (
-    nn.Identity, nn.Dropout, nn.Flatten, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d,
-    nn.Unflatten, Normalise,
-)  # fmt: skip
+    nn.Identity,
+    nn.Dropout,
+    nn.Flatten,
+    nn.MaxPool2d,
+    nn.AvgPool2d,
+    nn.AdaptiveAvgPool2d,
+    nn.AdaptiveMaxPool2d,
+    nn.Unflatten,
+    Normalise,
+)
 
 
 @dataclass(frozen=True)
@@ -55,49 +63,57 @@ class Wiring:
     reads: tuple[str, ...]
 
     def identity(self) -> list[Tensor]:
-        """The order in which the units stand, for every group."""
+        """The order that changes nothing, for every group."""
         return [torch.arange(n) for n in self.units]
 
-    def touched(self, group: int) -> list[str]:
+    def tensors_of_group(self, group: int) -> list[str]:
         """The learnt tensors that an order of `group` changes."""
-        return [
-            name
-            for name, axes in self.axes.items()
-            if name in self.learnt and group in (g for _, g in axes)
-        ]
+        names = []
+        for name, axes in self.axes.items():
+            if name in self.learnt and group in [g for _, g in axes]:
+                names.append(name)
+        return names
 
 
-def wiring_of(network: Network) -> Wiring:
+def find_wiring(network: Network) -> Wiring:
     """The wiring of `network`; UsageError for a layer whose units cannot be followed."""
     walk = _Walk()
-    last = walk.through(network.body, "body", FIXED)
-    walk.columns(network.classifier, "classifier", last)
-    roots = sorted({walk.root(g) for g in range(1, len(walk.parents))} - {FIXED})
-    number = {root: at for at, root in enumerate(roots)}
-    roots_of = {
-        name: [(dim, walk.root(g)) for dim, g in pairs] for name, pairs in walk.axes.items()
-    }
-    axes = {
-        name: tuple((d, number[g]) for d, g in pairs if g != FIXED)
-        for name, pairs in roots_of.items()
-    }
-    reads = {walk.root(g): name for g, name in walk.reads}  # the last one counts
+    last = walk.follow(network.body, "body", FIXED)
+    walk.read_units(network.classifier, "classifier", last)
+    roots = sorted({walk.root(group) for group in range(1, len(walk.parents))} - {FIXED})
+    numbers = {root: number for number, root in enumerate(roots)}
+    axes = {}
+    learnt = set()
+    for name, pairs in walk.axes.items():
+        movable = []
+        for dim, group in pairs:
+            root = walk.root(group)
+            if root != FIXED:
+                movable.append((dim, numbers[root]))
+        if movable:
+            axes[name] = tuple(movable)
+        if not name.rpartition(".")[2].startswith("running"):
+            learnt.add(name)
+    reads = {walk.root(group): name for group, name in walk.reads}  # the last one counts
     return Wiring(
         layers=tuple(walk.names[root] for root in roots),
         units=tuple(walk.sizes[root] for root in roots),
-        axes={name: pairs for name, pairs in axes.items() if pairs},
-        learnt=frozenset(
-            name for name in axes if not name.rpartition(".")[2].startswith("running")
-        ),
+        axes=axes,
+        learnt=frozenset(learnt),
         reads=tuple(reads[root] for root in roots),
     )
 
 
 class _Walk:
-    """The way of an input through a network. Groups are numbers; `parents` says which have turned out to be one."""
+    """The path of an input through a network.
+
+    Groups are numbers. `parents` joins groups that turn out to be one: a union-find forest.
+    """
 
     def __init__(self) -> None:
-        self.parents, self.sizes, self.names = [FIXED], [0], [""]
+        self.parents = [FIXED]
+        self.sizes = [0]
+        self.names = [""]
         self.axes: dict[str, list[tuple[int, int]]] = {}
         self.reads: list[tuple[int, str]] = []
 
@@ -106,64 +122,70 @@ class _Walk:
             group = self.parents[group]
         return group
 
-    def joined(self, one: int, other: int) -> int:
-        first, second = sorted((self.root(one), self.root(other)))
+    def join(self, group: int, other: int) -> int:
+        """Make one group of two; returns its root."""
+        first, second = sorted((self.root(group), self.root(other)))
         self.parents[second] = first
         return first
 
-    def through(self, module: Any, name: str, group: int) -> int:
+    def follow(self, module: Any, name: str, group: int) -> int:
         """The group of the outputs of `module`, whose inputs are units of `group`."""
         if isinstance(module, nn.Sequential):
-            for own, child in module.named_children():
-                group = self.through(child, f"{name}.{own}", group)
-        elif isinstance(module, Residual):
-            main, shortcut = (
-                self.through(getattr(module, p), f"{name}.{p}", group) for p in ("main", "shortcut")
-            )
-            group = self.through(module.relu, f"{name}.relu", self.joined(main, shortcut))
-        elif isinstance(module, PreActivated):
-            active = self.through(module.before, f"{name}.before", group)
-            main = self.through(module.main, f"{name}.main", active)
-            past = (
-                group
-                if module.keeps_shape
-                else self.through(module.shortcut, f"{name}.shortcut", active)
-            )
-            group = self.joined(main, past)
+            for child_name, child in module.named_children():
+                group = self.follow(child, f"{name}.{child_name}", group)
+            return group
+        if isinstance(module, Residual):
+            main = self.follow(module.main, f"{name}.main", group)
+            shortcut = self.follow(module.shortcut, f"{name}.shortcut", group)
+            return self.follow(module.relu, f"{name}.relu", self.join(main, shortcut))
+        if isinstance(module, PreActivated):
+            return self._follow_pre_activated(module, name, group)
+        if isinstance(module, nn.Linear) or (isinstance(module, nn.Conv2d) and module.groups == 1):
+            self.read_units(module, name, group)
+            return self._add_group(module, name)
+        if isinstance(module, (nn.BatchNorm2d, nn.GroupNorm)):
+            return self._follow_normalisation(module, name, group)
+        if isinstance(module, POINTWISE):
             self.reads.append((group, name))
-        elif isinstance(module, nn.Linear) or (
-            isinstance(module, nn.Conv2d) and module.groups == 1
-        ):
-            self.columns(module, name, group)
-            group = self._made(module, name)
-        elif isinstance(module, (nn.BatchNorm2d, nn.GroupNorm)):
-            if isinstance(module, nn.GroupNorm) and module.num_groups not in (
-                1,
-                module.num_channels,
-            ):
-                group = self.joined(FIXED, group)  # its channels share their statistics in groups
-            for part in ("weight", "bias", "running_mean", "running_var"):
-                if getattr(module, part, None) is not None:
-                    self.axes[f"{name}.{part}"] = [(0, group)]
-            self.reads.append((group, name))
-        elif isinstance(module, POINTWISE):
-            self.reads.append((group, name))
-        elif not isinstance(module, PASSING):
-            kind = type(module).__name__
-            raise UsageError(
-                f"Matching cannot follow the units through layer {name!r} ({kind}); try mlp or resnet8."
-            )
+            return group
+        if isinstance(module, PASSING):
+            return group
+        kind = type(module).__name__
+        raise UsageError(
+            f"Matching cannot follow the units through layer {name!r} ({kind}); try mlp or resnet8."
+        )
+
+    def _follow_pre_activated(self, module: PreActivated, name: str, group: int) -> int:
+        active = self.follow(module.before, f"{name}.before", group)
+        main = self.follow(module.main, f"{name}.main", active)
+        shortcut = group
+        if not module.keeps_shape:
+            shortcut = self.follow(module.shortcut, f"{name}.shortcut", active)
+        group = self.join(main, shortcut)
+        self.reads.append((group, name))
         return group
 
-    def columns(self, layer: Any, name: str, group: int) -> None:
-        """`layer` reads units of `group`."""
+    def _follow_normalisation(
+        self, module: nn.BatchNorm2d | nn.GroupNorm, name: str, group: int
+    ) -> int:
+        if isinstance(module, nn.GroupNorm) and module.num_groups not in (1, module.num_channels):
+            group = self.join(FIXED, group)  # its channels share their statistics in groups
+        for tensor in ("weight", "bias", "running_mean", "running_var"):
+            if getattr(module, tensor, None) is not None:
+                self.axes[f"{name}.{tensor}"] = [(0, group)]
+        self.reads.append((group, name))
+        return group
+
+    def read_units(self, layer: Any, name: str, group: int) -> None:
+        """The columns of `layer` read units of `group`."""
         self.axes.setdefault(f"{name}.weight", []).append((1, group))
 
-    def _made(self, layer: Any, name: str) -> int:
-        self.parents.append(len(self.parents))
+    def _add_group(self, layer: Any, name: str) -> int:
+        """A new group: the units that `layer` makes."""
+        group = len(self.parents)
+        self.parents.append(group)
         self.sizes.append(len(layer.weight))
         self.names.append(name)
-        group = len(self.parents) - 1
         self.axes[f"{name}.weight"].append((0, group))
         if layer.bias is not None:
             self.axes[f"{name}.bias"] = [(0, group)]
@@ -171,24 +193,21 @@ class _Walk:
         return group
 
 
-def rows(tensor: Tensor, dim: int, units: int) -> Tensor:
+def unit_rows(tensor: Tensor, dim: int, units: int) -> Tensor:
     """`[units, rest]`: all numbers of each unit, where the units lie along `dim`."""
-    return (
-        tensor.unflatten(dim, (units, tensor.shape[dim] // units))
-        .movedim(dim, 0)
-        .reshape(units, -1)
-    )
+    by_unit = tensor.unflatten(dim, (units, tensor.shape[dim] // units))
+    return by_unit.movedim(dim, 0).reshape(units, -1)
 
 
-def permuted(state: State, wiring: Wiring, orders: Sequence[Tensor]) -> dict[str, Tensor]:
+def permute_units(state: State, wiring: Wiring, orders: Sequence[Tensor]) -> dict[str, Tensor]:
     """`state` with its units in other `orders`, int64 `[units]` for each group; the network's function is the same."""
-    return {name: reordered(tensor, wiring, name, orders) for name, tensor in state.items()}
+    return {name: permute_tensor(tensor, wiring, name, orders) for name, tensor in state.items()}
 
 
-def reordered(tensor: Tensor, wiring: Wiring, name: str, orders: Sequence[Tensor]) -> Tensor:
+def permute_tensor(tensor: Tensor, wiring: Wiring, name: str, orders: Sequence[Tensor]) -> Tensor:
     """The tensor `name` of a state, its units in `orders`."""
     for dim, group in wiring.axes.get(name, ()):
         order = orders[group].to(tensor.device)
-        apart = tensor.unflatten(dim, (len(order), tensor.shape[dim] // len(order)))
-        tensor = apart.index_select(dim, order).flatten(dim, dim + 1)
+        by_unit = tensor.unflatten(dim, (len(order), tensor.shape[dim] // len(order)))
+        tensor = by_unit.index_select(dim, order).flatten(dim, dim + 1)
     return tensor

@@ -1,6 +1,7 @@
-"""SLOT-Align: every client's features get the same mean and covariance before they are summed or fitted. It is made for
-clients that see the same classes differently (Berardini et al., ICML 2026, arXiv 2606.16655); the guide to the methods
-has what it gains where they write in other fonts.
+"""SLOT-Align: every client's features get the same mean and covariance before they are summed or fitted.
+
+It is for clients that see the same classes differently (Berardini et al., ICML 2026, arXiv 2606.16655); the guide to
+the methods has what it gains where the clients write in different fonts.
 
 Clients: mean m_k and covariance S_k of the frozen features x. Link: both up, the covariance as a triangle.
 Server: the Bures-Wasserstein barycentre of the Gaussians N(m_k, S_k), with w_k = n_k/N: m* = Σ w_k m_k, and the S*
@@ -13,7 +14,7 @@ Ours: a test sample has no client, so the server moves it from the pooled moment
 (m_k - m*)ᵀ), to the same end. No variance along an axis of S_k is below FLOOR times the mean of its variances: a client
 with fewer samples than features has a covariance that cannot be inverted.
 
-It does not know of classes. Under label skew clients differ because their classes do, and that goes, too.
+It does not use classes. Under label skew clients differ because their classes do, and that difference is removed, too.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from torch import Tensor
 from ...comm import from_upper_triangle, upper_triangle
 
 FLOOR = 1e-4
-TOLERANCE, MOST = 1e-10, 200  # of the barycentre's iteration: relative change, and steps
+TOLERANCE = 1e-10  # relative change at which the barycentre's iteration stops
+MOST_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,24 +40,24 @@ class Moments:
     covariance: Tensor
 
     @classmethod
-    def of(cls, rows: Tensor) -> Moments:
-        """Of `rows [n, d]`; the covariance is divided by n."""
-        wide = rows.double()
-        away = wide - wide.mean(0)
-        return cls(wide.mean(0), away.T @ away / len(rows))
+    def measure(cls, rows: Tensor) -> Moments:
+        """The moments of `rows [n, d]`; the covariance is divided by n."""
+        rows = rows.double()
+        mean = rows.mean(0)
+        centred = rows - mean
+        return cls(mean, centred.T @ centred / len(rows))
 
     def message(self, dtype: torch.dtype) -> dict[str, Tensor]:
-        return {
-            "mean": self.mean.to(dtype),
-            "covariance": upper_triangle(self.covariance).to(dtype),
-        }
+        triangle = upper_triangle(self.covariance).to(dtype)
+        return {"mean": self.mean.to(dtype), "covariance": triangle}
 
     @classmethod
-    def received(cls, sent: dict[str, Tensor]) -> Moments:
-        return cls(sent["mean"].double(), from_upper_triangle(sent["covariance"].double()))
+    def from_message(cls, message: dict[str, Tensor]) -> Moments:
+        covariance = from_upper_triangle(message["covariance"].double())
+        return cls(message["mean"].double(), covariance)
 
     def invertible(self) -> Moments:
-        """With FLOOR as the least variance along each axis; the same moments if none is below it."""
+        """These moments with FLOOR as the least variance along each axis; unchanged if none is below it."""
         values, axes = torch.linalg.eigh(self.covariance)
         least = FLOOR * values.mean().clamp(min=FLOOR)
         if values[0] >= least:
@@ -71,33 +73,39 @@ def power(matrices: Tensor, exponent: float) -> Tensor:
 
 def barycentre(covariances: Tensor, weights: Tensor) -> Tensor:
     """S* `[d, d]` of covariances `[M, d, d]`, weights `[M]` that sum to 1."""
-    middle = torch.tensordot(weights, covariances, 1)
-    for _ in range(MOST):
-        half, back = power(middle, 0.5), power(middle, -0.5)
-        root = back @ torch.tensordot(weights, power(half @ covariances @ half, 0.5), 1)
-        before, middle = middle, root @ root.T
-        if (middle - before).norm() <= TOLERANCE * middle.norm():
+    s = torch.tensordot(weights, covariances, 1)
+    for _ in range(MOST_STEPS):
+        root = power(s, 0.5)
+        inverse_root = power(s, -0.5)
+        mean_root = torch.tensordot(weights, power(root @ covariances @ root, 0.5), 1)
+        factor = inverse_root @ mean_root
+        new_s = factor @ factor.T
+        change = (new_s - s).norm()
+        s = new_s
+        if change <= TOLERANCE * s.norm():
             break
-    return middle
+    return s
 
 
 def transport(source: Tensor, target: Tensor) -> Tensor:
     """A `[d, d]`, symmetric, with A source A = target, of covariances `[d, d]`."""
-    half, back = power(source, 0.5), power(source, -0.5)
-    return back @ power(half @ target @ half, 0.5) @ back
+    root = power(source, 0.5)
+    inverse_root = power(source, -0.5)
+    return inverse_root @ power(root @ target @ root, 0.5) @ inverse_root
 
 
-def move(source: Moments, target: Moments, tau: float) -> tuple[Tensor, Tensor]:
-    """Matrix `[d, d]` and shift `[d]` that bring rows a share `tau` of the way from moments `source` to `target`."""
-    whole = transport(source.invertible().covariance, target.covariance)
-    matrix = (1 - tau) * torch.eye(len(whole)).to(whole) + tau * whole
-    return matrix, tau * (target.mean - source.mean @ whole)
+def alignment(source: Moments, target: Moments, tau: float) -> tuple[Tensor, Tensor]:
+    """Matrix `[d, d]` and shift `[d]` that move rows a share `tau` of the way from moments `source` to `target`."""
+    a = transport(source.invertible().covariance, target.covariance)
+    matrix = (1 - tau) * torch.eye(len(a)).to(a) + tau * a
+    return matrix, tau * (target.mean - source.mean @ a)
 
 
-def pooled(each: Sequence[Moments], weights: Tensor) -> Moments:
-    """The moments of all samples in one place, of clients with shares `weights [M]`."""
-    means = torch.stack([own.mean for own in each])
+def pool_moments(client_moments: Sequence[Moments], weights: Tensor) -> Moments:
+    """The moments of all samples together, of clients with shares `weights [M]`."""
+    means = torch.stack([moments.mean for moments in client_moments])
+    covariances = torch.stack([moments.covariance for moments in client_moments])
     mean = weights @ means
-    away = means - mean
-    within = torch.tensordot(weights, torch.stack([own.covariance for own in each]), 1)
-    return Moments(mean, within + away.T * weights @ away)
+    differences = means - mean
+    within = torch.tensordot(weights, covariances, 1)
+    return Moments(mean, within + differences.T * weights @ differences)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from ...errors import choose, demand
+from ...errors import UsageError, choose
 from ..base import NetworkModel, Report, knob, weighted_mean
 
 RULES = ("mean", "median", "trimmed", "krum")
@@ -31,59 +31,60 @@ def average_knob() -> Any:
 
 
 def assumed_knob() -> Any:
-    """The field `assumed` beside it."""
+    """The field `assumed`, which belongs to `average`."""
     return knob(2, "Poisoned clients assumed", symbol="f", low=0, high=1000)
 
 
 def check_average(rule: str, assumed: int, clients: int, title: str) -> None:
     """UsageError if so few clients cannot be averaged by `rule`."""
     least = {"trimmed": 2 * assumed + 1, "krum": assumed + 3}.get(rule, 1)
-    enough = clients >= least
-    demand(
-        enough,
-        f"{title}: {rule}, assumed={assumed} needs {least} clients or more, but there are {clients}.",
-    )
+    if clients < least:
+        raise UsageError(
+            f"{title}: {rule}, assumed={assumed} needs {least} clients or more,"
+            f" but there are {clients}."
+        )
 
 
-def averaged(
+def average_states(
     states: Sequence[State], weights: Sequence[float], rule: str, assumed: int
 ) -> dict[str, Tensor]:
-    """One model of `states` by `rule` (of RULES); `weights` are the mean's alone."""
+    """One model from `states` by `rule` (one of RULES); only the mean uses the `weights`."""
     if rule == "mean":
         return weighted_mean(states, weights)
     if rule == "krum":
-        return dict(states[krum(states, assumed)])
+        return dict(states[krum_index(states, assumed)])
     cut = (len(states) - 1) // 2 if rule == "median" else assumed
-    return {
-        name: trimmed(torch.stack([state[name] for state in states]), cut) for name in states[0]
-    }
+    average = {}
+    for name in states[0]:
+        average[name] = trimmed_mean(torch.stack([state[name] for state in states]), cut)
+    return average
 
 
-def trimmed(values: Tensor, cut: int) -> Tensor:
+def trimmed_mean(values: Tensor, cut: int) -> Tensor:
     """Means over the first axis of `values [M, ...]` without the `cut` largest and smallest."""
     return values.sort(0).values[cut : len(values) - cut].mean(0)
 
 
-def vector(state: State, names: Sequence[str]) -> Tensor:
+def flatten_state(state: State, names: Sequence[str]) -> Tensor:
     """`[d]`: the tensors `names` of a state one after the other."""
     return torch.cat([state[name].flatten() for name in names])
 
 
-def named(values: Tensor, like: State, names: Sequence[str]) -> dict[str, Tensor]:
-    """What `vector` was given, from its answer; shapes are those of the state `like`."""
-    parts = values.split([like[name].numel() for name in names])
-    return {name: part.view(like[name].shape) for name, part in zip(names, parts, strict=True)}
+def split_vector(values: Tensor, like: State, names: Sequence[str]) -> dict[str, Tensor]:
+    """The tensors that `flatten_state` made the vector `values [d]` from; shapes are those of the state `like`."""
+    pieces = values.split([like[name].numel() for name in names])
+    return {name: piece.view(like[name].shape) for name, piece in zip(names, pieces, strict=True)}
 
 
-def krum(states: Sequence[State], assumed: int) -> int:
-    """The place of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
-    flat = torch.stack(
-        [torch.cat([part.flatten().double() for part in state.values()]) for state in states]
-    )
-    squares = torch.stack([(flat - row).square().sum(1) for row in flat])
-    nearest = squares.sort(1).values[
-        :, 1 : len(states) - assumed - 1
-    ]  # the first is the model itself
+def krum_index(states: Sequence[State], assumed: int) -> int:
+    """The index of the model with the smallest sum of squared distances to its M - f - 2 nearest others."""
+    rows = []
+    for state in states:
+        rows.append(torch.cat([tensor.flatten().double() for tensor in state.values()]))
+    vectors = torch.stack(rows)
+    squares = torch.stack([(vectors - row).square().sum(1) for row in vectors])
+    nearest = squares.sort(1).values
+    nearest = nearest[:, 1 : len(states) - assumed - 1]  # the first is the model itself
     return int(nearest.sum(1).argmin())
 
 
@@ -95,30 +96,29 @@ class MergeReport(Report):
     average_accuracy: float | None = None
 
     def others(self) -> dict[str, float]:
-        return {} if self.average_accuracy is None else {"plain average": self.average_accuracy}
+        if self.average_accuracy is None:
+            return {}
+        return {"plain average": self.average_accuracy}
 
 
 class MergedModel(NetworkModel):
-    """The merged network; the plain `average` of the same clients, where the server has it, is measured beside it."""
+    """The merged network; the plain `average` of the same clients, where the server has it, is measured, too."""
 
     def __init__(self, module: nn.Module, report: MergeReport, average: nn.Module | None) -> None:
         super().__init__(module, report)
         self.average = None if average is None else NetworkModel(average)
 
     def measured(self, x: Tensor, y: Tensor) -> Any:
-        given: Any = self.report
-        return (
-            given
-            if self.average is None
-            else replace(given, average_accuracy=self.average.accuracy(x, y))
-        )
+        report: Any = self.report
+        if self.average is None:
+            return report
+        return replace(report, average_accuracy=self.average.accuracy(x, y))
 
 
 # ---------------------------------------------------------------------------------------------------- server optimizers
 # Server steps of federated optimisation: FedAvg, FedAdam, FedYogi (Reddi et al., ICLR 2021).
 #
-# The clients' weighted mean change `delta_t = sum_i w_i (theta_t^(i) - theta_t)` takes the place of a negative
-# gradient:
+# The clients' weighted mean change `delta_t = sum_i w_i (theta_t^(i) - theta_t)` is used as a negative gradient:
 #
 #     FedAvg    theta_{t+1} = theta_t + lr * delta_t                                       (lr = 1: the plain average)
 #     both      m_{t+1} = beta1 m_t + (1 - beta1) delta_t
@@ -135,15 +135,17 @@ Values = TypeVar("Values", Tensor, dict[str, Tensor])
 
 # Adam on the mean change; the same with a step size that shrinks more slowly; the plain mean of the parameters.
 SERVER_OPTIMIZERS = ("fedadam", "fedyogi", "fedavg")
-BETA1, BETA2 = 0.9, 0.99
-
+BETA1 = 0.9
+BETA2 = 0.99
 
 Moments = tuple[Any, Any]  # m and v, shaped as the parameters
 
 
 def initial_state(parameters: Values) -> Moments:
     """m_0 = v_0 = 0."""
-    return _each(torch.zeros_like, parameters), _each(torch.zeros_like, parameters)
+    m = _map_tensors(torch.zeros_like, parameters)
+    v = _map_tensors(torch.zeros_like, parameters)
+    return m, v
 
 
 def mean_change(
@@ -151,36 +153,48 @@ def mean_change(
 ) -> Values:
     """`delta = sum_i w_i (received_i - parameters)`; the weights are expected to sum to 1."""
 
-    def change(now: Tensor, *theirs: Tensor) -> Any:
-        return sum(float(w) * (their - now) for w, their in zip(weights, theirs, strict=True))
+    def change(start: Tensor, *ends: Tensor) -> Any:
+        return sum(float(w) * (end - start) for w, end in zip(weights, ends, strict=True))
 
-    return _each(change, parameters, *received)
+    return _map_tensors(change, parameters, *received)
 
 
-def step(
-    name: str, parameters: Values, delta: Values, state: Moments, *, lr: float = 1.0, tau: float = 1e-3,
-    beta1: float = BETA1, beta2: float = BETA2,
-) -> tuple[Values, Moments]:  # fmt: skip
+def server_step(
+    name: str,
+    parameters: Values,
+    delta: Values,
+    state: Moments,
+    *,
+    lr: float = 1.0,
+    tau: float = 1e-3,
+    beta1: float = BETA1,
+    beta2: float = BETA2,
+) -> tuple[Values, Moments]:
     """One server step: the new parameters and the new state. UsageError for an unknown name.
 
     >>> state = initial_state(torch.zeros(1))
-    >>> step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]      # 0.1 * 0.1 / (sqrt(0.01) + 0.001)
+    >>> server_step("fedadam", torch.zeros(1), torch.ones(1), state, lr=0.1)[0]      # 0.1 * 0.1 / (sqrt(0.01) + 0.001)
     tensor([0.0990])
     """
     choose("server optimizer", name, SERVER_OPTIMIZERS)
     if name == "fedavg":
-        return _each(lambda p, d: p + lr * d, parameters, delta), state
+        return _map_tensors(lambda p, d: p + lr * d, parameters, delta), state
     m, v = state
-    m = _each(lambda m, d: beta1 * m + (1 - beta1) * d, m, delta)
+    m = _map_tensors(lambda m, d: beta1 * m + (1 - beta1) * d, m, delta)
     if name == "fedadam":
-        v = _each(lambda v, d: beta2 * v + (1 - beta2) * d * d, v, delta)
+        v = _map_tensors(lambda v, d: beta2 * v + (1 - beta2) * d * d, v, delta)
     else:
-        v = _each(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), v, delta)
-    return _each(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v), (m, v)
+        v = _map_tensors(lambda v, d: v - (1 - beta2) * d * d * torch.sign(v - d * d), v, delta)
+    new = _map_tensors(lambda p, m, v: p + lr * m / (v.sqrt() + tau), parameters, m, v)
+    return new, (m, v)
 
 
-def _each(rule: Callable[..., Tensor], first: Values, *others: Values) -> Values:
-    """`rule` on tensors, or name by name on dicts of tensors."""
-    if isinstance(first, dict):
-        return {name: rule(first[name], *(other[name] for other in others)) for name in first}
-    return rule(first, *others)
+def _map_tensors(function: Callable[..., Tensor], *values: Values) -> Values:
+    """`function` of tensors, or name by name of dicts of tensors."""
+    first = values[0]
+    if not isinstance(first, dict):
+        return function(*values)
+    result = {}
+    for name in first:
+        result[name] = function(*(value[name] for value in values))
+    return result

@@ -1,19 +1,19 @@
-"""Heads that the server trains on features which it draws from Gaussians: FisherMix and Proto-Hyper of GH-OFL (Turazza,
-Picone, Mamei, ICLR 2026, arXiv 2602.01186).
+"""Heads that the server trains on features drawn from Gaussians: FisherMix and Proto-Hyper of GH-OFL (Turazza, Picone,
+Mamei, ICLR 2026, arXiv 2602.01186).
 
 Fisher subspace: with Σ_W within classes and Σ_B between them, V are the leading eigenvectors of Σ_W^-½ Σ_B Σ_W^-½ (as
 many as have ENERGY of the trace, at most MOST), P = Σ_W^-½ V, z = Pᵀ(x - μ). Classes have unit spread there on average.
-Draws: `draws` of each class that somebody holds, from N(Pᵀ(μ_c - μ), TAU² PᵀΣ_cP).
+Draws: `draws` of each class that a client has, from N(Pᵀ(μ_c - μ), TAU² PᵀΣ_cP).
 
 - FisherMix: scores SCALE cos(z, w_c); w_c starts at the class's mean. Cross-entropy, with MARGIN taken off the true
   class's cosine while it learns.
 - Proto-Hyper: b(z) + U V z, where b are LDA's scores, brought to mean 0 and deviation 1 over the draws, and V has RANK
   rows. It learns from the draws' labels and, in equal parts, from a teacher: SHARE of the probabilities of QDA, the
-  rest LDA's, both in the subspace. What answers is b + U V alone.
+  rest LDA's, both in the subspace. The scores are b + U V alone.
 
 Departures: written from the paper's abstract and what the authors' README says in words. It says neither SCALE, MARGIN,
-SHARE nor how losses are weighted, which are ours; Adam is without weight decay. Draws, rate and epochs are those that
-validation images chose (`studies/tuning`), the same for both heads.
+SHARE nor how losses are weighted, which are ours; Adam is without weight decay. Draws, rate and epochs were
+chosen on validation images (`studies/tuning`), the same for both heads.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
-from ...errors import demand
+from ...errors import UsageError
 from ...training import Recipe
 from ...training.distill import distil
 from ..base import Context, Steps, report_progress
 
 TRAINED = ("fishermix", "protohyper")
-ENERGY, MOST, TAU = 0.995, 16, 0.9
-SCALE, MARGIN = 16.0, 0.1
-RANK, SHARE = 16, 0.5
+ENERGY = 0.995
+MOST = 16
+TAU = 0.9
+SCALE = 16.0
+MARGIN = 0.1
+RANK = 16
+SHARE = 0.5
 
 
 class Cosine(nn.Module):
@@ -46,28 +50,26 @@ class Cosine(nn.Module):
 
 
 class LowRank(nn.Module):
-    """Linear scores `base` (which nothing trains) and a residual through `RANK` numbers, 0 at first."""
+    """Linear scores, which are not trained, and a residual through `RANK` numbers, 0 at first."""
 
     def __init__(self, slopes: Tensor, constants: Tensor, stream: torch.Generator) -> None:
         super().__init__()
-        (r, classes), rank = slopes.shape, min(RANK, *slopes.shape)
-        self.slopes, self.constants = (
-            nn.Parameter(part, requires_grad=False) for part in (slopes, constants)
-        )
-        drawn = torch.randn(r, rank, generator=stream, dtype=torch.float64) / r**0.5
-        self.down, self.up = (
-            nn.Parameter(drawn.to(slopes)),
-            nn.Parameter(slopes.new_zeros(rank, classes)),
-        )
+        r, classes = slopes.shape
+        rank = min(RANK, r, classes)
+        self.slopes = nn.Parameter(slopes, requires_grad=False)
+        self.constants = nn.Parameter(constants, requires_grad=False)
+        down = torch.randn(r, rank, generator=stream, dtype=torch.float64) / r**0.5
+        self.down = nn.Parameter(down.to(slopes))
+        self.up = nn.Parameter(slopes.new_zeros(rank, classes))
 
     def forward(self, z: Tensor) -> Tensor:
         return z @ self.slopes + self.constants + z @ self.down @ self.up
 
 
 class FisherHead(nn.Module):
-    """Scores `[N, C]` of features `[N, d]`: `head` reads z; a class that nobody holds has -inf.
+    """Scores `[N, C]` of features `[N, d]`: `head` reads z; a class that no client has gets -inf.
 
-    middle `[d]`: μ;   directions `[d, r]`: P;   places: the classes that `head` knows
+    `middle [d]`: μ; `directions [d, r]`: P; `places`: the classes that `head` knows.
     """
 
     middle: Tensor
@@ -78,30 +80,33 @@ class FisherHead(nn.Module):
         self, middle: Tensor, directions: Tensor, places: Tensor, classes: int, head: nn.Module
     ) -> None:
         super().__init__()
-        for name, part in (("middle", middle), ("directions", directions), ("places", places)):
-            self.register_buffer(name, part)
-        self.classes, self.head = classes, head
+        self.register_buffer("middle", middle)
+        self.register_buffer("directions", directions)
+        self.register_buffer("places", places)
+        self.classes = classes
+        self.head = head
 
     def forward(self, x: Tensor) -> Tensor:
-        known = self.head((x.to(self.directions) - self.middle) @ self.directions)
-        return known.new_full((x.shape[0], self.classes), -torch.inf).index_copy(
-            1, self.places, known
-        )
+        z = (x.to(self.directions) - self.middle) @ self.directions
+        scores = self.head(z)
+        all_scores = scores.new_full((x.shape[0], self.classes), -torch.inf)
+        return all_scores.index_copy(1, self.places, scores)
 
 
-def subspace(means: Tensor, covariances: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+def fisher_subspace(means: Tensor, covariances: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
     """μ `[d]` and P `[d, r]` of class means `[C, d]`, covariances `[C, d, d]` and shares `[C]` that sum to 1."""
-    middle = shares @ means
+    mean = shares @ means
     values, axes = torch.linalg.eigh(torch.tensordot(shares, covariances, 1))
-    back = axes / values.sqrt() @ axes.T
-    away = (means - middle) * shares.sqrt()[:, None] @ back
-    _, strengths, rows = torch.linalg.svd(away, full_matrices=False)
-    parts = strengths.square()
-    enough = int((parts.cumsum(0) < ENERGY * parts.sum()).sum()) + 1
-    return middle, back @ rows[: min(enough, MOST, len(means) - 1)].T
+    inverse_root = axes / values.sqrt() @ axes.T  # Σ_W^-½
+    between = (means - mean) * shares.sqrt()[:, None] @ inverse_root
+    _, strengths, directions = torch.linalg.svd(between, full_matrices=False)
+    energies = strengths.square()
+    enough = int((energies.cumsum(0) < ENERGY * energies.sum()).sum()) + 1
+    count = min(enough, MOST, len(means) - 1)
+    return mean, inverse_root @ directions[:count].T
 
 
-def trained_head(
+def train_head(
     ctx: Context,
     kind: str,
     means: Tensor,
@@ -114,51 +119,51 @@ def trained_head(
 ) -> Steps[FisherHead]:
     """The head `kind` (of TRAINED) for Gaussians: `means [C, d]`, `covariances [C, d, d]` and `counts [C]`, float64.
 
-    Server side. UsageError where only one class is held.
+    Server side. UsageError if the clients have only one class.
     """
-    places = counts.nonzero()[:, 0]
-    demand(
-        len(places) > 1,
-        f"gauss.head={kind} tells classes apart, but the clients hold only one; set head=qda.",
-    )
-    shares = counts[places] / counts.sum()
-    middle, p = subspace(means[places], covariances[places], shares)
-    centres, spreads = (means[places] - middle) @ p, p.T @ covariances[places] @ p
+    classes = counts.nonzero()[:, 0]  # that a client has
+    if len(classes) < 2:
+        raise UsageError(
+            f"gauss.head={kind} tells classes apart, but the clients hold only one; set head=qda."
+        )
+    shares = counts[classes] / counts.sum()
+    mean, p = fisher_subspace(means[classes], covariances[classes], shares)
+    centres = (means[classes] - mean) @ p
+    spreads = p.T @ covariances[classes] @ p
     stream = ctx.generator("gauss", kind)
-    noise = torch.randn(len(places), draws, p.shape[1], generator=stream, dtype=torch.float64).to(p)
-    z = centres[:, None] + TAU * noise @ torch.linalg.cholesky(spreads).mT
-    z, labels = z.flatten(0, 1), torch.arange(len(places), device=z.device).repeat_interleave(draws)
+    size = (len(classes), draws, p.shape[1])
+    noise = torch.randn(size, generator=stream, dtype=torch.float64).to(p)
+    z = (centres[:, None] + TAU * noise @ torch.linalg.cholesky(spreads).mT).flatten(0, 1)
+    labels = torch.arange(len(classes), device=z.device).repeat_interleave(draws)
+    one_hot = F.one_hot(labels)
     head: nn.Module
     if kind == "fishermix":
-        head, targets = Cosine(centres.to(ctx.dtype)), F.one_hot(labels).to(ctx.dtype)
-
-        def loss(target: Tensor, scores: Tensor) -> Tensor:
-            return F.cross_entropy(scores - SCALE * MARGIN * target, target, reduction="none")
+        head = Cosine(centres.to(ctx.dtype))
+        targets = one_hot.to(ctx.dtype)
+        loss = margin_loss
     else:
-        constants = (
-            shares.log() - centres.square().sum(1) / 2
-        )  # within classes z has the covariance I
+        # Within classes z has the covariance I.
+        constants = shares.log() - centres.square().sum(1) / 2
         lda = z @ centres.T + constants
-        size = lda.std()
-        head = LowRank(
-            (centres.T / size).to(ctx.dtype),
-            ((constants - lda.mean()) / size).to(ctx.dtype),
-            stream,
-        )
-        teachers = lda, MultivariateNormal(centres, spreads).log_prob(z[:, None]) + shares.log()
-        taught = (1 - SHARE) * teachers[0].softmax(1) + SHARE * teachers[1].softmax(1)
-        targets = ((taught + F.one_hot(labels)) / 2).to(ctx.dtype)
-
-        def loss(target: Tensor, scores: Tensor) -> Tensor:
-            return F.cross_entropy(scores, target, reduction="none")
-
-    ticks = distil(
-        head,
-        z.to(ctx.dtype),
-        targets,
-        Recipe(epochs, 128, "adam", lr, weight_decay=0),
-        loss,
-        stream,
-    )
+        qda = MultivariateNormal(centres, spreads).log_prob(z[:, None]) + shares.log()
+        deviation = lda.std()
+        base_slopes = (centres.T / deviation).to(ctx.dtype)
+        base_constants = ((constants - lda.mean()) / deviation).to(ctx.dtype)
+        head = LowRank(base_slopes, base_constants, stream)
+        teacher = (1 - SHARE) * lda.softmax(1) + SHARE * qda.softmax(1)
+        targets = ((teacher + one_hot) / 2).to(ctx.dtype)
+        loss = soft_label_loss
+    recipe = Recipe(epochs, 128, "adam", lr, weight_decay=0)
+    ticks = distil(head, z.to(ctx.dtype), targets, recipe, loss, stream)
     yield from report_progress("head training", ticks)
-    return FisherHead(middle.to(ctx.dtype), p.to(ctx.dtype), places, len(counts), head).eval()
+    return FisherHead(mean.to(ctx.dtype), p.to(ctx.dtype), classes, len(counts), head).eval()
+
+
+def margin_loss(target: Tensor, scores: Tensor) -> Tensor:
+    """FisherMix: cross-entropy `[b]`, with MARGIN taken off the true class's cosine."""
+    return F.cross_entropy(scores - SCALE * MARGIN * target, target, reduction="none")
+
+
+def soft_label_loss(target: Tensor, scores: Tensor) -> Tensor:
+    """Proto-Hyper: cross-entropy `[b]` with soft labels."""
+    return F.cross_entropy(scores, target, reduction="none")

@@ -1,8 +1,8 @@
-"""Low-rank changes of a network (LoRA), sent once; and how far one round is from many (Wang et al., *Revisiting
+"""Low-rank changes of a network (LoRA), sent once; and how far one round ends from many (Wang et al., *Revisiting
 Federated Fine-Tuning: A Single Communication Round is Enough for Foundation Models*, arXiv 2412.04650).
 
 Every linear layer but the last is W = W_0 + B A. A `[r, inputs]` has orthonormal rows, is drawn from a seed, the same
-at all clients, and nobody trains it (FFA-LoRA, Sun et al., ICLR 2024); B `[outputs, r]` starts at 0. A step of SGD on B
+at all clients, and is not trained (FFA-LoRA, Sun et al., ICLR 2024); B `[outputs, r]` starts at 0. A step of SGD on B
 moves W by -η G AᵀA, so that the gradient G of W is projected, and what is trained is the plain network. The last layer
 is trained as a whole, all else stays as it was. With one A for all, the mean of the B_k A is the mean of the B_k times
 A: nothing is lost, as it is where each client has an A of its own.
@@ -30,24 +30,24 @@ State = Mapping[str, Tensor]
 
 
 class Adapters:
-    """A of every linear layer of `model` but the last, by the name of its weight; `last`: names that are trained as
-    they are."""
+    """`maps`: A of every linear layer of `model` except the last, by the name of its weight.
+
+    `last`: the names of the last layer's parameters, which are trained as a whole.
+    """
 
     def __init__(self, model: Network, rank: int, stream: torch.Generator) -> None:
         self.last = tuple(f"classifier.{name}" for name, _ in model.classifier.named_parameters())
         self.maps: dict[str, Tensor] = {}
         for name, layer in model.named_modules():
             if isinstance(layer, nn.Linear) and layer is not model.classifier:
-                inputs = layer.in_features
-                square = torch.randn(
-                    inputs, min(rank, inputs), generator=stream, dtype=torch.float64
-                )
-                self.maps[f"{name}.weight"] = torch.linalg.qr(square).Q.T.to(layer.weight)
+                size = (layer.in_features, min(rank, layer.in_features))
+                columns = torch.randn(size, generator=stream, dtype=torch.float64)
+                self.maps[f"{name}.weight"] = torch.linalg.qr(columns).Q.T.to(layer.weight)
 
     def project(
         self, clients: Sequence[int], parameters: State, gradients: Sequence[Tensor]
     ) -> None:
-        """Change the `gradients [a, ...]` in place to those of what is trained (`training.loop.Adjust`)."""
+        """Project the `gradients [a, ...]` in place to the numbers that are trained (`training.loop.Adjust`)."""
         for name, gradient in zip(parameters, gradients, strict=True):
             if name in self.maps:
                 a = self.maps[name]
@@ -55,16 +55,16 @@ class Adapters:
             elif name not in self.last:
                 gradient.zero_()
 
-    def sent(self, start: State, end: State) -> dict[str, Tensor]:
+    def message(self, start: State, end: State) -> dict[str, Tensor]:
         """What a client sends: B of each layer, and the last layer."""
-        return {name: (end[name] - start[name]) @ a.T for name, a in self.maps.items()} | {
-            name: end[name] for name in self.last
-        }
+        message = {name: (end[name] - start[name]) @ a.T for name, a in self.maps.items()}
+        for name in self.last:
+            message[name] = end[name]
+        return message
 
-    def merged(self, start: State, sent: State) -> dict[str, Tensor]:
-        """The network with what was sent, or its mean."""
-        return {
-            **start,
-            **sent,
-            **{name: start[name] + sent[name] @ a for name, a in self.maps.items()},
-        }
+    def merge(self, start: State, message: State) -> dict[str, Tensor]:
+        """The network `start` with a `message`, or with the mean of messages, put in."""
+        state = {**start, **message}
+        for name, a in self.maps.items():
+            state[name] = start[name] + message[name] @ a
+        return state

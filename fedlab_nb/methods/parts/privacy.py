@@ -1,4 +1,5 @@
-"""Differential privacy with Gaussian noise: how much noise a promise (epsilon, delta) needs, and what a noise promises.
+"""Differential privacy with Gaussian noise: the noise that a promise (epsilon, delta) needs, and the promise of a
+noise.
 
 Two sets of samples are neighbours if one has one sample more. A release is (ε, δ)-private if no set of its outcomes is
 more than e^ε times as likely for the one than for its neighbour, up to δ. Sums that one sample moves by at most Δ
@@ -7,7 +8,7 @@ more than e^ε times as likely for the one than for its neighbour, up to δ. Sum
     δ ≥ Φ(Δ/2σ − εσ/Δ) − e^ε Φ(−Δ/2σ − εσ/Δ)          (Balle & Wang, ICML 2018, Theorem 8),
 
 the *analytic Gaussian mechanism*. The older rule σ = Δ √(2 ln(1.25/δ))/ε is proven for ε below 1 only. A release that
-is repeated on the same samples spends more: `queries` of them are as one with Δ √queries, which is exact for Gaussian
+is repeated on the same samples spends more: `queries` of them are like one with Δ √queries, which is exact for Gaussian
 noise (Dong, Roth & Su, JRSS-B 2022, corollary 2).
 
 The noise here is drawn from floating-point numbers and a repeatable seed: right for a lesson, not for real patients.
@@ -25,21 +26,21 @@ from ...errors import RunError, number
 from ...rng import generator
 
 
-def delta_of(sigma: float, epsilon: float) -> float:
+def smallest_delta(sigma: float, epsilon: float) -> float:
     """The smallest δ for which a release of sensitivity 1 with noise `sigma` is (`epsilon`, δ)-private (Theorem 8)."""
     if sigma == 0:
         return 1.0
     ends = torch.tensor([1 / (2 * sigma), -1 / (2 * sigma)], dtype=torch.float64) - epsilon * sigma
-    first, second = torch.special.log_ndtr(
-        ends
-    ).tolist()  # the logarithm of the normal distribution
+    first, second = torch.special.log_ndtr(ends).tolist()  # the logarithm of Φ
     return max(0.0, math.exp(first) - math.exp(min(epsilon + second, 0.0)))
 
 
-def sigma_for(epsilon: float, delta: float, *, queries: int = 1, sensitivity: float = 1.0) -> float:
+def smallest_sigma(
+    epsilon: float, delta: float, *, queries: int = 1, sensitivity: float = 1.0
+) -> float:
     """The smallest σ for which `queries` releases are (ε, δ)-private; 0 for ε = ∞. UsageError unless ε > 0, 0 < δ < 1.
 
-    >>> round(sigma_for(1.0, 1e-5), 3)
+    >>> round(smallest_sigma(1.0, 1e-5), 3)
     3.731
     """
     if epsilon == math.inf:
@@ -47,28 +48,32 @@ def sigma_for(epsilon: float, delta: float, *, queries: int = 1, sensitivity: fl
     number("epsilon", epsilon, 0, open_low=True)
     number("delta", delta, 1e-300, 1 - 1e-9)
     low, high = 0.0, 1.0
-    while delta_of(high, epsilon) > delta:
+    while smallest_delta(high, epsilon) > delta:
         low, high = high, 2 * high
-    while (
-        low < (middle := (low + high) / 2) < high
-    ):  # until no double lies between; `high` is always enough
-        low, high = (low, middle) if delta_of(middle, epsilon) <= delta else (middle, high)
+    # Bisection until no double lies between; `high` is always enough.
+    middle = (low + high) / 2
+    while low < middle < high:
+        if smallest_delta(middle, epsilon) <= delta:
+            high = middle
+        else:
+            low = middle
+        middle = (low + high) / 2
     return sensitivity * math.sqrt(queries) * high
 
 
-def gaussian(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
-    """N(0, `sigma`²) in the shape, dtype and place of `like`, drawn on the CPU in float64."""
-    return (sigma * torch.randn(like.shape, generator=stream, dtype=torch.float64)).to(like)
+def gaussian_noise(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
+    """N(0, `sigma`²) in the shape, dtype and device of `like`, drawn on the CPU in float64."""
+    noise = torch.randn(like.shape, generator=stream, dtype=torch.float64)
+    return (sigma * noise).to(like)
 
 
 # ----------------------------------------------------------------------------------------------------------- secure sum
-# A sum that nobody sees the parts of: masks that each pair of clients shares, and that cancel (Bonawitz et al., CCS
-# 2017, without its recovery from clients that drop out).
+# A sum whose summands nobody sees: masks that each pair of clients shares, and that cancel (Bonawitz et al., CCS 2017,
+# without its recovery from clients that drop out).
 #
 # 1. Each client k draws a secret and sends the public key g^secret mod p; the server passes the others' keys on.
-# Clients
-#    i and j compute the same number g^(secret_i secret_j) from them (Diffie & Hellman); the server, which sees public
-#    keys only, does not.
+#    Clients i and j compute the same number g^(secret_i secret_j) from them (Diffie & Hellman); the server, which sees
+#    public keys only, cannot.
 # 2. From that number both draw the same mask m_ij. Client i sends v_i + Σ_{j>i} m_ij − Σ_{j<i} m_ij.
 # 3. The server adds up. Every mask is there once with + and once with −, and what is left is Σ v_i.
 #
@@ -78,8 +83,10 @@ def gaussian(like: Tensor, sigma: float, stream: torch.Generator) -> Tensor:
 # part, and with two clients each knows the other's. p has 255 bits and the secrets come from the run's seed: a
 # classroom's key exchange.
 
-PRIME, BASE, KEY = 2**255 - 19, 2, 32  # modulus, g, bytes of a key
-FRACTION = 32  # binary places of what is summed
+PRIME = 2**255 - 19  # the modulus p
+BASE = 2  # g
+KEY = 32  # bytes of a key
+FRACTION = 32  # binary places of the numbers that are summed
 
 
 def secure_sum(
@@ -90,10 +97,10 @@ def secure_sum(
     On `link`: 32 bytes up and 32 (M - 1) down a client for the keys (phase "keys"), then 8 n up (`phase`). `streams`:
     client k's source of its secret. RunError where a sum would not fit into 64 bits.
     """
-    return opened(masked(link, values, streams, phase))
+    return sum_masked(mask_values(link, values, streams, phase))
 
 
-def masked(
+def mask_values(
     link: Link, values: Sequence[Tensor], streams: Callable[[int], torch.Generator], phase: str
 ) -> list[Tensor]:
     """What the server receives: int64 `[M][n]`."""
@@ -101,37 +108,45 @@ def masked(
     limit = 2.0 ** (63 - FRACTION) / len(values)
     if not bool(torch.stack([value.abs().max() for value in values]).max() < limit):
         raise RunError(
-            f"A number to sum securely is not below {limit:g}; scale the samples down, or set secure=false."
+            f"A number to sum securely is not below {limit:g};"
+            " scale the samples down, or set secure=false."
         )
-    secrets = [_whole(torch.randint(256, (KEY,), generator=streams(k))) for k in clients]
-    public = [link.up(k, _packed(pow(BASE, secrets[k], PRIME)), phase="keys") for k in clients]
+    secrets = []
+    public_keys = []
+    for k in clients:
+        secret = _to_number(torch.randint(256, (KEY,), generator=streams(k)))
+        secrets.append(secret)
+        public_keys.append(link.up(k, _to_bytes(pow(BASE, secret, PRIME)), phase="keys"))
     received = []
     for k in clients:
-        keys = link.down(k, {j: public[j] for j in clients if j != k}, phase="keys")
+        others = {j: public_keys[j] for j in clients if j != k}
+        keys = link.down(k, others, phase="keys")
         upload = (values[k].double() * 2.0**FRACTION).round().long()
         for j, key in keys.items():
-            upload += (1 if j > k else -1) * mask(pow(_whole(key), secrets[k], PRIME), upload)
+            shared = pow(_to_number(key), secrets[k], PRIME)
+            sign = 1 if j > k else -1
+            upload += sign * draw_mask(shared, upload)
         received.append(link.up(k, upload, phase=phase))
     return received
 
 
-def opened(received: Sequence[Tensor]) -> Tensor:
-    """The sum of the masked vectors, masks cancelled, as float64."""
+def sum_masked(received: Sequence[Tensor]) -> Tensor:
+    """The sum of the masked vectors, in which the masks cancel, as float64."""
     return torch.stack(list(received)).sum(0).double() / 2.0**FRACTION
 
 
-def mask(shared: int, like: Tensor) -> Tensor:
+def draw_mask(shared: int, like: Tensor) -> Tensor:
     """The mask that two clients draw from their shared number: int64, uniform, shaped as `like`."""
-    seed = int.from_bytes(hashlib.sha256(shared.to_bytes(KEY, "little")).digest()[:8], "big") >> 1
-    bits = torch.empty(like.shape, dtype=torch.int64).random_(
-        -(2**63), None, generator=generator(seed, "mask")
-    )
-    return bits.to(like.device)
+    digest = hashlib.sha256(shared.to_bytes(KEY, "little")).digest()
+    seed = int.from_bytes(digest[:8], "big") >> 1
+    mask = torch.empty(like.shape, dtype=torch.int64)
+    mask.random_(-(2**63), None, generator=generator(seed, "mask"))
+    return mask.to(like.device)
 
 
-def _packed(value: int) -> Tensor:
+def _to_bytes(value: int) -> Tensor:
     return torch.tensor(list(value.to_bytes(KEY, "little")), dtype=torch.uint8)
 
 
-def _whole(key: Tensor) -> int:
+def _to_number(key: Tensor) -> int:
     return int.from_bytes(bytes(key.tolist()), "little")

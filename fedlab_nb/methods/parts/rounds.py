@@ -1,17 +1,17 @@
-"""The round loop that the iterative methods share: what a client does in a round, and where the curve stands.
+"""The round loop that the iterative methods share: the clients' part of a round, and the points of the live curve.
 
-A method's `run` stays its own algorithm; `Rounds` takes the lines that are the same in all of them:
+A method's `run` stays its own algorithm; `Rounds` has the lines that are the same in all of them:
 
     rounds = Rounds(ctx, self)
-    state = rounds.start                                               # θ_0
+    state = rounds.first_state                                           # θ_0
     for t in range(self.rounds):
-        rounds.choose(t)                                               # S_t, the clients of this round
+        rounds.choose_clients(t)                                       # S_t, the clients of this round
         rounds.load(rounds.down(state))                                # θ_t down, to each of them
         yield from rounds.train(t)                                     # clients: E local epochs
         received = rounds.up(rounds.states())                          # θ_k up
         with ctx.server():
             state = weighted_mean(received, rounds.sizes)              # θ_{t+1} = Σ_k (n_k/N) θ_k
-        yield rounds.end(t, state)
+        yield rounds.finish(t, state)
     return rounds.result
 
 S_t is every client, or m of them (`per_round`), drawn uniformly without replacement from a random stream of its own, so
@@ -21,6 +21,7 @@ running statistics, by name. The statistics are averaged like weights, by sample
 parameters: they are averages themselves, and a step that overshoots could make a variance negative.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -28,19 +29,19 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ...errors import demand
+from ...errors import UsageError
 from ...models import load_state, model_state
 from ...training import Recipe, in_chunks
 from ...training.loop import Shard
 from ..base import Context, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_finite
 from ..results import has_curve_point
-from .averages import averaged
+from .averages import average_states
 
 # ------------------------------------------------------------------------------------------------------------ iterative
-# What all methods of many rounds let people set, and what the tables say of them; `rounds.py` is their round.
+# The knobs that all methods of many rounds have, and what the tables say about them.
 
-# What the tables say of a method of T rounds with one architecture, in `register`.
+# Of a method of T rounds with one architecture, for `register`.
 ROUNDS: dict[str, Any] = {
     "rounds": "T rounds",
     "traffic": "2 S_θ T",
@@ -71,19 +72,19 @@ class Iterative(Method):
     local_epochs: int = epochs_knob(10)
     per_round: int = knob(0, "Clients per round", symbol="m", low=0, high=10_000)
 
-    # Whether it reads the mean gradient off how far a client has moved, for which clients must train by SGD.
+    # Whether it computes the mean gradient from how far a client has moved, for which clients must train by SGD.
     counts_steps: ClassVar[bool] = False
 
     def refuse(self, ctx: Context) -> None:
-        fits = ctx.recipe.optimizer == "sgd" or not self.counts_steps
-        demand(
-            fits,
-            f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer}; set optimizer=sgd.",
-        )
+        if self.counts_steps and ctx.recipe.optimizer != "sgd":
+            raise UsageError(
+                f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer};"
+                " set optimizer=sgd."
+            )
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
-        taking_part = min(self.per_round or len(sizes), len(sizes)) / len(sizes)
-        return self.rounds * self.local_epochs * taking_part
+        participation = min(self.per_round or len(sizes), len(sizes)) / len(sizes)
+        return self.rounds * self.local_epochs * participation
 
 
 PHASE = "rounds"
@@ -95,85 +96,91 @@ Server = Callable[[State, list[State]], State]
 class Rounds:
     """The clients of one run of `method`, which has `rounds` and `local_epochs`, and the state of its curve.
 
-    `start` is θ_0, `chosen` the clients of this round in ascending order, m of them if the method has a `per_round` = m
-    that is not 0; `result` is the model that `end` saw last.
+    `first_state` is θ_0; `participants` are the clients of this round in ascending order, m of them if the method has a
+    `per_round` = m that is not 0; `result` is the model of the last point of the curve.
     """
 
     def __init__(self, ctx: Context, method: Any) -> None:
-        self.ctx, self.rounds = ctx, method.rounds
+        self.ctx = ctx
+        self.rounds = method.rounds
         self.recipe = replace(ctx.recipe, epochs=method.local_epochs)
-        self.chosen = list(range(ctx.clients_count))
-        self.rule, self.assumed = getattr(method, "average", "mean"), getattr(method, "assumed", 0)
-        self.per_round = min(
-            getattr(method, "per_round", 0) or ctx.clients_count, ctx.clients_count
-        )
+        self.participants = list(range(ctx.clients_count))
+        self.rule = getattr(method, "average", "mean")
+        self.assumed = getattr(method, "assumed", 0)
+        per_round = getattr(method, "per_round", 0) or ctx.clients_count
+        self.per_round = min(per_round, ctx.clients_count)
         self.models = [ctx.initial_model() for _ in range(ctx.clients_count)]
         self.shards = [ctx.private.train(k) for k in range(ctx.clients_count)]
-        self.start = self.received = model_state(self.models[0])
+        self.first_state = model_state(self.models[0])
+        self.received = self.first_state
         self.names = [name for name, _ in self.models[0].named_parameters()]
         self.result: NetworkModel
 
-    # ------------------------------------------------------------------ who takes part
-    def choose(self, t: int) -> list[int]:
+    # ------------------------------------------------------------------ the clients of a round
+    def choose_clients(self, t: int) -> list[int]:
         """Draw S_t, the clients of round t; without a draw where all take part."""
         if self.per_round < self.ctx.clients_count:
-            order = torch.randperm(
-                self.ctx.clients_count, generator=self.ctx.generator("participants", t)
-            )
-            self.chosen = sorted(order[: self.per_round].tolist())
-        return self.chosen
+            stream = self.ctx.generator("participants", t)
+            order = torch.randperm(self.ctx.clients_count, generator=stream)
+            self.participants = sorted(order[: self.per_round].tolist())
+        return self.participants
 
-    def of_chosen(self, values: Sequence[Any]) -> list[Any]:
-        """Those of the chosen clients, out of one value a client."""
-        return [values[k] for k in self.chosen]
+    def of_participants(self, values: Sequence[Any]) -> list[Any]:
+        """The participants' values, from one value a client."""
+        return [values[k] for k in self.participants]
 
     @property
     def sizes(self) -> list[int]:
-        """n_k of the chosen clients."""
-        return self.of_chosen(self.ctx.sizes)
+        """n_k of the participants."""
+        return self.of_participants(self.ctx.sizes)
 
-    # ------------------------------------------------------------------ clients (the chosen ones)
+    # ------------------------------------------------------------------ clients (the participants)
     def down(self, payload: Any) -> Any:
-        """The server's payload to each of them; what they receive, one copy for all."""
-        return self.ctx.link.broadcast(payload, phase=PHASE, clients=self.chosen)
+        """The server's payload to each participant; returns what they receive, one copy for all."""
+        return self.ctx.link.broadcast(payload, phase=PHASE, clients=self.participants)
 
     def load(self, state: State) -> None:
-        """They go on from `state`, as they received it."""
+        """The participants go on from `state`, as they received it."""
         self.received = state
-        for model in self.of_chosen(self.models):
+        for model in self.of_participants(self.models):
             load_state(model, state)
 
     def states(self) -> list[State]:
-        """Their states now, as they send them: a poisoned client changes its own."""
-        return [self.ctx.state_to_send(k, self.received, self.models[k]) for k in self.chosen]
+        """The participants' states now, as they send them: a poisoned client changes its own."""
+        states = []
+        for k in self.participants:
+            states.append(self.ctx.state_to_send(k, self.received, self.models[k]))
+        return states
 
     def features(self) -> list[Tensor]:
         """Features of their own training samples, `[n_k, D]`, by their models as they are now (in eval mode)."""
-        return [in_chunks(self.models[k].eval().features, self.shards[k][0]) for k in self.chosen]
+        features = []
+        for k in self.participants:
+            x = self.shards[k][0]
+            features.append(in_chunks(self.models[k].eval().features, x))
+        return features
 
-    def train(self, t: int, shards: Sequence[Shard] = (), **change: Any) -> Steps[None]:
-        """Round t's local epochs. `change`: `loss` or `adjust`, as `training/loop.py` has them, where clients are
-        counted by their places among the chosen.
+    def train(self, t: int, shards: Sequence[Shard] = (), **options: Any) -> Steps[None]:
+        """Round t's local epochs.
 
-        `shards`: in place of their own, with further columns that the loss needs.
+        `options`: `loss` or `adjust`, as `training/loop.py` has them; they number the clients by their places among the
+        participants. `shards`: in place of their own, with further columns that the loss needs.
         """
         # The first round draws the same batches as local training does, so that one round can equal a one-shot method.
-        stream = "batches" if t == 0 else f"batches of round {t}"
-        epochs, shards = self.recipe.epochs, shards or self.of_chosen(self.shards)
-        ways = {
-            "recipe": self.recipe,
-            "ids": self.of_chosen(self.ctx.ids),
-            "stream": stream,
-            **change,
-        }
-        for tick in self.ctx.train(self.of_chosen(self.models), shards, **ways):
+        options.setdefault("stream", "batches" if t == 0 else f"batches of round {t}")
+        options.setdefault("recipe", self.recipe)
+        options.setdefault("ids", self.of_participants(self.ctx.ids))
+        models = self.of_participants(self.models)
+        epochs = self.recipe.epochs
+        for tick in self.ctx.train(models, shards or self.of_participants(self.shards), **options):
             yield Progress(PHASE, t * epochs + tick.done, self.rounds * epochs)
 
     def up(self, payloads: Iterable[Any]) -> list[Any]:
-        """Their payloads to the server, one each; what the server receives."""
-        return [
-            self.ctx.link.up(k, p, phase=PHASE) for k, p in zip(self.chosen, payloads, strict=True)
-        ]
+        """The participants' payloads to the server, one each; returns what the server receives."""
+        received = []
+        for k, payload in zip(self.participants, payloads, strict=True):
+            received.append(self.ctx.link.up(k, payload, phase=PHASE))
+        return received
 
     # ------------------------------------------------------------------ server
     def parameters(self, state: State) -> State:
@@ -182,65 +189,70 @@ class Rounds:
 
     @property
     def shares(self) -> list[float]:
-        """p_k = n_k / N of the chosen clients; they sum to 1."""
+        """p_k = n_k / N of the participants; they sum to 1."""
         return [n / sum(self.sizes) for n in self.sizes]
 
     def average(self, state: State, ends: list[State]) -> State:
-        """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, or the method's other `average`, whatever θ_t, `state`, was."""
-        return averaged(ends, self.sizes, self.rule, self.assumed)
+        """FedAvg's server: θ_{t+1} = Σ_k (n_k/N) θ_k, or the method's other `average`; `state` is θ_t, not used."""
+        return average_states(ends, self.sizes, self.rule, self.assumed)
 
-    def averaging(
+    def run_all(
         self,
         state: State,
-        change: Callable[[State], dict] = lambda received: {},
+        train_options: Callable[[State], dict] | None = None,
         server: Server | None = None,
     ) -> Steps[State]:
         """FedAvg: all rounds from `state`, θ_0; returns θ_T.
 
-        `change(θ_t)`: further arguments of `train`. `server(θ_t, [θ_k])`: θ_{t+1}, in place of the average.
+        `train_options(θ_t)`: further arguments of `train`. `server(θ_t, [θ_k])`: θ_{t+1}, in place of the average.
         """
         server = server or self.average
         for t in range(self.rounds):
             # Clients: E epochs from the model they receive.
-            self.choose(t)
+            self.choose_clients(t)
             received = self.down(state)
             self.load(received)
-            yield from self.train(t, **change(received))
+            options = train_options(received) if train_options else {}
+            yield from self.train(t, **options)
             ends = self.up(self.states())
             # Server: the weighted average, or another step.
             with self.ctx.server():
                 state = server(state, ends)
-            yield self.end(t, state)
+            yield self.finish(t, state)
         return state
 
-    def end(self, t: int, state: State) -> Progress:
-        """Round t is over and `state` is θ_{t+1}. RunError if it is not finite: some client's training diverged."""
+    def finish(self, t: int, state: State) -> Progress:
+        """The progress at the end of round t, whose `state` is θ_{t+1}.
+
+        RunError if the state is not finite: some client's training diverged.
+        """
         check_finite(state.values(), f"Round {t + 1}", f"lr={self.recipe.lr:g}")
         snapshot = None
         if has_curve_point(t + 1, self.rounds):
-            self.result = snapshot = NetworkModel(self.ctx.new_model(state))
+            snapshot = NetworkModel(self.ctx.new_model(state))
+            self.result = snapshot
+        done = (t + 1) * self.recipe.epochs
         total = self.rounds * self.recipe.epochs
-        return Progress(
-            PHASE, (t + 1) * self.recipe.epochs, total, {"round": t + 1}, model=snapshot
-        )
+        return Progress(PHASE, done, total, {"round": t + 1}, model=snapshot)
 
 
 def effective_steps(samples: int, recipe: Recipe) -> float:
     """‖a_k‖₁: by how many plain gradients a client of `samples` samples has moved, θ_t - θ_k = η Σ_j a_kj g_j.
 
     With J steps at a constant rate and momentum β it is [J - β (1 - β^J) / (1 - β)] / (1 - β) (Wang et al., NeurIPS
-    2020), and J without momentum. Weight decay counts as a part of the gradient. Computed as what SGD makes of
-    gradients that are all 1.
+    2020), and J without momentum. Weight decay counts as a part of the gradient. Computed as the distance that SGD
+    moves by gradients that are all 1.
     """
-    steps = -(-samples // recipe.batch_size)
-    moved = velocity = 0.0
+    steps = math.ceil(samples / recipe.batch_size)
+    distance = 0.0
+    velocity = 0.0
     for epoch in range(recipe.epochs):
         for _ in range(steps):
             velocity = recipe.momentum * velocity + 1
-            moved += recipe.lr_at(epoch) / recipe.lr * velocity
-    return moved
+            distance += recipe.lr_at(epoch) / recipe.lr * velocity
+    return distance
 
 
-def difference(one: State, other: State) -> State:
-    """one - other, name by name."""
-    return {name: one[name] - other[name] for name in other}
+def subtract_states(end: State, start: State) -> State:
+    """end - start, name by name."""
+    return {name: end[name] - start[name] for name in start}

@@ -11,7 +11,7 @@ from fedlab_nb.labs.matching.barrier import barrier
 from fedlab_nb.labs.matching.game import NOISE, STREAMS, UNITS, answers, puzzle, swapped
 from fedlab_nb.labs.matching.pairs import RULES, Line, Pair, cosines, line, pair
 from fedlab_nb.labs.matching.partners import partners
-from fedlab_nb.methods.matching.wiring import permuted, wiring_of
+from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state
 
 EXACT = torch.float64
@@ -35,11 +35,11 @@ def samples():
 
 def shuffled(module, seed=3):
     """The same function, its units in another order."""
-    wiring, stream = wiring_of(module), torch.Generator().manual_seed(seed)
+    wiring, stream = find_wiring(module), torch.Generator().manual_seed(seed)
     twin = network()
     load_state(
         twin,
-        permuted(
+        permute_units(
             model_state(module), wiring, [torch.randperm(n, generator=stream) for n in wiring.units]
         ),
     )
@@ -102,7 +102,7 @@ def test_a_pair_of_one_network_moves_nothing(samples):
 @torch.no_grad()
 def test_cosines_by_hand():
     one, other = network(0, "mlp1"), network(5, "mlp1")
-    wiring = wiring_of(one)
+    wiring = find_wiring(one)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
     got = cosines(model_state(one), model_state(other), wiring, wiring.identity(), 0)
     assert got[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))

@@ -156,15 +156,15 @@ def test_dhs_perturbs_what_teacher_and_student_see_afresh_in_every_batch(monkeyp
     calls, real = [], boosting.perturb
 
     def perturb(x, teacher, u, epsilon, **options):
-        moved = real(x, teacher, u, epsilon, **options)
-        calls.append((x, moved, u))
-        return moved
+        perturbed = real(x, teacher, u, epsilon, **options)
+        calls.append((x, perturbed, u))
+        return perturbed
 
     monkeypatch.setattr(boosting, "perturb", perturb)
     run(epsilon=51.0)  # 0.2 in pixels
     assert len(calls) == 2 * T  # `passes` = 2
-    for x, moved, _ in calls:
-        assert (moved - x).abs().max() == pytest.approx(0.2, abs=1e-6)
+    for x, perturbed, _ in calls:
+        assert (perturbed - x).abs().max() == pytest.approx(0.2, abs=1e-6)
     assert not torch.equal(calls[0][2], calls[1][2])
     calls.clear()
     run(dhs=False)
@@ -189,9 +189,9 @@ def test_without_dhs_the_cached_teacher_gives_the_student_that_asking_it_gives(m
     monkeypatch.setattr(
         boosting, "perturb", lambda x, *rest, **options: x
     )  # the teacher is asked again each time
-    asked, _ = run(context(dtype=torch.float64))
+    new_images, _ = run(context(dtype=torch.float64))
     torch.testing.assert_close(
-        cached.logits(x_test(torch.float64)), asked.logits(x_test(torch.float64))
+        cached.logits(x_test(torch.float64)), new_images.logits(x_test(torch.float64))
     )
 
 
@@ -265,7 +265,7 @@ def test_answer_ensemble_predicts_with_the_weighted_ensemble():
 
 def test_distillations_temperature_leaves_the_perturbation_alone():
     """The gradient that perturbs is of the softmax at a temperature of its own."""
-    x, moved = (
+    x, perturbed = (
         torch.rand(
             6, *federation().dataset.input_shape, generator=torch.Generator().manual_seed(0)
         ),
@@ -275,6 +275,8 @@ def test_distillations_temperature_leaves_the_perturbation_alone():
         ctx, method = context(), CoBoosting(**SHORT | options)
         models = ClientModels([ctx.initial_model(k) for k in range(M)])
         server = synthesis.GeneratorServer(method, ctx, models)
-        moved[tuple(options)] = method.perturb_batch(x, server, torch.Generator().manual_seed(1))
-    assert torch.equal(moved[()], moved[("temperature",)])
-    assert not torch.equal(moved[()], moved[("perturbation_temperature",)])
+        perturbed[tuple(options)] = method.perturb_batch(
+            x, server, torch.Generator().manual_seed(1)
+        )
+    assert torch.equal(perturbed[()], perturbed[("temperature",)])
+    assert not torch.equal(perturbed[()], perturbed[("perturbation_temperature",)])

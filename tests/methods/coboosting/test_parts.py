@@ -27,11 +27,11 @@ def labels(n=N, seed=1):
 
 
 def clients(count=M, dtype=F64, models=("mlp",)):
-    made = [
+    models = [
         build(models[k % len(models)], (1, 8, 8), C, generator=seeded(k), dtype=dtype)
         for k in range(count)
     ]
-    return ClientModels(made)
+    return ClientModels(models)
 
 
 def images(n=N, seed=3, dtype=F64):
@@ -112,11 +112,11 @@ def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(mode
     ensemble, x, epsilon = uniform(clients(models=models)), images(), 8 / 255
     u = boosting.random_directions(N, C, seeded(), x)
     before = x.clone()
-    moved = boosting.perturb(x, ensemble, u, epsilon) - x
+    change = boosting.perturb(x, ensemble, u, epsilon) - x
     probe = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad((u * (ensemble(probe) / 4).softmax(1)).sum(), probe)
-    torch.testing.assert_close(moved, epsilon * gradient.sign(), rtol=0, atol=1e-15)
-    assert moved.abs().max() == pytest.approx(epsilon, abs=1e-15)
+    torch.testing.assert_close(change, epsilon * gradient.sign(), rtol=0, atol=1e-15)
+    assert change.abs().max() == pytest.approx(epsilon, abs=1e-15)
     assert (gradient != 0).double().mean() > 0.9
     assert torch.equal(x, before) and not x.requires_grad
 
@@ -124,23 +124,23 @@ def test_a_sign_step_moves_every_pixel_by_epsilon_where_there_is_a_gradient(mode
 def test_a_literal_step_moves_every_image_by_epsilon_in_l2():
     ensemble, x, epsilon = uniform(clients()), images(), 8 / 255
     u = boosting.random_directions(N, C, seeded(), x)
-    moved = boosting.perturb(x, ensemble, u, epsilon, kind="literal") - x
-    torch.testing.assert_close(moved.flatten(1).norm(dim=1), torch.full((N,), epsilon, dtype=F64))
+    change = boosting.perturb(x, ensemble, u, epsilon, kind="literal") - x
+    torch.testing.assert_close(change.flatten(1).norm(dim=1), torch.full((N,), epsilon, dtype=F64))
     # Along the gradient of the raw logits, with no temperature in it.
     probe = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad((u * ensemble(probe)).sum(), probe)
     torch.testing.assert_close(
-        F.cosine_similarity(moved.flatten(1), gradient.flatten(1)), torch.ones(N, dtype=F64)
+        F.cosine_similarity(change.flatten(1), gradient.flatten(1)), torch.ones(N, dtype=F64)
     )
 
 
 def test_where_the_teacher_is_flat_nothing_moves():
     x = images(3)
     for kind in boosting.PERTURBATIONS:
-        moved = boosting.perturb(
+        perturbed = boosting.perturb(
             x, lambda x: x.flatten(1)[:, :C] * 0, torch.ones(3, C, dtype=F64), 0.1, kind=kind
         )
-        assert torch.equal(moved, x)
+        assert torch.equal(perturbed, x)
 
 
 def test_an_unknown_perturbation_is_refused():

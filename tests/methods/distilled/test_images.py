@@ -33,15 +33,15 @@ def test_rows_are_grouped_by_the_classes_that_occur_and_drawn_without_repeats():
 def test_one_centre_is_the_mean_and_as_many_as_samples_are_the_samples():
     x = images(9)
     torch.testing.assert_close(
-        making.centres(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
+        making.k_means(x, 1, seeded()), x.mean(0, keepdim=True), rtol=0, atol=1e-14
     )
     for m in (9, 20):
-        assert torch.equal(making.centres(x, m, seeded()), x)
+        assert torch.equal(making.k_means(x, m, seeded()), x)
 
 
 def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
     x = images(60)
-    centroids = making.centres(x, 5, seeded()).flatten(1)
+    centroids = making.k_means(x, 5, seeded()).flatten(1)
     nearest = torch.cdist(x.flatten(1), centroids).argmin(1)
     for c in range(5):
         torch.testing.assert_close(centroids[c], x.flatten(1)[nearest == c].mean(0))
@@ -51,7 +51,7 @@ def test_a_centre_is_the_mean_of_those_that_are_nearest_to_it():
 
 def test_equal_samples_leave_no_centre_without_a_number():
     assert torch.equal(
-        making.centres(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
+        making.k_means(torch.ones(6, 1, 2, 2, dtype=EXACT), 3, seeded()),
         torch.ones(3, 1, 2, 2, dtype=EXACT),
     )
 
@@ -69,25 +69,27 @@ def induced(steps, lr, clip=True, n=30, start=None):
         "clip": clip,
         "stream": seeded(),
     }
-    return list(making.kernel_inducing(start, y[:6], x, y, **how)), (x, y)
+    return list(making.move_inducing_points(start, y[:6], x, y, **how)), (x, y)
 
 
 def test_the_loss_does_not_rise_at_a_small_rate():
-    made, (x, y) = induced(40, 1e-3)
-    losses = [float(loss) for _, loss in made]
+    steps, (x, y) = induced(40, 1e-3)
+    losses = [float(loss) for _, loss in steps]
     assert all(later < before for before, later in zip(losses, losses[1:], strict=False))
-    own, targets = making.centred(y[:6], 3), making.centred(y, 3)
-    assert losses[0] == pytest.approx(float(making.inducing_loss(x[:6], own, x, targets, 2, 1e-3)))
+    support_targets, targets = making.centred_targets(y[:6], 3), making.centred_targets(y, 3)
+    assert losses[0] == pytest.approx(
+        float(making.inducing_loss(x[:6], support_targets, x, targets, 2, 1e-3))
+    )
     assert losses[-1] == pytest.approx(
-        float(making.inducing_loss(made[-2][0], own, x, targets, 2, 1e-3))
+        float(making.inducing_loss(steps[-2][0], support_targets, x, targets, 2, 1e-3))
     )
 
 
 def test_pixels_stay_in_their_range_and_labels_and_samples_where_they_are():
-    made, (x, _) = induced(30, 0.2)
-    for moved, _ in made:
-        assert moved.min() >= 0 and moved.max() <= 1
-    assert made[-1][0].min() == 0 or made[-1][0].max() == 1  # the range was reached
+    steps, (x, _) = induced(30, 0.2)
+    for moved_images, _ in steps:
+        assert moved_images.min() >= 0 and moved_images.max() <= 1
+    assert steps[-1][0].min() == 0 or steps[-1][0].max() == 1  # the range was reached
     assert torch.equal(x, images(30))
     free, _ = induced(30, 0.2, clip=False)
     assert free[-1][0].min() < 0 or free[-1][0].max() > 1
@@ -96,27 +98,31 @@ def test_pixels_stay_in_their_range_and_labels_and_samples_where_they_are():
 def test_a_step_is_adams():
     """The first one moves each pixel by the rate, against its gradient."""
     start = images(6) / 2 + 0.25  # inside the range
-    ((moved, _),), (x, y) = induced(1, 0.01, start=start)
+    ((moved_images, _),), (x, y) = induced(1, 0.01, start=start)
     leaf = start.clone().requires_grad_()
-    loss = making.inducing_loss(leaf, making.centred(y[:6], 3), x, making.centred(y, 3), 2, 1e-3)
+    loss = making.inducing_loss(
+        leaf, making.centred_targets(y[:6], 3), x, making.centred_targets(y, 3), 2, 1e-3
+    )
     (gradient,) = torch.autograd.grad(loss, [leaf])
-    torch.testing.assert_close(moved, start - 0.01 * gradient.sign(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(moved_images, start - 0.01 * gradient.sign(), rtol=0, atol=1e-5)
 
 
 # ------------------------------------------------------------------------------------------------ crops
 def test_a_crop_is_a_part_of_the_image():
     x = images(2, side=9)
     whole, zero = torch.ones(2, dtype=EXACT), torch.zeros(2, dtype=EXACT)
-    torch.testing.assert_close(making.cropped(x, whole, zero, zero), x)
+    torch.testing.assert_close(making.crop_images(x, whole, zero, zero), x)
     ramp = torch.linspace(0, 1, 10, dtype=EXACT).expand(1, 1, 10, 10).contiguous()
     for left, part in (
         (0.0, (0.0, 0.7)),
         (1.0, (0.3, 1.0)),
     ):  # seven of ten columns, drawn out over ten
-        crop = making.cropped(ramp, zero[:1], torch.tensor([left], dtype=EXACT), zero[:1])[0, 0, 0]
+        crop = making.crop_images(ramp, zero[:1], torch.tensor([left], dtype=EXACT), zero[:1])[
+            0, 0, 0
+        ]
         columns = (torch.arange(10) + 0.5) / 10 * (part[1] - part[0]) + part[0]
-        wanted = ((columns * 10 - 0.5) / 9).clamp(0, 1).double()
-        torch.testing.assert_close(crop, wanted)
+        expected = ((columns * 10 - 0.5) / 9).clamp(0, 1).double()
+        torch.testing.assert_close(crop, expected)
 
 
 def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_taken():
@@ -124,23 +130,23 @@ def test_the_best_crop_has_the_least_loss_and_the_best_images_of_a_class_are_tak
     x, y = images(12, side=8), torch.arange(12) % 3
     crops, losses = making.best_crops(network, x, y, seeded(4))
     draws = torch.rand(10, 3, 12, generator=seeded(4)).double()
-    every = torch.stack([making.cropped(x, *draw) for draw in draws])
+    every = torch.stack([making.crop_images(x, *draw) for draw in draws])
     each = torch.stack([-network(part).log_softmax(1)[torch.arange(12), y] for part in every])
     torch.testing.assert_close(losses, each.amin(0))
     torch.testing.assert_close(crops, every[each.argmin(0), torch.arange(12)])
     rows = making.least_lossy(making.rows_by_class(y, 3), losses, 2)
     for c in range(3):
-        own = [r for r in range(12) if y[r] == c]
-        assert sorted(own, key=lambda r: float(losses[r]))[:2] == sorted(
+        class_rows = [r for r in range(12) if y[r] == c]
+        assert sorted(class_rows, key=lambda r: float(losses[r]))[:2] == sorted(
             [r for r in rows.tolist() if y[r] == c], key=lambda r: float(losses[r])
         )
 
 
 def test_amplitudes_are_mixed_and_phases_stay():
     x, others = images(3) / 2 + 0.3, images(3, seed=1) / 2 + 0.3
-    torch.testing.assert_close(making.amplitude_mix(x, others, 0.0), x)
-    torch.testing.assert_close(making.amplitude_mix(x, x, 0.9), x)
-    mixed = making.amplitude_mix(x, others, 0.2)
+    torch.testing.assert_close(making.mix_amplitudes(x, others, 0.0), x)
+    torch.testing.assert_close(making.mix_amplitudes(x, x, 0.9), x)
+    mixed = making.mix_amplitudes(x, others, 0.2)
     inside = ((mixed > 0) & (mixed < 1)).all()
     assert inside  # nothing was cut off, so that amplitudes can be read again
     spectrum, own, other = (torch.fft.fft2(part) for part in (mixed, x, others))
@@ -155,15 +161,15 @@ def test_features_come_near_those_of_the_crops():
     network = build("mlp", (1, 8, 8), 3, width=16, generator=seeded(), dtype=EXACT).eval()
     crops, start, y = images(4, side=8), images(4, seed=1, side=8), torch.arange(4) % 3
     before = {name: t.clone() for name, t in network.state_dict().items()}
-    made = list(making.feature_matched(network, start, crops, y, steps=80, lr=0.02))
-    wanted = network.features(crops)
+    steps = list(making.match_features(network, start, crops, y, steps=80, lr=0.02))
+    expected = network.features(crops)
     far, near = (
-        (network.features(part) - wanted).square().sum(1).mean() for part in (start, made[-1][0])
+        (network.features(part) - expected).square().sum(1).mean() for part in (start, steps[-1][0])
     )
-    assert near < far / 10 and made[-1][0].min() >= 0 and made[-1][0].max() <= 1
+    assert near < far / 10 and steps[-1][0].min() >= 0 and steps[-1][0].max() <= 1
     assert all(torch.equal(before[name], t) for name, t in network.state_dict().items())
     entropy = torch.nn.functional.cross_entropy(network(start), y)
-    assert float(made[0][1]) == pytest.approx((far + 0.01 * entropy).item())
+    assert float(steps[0][1]) == pytest.approx((far + 0.01 * entropy).item())
 
 
 # ---------------------------------------------------------------------------------------------------------- test kernel
@@ -177,7 +183,7 @@ def samples(n, p=6, seed=0):
 def test_without_hidden_layers_it_is_the_inner_product():
     x, z = samples(4), samples(3, seed=1)
     torch.testing.assert_close(
-        making.tangent_kernel(x, z, 0), making.WEIGHTS * x @ z.T / 6 + making.BIASES
+        making.tangent_kernel(x, z, 0), making.WEIGHT_VARIANCE * x @ z.T / 6 + making.BIAS_VARIANCE
     )
 
 
@@ -185,10 +191,10 @@ def test_without_hidden_layers_it_is_the_inner_product():
 def test_the_diagonal_has_a_closed_form(depth):
     """Θ_L(x, x) = Σ_{l=0..L} Σ_l(x, x) = (L + 1) Σ_0(x, x) + σ_b² L (L + 1) / 2, since σ_w² / 2 = 1."""
     x = samples(5)
-    start = making.WEIGHTS * x.square().mean(1) + making.BIASES
-    wanted = (depth + 1) * start + making.BIASES * depth * (depth + 1) / 2
+    start = making.WEIGHT_VARIANCE * x.square().mean(1) + making.BIAS_VARIANCE
+    expected = (depth + 1) * start + making.BIAS_VARIANCE * depth * (depth + 1) / 2
     torch.testing.assert_close(
-        making.tangent_kernel(x, x, depth).diagonal(), wanted, rtol=1e-12, atol=0
+        making.tangent_kernel(x, x, depth).diagonal(), expected, rtol=1e-12, atol=0
     )
 
 
@@ -209,8 +215,8 @@ def test_wide_networks_have_nearly_this_kernel(depth):
         out = x.T
         for layer, (weight, offset) in enumerate(zip(weights, offsets, strict=True)):
             out = (
-                math.sqrt(making.WEIGHTS / weight.shape[1]) * weight @ out
-                + math.sqrt(making.BIASES) * offset[:, None]
+                math.sqrt(making.WEIGHT_VARIANCE / weight.shape[1]) * weight @ out
+                + math.sqrt(making.BIAS_VARIANCE) * offset[:, None]
             )
             out = torch.relu(out) if layer < depth else out
         each = [torch.autograd.grad(answer, leaves, retain_graph=True) for answer in out[0]]
@@ -229,11 +235,11 @@ def test_it_is_symmetric_positive_and_smooth_where_samples_coincide():
     twin = x[:1].clone().requires_grad_()
     (slope,) = torch.autograd.grad(making.tangent_kernel(twin, twin, 2).sum(), [twin])
     # d Θ_2(x, x) / dx = 3 · 2 σ_w² x / p, by the closed form of the diagonal
-    torch.testing.assert_close(slope, 3 * 2 * making.WEIGHTS * x[:1] / 6)
+    torch.testing.assert_close(slope, 3 * 2 * making.WEIGHT_VARIANCE * x[:1] / 6)
 
 
 def test_regression_solves_the_damped_normal_equations():
-    x, targets = samples(12), making.centred(torch.arange(12) % 3, 3)
+    x, targets = samples(12), making.centred_targets(torch.arange(12) % 3, 3)
     kernel = making.tangent_kernel(x, x, 1)
     weights = making.coefficients(x, targets, 1, 0.1)
     damping = 0.1 * float(sum(kernel[i, i] for i in range(12))) / 12
@@ -244,13 +250,13 @@ def test_regression_solves_the_damped_normal_equations():
 @pytest.mark.parametrize("depth", [0, 2])
 def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
     x, support = samples(9), samples(4, seed=3)
-    targets, own = (
-        making.centred(torch.arange(9) % 3, 3),
-        making.centred(torch.tensor([0, 1, 2, 2]), 3),
+    targets, support_targets = (
+        making.centred_targets(torch.arange(9) % 3, 3),
+        making.centred_targets(torch.tensor([0, 1, 2, 2]), 3),
     )
     support = support.requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda s: making.inducing_loss(s, own, x, targets, depth, 1e-2),
+        lambda s: making.inducing_loss(s, support_targets, x, targets, depth, 1e-2),
         [support],
         eps=1e-6,
         atol=1e-6,
@@ -259,13 +265,15 @@ def test_the_gradient_of_the_inducing_loss_against_finite_differences(depth):
 
 def test_the_inducing_loss_is_half_the_mean_square():
     x, y = samples(9), torch.arange(9) % 3
-    support, own = samples(4, seed=3), torch.tensor([0, 1, 2, 2])
+    support, labels = samples(4, seed=3), torch.tensor([0, 1, 2, 2])
     total = 0.0
-    weights = making.coefficients(support, making.centred(own, 3), 2, 1e-2)
+    weights = making.coefficients(support, making.centred_targets(labels, 3), 2, 1e-2)
     for row, label in zip(x, y, strict=True):
         answer = making.tangent_kernel(row[None], support, 2) @ weights
-        wanted = nn.functional.one_hot(label, 3) - 1 / 3
-        total += float((answer[0] - wanted).square().sum()) / 2
+        expected = nn.functional.one_hot(label, 3) - 1 / 3
+        total += float((answer[0] - expected).square().sum()) / 2
     assert float(
-        making.inducing_loss(support, making.centred(own, 3), x, making.centred(y, 3), 2, 1e-2)
+        making.inducing_loss(
+            support, making.centred_targets(labels, 3), x, making.centred_targets(y, 3), 2, 1e-2
+        )
     ) == pytest.approx(total / 9)

@@ -11,7 +11,7 @@ from watched import watched
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.distilled import WAYS, Distilled
-from fedlab_nb.methods.distilled.images import centred, coefficients, tangent_kernel
+from fedlab_nb.methods.distilled.images import centred_targets, coefficients, tangent_kernel
 
 EXACT = torch.float64
 QUICK = {"steps": 2, "server_epochs": 2}
@@ -31,10 +31,10 @@ def test_with_all_images_it_is_pooled_kernel_regression(images, clients):
     rows = torch.cat([train for train, _ in federation.split(0.8)]).sort().values
     x, y = federation.dataset.x_train[rows].double(), federation.dataset.y_train[rows]
     test = federation.dataset.x_test[:50].double()
-    weights = coefficients(x, centred(y, 10), method.depth, method.ridge)
-    wanted = tangent_kernel(test, x, method.depth) @ weights
-    assert (out.logits(test) - wanted).abs().max() < 1e-11
-    assert torch.equal(out.predict(test), wanted.argmax(1))
+    weights = coefficients(x, centred_targets(y, 10), method.depth, method.ridge)
+    expected = tangent_kernel(test, x, method.depth) @ weights
+    assert (out.logits(test) - expected).abs().max() < 1e-11
+    assert torch.equal(out.predict(test), expected.argmax(1))
 
 
 def test_one_centre_a_class_is_the_mean_of_the_class():
@@ -67,8 +67,8 @@ def test_bytes_are_those_of_the_images(images, server):
     held = [torch.bincount(ctx.private.train(k)[1], minlength=10).clamp(max=2) for k in range(3)]
     sent = [int(counts.sum()) for counts in held]
     down = byte_formulas.distilled_bytes(0, 64, STATE if images == "crops" else 0)
-    wanted = {k: (byte_formulas.distilled_bytes(n, 64), down) for k, n in enumerate(sent)}
-    assert ctx.link.ledger.by_client() == wanted
+    expected = {k: (byte_formulas.distilled_bytes(n, 64), down) for k, n in enumerate(sent)}
+    assert ctx.link.ledger.by_client() == expected
     report = out.report
     assert report.counts.tolist() == torch.stack(held).tolist()
     assert (
@@ -76,8 +76,10 @@ def test_bytes_are_those_of_the_images(images, server):
         and report.images.min() >= 0
         and report.images.max() <= 1
     )
-    own = [np.bincount(report.labels[report.client == k], minlength=10).tolist() for k in range(3)]
-    assert own == report.counts.tolist()
+    counts = [
+        np.bincount(report.labels[report.client == k], minlength=10).tolist() for k in range(3)
+    ]
+    assert counts == report.counts.tolist()
     assert (report.loss is None) == (images in ("random", "kmeans")) or report.loss.shape == (2,)
 
 

@@ -41,11 +41,11 @@ def test_f1_variance_is_affine_in_the_collision_probability():
 
 def test_f2_blind_to_labels_and_equivariant_in_clients():
     z, classes, clients = logits(), torch.tensor([2, 0, 3, 1]), torch.tensor([4, 2, 0, 1, 3])
-    vote, other, moved = consensus(z), consensus(z[..., classes]), consensus(z[clients])
+    vote, other, permuted = consensus(z), consensus(z[..., classes]), consensus(z[clients])
     torch.testing.assert_close(vote.weights, other.weights)
-    torch.testing.assert_close(vote.weights[clients], moved.weights)
+    torch.testing.assert_close(vote.weights[clients], permuted.weights)
     torch.testing.assert_close(vote.distribution[:, classes], other.distribution)
-    torch.testing.assert_close(vote.distribution, moved.distribution)
+    torch.testing.assert_close(vote.distribution, permuted.distribution)
     loud = consensus(outputs_as_logits([0.97, 0.01, 0.01, 0.01], [0.01, 0.01, 0.97, 0.01]))
     torch.testing.assert_close(
         loud.weights, torch.full_like(loud.weights, 0.5)

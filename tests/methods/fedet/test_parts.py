@@ -49,7 +49,7 @@ context = functools.partial(method_runs.context, clients=4, epochs=1)
 def test_heads_have_one_shape_whatever_the_body(head, floats):
     heads = [extract_head(model_state(represented(name, head))) for name in KINDS]
     shapes = [{name: tuple(t.shape) for name, t in one.items()} for one in heads]
-    assert all(of == shapes[0] for of in shapes)
+    assert all(shape == shapes[0] for shape in shapes)
     assert all(sum(t.numel() for t in one.values()) == floats for one in heads)
 
 
@@ -102,9 +102,9 @@ def test_group_means_and_heads():
     )  # nobody brought one
     server = extract_head(model_state(represented("mlp", seed=99)))
     for kind, state in means.items():
-        put = state | server
-        load_state(represented(kind), put)
-        assert all(torch.equal(put[n], server[n] if n in server else state[n]) for n in put)
+        loaded = state | server
+        load_state(represented(kind), loaded)
+        assert all(torch.equal(loaded[n], server[n] if n in server else state[n]) for n in loaded)
 
 
 # ----------------------------------------------------------------------------------------------------- architectures
@@ -204,9 +204,9 @@ def test_transformed_crops_mirrors_and_recolours():
     assert not torch.equal(transform_images(x, seeded()), x)
     assert torch.equal(transform_images(x, seeded()), transform_images(x, seeded()))
     # Without colours to change, every image is a window of the padded one, or of its mirror image.
-    moved = transform_images(x, seeded(), pad=2, jitter=0.0, grey=0.0)
+    transformed = transform_images(x, seeded(), pad=2, jitter=0.0, grey=0.0)
     kinds = set()
-    for before, after in zip(x, moved, strict=True):
+    for before, after in zip(x, transformed, strict=True):
         matching = [
             (mirrored, i, j)
             for mirrored, image in ((False, before), (True, before.flip(-1)))

@@ -61,8 +61,8 @@ def test_large_damping_is_the_average(weights):
 )
 def test_upload_is_parameters_and_upper_triangles(name, shape, floats):
     module = build(name, shape, 10, generator=torch.Generator().manual_seed(0))
-    own = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
-    assert count_bytes(own.upload(1e-3, "one")) == 4 * floats
+    posterior = LocalPosterior.measure(module, torch.rand(2, *shape), torch.tensor([3, 7]))
+    assert count_bytes(posterior.upload(1e-3, "one")) == 4 * floats
 
 
 def test_the_ledger_has_the_model_down_and_one_upload():
@@ -95,7 +95,7 @@ def test_the_report_shows_what_the_upload_reveals():
     ctx = context()
     out, _ = watched(FedLPA(damping=1e-2).run(ctx))
     sent = [
-        list(own.factors.values())[-1].b.diagonal() + 0.1 for own in out.posteriors
+        list(posterior.factors.values())[-1].b.diagonal() + 0.1 for posterior in out.posteriors
     ]  # damped, as it was sent
     assert out.report.label_leak == label_leak(
         torch.stack(sent), torch.from_numpy(out.report.train_counts)
@@ -182,8 +182,8 @@ def test_noise_has_the_stated_size_and_factors_stay_positive():
     factor = add_factor_noise(rows.T @ rows, 0.5, torch.Generator().manual_seed(2))  # rank 5
     assert torch.equal(factor, factor.T) and torch.linalg.eigvalsh(factor).min() > -1e-9
     state = {"a": torch.ones(3), "running": torch.ones(3)}
-    own = LocalPosterior(1, state, ("a",), {})
-    noised = own.upload(1e-3, "one", 0.1, torch.Generator().manual_seed(0))["state"]
+    posterior = LocalPosterior(1, state, ("a",), {})
+    noised = posterior.upload(1e-3, "one", 0.1, torch.Generator().manual_seed(0))["state"]
     assert (
         list(noised) == list(state)
         and noised["running"] is state["running"]
@@ -254,7 +254,7 @@ def test_each_use_by_hand(remembered):
         again.solve_with("none", received)[f"{name}.bias"], average[f"{name}.bias"]
     )
     # A alone is RegMean with the damping's root as ridge
-    undamped = [own.factors[name].a for own in again.posteriors]
+    undamped = [posterior.factors[name].a for posterior in again.posteriors]
     regmean = merge(list(system.m), undamped, weights.tolist(), 1e-2**0.5)
     torch.testing.assert_close(solve_layer_with(system, "inputs"), regmean, rtol=1e-6, atol=1e-8)
     # one entry of the diagonal's answer
@@ -303,6 +303,6 @@ def test_counts_that_were_trained_on_are_kept_and_posteriors_that_are_too_large_
     for k, row in enumerate(model.report.train_counts):
         assert row.tolist() == np.bincount(ctx.private.train(k)[1], minlength=10).tolist()
     floats = 6570 + sum(d * d for d in (65, 64, 65, 32, 33, 10))
-    assert [own.size for own in model.posteriors] == [8 * floats] * 3
+    assert [posterior.size for posterior in model.posteriors] == [8 * floats] * 3
     monkeypatch.setattr(model_module, "LIMIT", 3 * 8 * floats - 1)
     assert server(remembered)[1].posteriors == []

@@ -81,11 +81,15 @@ def test_pooled_statistics_are_those_of_the_pooled_features(seed):
     z, y = torch.cat(features), torch.cat(labels)
     assert pooled.counts.tolist() == torch.bincount(y, minlength=6).tolist()
     for c in range(6):
-        own = z[y == c]
-        if len(own):
-            torch.testing.assert_close(pooled.means[c], own.mean(0))
-        wanted = torch.cov(own.T) if len(own) > 1 else torch.zeros(3, 3, dtype=EXACT)
-        torch.testing.assert_close(pooled.covariances[c], wanted, rtol=1e-9, atol=1e-9)
+        class_features = z[y == c]
+        if len(class_features):
+            torch.testing.assert_close(pooled.means[c], class_features.mean(0))
+        expected = (
+            torch.cov(class_features.T)
+            if len(class_features) > 1
+            else torch.zeros(3, 3, dtype=EXACT)
+        )
+        torch.testing.assert_close(pooled.covariances[c], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_statistics_as_sent():
@@ -125,11 +129,11 @@ def test_calibration_is_the_training_of_any_network(samples, batch_size):
     network = build("mlp", (6,), 4, dtype=EXACT)
     network.body, network.classifier = torch.nn.Identity(), torch.nn.Linear(6, 4, dtype=EXACT)
     head = copy.deepcopy(network.classifier)
-    own = calibrated(head, z, y, recipe, rescale=False)[-1]
+    plain = calibrated(head, z, y, recipe, rescale=False)[-1]
     assert torch.equal(head.weight, network.classifier.weight)  # it is left alone
     assert set(train_loop([network], [(z, y)], recipe, [seeded()])) == set(range(5))
-    torch.testing.assert_close(own.weight, network.classifier.weight)
-    torch.testing.assert_close(own.bias, network.classifier.bias)
+    torch.testing.assert_close(plain.weight, network.classifier.weight)
+    torch.testing.assert_close(plain.bias, network.classifier.bias)
 
 
 def test_rescaled_calibration_starts_from_the_head_and_does_not_know_the_units():

@@ -9,7 +9,7 @@ from torch import tensor
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching.fedma import FedMA
-from fedlab_nb.methods.matching.wiring import permuted, wiring_of
+from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state
 from fedlab_nb.models.state import copy_model
 from fedlab_nb.studies.experiment import finished
@@ -19,14 +19,16 @@ from fedlab_nb.training import Recipe, train_clients
 def test_two_units_by_hand():
     """B has A's units in the other order, a little longer; with little noise far ones become new, shared by nobody."""
     ours, theirs = tensor([[1.0, 0.0], [0.0, 1.0]]), tensor([[0.0, 1.2], [1.2, 0.0]])
-    layer, places = FedMA(sigma=1.0, gamma=1.0).matched([ours, theirs])
+    layer, places = FedMA(sigma=1.0, gamma=1.0).match_layers([ours, theirs])
     torch.testing.assert_close(layer, tensor([[1.1, 0.0], [0.0, 1.1]]))
-    assert [own.tolist() for own in places] == [[0, 1], [1, 0]]
+    assert [client_places.tolist() for client_places in places] == [[0, 1], [1, 0]]
     # One unit each, v and w, precision p = 1/sigma^2, spread and mass 1, two clients. Old against new:
     # p^2 (v + w)^2 / (1 + 2 p) - p^2 v^2 / (1 + p) + 2 log(1 / 1)  >  p^2 w^2 / (1 + p) + 2 log(1 / 2)
     # For w = 0 and v = 1, p^2 / (1 + p) - p^2 / (1 + 2 p) = p^3 / ((1 + p) (1 + 2 p)) < 2 log 2: p < 3.93.
     for p, units in ((3.9, 1), (4.0, 2)):
-        layer, places = FedMA(sigma=p**-0.5, sweeps=0).matched([tensor([[1.0]]), tensor([[0.0]])])
+        layer, places = FedMA(sigma=p**-0.5, sweeps=0).match_layers(
+            [tensor([[1.0]]), tensor([[0.0]])]
+        )
         assert len(layer) == units and places[1].tolist() == [units - 1]
 
 
@@ -37,13 +39,13 @@ def test_permuted_copies_average_to_the_network(model, units):
     first = build(model, (1, 8, 8), 10, dtype=torch.float64)
     for parameter in first.parameters():
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(0))
-    wiring, models = wiring_of(first), []
+    wiring, models = find_wiring(first), []
     for k in range(3):
         models.append(copy_model(first))
         orders = [
             torch.randperm(n, generator=torch.Generator().manual_seed(k)) for n in wiring.units
         ]
-        load_state(models[k], permuted(model_state(first), wiring, orders))
+        load_state(models[k], permute_units(model_state(first), wiring, orders))
     ctx.send_initial_models = lambda: models
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
     before = first(x)

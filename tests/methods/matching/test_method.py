@@ -7,7 +7,7 @@ import torch
 
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.matching import RULES, Matching
-from fedlab_nb.methods.matching.wiring import permuted, wiring_of
+from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies.experiment import finished
 from tests.methods.test_fisher_merge import context
@@ -52,9 +52,9 @@ def test_the_result_is_the_average_in_the_orders_that_it_reports(rule, weights):
     ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
     model = finished(Matching(rule=rule, weights=weights).run(ctx))
-    report, wiring = model.report, wiring_of(model.module)
-    orders = [torch.as_tensor(own).split(report.units) for own in report.orders]
-    states = [permuted(s, wiring, o) for s, o in zip(remembered[0], orders, strict=True)]
+    report, wiring = model.report, find_wiring(model.module)
+    orders = [torch.as_tensor(order).split(report.units) for order in report.orders]
+    states = [permute_units(s, wiring, o) for s, o in zip(remembered[0], orders, strict=True)]
     by_hand = weighted_mean(states, ctx.sizes if weights == "samples" else [1] * 4)
     assert all(torch.equal(t, by_hand[name]) for name, t in model_state(model.module).items())
     assert report.reference == int(np.argmax(ctx.sizes)) and report.neurons == 96
@@ -81,7 +81,9 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
         )
         assert before == pytest.approx(float(far))
         assert after < before or k == report.reference
-    assert all(b > a for own in report.objective for a, b in zip(own, own[1:], strict=False))
+    assert all(
+        b > a for values in report.objective for a, b in zip(values, values[1:], strict=False)
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from torch import nn
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.matching import activations, rules
-from fedlab_nb.methods.matching.wiring import permuted, wiring_of
+from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.models.state import copy_model
 
@@ -58,11 +58,11 @@ def with_state(module, state):
 @torch.no_grad()
 def test_each_group_moves_alone_and_one_forgotten_tensor_would_be_seen(name, shape, width):
     module = network(name, shape, width)
-    wiring, state = wiring_of(module), model_state(module)
+    wiring, state = find_wiring(module), model_state(module)
     x, orders = torch.rand(6, *shape, generator=seeded(1), dtype=torch.float64), shuffled(wiring)
     for group in range(len(wiring.units)):
         alone = [o if g == group else torch.arange(len(o)) for g, o in enumerate(orders)]
-        other = permuted(state, wiring, alone)
+        other = permute_units(state, wiring, alone)
         assert (with_state(module, other)(x) - module(x)).abs().max() < 1e-10
         touched = [n for n, axes in wiring.axes.items() if group in (g for _, g in axes)]
         assert {n for n in state if not torch.equal(other[n], state[n])} == set(touched)
@@ -73,9 +73,9 @@ def test_each_group_moves_alone_and_one_forgotten_tensor_would_be_seen(name, sha
 def test_a_perceptron_by_hand():
     """Two units of three inputs change places: rows and bias of the first layer, columns of the second."""
     module = build("mlp1", (3,), 2, width=2, dtype=torch.float64)
-    wiring, (a, b, c, d) = wiring_of(module), model_state(module).values()
+    wiring, (a, b, c, d) = find_wiring(module), model_state(module).values()
     assert (wiring.layers, wiring.units, wiring.reads) == (("body.0.1",), (2,), ("body.0.2",))
-    swapped = permuted(model_state(module), wiring, [torch.tensor([1, 0])])
+    swapped = permute_units(model_state(module), wiring, [torch.tensor([1, 0])])
     for tensor, by_hand in zip(
         swapped.values(), (a[[1, 0]], b[[1, 0]], c[:, [1, 0]], d), strict=True
     ):
@@ -83,7 +83,7 @@ def test_a_perceptron_by_hand():
 
 
 def test_running_statistics_move_but_do_not_count():
-    wiring = wiring_of(network("cnn2", (1, 12, 12), 4))
+    wiring = find_wiring(network("cnn2", (1, 12, 12), 4))
     assert "body.0.1.running_mean" in wiring.axes and "body.0.1.running_mean" not in wiring.learnt
     assert "body.0.1.weight" in wiring.learnt
 
@@ -92,13 +92,13 @@ def test_groups_of_group_norm_stay_where_they_are():
     """Channels that share their statistics with a part of the others cannot go anywhere."""
     module = network("resnet8-gn", (1, 8, 8), 16)
     several = [m for m in module.modules() if isinstance(m, nn.GroupNorm) and m.num_groups > 1]
-    wiring = wiring_of(module)
-    assert several and len(wiring.units) < len(wiring_of(network("resnet8", (1, 8, 8), 16)).units)
+    wiring = find_wiring(module)
+    assert several and len(wiring.units) < len(find_wiring(network("resnet8", (1, 8, 8), 16)).units)
 
 
 def test_the_scale_of_the_inputs_is_passed_through():
     module = normalise_inputs(network("mlp"), torch.tensor([0.3]), torch.tensor([0.5]))
-    assert wiring_of(module).units == (64, 32)
+    assert find_wiring(module).units == (64, 32)
 
 
 class Own(nn.Module):
@@ -112,7 +112,7 @@ def test_what_cannot_be_followed_is_refused_in_one_sentence(name):
     if name == "own":
         module.body.append(Own())
     with pytest.raises(UsageError, match="cannot follow the units") as error:
-        wiring_of(module)
+        find_wiring(module)
     assert str(error.value).endswith(".") and ". " not in str(error.value)
 
 
@@ -137,10 +137,10 @@ def orders_by(rule, reference, state, wiring, start=None):
 @pytest.mark.parametrize("rule", ["greedy", "rebasin"])
 def test_a_permuted_copy_is_recovered_to_the_last_digit(rule, name, shape, width):
     module = network(name, shape, width)
-    wiring, state = wiring_of(module), model_state(module)
+    wiring, state = find_wiring(module), model_state(module)
     orders = shuffled(wiring)
-    back = orders_by(rule, state, permuted(state, wiring, orders), wiring)
-    again = permuted(permuted(state, wiring, orders), wiring, back)
+    back = orders_by(rule, state, permute_units(state, wiring, orders), wiring)
+    again = permute_units(permute_units(state, wiring, orders), wiring, back)
     assert all(torch.equal(again[n], state[n]) for n in state)
     for there, here in zip(orders, back, strict=True):  # it is the inverse order
         assert torch.equal(there[here], torch.arange(len(here)))
@@ -151,11 +151,13 @@ def test_activations_recover_the_function_of_a_permuted_copy():
     """Of the function, since units that never answer can take each other's places."""
     module = network("mlp")
     module.body[0][1].bias[:4] = -100  # four dead units
-    wiring, state = wiring_of(module), model_state(module)
+    wiring, state = find_wiring(module), model_state(module)
     x, y = (torch.rand(n, 1, 8, 8, generator=seeded(n), dtype=torch.float64) for n in (200, 50))
-    other = permuted(state, wiring, shuffled(wiring))
+    other = permute_units(state, wiring, shuffled(wiring))
     pairs = zip(*(activations(module, s, wiring, x) for s in (state, other)), strict=True)
-    again = permuted(other, wiring, [rules.assigned(rules.correlation(*pair)) for pair in pairs])
+    again = permute_units(
+        other, wiring, [rules.best_order(rules.correlation(*pair)) for pair in pairs]
+    )
     assert (with_state(module, again)(y) - module(y)).abs().max() < 1e-10
     average = {n: (state[n] + again[n]) / 2 for n in state}
     assert (with_state(module, average)(x) - module(x)).abs().max() < 1e-10
@@ -164,11 +166,11 @@ def test_activations_recover_the_function_of_a_permuted_copy():
 @pytest.mark.parametrize(("name", "shape", "width"), SOME)
 def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, width):
     one, other = network(name, shape, width), network(name, shape, width, seed=9)
-    wiring, reference, state = wiring_of(one), model_state(one), model_state(other)
+    wiring, reference, state = find_wiring(one), model_state(one), model_state(other)
     values = []
     orders = rules.rebasin(reference, state, wiring, seeded(5), wiring.identity(), values.append)
     assert len(values) > 1 and all(b > a for a, b in itertools.pairwise(values))
-    matched = permuted(state, wiring, orders)
+    matched = permute_units(state, wiring, orders)
     names = [n for n in wiring.axes if n in wiring.learnt]
     far = sum((reference[n] - matched[n]).square().sum() for n in names)
     sizes = sum(reference[n].square().sum() + state[n].square().sum() for n in names)
@@ -188,7 +190,7 @@ def test_the_objective_of_rebasin_never_falls_and_is_what_it_says(name, shape, w
 def test_greedy_is_the_nearest_of_all_orders():
     """Five hidden units: the sum of distances against all 120 orders."""
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
-    wiring = wiring_of(one)
+    wiring = find_wiring(one)
     (order,) = rules.greedy(model_state(one), model_state(other), wiring)
     u, v = (
         torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1).detach()
@@ -204,11 +206,11 @@ def test_greedy_is_the_nearest_of_all_orders():
 def test_rebasin_of_one_hidden_layer_is_the_nearest_of_all_orders():
     """There is one group, so that the descent is exact: rows, bias and columns together."""
     one, other = network("mlp1", (4,), 5), network("mlp1", (4,), 5, seed=2)
-    wiring, reference, state = wiring_of(one), model_state(one), model_state(other)
+    wiring, reference, state = find_wiring(one), model_state(one), model_state(other)
     (order,) = orders_by("rebasin", reference, state, wiring)
 
     def far(p):
-        matched = permuted(state, wiring, [torch.tensor(p)])
+        matched = permute_units(state, wiring, [torch.tensor(p)])
         return sum(float((t - matched[n]).square().sum()) for n, t in reference.items())
 
     assert tuple(order.tolist()) == min(itertools.permutations(range(5)), key=far)
@@ -222,17 +224,17 @@ def test_an_assignment_is_the_best_of_all(n, more, seed):
         sum(float(scores[i, j]) for i, j in enumerate(p))
         for p in itertools.permutations(range(n + more), n)
     )
-    order = rules.assigned_to(scores)
+    order = rules.assign_columns(scores)
     assert len(set(order.tolist())) == n
     assert float(scores[torch.arange(n), order].sum()) == pytest.approx(best)
 
 
 def test_ties_move_nothing():
-    assert torch.equal(rules.assigned(torch.zeros(4, 4)), torch.arange(4))
+    assert torch.equal(rules.best_order(torch.zeros(4, 4)), torch.arange(4))
     standing = torch.tensor([2, 0, 1])
-    assert torch.equal(rules.assigned(torch.ones(3, 3), standing), standing)
+    assert torch.equal(rules.best_order(torch.ones(3, 3), standing), standing)
     better = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    assert torch.equal(rules.assigned(better), torch.tensor([1, 0]))
+    assert torch.equal(rules.best_order(better), torch.tensor([1, 0]))
 
 
 def test_correlation_is_numpys_and_0_for_a_dead_unit():
@@ -262,15 +264,17 @@ def log_posterior(vectors, precision, spread, mass, members):
     """Twice the log of what is maximal for the last client, up to a constant, by integrating θ out of each Gaussian:
     the marginal likelihood of each global neuron's members, and the buffet's prior of the last client's choices."""
     prior, clients, total = 1 / spread**2, len(vectors), 0.0
-    for i in sorted({int(i) for own in members for i in own}):
-        owned = [v[own == i] for v, own in zip(vectors, members, strict=True)]
-        pulled = precision * torch.cat(owned).sum(0)
-        total += float((pulled.square() / (prior + precision * len(torch.cat(owned)))).sum())
-    before = {int(i) for own in members[:-1] for i in own}
+    for i in sorted({int(i) for client_members in members for i in client_members}):
+        members_of_i = [
+            v[client_members == i] for v, client_members in zip(vectors, members, strict=True)
+        ]
+        pulled = precision * torch.cat(members_of_i).sum(0)
+        total += float((pulled.square() / (prior + precision * len(torch.cat(members_of_i)))).sum())
+    before = {int(i) for client_members in members[:-1] for i in client_members}
     new = 0
     for i in members[-1].tolist():
         if i in before:
-            m = sum(int((own == i).any()) for own in members[:-1])
+            m = sum(int((client_members == i).any()) for client_members in members[:-1])
             total += 2 * math.log(m / (clients - m))
         else:
             new += 1
@@ -288,7 +292,7 @@ def test_the_last_client_is_matched_by_the_best_of_all_assignments(spread, mass,
     vectors = [0.5 * v for v in draws(seed=seed)]
     vectors[2] = vectors[2] * torch.tensor([1.0, 0.2, 1.0, 1.0])
     grown = rules.grow(vectors, ones(vectors), spread=spread, mass=mass, sweeps=0)
-    before = sorted({int(i) for own in grown.members[:2] for i in own})
+    before = sorted({int(i) for client_members in grown.members[:2] for i in client_members})
     choices = [*before, 100, 101, 102]  # three that could be new
     values = {}
     for p in itertools.permutations(choices, 3):
@@ -305,7 +309,7 @@ def test_a_global_neuron_is_the_posterior_mean_of_its_members():
     """Two clients with the same two neurons in another order, σ = σ0 = 1: twice the neuron, divided by 1 + 2."""
     v = 5 * draws(1, 2)[0]
     grown = rules.grow([v, v[[1, 0]]], ones([v, v]), spread=1.0, mass=1.0, sweeps=2)
-    assert [own.tolist() for own in grown.members] == [[0, 1], [1, 0]]
+    assert [client_members.tolist() for client_members in grown.members] == [[0, 1], [1, 0]]
     torch.testing.assert_close(grown.neurons, 2 * v / 3)
 
 
@@ -323,8 +327,8 @@ def test_a_client_has_no_neuron_twice_and_none_is_empty():
     vectors = [*draws(4), *draws(1, 5, seed=1)]
     grown = rules.grow(vectors, ones(vectors, 3.0), spread=1.0, mass=1.0, sweeps=5)
     assert all(
-        len(own.unique()) == len(own) == len(v)
-        for own, v in zip(grown.members, vectors, strict=True)
+        len(client_members.unique()) == len(client_members) == len(v)
+        for client_members, v in zip(grown.members, vectors, strict=True)
     )
     assert torch.equal(torch.cat(grown.members).unique(), torch.arange(len(grown.neurons)))
 
@@ -346,13 +350,13 @@ def test_who_has_no_share_of_a_class_does_not_speak_for_it():
 @torch.no_grad()
 def test_neurons_of_a_network_make_it_again():
     module = network("mlp1", (1, 8, 8), 5)
-    neurons, bias = rules.neurons_of(module)
+    neurons, bias = rules.extract_neurons(module)
     assert neurons.shape == (5, 64 + 1 + 10)
     x = torch.rand(3, 1, 8, 8, generator=seeded(), dtype=EXACT)
-    torch.testing.assert_close(rules.with_neurons(module, neurons, bias)(x), module(x))
+    torch.testing.assert_close(rules.replace_neurons(module, neurons, bias)(x), module(x))
     # Each neuron twice, with half of its outgoing weights: a wider network with the same function.
     half = torch.cat([neurons[:, :65], neurons[:, 65:] / 2], 1)
-    wide = rules.with_neurons(module, torch.cat([half, half]), bias)
+    wide = rules.replace_neurons(module, torch.cat([half, half]), bias)
     assert wide.body[0][1].out_features == 10 and wide.architecture[3] == 10
     torch.testing.assert_close(wide(x), module(x))
     assert module.architecture[3] == 5

@@ -10,11 +10,18 @@ from method_runs import context
 from scipy.linalg import sqrtm
 
 from fedlab_nb.errors import UsageError
-from fedlab_nb.methods.afl import AFL, without
+from fedlab_nb.methods.afl import AFL, forget_client
 from fedlab_nb.methods.fedpft import FedPFT
 from fedlab_nb.methods.gauss import Gauss
-from fedlab_nb.methods.parts.align import FLOOR, Moments, barycentre, move, pooled, transport
-from fedlab_nb.methods.parts.frozen import aligned, drawn
+from fedlab_nb.methods.parts.align import (
+    FLOOR,
+    Moments,
+    alignment,
+    barycentre,
+    pool_moments,
+    transport,
+)
+from fedlab_nb.methods.parts.frozen import align_features, draw_features
 from fedlab_nb.studies.experiment import finished
 
 EXACT = torch.float64
@@ -33,21 +40,23 @@ def rows(seed, n=40, d=4):
 @settings(max_examples=25, deadline=None)
 def test_the_barycentre_is_the_fixed_point_and_every_client_gets_there(sizes, seed):
     samples = [rows(100 * seed + k, n) for k, n in enumerate(sizes)]
-    each = [Moments.of(x) for x in samples]
+    each = [Moments.measure(x) for x in samples]
     shares = torch.tensor(sizes, dtype=EXACT) / sum(sizes)
-    middle = barycentre(torch.stack([own.covariance for own in each]), shares)
+    middle = barycentre(torch.stack([moments.covariance for moments in each]), shares)
     half = sqrtm(middle.numpy()).real
-    roots = [sqrtm(half @ own.covariance.numpy() @ half).real for own in each]
+    roots = [sqrtm(half @ moments.covariance.numpy() @ half).real for moments in each]
     fixed = np.tensordot(shares.numpy(), np.stack(roots), 1)
     np.testing.assert_allclose(fixed, middle, atol=1e-7 * float(middle.norm()))
-    common = Moments(pooled(each, shares).mean, middle)
-    for x, own in zip(samples, each, strict=True):
-        matrix, shift = move(own, common, 1.0)
-        there = Moments.of(x @ matrix + shift)
+    common = Moments(pool_moments(each, shares).mean, middle)
+    for x, moments in zip(samples, each, strict=True):
+        matrix, shift = alignment(moments, common, 1.0)
+        aligned = Moments.measure(x @ matrix + shift)
         size = float(middle.norm()) + 1
-        torch.testing.assert_close(there.mean, common.mean, rtol=0, atol=1e-9 * size)
-        if float(torch.linalg.eigvalsh(own.covariance)[0]) > FLOOR * float(own.covariance.trace()):
-            torch.testing.assert_close(there.covariance, middle, rtol=0, atol=1e-9 * size)
+        torch.testing.assert_close(aligned.mean, common.mean, rtol=0, atol=1e-9 * size)
+        if float(torch.linalg.eigvalsh(moments.covariance)[0]) > FLOOR * float(
+            moments.covariance.trace()
+        ):
+            torch.testing.assert_close(aligned.covariance, middle, rtol=0, atol=1e-9 * size)
 
 
 def test_variances_that_commute_have_a_closed_form():
@@ -63,32 +72,35 @@ def test_variances_that_commute_have_a_closed_form():
 
 def test_equal_covariances_give_a_translation_and_half_the_way_is_half_the_way():
     x = rows(0)
-    own = Moments.of(x)
-    shifted = Moments(own.mean + 2, own.covariance)
-    both = barycentre(torch.stack([own.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT))
-    torch.testing.assert_close(both, own.covariance)
-    matrix, shift = move(own, shifted, 1.0)
+    moments = Moments.measure(x)
+    shifted = Moments(moments.mean + 2, moments.covariance)
+    both = barycentre(torch.stack([moments.covariance] * 2), torch.tensor([0.3, 0.7], dtype=EXACT))
+    torch.testing.assert_close(both, moments.covariance)
+    matrix, shift = alignment(moments, shifted, 1.0)
     torch.testing.assert_close(x @ matrix + shift, x + 2)
-    there, back = Moments.of(rows(1)), move(own, Moments.of(rows(1)), 1.0)
-    half = move(own, there, 0.5)
+    there, back = Moments.measure(rows(1)), alignment(moments, Moments.measure(rows(1)), 1.0)
+    half = alignment(moments, there, 0.5)
     torch.testing.assert_close(x @ half[0] + half[1], (x + x @ back[0] + back[1]) / 2)
 
 
 def test_pooled_moments_are_those_of_one_place():
     samples = [rows(k, n) for k, n in enumerate((5, 20, 11))]
     shares = torch.tensor([5, 20, 11], dtype=EXACT) / 36
-    mine, whole = pooled([Moments.of(x) for x in samples], shares), Moments.of(torch.cat(samples))
+    mine, whole = (
+        pool_moments([Moments.measure(x) for x in samples], shares),
+        Moments.measure(torch.cat(samples)),
+    )
     torch.testing.assert_close(mine.mean, whole.mean)
     torch.testing.assert_close(mine.covariance, whole.covariance)
 
 
 def test_a_client_with_fewer_samples_than_features_has_a_floor():
-    own = Moments.of(rows(0, n=2, d=6))
-    least = FLOOR * own.covariance.trace() / 6
-    assert torch.linalg.eigvalsh(own.invertible().covariance)[0].item() == pytest.approx(
+    moments = Moments.measure(rows(0, n=2, d=6))
+    least = FLOOR * moments.covariance.trace() / 6
+    assert torch.linalg.eigvalsh(moments.invertible().covariance)[0].item() == pytest.approx(
         least.item(), rel=1e-6
     )
-    matrix, shift = move(own, Moments.of(rows(1, d=6)), 1.0)
+    matrix, shift = alignment(moments, Moments.measure(rows(1, d=6)), 1.0)
     assert matrix.isfinite().all() and shift.isfinite().all()
 
 
@@ -111,13 +123,13 @@ def test_both_messages_are_counted_and_without_it_nothing_changes(method):
 
 def test_clients_go_their_own_ways_and_test_samples_that_of_all():
     ctx = context(dtype=EXACT)
-    frozen = drawn("relu", (1, 8, 8), 6, 0, dtype=EXACT)
-    own, tested = finished(aligned(ctx, frozen, 1.0))
-    there = [Moments.of(features(ctx.private.train(k)[0])) for k, features in enumerate(own)]
+    frozen = draw_features("relu", (1, 8, 8), 6, 0, dtype=EXACT)
+    own, tested = finished(align_features(ctx, frozen, 1.0))
+    there = [Moments.measure(features(ctx.private.train(k)[0])) for k, features in enumerate(own)]
     for each in there[1:]:
         torch.testing.assert_close(each.mean, there[0].mean, rtol=0, atol=1e-9)
         torch.testing.assert_close(each.covariance, there[0].covariance, rtol=0, atol=1e-9)
-    whole = Moments.of(tested(torch.cat([ctx.private.train(k)[0] for k in range(3)])))
+    whole = Moments.measure(tested(torch.cat([ctx.private.train(k)[0] for k in range(3)])))
     torch.testing.assert_close(whole.covariance, there[0].covariance, rtol=0, atol=1e-9)
     assert tested.parameters == frozen.parameters + 6 * 6 + 6
 
@@ -128,5 +140,5 @@ def test_what_does_not_go_with_it_is_said():
             AFL(align=0.5, **options).validate(context())
     model = finished(AFL(align=0.5, features="relu", size=8).run(context()))
     with pytest.raises(UsageError, match="align=0"):
-        without(model.report, 0)
+        forget_client(model.report, 0)
     assert "covariance" in AFL(align=0.5).leaks and "covariance" not in AFL().leaks

@@ -10,7 +10,7 @@ from scipy.stats import trim_mean
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.parts import averages as server
-from fedlab_nb.methods.parts.averages import averaged, check_average, krum
+from fedlab_nb.methods.parts.averages import average_states, check_average, krum_index
 
 ROBUST = ("median", "trimmed", "krum")
 
@@ -25,10 +25,12 @@ def models(count=7, seed=0, spread=1.0):
 
 def test_three_numbers_by_hand():
     states = [{"w": torch.tensor([v, -v])} for v in (1.0, 2.0, 4.0, 100.0)]
-    by = {rule: averaged(states, [1] * 4, rule, 1)["w"].tolist() for rule in ("mean", *ROBUST)}
+    by = {
+        rule: average_states(states, [1] * 4, rule, 1)["w"].tolist() for rule in ("mean", *ROBUST)
+    }
     assert by["mean"] == [26.75, -26.75] and by["median"] == [3, -3] and by["trimmed"] == [3, -3]
     assert by["krum"] == [1, -1]  # 1 and 2 are nearest to each other; the first of equals
-    assert averaged(states[:3], [1] * 3, "median", 0)["w"].tolist() == [2, -2]
+    assert average_states(states[:3], [1] * 3, "median", 0)["w"].tolist() == [2, -2]
 
 
 @pytest.mark.parametrize("count", [5, 6])
@@ -36,11 +38,11 @@ def test_median_and_trimmed_mean_are_numpys_and_scipys(count):
     states = models(count)
     stack = np.stack([s["w"].numpy() for s in states])
     np.testing.assert_allclose(
-        averaged(states, [1] * count, "median", 0)["w"], np.median(stack, 0), rtol=1e-6
+        average_states(states, [1] * count, "median", 0)["w"], np.median(stack, 0), rtol=1e-6
     )
-    trimmed = averaged(states, [1] * count, "trimmed", 2)["w"]
+    trimmed = average_states(states, [1] * count, "trimmed", 2)["w"]
     np.testing.assert_allclose(trimmed, trim_mean(stack, 2 / count, 0), rtol=1e-5)
-    plain = averaged(states, [1] * count, "trimmed", 0)["b"]
+    plain = average_states(states, [1] * count, "trimmed", 0)["b"]
     np.testing.assert_allclose(
         plain, np.mean([s["b"].numpy() for s in states], 0), rtol=1e-5, atol=1e-6
     )
@@ -55,12 +57,12 @@ def test_krum_is_the_slow_one(assumed, seed):
         sorted(sum((a - b) ** 2) for j, b in enumerate(flat) if j != i)[: 8 - assumed - 2]
         for i, a in enumerate(flat)
     ]
-    assert krum(states, assumed) == int(np.argmin([sum(s) for s in scores]))
+    assert krum_index(states, assumed) == int(np.argmin([sum(s) for s in scores]))
 
 
 def test_the_mean_is_weighted_as_ever_to_the_last_bit():
     states = models()
-    for name, part in averaged(states, range(1, 8), "mean", 2).items():
+    for name, part in average_states(states, range(1, 8), "mean", 2).items():
         assert torch.equal(part, weighted_mean(states, range(1, 8))[name])
 
 
@@ -69,7 +71,7 @@ def test_the_mean_is_weighted_as_ever_to_the_last_bit():
 def test_two_of_seven_cannot_leave_the_honest_ones(rule, seed, far):
     """Every number stays within those of the honest clients, however far the others are."""
     states = models(5, seed) + [{"w": torch.full((3, 4), far), "b": torch.full((4,), far)}] * 2
-    result = averaged(states, [1] * 7, rule, 2)
+    result = average_states(states, [1] * 7, rule, 2)
     for name, part in result.items():
         honest = torch.stack([s[name] for s in states[:5]])
         near = bool((honest.amin(0) <= part + 1e-4).all() and (part - 1e-4 <= honest.amax(0)).all())
@@ -91,7 +93,7 @@ def test_too_few_clients_are_refused():
 def run(name, start, deltas, **options):
     state = server.initial_state(start)
     for delta in deltas:
-        start, state = server.step(name, start, delta, state, **options)
+        start, state = server.server_step(name, start, delta, state, **options)
     return start
 
 
@@ -100,9 +102,11 @@ def test_fedavg_is_the_weighted_mean_of_what_came_back():
     received = [torch.tensor([3.0, 2.0]), torch.tensor([1.0, -2.0])]
     delta = server.mean_change([0.25, 0.75], received, now)
     assert delta.tolist() == [0.5, -3.0]
-    moved, _ = server.step("fedavg", now, delta, server.initial_state(now))
+    moved, _ = server.server_step("fedavg", now, delta, server.initial_state(now))
     assert moved.tolist() == [0.25 * 3 + 0.75 * 1, 0.25 * 2 - 0.75 * 2]
-    assert server.step("fedavg", now, delta, server.initial_state(now), lr=0.5)[0].tolist() == [
+    assert server.server_step("fedavg", now, delta, server.initial_state(now), lr=0.5)[
+        0
+    ].tolist() == [
         1.25,
         0.5,
     ]

@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts import fisher
-from fedlab_nb.methods.parts.fisher import Cosine, LowRank, subspace, trained_head
+from fedlab_nb.methods.parts.fisher import Cosine, LowRank, fisher_subspace, train_head
 from fedlab_nb.studies.experiment import finished
 
 EXACT = torch.float64
@@ -36,7 +36,7 @@ def gaussians(classes=4, d=5, seed=0):
 def test_directions_are_those_of_the_generalised_eigenproblem(monkeypatch):
     monkeypatch.setattr(fisher, "ENERGY", 1.0)
     means, covariances, shares = gaussians()
-    middle, p = subspace(means, covariances, shares)
+    middle, p = fisher_subspace(means, covariances, shares)
     means, covariances, shares, middle, p = (
         part.numpy() for part in (means, covariances, shares, middle, p)
     )
@@ -72,12 +72,12 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
     means, covariances, _ = gaussians(classes=5)
     counts, draws = torch.tensor([30.0, 0, 5, 20, 9], dtype=EXACT), 6
     finished(
-        trained_head(context(), kind, means, covariances, counts, draws=draws, epochs=1, lr=0.01)
+        train_head(context(), kind, means, covariances, counts, draws=draws, epochs=1, lr=0.01)
     )
     held = [0, 2, 3, 4]
     middle, p = (
         part.numpy()
-        for part in subspace(means[held], covariances[held], counts[held] / counts.sum())
+        for part in fisher_subspace(means[held], covariances[held], counts[held] / counts.sum())
     )
     centres, spreads = (means[held].numpy() - middle) @ p, p.T @ covariances[held].numpy() @ p
     noise = torch.randn(
@@ -121,14 +121,12 @@ def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_sample
         torch.eye(3, dtype=EXACT).expand(4, 3, 3),
         torch.tensor([30.0, 20, 10, 0], dtype=EXACT),
     )
-    head = finished(
-        trained_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01)
-    )
+    head = finished(train_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01))
     assert head(means[:3]).argmax(1).tolist() == [0, 1, 2]
     assert bool((head(means)[:, 3] == -torch.inf).all())
     with pytest.raises(UsageError, match="only one"):
         finished(
-            trained_head(
+            train_head(
                 context(), kind, means, spread, counts * (counts == 30), draws=5, epochs=1, lr=0.01
             )
         )

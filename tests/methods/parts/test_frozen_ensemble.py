@@ -172,8 +172,8 @@ def agree(models, x, kinds=None, backend="auto"):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
     plain = torch.stack([model(x) for model in models])
     torch.testing.assert_close(results[0][0], plain, rtol=1e-9, atol=1e-9)
-    (own,) = torch.autograd.grad(plain, x, slope)
-    torch.testing.assert_close(results[0][-1], own, rtol=1e-9, atol=1e-9)
+    (gradient,) = torch.autograd.grad(plain, x, slope)
+    torch.testing.assert_close(results[0][-1], gradient, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])

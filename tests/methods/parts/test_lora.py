@@ -80,11 +80,14 @@ def paths(gradients, w0, rate, steps, rounds):
     """The end of FedAvg with gradient descent, and the greatest distance of a client from w0; rounds of `steps`."""
     w, far = w0, 0.0
     for _ in range(rounds):
-        own = [w] * len(gradients)
+        client_weights = [w] * len(gradients)
         for _ in range(steps):
-            own = [v - rate * gradient(v) for v, gradient in zip(own, gradients, strict=True)]
-            far = max(far, *(np.linalg.norm(v - w0) for v in own))
-        w = np.mean(own, 0)
+            client_weights = [
+                v - rate * gradient(v)
+                for v, gradient in zip(client_weights, gradients, strict=True)
+            ]
+            far = max(far, *(np.linalg.norm(v - w0) for v in client_weights))
+        w = np.mean(client_weights, 0)
     return w, far
 
 

@@ -92,9 +92,9 @@ def test_linear_regression_equals_pooled_least_squares():
     ]
     xs = [torch.cat([x, torch.ones(len(x), 1, dtype=x.dtype)], 1) for x in xs]
     ys = [torch.randn(n, 2, generator=g, dtype=torch.float64) for n in sizes]
-    own = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
+    solutions = [torch.linalg.lstsq(x, y).solution.T for x, y in zip(xs, ys, strict=True)]
     factors = [Factors(x.T @ x / len(x), torch.eye(2, dtype=x.dtype)) for x in xs]
-    posterior = Posterior.stack(own, factors, [n / sum(sizes) for n in sizes])
+    posterior = Posterior.stack(solutions, factors, [n / sum(sizes) for n in sizes])
     pooled = torch.linalg.lstsq(torch.cat(xs), torch.cat(ys)).solution.T
     for solver in ("cg", "ea"):
         torch.testing.assert_close(solve(posterior, solver)[0], pooled, rtol=0, atol=1e-10)

@@ -10,20 +10,20 @@ from scipy import integrate, stats
 from fedlab_nb.comm import Link
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.methods.fedkt import (
-    any_votes,
     change_bound,
     laplace,
     measured_epsilon,
+    measured_moments,
     moments_epsilon,
-    these_votes,
+    worst_case_moments,
 )
 from fedlab_nb.methods.parts.privacy import (
-    delta_of,
-    gaussian,
-    masked,
-    opened,
+    gaussian_noise,
+    mask_values,
     secure_sum,
-    sigma_for,
+    smallest_delta,
+    smallest_sigma,
+    sum_masked,
 )
 
 
@@ -58,7 +58,7 @@ def convolved_delta(sigma, queries, epsilon, points=2**15):
     ("sigma", "epsilon"), [(0.7, 0.5), (1.0, 3.0), (3.73, 1.0), (4.0, 0.0), (0.3, 8.0)]
 )
 def test_delta_is_the_integral_of_the_densities(sigma, epsilon):
-    assert delta_of(sigma, epsilon) == pytest.approx(
+    assert smallest_delta(sigma, epsilon) == pytest.approx(
         integrated_delta(sigma, epsilon), rel=1e-6, abs=1e-13
     )
 
@@ -66,7 +66,7 @@ def test_delta_is_the_integral_of_the_densities(sigma, epsilon):
 @pytest.mark.parametrize("queries", [1, 7, 100])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-5), (1.0, 1e-3), (4.0, 1e-5)])
 def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
-    sigma = sigma_for(epsilon, delta, queries=queries)
+    sigma = smallest_sigma(epsilon, delta, queries=queries)
     assert convolved_delta(sigma, queries, epsilon) == pytest.approx(delta, rel=5e-3)
     assert convolved_delta(sigma, queries, 0.97 * epsilon) > 1.02 * delta
 
@@ -75,24 +75,25 @@ def test_the_noise_gives_the_convolved_loss_that_delta(epsilon, delta, queries):
     ("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (5.0, 1e-5), (50.0, 1e-3)]
 )
 def test_sigma_is_enough_and_not_more_and_scales_with_the_sensitivity(epsilon, delta):
-    sigma = sigma_for(epsilon, delta)
-    assert delta_of(sigma, epsilon) <= delta < delta_of(0.999 * sigma, epsilon)
-    assert sigma_for(epsilon, delta, sensitivity=3.0, queries=4) == pytest.approx(
+    sigma = smallest_sigma(epsilon, delta)
+    assert smallest_delta(sigma, epsilon) <= delta < smallest_delta(0.999 * sigma, epsilon)
+    assert smallest_sigma(epsilon, delta, sensitivity=3.0, queries=4) == pytest.approx(
         6 * sigma, rel=1e-12
     )
 
 
 def test_the_ends():
-    assert sigma_for(math.inf, 1e-5) == 0 and delta_of(0, 5.0) == 1
-    assert 0 < sigma_for(1e6, 1e-5) < 1e-2 and math.isfinite(delta_of(1e-3, 1e6))
+    assert smallest_sigma(math.inf, 1e-5) == 0 and smallest_delta(0, 5.0) == 1
+    assert 0 < smallest_sigma(1e6, 1e-5) < 1e-2 and math.isfinite(smallest_delta(1e-3, 1e6))
     for epsilon, delta in [(0, 1e-5), (-1, 1e-5), (math.nan, 1e-5), (1, 0), (1, 1)]:
         with pytest.raises(UsageError):
-            sigma_for(epsilon, delta)
+            smallest_sigma(epsilon, delta)
 
 
 def test_noise_has_its_spread_and_its_stream():
     one, again = (
-        gaussian(torch.zeros(200, 100), 3.0, torch.Generator().manual_seed(1)) for _ in range(2)
+        gaussian_noise(torch.zeros(200, 100), 3.0, torch.Generator().manual_seed(1))
+        for _ in range(2)
     )
     assert torch.equal(one, again) and one.dtype == torch.float32
     assert one.std().item() == pytest.approx(3, rel=0.02) and abs(one.mean().item()) < 0.1
@@ -147,18 +148,24 @@ def test_noise_has_the_scale_that_is_promised_and_leaves_with_gamma():
 @pytest.mark.parametrize("votes", range(4))
 def test_no_moment_of_the_true_loss_is_above_its_bounds(gamma, votes):
     """Two votes of a party move: s = 2, ε_0 = 2 s γ."""
-    here, there = (answers(v, gamma) for v in NEIGHBOURS[votes])
-    assert here.sum() == pytest.approx(1, abs=1e-4)
+    first, second = (answers(v, gamma) for v in NEIGHBOURS[votes])
+    assert first.sum() == pytest.approx(1, abs=1e-4)
     per_query = 2 * 2 * gamma
-    assert np.abs(np.log(here / there)).max() <= per_query + 1e-6
+    assert np.abs(np.log(first / second)).max() <= per_query + 1e-6
     orders = torch.tensor([1.0, 2, 3, 5, 8, 13], dtype=torch.float64)
     q = change_bound(COUNTS[[votes]], gamma)
-    assert 1 - here[np.argmax(NEIGHBOURS[votes][0])] <= float(q) + 1e-6
-    bounds = zip(any_votes(per_query, orders), these_votes(q, per_query, orders)[0], strict=True)
-    for order, (general, own) in zip(orders.tolist(), bounds, strict=True):
-        true = max(moment(here, there, order), moment(there, here, order) if votes == 3 else 0)
-        assert moment(here, there, order) <= float(general) + 1e-6 and true <= float(general) + 1e-6
-        assert moment(here, there, order) <= float(own) + 1e-6
+    assert 1 - first[np.argmax(NEIGHBOURS[votes][0])] <= float(q) + 1e-6
+    bounds = zip(
+        worst_case_moments(per_query, orders),
+        measured_moments(q, per_query, orders)[0],
+        strict=True,
+    )
+    for order, (general, measured) in zip(orders.tolist(), bounds, strict=True):
+        true = max(moment(first, second, order), moment(second, first, order) if votes == 3 else 0)
+        assert (
+            moment(first, second, order) <= float(general) + 1e-6 and true <= float(general) + 1e-6
+        )
+        assert moment(first, second, order) <= float(measured) + 1e-6
 
 
 def by_hand(per_query, queries, delta):
@@ -199,8 +206,10 @@ def test_epsilon_of_the_very_votes_in_plain_numbers():
             plain = min(per_query**2 * order * (order + 1) / 2, per_query * order)
             e = math.exp(per_query)
             if q < (e - 1) / (e * e - 1):
-                own = (1 - q) * ((1 - q) / (1 - e * q)) ** order + q * math.exp(per_query * order)
-                plain = min(plain, math.log(own))
+                moment_bound = (1 - q) * ((1 - q) / (1 - e * q)) ** order + q * math.exp(
+                    per_query * order
+                )
+                plain = min(plain, math.log(moment_bound))
             whole += plain
         best = min(best, (whole + math.log(1 / delta)) / order)
     assert measured_epsilon(torch.tensor(votes), gamma, per_query, delta) == pytest.approx(
@@ -225,8 +234,8 @@ def values(clients, n=40, scale=1000.0):
 
 @pytest.mark.parametrize("clients", [1, 2, 3, 8])
 def test_the_masks_cancel_to_the_last_digit(clients):
-    own = [(v * 2**32).round() for v in values(clients)]
-    whole = [sum(int(v[i]) for v in own) for i in range(40)]  # Python's own whole numbers
+    rounded = [(v * 2**32).round() for v in values(clients)]
+    whole = [sum(int(v[i]) for v in rounded) for i in range(40)]  # Python's own whole numbers
     total = secure_sum(Link(clients), values(clients), streams, "x")
     assert total.tolist() == [w / 2**32 for w in whole]
     torch.testing.assert_close(total, sum(values(clients)), rtol=0, atol=clients * 2.0**-33)
@@ -234,13 +243,13 @@ def test_the_masks_cancel_to_the_last_digit(clients):
 
 def test_one_upload_says_nothing_and_two_together_only_their_sum():
     small = [torch.zeros(4000, dtype=EXACT) for _ in range(3)]
-    received = masked(Link(3), small, streams, "x")
+    received = mask_values(Link(3), small, streams, "x")
     for upload in received:
         shares = upload.double() / 2.0**63
         assert shares.abs().max() > 0.99 and abs(shares.mean()) < 0.05
         assert shares.std().item() == pytest.approx(0.577, rel=0.05)
     assert (received[0] + received[1]).abs().min() > 0  # the third one's masks are still there
-    assert not opened(received).any()
+    assert not sum_masked(received).any()
 
 
 def test_keys_and_numbers_are_counted():
@@ -251,7 +260,7 @@ def test_keys_and_numbers_are_counted():
 
 @pytest.mark.parametrize("bad", [2.0**31, float("nan"), float("inf")])
 def test_what_does_not_fit_is_refused(bad):
-    own = values(2)
-    own[1][3] = bad
+    vectors = values(2)
+    vectors[1][3] = bad
     with pytest.raises(RunError, match="to sum securely"):
-        secure_sum(Link(2), own, streams, "x")
+        secure_sum(Link(2), vectors, streams, "x")

@@ -34,9 +34,9 @@ def test_errors_are_those_of_fits_without_the_client_or_the_sample(clients, seed
     x, y = samples(seed=seed)
     owner = torch.randint(clients, (len(x),), generator=torch.Generator().manual_seed(seed + 1))
     groups = [(x[owner == k], y[owner == k]) for k in range(clients)]
-    sums = [own.T @ own for own, _ in groups], [own.T @ labels for own, labels in groups]
-    found = errors_by_clients(*sums, [len(own) for own, _ in groups])
-    left_out = sum(errors_by_samples(x.T @ x, x.T @ y, own, labels) for own, labels in groups)
+    sums = [rows.T @ rows for rows, _ in groups], [rows.T @ labels for rows, labels in groups]
+    found = errors_by_clients(*sums, [len(rows) for rows, _ in groups])
+    left_out = sum(errors_by_samples(x.T @ x, x.T @ y, rows, labels) for rows, labels in groups)
     for g, rho in ((0, GRID[0]), (5, GRID[5]), (9, GRID[9])):
         slow = 0.0
         for k in range(clients):
@@ -56,12 +56,12 @@ def test_by_samples_it_is_the_choice_of_one_place_whoever_holds_which():
         ctx = method_runs.context(alpha=alpha, clients=clients, seed=seed, dtype=EXACT, holdout=0.0)
         reports.append(finished(AFL(choose="samples").run(ctx)).report)
         rows = ctx.link.ledger.rows()
-        own = {
+        traffic = {
             r["direction"]: r["bytes"]
             for r in rows
             if r["phase"] == "choice of the ridge" and r["client"] == 0
         }
-        assert own == {"down": 8 * (65 * 66 // 2 + 65 * 10), "up": 8 * len(GRID)}
+        assert traffic == {"down": 8 * (65 * 66 // 2 + 65 * 10), "up": 8 * len(GRID)}
     np.testing.assert_allclose(reports[0].errors, reports[2].errors, rtol=1e-8)
     assert len({report.rho for report in reports}) == 1
     assert reports[0].rho == GRID[int(np.argmin(reports[0].errors))]

@@ -78,7 +78,7 @@ def test_search_moves_no_network_inside_the_loss():
 @pytest.mark.parametrize("flip", [False, True])
 def test_random_crop_against_a_plain_loop(flip):
     x = torch.rand(9, 3, 6, 5, generator=seeded(), dtype=torch.float64).requires_grad_()
-    made = random_crop(x, seeded(4), padding=2, flip=flip)
+    crops = random_crop(x, seeded(4), padding=2, flip=flip)
     draws = seeded(4)
     top, left = torch.randint(5, (2, 9, 1), generator=draws)
     mirrored = (
@@ -91,8 +91,8 @@ def test_random_crop_against_a_plain_loop(flip):
         padded[:, 2:8, 2:7] = x[i]
         cut = padded[:, int(top[i]) : int(top[i]) + 6, int(left[i]) : int(left[i]) + 5]
         expected.append(cut.flip(2) if mirrored[i] else cut)
-    assert torch.equal(made, torch.stack(expected))
-    (gradient,) = torch.autograd.grad(made.sum(), x)
+    assert torch.equal(crops, torch.stack(expected))
+    (gradient,) = torch.autograd.grad(crops.sum(), x)
     assert set(gradient.unique().tolist()) == {
         0.0,
         1.0,
@@ -105,10 +105,10 @@ def test_trace():
     assert trace.arrays() == {}
     x = torch.rand(30, 1, 8, 8, generator=seeded())
     with torch.no_grad():
-        own = student(x)
-    y = own.argmax(1)
-    trace.add_batch(1, x, y, own, student)
-    trace.add_batch(2, x, y, -own, student)
+        student_logits = student(x)
+    y = student_logits.argmax(1)
+    trace.add_batch(1, x, y, student_logits, student)
+    trace.add_batch(2, x, y, -student_logits, student)
     trace.add_value("distillation_loss", torch.tensor(0.5))
     report = SynthesisReport(**trace.arrays())
     assert (
@@ -117,8 +117,11 @@ def test_trace():
     )
     assert report.synthetic_labels.shape == (2, 20) and report.synthetic_epochs.tolist() == [1, 2]
     assert report.disagreement.tolist() == [0.0, 1.0]
-    asked = [1 - float(logits.softmax(1)[range(30), y].mean()) for logits in (own, -own)]
-    assert report.difficulty.tolist() == pytest.approx(asked, abs=1e-6)
+    expected = [
+        1 - float(logits.softmax(1)[range(30), y].mean())
+        for logits in (student_logits, -student_logits)
+    ]
+    assert report.difficulty.tolist() == pytest.approx(expected, abs=1e-6)
     assert report.distillation_loss.tolist() == [0.5]
 
 
