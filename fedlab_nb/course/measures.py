@@ -13,23 +13,34 @@ import numpy as np
 def probes(outcome) -> dict[str, float]:
     """FuseFL: linear probes on the top features, trained on all training samples: of one client (mean over them), of
     the mean over the clients, and the gain of the mean; `first`: of one client's first layer or block."""
-    from ..labs.fusefl.probes import blocks_of, layers_of, probe
+    from ..labs.fusefl.probes import block_outputs, layer_outputs, probe_layers
 
-    data, network = outcome.settings.data(), outcome.model.module
-    outputs = blocks_of if outcome.options["blocks"] > 1 else layers_of
-    train, test = (data.x_train, data.y_train), (data.x_test, data.y_test)
-    points = [*probe(outputs(network, train[0]), outputs(network, test[0]), train, test)]
-    first, each = (fmean(own.accuracy for own in clients) for clients, _ in (points[0], points[-1]))
-    return {"each": each, "mean": points[-1][1].accuracy, "first": first}
+    data = outcome.settings.data()
+    network = outcome.model.module
+    outputs = block_outputs if outcome.options["blocks"] > 1 else layer_outputs
+    train = (data.x_train, data.y_train)
+    test = (data.x_test, data.y_test)
+    features = outputs(network, data.x_train)
+    features_test = outputs(network, data.x_test)
+    layers = list(probe_layers(features, features_test, train, test))
+    first_clients, _ = layers[0]
+    top_clients, top_mean = layers[-1]
+    return {
+        "each": fmean(reading.accuracy for reading in top_clients),
+        "mean": top_mean.accuracy,
+        "first": fmean(reading.accuracy for reading in first_clients),
+    }
 
 
 def confused(outcome) -> dict[str, float]:
     """FuseFL: accuracy on test images with a cue that is drawn at random."""
-    from ..labs.fusefl.cue import with_and_without_cue
+    from ..labs.fusefl.cue import make_test_sets
 
-    data, s = outcome.settings.data(), outcome.settings
-    x = with_and_without_cue(data, s.tint, s.seed, s.cue)["untied"]
-    return {"accuracy": float((outcome.predict(x) == data.y_test.numpy()).mean())}
+    settings = outcome.settings
+    data = settings.data()
+    tests = make_test_sets(data, settings.tint, settings.seed, settings.cue)
+    predictions = outcome.predict(tests["untied"])
+    return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
 
 
 def shouting(outcome) -> dict[str, float]:
@@ -70,10 +81,11 @@ def members(outcome) -> dict[str, float]:
     """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the consensus in
     the thirds with the `least` and the `most` dissent; the `small` averaged models, before a head is copied, mean of
     the last four rounds."""
-    from ..labs.fedet.dissent import by_dissent, thirds
+    from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
 
     report = outcome.report
-    least, _, most = thirds(*by_dissent(outcome)[:2])
+    samples = measure_dissent(outcome)
+    least, _, most = accuracy_by_thirds(samples.dissent, samples.consensus_right)
     alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
     return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
 
@@ -81,26 +93,32 @@ def members(outcome) -> dict[str, float]:
 def voted(outcome) -> dict[str, float]:
     """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the run's `own` and `equal`
     ones; with the run's own in the thirds of the samples with the `least`, `middle` and `most` dissent."""
-    from ..labs.fedet.dissent import by_dissent, thirds
-    from ..labs.fedet.votes import rule_of, share_right, votes_on_test
+    from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
+    from ..labs.fedet.votes import consensus_accuracy, vote_on_test_samples, voting_rule
 
-    rules = {"paper": ("softmax", 1.0), "own": rule_of(outcome.options), "equal": ("uniform", 1.0)}
-    parts = thirds(*by_dissent(outcome)[:2])
-    shares = {name: share_right(*votes_on_test(outcome, *rule)) for name, rule in rules.items()}
-    return {**shares, **dict(zip(("least", "middle", "most"), parts, strict=True))}
+    rules = {
+        "paper": ("softmax", 1.0),
+        "own": voting_rule(outcome.options),
+        "equal": ("uniform", 1.0),
+    }
+    shares = {}
+    for name, rule in rules.items():
+        shares[name] = consensus_accuracy(*vote_on_test_samples(outcome, *rule))
+    samples = measure_dissent(outcome)
+    least, middle, most = accuracy_by_thirds(samples.dissent, samples.consensus_right)
+    return {**shares, "least": least, "middle": middle, "most": most}
 
 
 def shown(outcome) -> dict[str, float]:
     """Distilled data: which share of the images that clients send are `own` ones, pixel by pixel, and which share is
     `near`: nearer to one of the client's images than these are to each other."""
-    from ..labs.distilled.sent import attack
+    from ..labs.distilled.sent_images import attack_sent_images
 
-    attacks = attack(outcome)
-    sent = sum(len(of.labels) for of in attacks)
-    return {
-        "own": sum(int(of.copies.sum()) for of in attacks) / sent,
-        "near": sum(of.closer for of in attacks) / sent,
-    }
+    attacks = attack_sent_images(outcome)
+    sent = sum(len(neighbours.labels) for neighbours in attacks)
+    copies = sum(int(neighbours.is_copy.sum()) for neighbours in attacks)
+    close_images = sum(neighbours.close_images for neighbours in attacks)
+    return {"own": copies / sent, "near": close_images / sent}
 
 
 def by_heart(outcome) -> dict[str, float]:

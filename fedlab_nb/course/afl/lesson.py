@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...labs.afl.forget import retrained
-from ...labs.afl.image import class_means
+from ...labs.afl.forget import refit_without
+from ...labs.afl.image import recover_class_means
 from ...methods.afl import without
 from ...plots import Picture
 from ...plots.study import against
@@ -59,14 +59,14 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
     outcome = first(outcomes)
     return (
         RESENT[0]
-        if apart(without(outcome.report, client), retrained(outcome, client)) < 1e-6
+        if apart(without(outcome.report, client), refit_without(outcome, client)) < 1e-6
         else RESENT[2]
     )
 
 
 def seen(outcomes: Iterable[Outcome]) -> str:
     """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there is one."""
-    single = [of.copies[of.counts == 1] for of in class_means(first(outcomes))]
+    single = [of.is_copy[of.counts == 1] for of in recover_class_means(first(outcomes))]
     return SHOWN[0] if np.concatenate(single).all() else SHOWN[1]
 
 

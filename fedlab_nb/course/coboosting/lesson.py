@@ -33,7 +33,7 @@ def below() -> str:
 # ---------------------------------------------------------------------------------- worked numbers
 def worst(o: Outcome) -> tuple[int, float]:
     """The class that the ensemble recognises worst, and its accuracy."""
-    accuracy = votes.by_class(
+    accuracy = votes.class_accuracies(
         o.test_predictions == o.test_labels, o.test_labels, o.label_counts.shape[1]
     )
     return int(np.nanargmin(accuracy)), float(np.nanmin(accuracy))

@@ -6,7 +6,7 @@ from statistics import mean
 import numpy as np
 import torch
 
-from ...labs.distilled.sent import attack
+from ...labs.distilled.sent_images import attack_sent_images
 from ...methods.distilled.images import tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
@@ -47,7 +47,7 @@ def best_for_a_network() -> str:
 # ---------------------------------------------------------------------------------- what it shows
 def own_images(client: int = 1, seed: int = 0) -> int:
     """How many of the images that a client sends are its own, pixel by pixel, with the lesson's settings."""
-    return int(attack(runs("distilled", seeds=1, seed=seed)[0])[client].copies.sum())
+    return int(attack_sent_images(runs("distilled", seeds=1, seed=seed)[0])[client].is_copy.sum())
 
 
 # ---------------------------------------------------------------------------------- the exercises

@@ -9,7 +9,7 @@ import torch
 from scipy.special import softmax
 
 from ...labs.fedet import SIZES
-from ...labs.fedet.votes import votes_on_test
+from ...labs.fedet.votes import vote_on_test_samples
 from ...methods.fedet.consensus import consensus as fedet_consensus
 from ...plots.words import letter, percent
 from ...studies import Outcomes, lesson_runs
@@ -24,7 +24,7 @@ mean_of, ten_seeds, thirds, sources = figures_of(__name__, "ten_seeds", "thirds"
 # ---------------------------------------------------------------------------------- sums that can be followed by hand
 def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
     """σ² and ω of a few clients for one test sample, with the numbers filled in, with τ = 1 as in the paper."""
-    vote, truth = votes_on_test(panel.state("expert").outcome)
+    vote, truth = vote_on_test_samples(panel.state("expert").outcome)
     p, weights = vote.outputs[:, sample].double(), vote.weights[:, sample]
     spread = p.var(1, correction=0)
     total, lines = float(spread.sum()), []
@@ -58,7 +58,7 @@ def ignorance(outcomes: Sequence[Any]) -> Card:
     """How much a client counts for a picture whose digit it has never seen, and for others: mean of Fed-ET's runs."""
     rows = []
     for outcome in (o for o in outcomes if o.method == "fedet"):
-        vote, truth = votes_on_test(outcome)
+        vote, truth = vote_on_test_samples(outcome)
         never = (
             torch.as_tensor(outcome.label_counts)[outcome.report.members][:, truth] == 0
         )  # [m, B]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ...data import load
-from ...labs.matching.game import UNITS, game, puzzle
+from ...labs.matching.game import UNITS, draw_game, make_puzzle
 from ...methods.base import weighted_mean
 from ...methods.matching.wiring import permuted, wiring_of
 from ...models import load_state, model_state
@@ -46,7 +46,7 @@ def with_itself() -> int:
 
 def by_hand(number: int = 0) -> Picture:
     """A puzzle as the tab shows it at the start, the units of B in their own order."""
-    return game(puzzle(number), range(UNITS), number)
+    return draw_game(make_puzzle(number), range(UNITS), number)
 
 
 # ---------------------------------------------------------------------------------- ten stored seeds
