@@ -26,7 +26,7 @@ VALIDATION, TEST = 0.4321, 0.9876
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(view, "TRIED", {})
+    monkeypatch.setattr(view, "EXERCISES", {})
 
 
 @pytest.fixture

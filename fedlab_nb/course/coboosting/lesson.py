@@ -86,7 +86,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     gaps = chosen_gaps(
         between, by_weights, "learnt", "equal", lambda shared: f"α = {shared[0].alpha:g}", MANY
     )
-    wanted = [replace(gap, least=GAIN) for gap in gaps]
+    wanted = [replace(gap, least_gain=GAIN) for gap in gaps]
     return two_kinds(wanted, others=(NOISE, BELOW), **words)
 
 

@@ -11,7 +11,7 @@ from ...methods.distilled.images import tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import but_for, chosen_gaps, figures_of, two_kinds
+from ..kit.claims import chosen_gaps, figures_of, group_by_options, two_kinds
 
 SIZES, BEST = (lesson_words(__name__, name) for name in ("sizes", "best"))
 _, ways = figures_of(__name__, "ways")
@@ -65,7 +65,9 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
         )
 
     return two_kinds(
-        chosen_gaps(outcomes, but_for("distilled", "images"), "kmeans", "random", name, MANY),
+        chosen_gaps(
+            outcomes, group_by_options("distilled", "images"), "kmeans", "random", name, MANY
+        ),
         **words,
     )
 

@@ -15,7 +15,7 @@ from ...plots.words import letter, percent
 from ...studies import Outcomes, lesson_runs
 from ...studies.lesson_runs import MANY
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, still
+from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, report_missing
 
 LOUD = lesson_words(__name__, "loud")
 mean_of, ten_seeds, thirds, sources = figures_of(__name__, "ten_seeds", "thirds", "sources")
@@ -93,14 +93,14 @@ def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
             good, _setting_and_source, "held-out", source, lambda _, of=source: f"held-out − {of}"
         ):
             if gap.kind == CLEAR and gap.band.low > COST:
-                tested = f"On the test images: {gap.tested.mean} points."
+                tested = f"On the test images: {gap.test_gap.mean} points."
                 return Verdict(
                     "right", f"Supported by your runs: {gap.words()}. {tested} Only P has changed."
                 )
             if gap.kind == SHORT:
                 gap = replace(gap, name=source)
-            others += [gap.words("both")] * bool(gap.shares)
-    return still(
+            others += [gap.words("both")] * bool(gap.differences)
+    return report_missing(
         [f"a source that is worse by clearly more than {100 * COST:g} points"],
         others,
         f"no setting with α = {GOOD:g} or more has Fed-ET with held-out and with another source",

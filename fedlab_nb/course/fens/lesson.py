@@ -15,7 +15,7 @@ from ...plots.words import letter
 from ...studies import Outcome
 from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, but_for, chosen_gaps, two_kinds
+from ..kit.claims import BELOW, NOISE, chosen_gaps, group_by_options, two_kinds
 
 TRUST = lesson_words(__name__, "trust")
 
@@ -111,8 +111,10 @@ def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     gaps = []
     for rule in TRAINED:
         name = f"α = {{0[0][0].alpha:g}}, {rule} − weighted".format  # of what they share
-        gaps += chosen_gaps(outcomes, but_for("fens", "aggregator"), rule, "weighted", name, MANY)
-    return two_kinds([gap for gap in gaps if gap.shares], others=(NOISE, BELOW), **words)
+        gaps += chosen_gaps(
+            outcomes, group_by_options("fens", "aggregator"), rule, "weighted", name, MANY
+        )
+    return two_kinds([gap for gap in gaps if gap.differences], others=(NOISE, BELOW), **words)
 
 
 def solution_runs() -> list[Outcome]:

@@ -10,7 +10,7 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs  # noqa: F401 percent for the notebook
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, SHORT, but_for, chosen_gaps, figures_of, still
+from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, group_by_options, report_missing
 
 _, halves = figures_of(__name__, "halves")
 
@@ -38,7 +38,7 @@ def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
             pairs.append(
                 (f"fused (K = {k}) − not fused, both calibrated", (k, "ccvr"), (1, "ccvr"))
             )
-    place, seen = but_for("fusefl", "blocks", "head"), []
+    place, seen = group_by_options("fusefl", "blocks", "head"), []
     for gaps in zip(
         *(chosen_gaps(mild, place, *two, lambda _, name=name: name) for name, *two in pairs),
         strict=True,
@@ -49,12 +49,12 @@ def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
             both = good[0], beside[0]
             measured, tested = (
                 "; ".join(g.words() for g in both),
-                " and ".join(g.tested.mean for g in both),
+                " and ".join(g.test_gap.mean for g in both),
             )
             return Verdict("right", f"Measured: {measured}. On the test images: {tested} points.")
-        seen += [gap.words("both") for gap in gaps if gap.shares]
+        seen += [gap.words("both") for gap in gaps if gap.differences]
     wanted = "calibration that is clearly better than none, with Blocks = 1 and Blocks = 2 under the same setting"
-    return still([wanted], seen, f"nothing that can be compared at α = {MILD:g} or more")
+    return report_missing([wanted], seen, f"nothing that can be compared at α = {MILD:g} or more")
 
 
 def halves_runs() -> Outcomes:

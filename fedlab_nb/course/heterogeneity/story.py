@@ -22,7 +22,7 @@ from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
 from ...plots.words import letter, listed, percent, setting_of, tabled
 from ...studies import Outcome, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
-from ..kit.claims import quoted
+from ..kit.claims import stored_values
 
 SEED = 4  # the draw in which two clients hold only eights
 NAMES = {
@@ -53,7 +53,7 @@ def name(rule: str) -> str:
 def accuracies(rule: str) -> dict[int, float]:
     """{seed: accuracy} as stored: the mean of logits among this lesson's figures, the others in the digits' table."""
     if rule == "logits":
-        return quoted(__name__, "predictions")
+        return stored_values(__name__, "predictions")
     return stored.load().accuracies(rule, ALPHA, CLIENTS)
 
 

@@ -16,7 +16,7 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import CLEAR, Gap, chosen_gaps, figures_of, still
+from ..kit.claims import CLEAR, Gap, chosen_gaps, figures_of, report_missing
 
 SKEWED = lesson_words(__name__, "skewed")
 mean_of, ten_seeds, two_causes = figures_of(__name__, "ten_seeds", "two_causes")
@@ -76,12 +76,12 @@ def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
     for both in zip(*map(gaps, PAIRS), strict=True):
         seen.append("; ".join(gap.words() for gap in both))
         if all(gap.kind == CLEAR and gap.band.low > LARGE for gap in both):
-            tested = " and ".join(gap.tested.mean for gap in both if gap.tested)
+            tested = " and ".join(gap.test_gap.mean for gap in both if gap.test_gap)
             return Verdict(
                 "right", f"Supported by your runs. {seen[-1]}. On the test images: {tested} points."
             )
     wanted = f"an α at which matching gains clearly more than {100 * LARGE:g} points, and stays clearly more behind"
-    return still([wanted], seen, "no run of matching, FedAvg and the ensemble", MANY)
+    return report_missing([wanted], seen, "no run of matching, FedAvg and the ensemble", MANY)
 
 
 def solution_runs() -> Outcomes:

@@ -13,7 +13,7 @@ from ...plots.words import listed
 from ...studies import Outcome, statistics
 from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
 from ..kit import Build, Verdict, exercises
-from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, quoted
+from ..kit.claims import CLEAR, SHORT, chosen_gaps, figures_of, stored_values
 
 AVERAGING = (
     "no better than one hospital alone", "better, but clearly below the mean of probabilities",
@@ -40,7 +40,7 @@ def how_good(outcomes: Sequence[Outcome]) -> str:
 
 def wins(figure: str) -> int:
     """In how many of the ten federations a declared difference is above zero."""
-    return sum(value > 0 for value in quoted(__name__, figure).values())
+    return sum(value > 0 for value in stored_values(__name__, figure).values())
 
 
 # ---------------------------------------------------------------------------------- exercises
@@ -68,7 +68,7 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
                     f"{method} answers just as {GIVEN!r} does. Change something that it computes.",
                 )
             if gap.kind == CLEAR:
-                tested = f"On the test images: {gap.tested.mean} points."
+                tested = f"On the test images: {gap.test_gap.mean} points."
                 return Verdict("right", f"Supported by your runs: {text}. {tested}")
             seen += [text] * (gap.kind != SHORT)
     record = listed(seen) or "no setting has 3 seeds of both"
