@@ -47,11 +47,14 @@ def shouting(outcome) -> dict[str, float]:
     """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients hold one class alone
     (`lonely`), and the share of the images that get the same answer from the mean of logits (`same`)."""
     counts = np.asarray(outcome.label_counts)
-    z = outcome.test_features.reshape(len(outcome.test_labels), *counts.shape)  # [N, M, C]
+    logits = outcome.test_features.reshape(len(outcome.test_labels), *counts.shape)  # [N, M, C]
+    largest_logits = logits.max(2).mean(0)
+    has_one_class = (counts > 0).sum(1) == 1
+    answers = np.bincount(logits.mean(1).argmax(1))
     return {
-        "loudest": float(z.max(2).mean(0).max()),
-        "lonely": float(((counts > 0).sum(1) == 1).sum()),
-        "same": float(np.bincount(z.mean(1).argmax(1)).max() / len(z)),
+        "loudest": float(largest_logits.max()),
+        "lonely": float(has_one_class.sum()),
+        "same": float(answers.max() / len(logits)),
     }
 
 
@@ -62,14 +65,18 @@ def trusted(outcome) -> dict[str, float]:
     from ..labs.fens.trust import likeness
 
     counts = np.asarray(outcome.label_counts)
-    like, alone = likeness(counts, outcome.report.weights), counts[(counts > 0).sum(1) == 1].sum(0)
+    weights = outcome.report.weights
+    like = likeness(counts, weights)
+    has_one_digit = (counts > 0).sum(1) == 1
+    alone = counts[has_one_digit].sum(0)
     digit = int(alone.argmax())
-    theirs = outcome.report.weights[(counts > 0).sum(1) == 1, digit]
-    held = {
+    weights_of_holders = weights[has_one_digit, digit]
+    return {
+        "below": like.negative,
+        "owners": like.owners,
         "alone": float(alone[digit] / counts[:, digit].sum()),
-        "theirs": float(theirs.sum() / max(len(theirs), 1)),
+        "theirs": float(weights_of_holders.sum() / max(len(weights_of_holders), 1)),
     }
-    return {"below": like.negative, "owners": like.owners, **held}
 
 
 def best(outcome) -> dict[str, float]:
@@ -135,16 +142,16 @@ def tables_where_large_gaps_agree_more(among: str) -> float:
     from ..studies.papers import TABLES, reproduce
     from ..studies.papers.published import TRIED
 
-    more, tried = 0, 0
+    agrees_more = 0
+    tables = 0
     for name in TABLES:
         pairs = [pair for pair in reproduce(name, stored=True).orderings if pair.verdict in TRIED]
         if len(pairs) < 10:
             continue
         border = median(pair.gap for pair in pairs)
-        halves = (
-            [p.verdict == "agrees" for p in pairs if (p.gap > border) is large]
-            for large in (True, False)
-        )
-        large, small = (fmean(half) for half in halves)
-        tried, more = tried + 1, more + (large > small)
-    return {"tables": tried, "more": more}[among]
+        large = [pair.verdict == "agrees" for pair in pairs if pair.gap > border]
+        small = [pair.verdict == "agrees" for pair in pairs if pair.gap <= border]
+        tables += 1
+        if fmean(large) > fmean(small):
+            agrees_more += 1
+    return {"tables": tables, "more": agrees_more}[among]
