@@ -1,7 +1,8 @@
 """What the declared studies of the texts measure beyond a run's own numbers.
 
-A function of an outcome returns {name: number}; a figure reads it as `runs/method:function.name`. A function of plain
-numbers is a constant of a figure: `tables = "= tables_where_large_gaps_agree_more('tables')"`.
+A function of an outcome returns {name: number}; a figure reads it as `runs/method:function.name`. A
+function of plain numbers is a constant of a figure:
+`tables = "= tables_where_large_gaps_agree_more('tables')"`.
 """
 
 from functools import cache
@@ -11,8 +12,10 @@ import numpy as np
 
 
 def probes(outcome) -> dict[str, float]:
-    """FuseFL: linear probes on the top features, trained on all training samples: of one client (mean over them), of
-    the mean over the clients, and the gain of the mean; `first`: of one client's first layer or block."""
+    """FuseFL: linear probes on the top features, trained on all training samples: of one client
+    (mean over them), of the mean over the clients, and the gain of the mean; `first`: of one
+    client's first layer or block.
+    """
     from ..labs.fusefl.probes import block_outputs, layer_outputs, probe_layers
 
     data = outcome.settings.data()
@@ -44,8 +47,10 @@ def confused(outcome) -> dict[str, float]:
 
 
 def shouting(outcome) -> dict[str, float]:
-    """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients hold one class alone
-    (`lonely`), and the share of the images that get the same answer from the mean of logits (`same`)."""
+    """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients
+    hold one class alone (`lonely`), and the share of the images that get the same answer from the
+    mean of logits (`same`).
+    """
     counts = np.asarray(outcome.label_counts)
     logits = outcome.test_features.reshape(len(outcome.test_labels), *counts.shape)  # [N, M, C]
     largest_logits = logits.max(2).mean(0)
@@ -59,9 +64,9 @@ def shouting(outcome) -> dict[str, float]:
 
 
 def trusted(outcome) -> dict[str, float]:
-    """FENS: the share of weights `below` zero; for how many classes the client with the largest weight holds most
-    samples (`owners`); which share of the commonest single digit the clients hold that have it `alone`, and the weight
-    that they get for it (`theirs`), 0 where there are none."""
+    """FENS: the share of weights `below` zero; for how many classes the client with the largest
+    weight holds most samples (`owners`); which share of the commonest single digit the clients hold
+    that have it `alone`, and the weight that they get for it (`theirs`), 0 where there are none."""
     from ..labs.fens.trust import likeness
 
     counts = np.asarray(outcome.label_counts)
@@ -85,9 +90,9 @@ def best(outcome) -> dict[str, float]:
 
 
 def members(outcome) -> dict[str, float]:
-    """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the consensus in
-    the thirds with the `least` and the `most` dissent; the `small` averaged models, before a head is copied, mean of
-    the last four rounds."""
+    """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the
+    consensus in the thirds with the `least` and the `most` dissent; the `small` averaged models,
+    before a head is copied, mean of the last four rounds."""
     from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
 
     report = outcome.report
@@ -98,8 +103,10 @@ def members(outcome) -> dict[str, float]:
 
 
 def voted(outcome) -> dict[str, float]:
-    """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the run's `own` and `equal`
-    ones; with the run's own in the thirds of the samples with the `least`, `middle` and `most` dissent."""
+    """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the
+    run's `own` and `equal` ones; with the run's own in the thirds of the samples with the `least`,
+    `middle` and `most` dissent.
+    """
     from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
     from ..labs.fedet.votes import consensus_accuracy, vote_on_test_samples, voting_rule
 
@@ -117,8 +124,9 @@ def voted(outcome) -> dict[str, float]:
 
 
 def shown(outcome) -> dict[str, float]:
-    """Distilled data: which share of the images that clients send are `own` ones, pixel by pixel, and which share is
-    `near`: nearer to one of the client's images than these are to each other."""
+    """Distilled data: which share of the images that clients send are `own` ones, pixel by pixel,
+    and which share is `near`: nearer to one of the client's images than these are to each other.
+    """
     from ..labs.distilled.sent_images import attack_sent_images
 
     attacks = attack_sent_images(outcome)
@@ -129,16 +137,18 @@ def shown(outcome) -> dict[str, float]:
 
 
 def by_heart(outcome) -> dict[str, float]:
-    """Any model: the share of all clients' training samples that are right (`own`), which beside the test accuracy says
-    how much was learnt by heart."""
+    """Any model: the share of all clients' training samples that are right (`own`), which beside
+    the test accuracy says how much was learnt by heart."""
     data = outcome.settings.data()
     return {"own": float((outcome.predict(data.x_train) == data.y_train.numpy()).mean())}
 
 
 @cache
 def tables_where_large_gaps_agree_more(among: str) -> float:
-    """Of the papers' tables with ten orderings or more that were tried (`among`: "tables" gives their number): in how
-    many the half of the orderings with the larger published gaps agrees more often than the other half."""
+    """Of the papers' tables with ten orderings or more that were tried (`among`: "tables" gives
+    their number): in how many the half of the orderings with the larger published gaps agrees more
+    often than the other half.
+    """
     from ..studies.papers import TABLES, reproduce
     from ..studies.papers.published import TRIED
 

@@ -55,7 +55,7 @@ class Neighbours(NamedTuple):
         return int((self.distance < self.typical).sum())
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 def find_neighbours(
     sent: np.ndarray,
     labels: np.ndarray,
@@ -120,7 +120,7 @@ def attack_clients(
     return results
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_pairs(
     neighbours: Neighbours,
     names: Sequence[str],

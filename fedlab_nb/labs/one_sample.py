@@ -29,7 +29,8 @@ class OneSample(NamedTuple):
     outputs:        `[M, C]`, the clients' probabilities or logits
     answers:        {name: probabilities `[C]`} of what is made from all outputs
     disagrees:      `[M]`, whether a client's answer differs from the truth, or from the consensus
-    client_numbers: {title: `[M]`}: the first one is drawn as bars, the others are written beside them
+    client_numbers: {title: `[M]`}: the first one is drawn as bars, the others are written beside
+        them
     members:        the clients' numbers `[M]`;   names: of the classes
     client, class_index: what is looked at
     """

@@ -1,6 +1,6 @@
 """Runs of a method as the work of a view's button: with progress, one after the other.
 
-    def work(self, state):                                               # of a LabView
+    def work(self, state):                                   # of a LabView
         outcomes = yield from run_method("fens", {**state.settings, "fens.bits": 4})   # {seed: Outcome}
         outcome = yield from rerun(state.outcome, "ensemble")      # same federation, same seed
         changes = {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}}
@@ -32,7 +32,8 @@ NAMED_CLASSES = 3  # how many classes `describe_classes` names
 def describe_setting(source: Any, *more: str) -> Setting:
     """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'.
 
-    source: an Outcome, or a PanelState: then its first outcome, or without one what the controls say
+    source: an Outcome, or a PanelState: then its first outcome, or without one what the controls
+        say
     more:   words that are added at the end
     """
     outcome = getattr(source, "outcome", None)
@@ -110,7 +111,9 @@ def rerun(
 
 
 def get_ensemble(state: PanelState) -> Steps:
-    """The outcome of the plain ensemble of the run's clients. It runs only if it did not run yet."""
+    """The outcome of the plain ensemble of the run's clients. It runs only if it did not run
+    yet.
+    """
     outcomes = state.others.get("ensemble", {})
     outcome = outcomes.get(state.outcome.settings.seed)
     if outcome is None:

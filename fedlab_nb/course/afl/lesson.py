@@ -21,7 +21,9 @@ SHOWN = lesson_words(__name__, "shown")
 
 # ---------------------------------------------------------------------------------- two sums
 def skew() -> Picture:
-    """Accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten seeds."""
+    """Accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten
+    seeds.
+    """
     table = stored.load()
     lines = {}
     for method in ("afl", "ensemble", "fedavg"):
@@ -31,7 +33,9 @@ def skew() -> Picture:
 
 
 def better_at() -> str:
-    """Which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or not."""
+    """Which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or
+    not.
+    """
     by_alpha = stored.load().against_alpha("afl", CLIENTS)
     low = 100 * np.mean(list(by_alpha[min(by_alpha)].values()))
     high = 100 * np.mean(list(by_alpha[max(by_alpha)].values()))
@@ -51,14 +55,16 @@ def apart(weights: np.ndarray, others: np.ndarray) -> float:
     return float(np.abs(weights - others).max() / np.abs(others).max())
 
 
-# ---------------------------------------------------------------------------------- forgetting, what leaks, features
+# ----------------------------------------------------------------- forgetting, what leaks, features
 def first(outcomes: Iterable[Outcome]) -> Outcome:
     """AFL's outcome of the first seed."""
     return next(iter(by_seed(outcomes, "afl").values()))
 
 
 def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
-    """Which of RESENT it takes: the first if the server's own sums give the fit to the others' images."""
+    """Which of RESENT it takes: the first if the server's own sums give the fit to the others'
+    images.
+    """
     outcome = first(outcomes)
     from_sums = without(outcome.report, client)
     from_images = refit_without(outcome, client)
@@ -66,7 +72,9 @@ def to_forget(outcomes: Iterable[Outcome], client: int = 0) -> str:
 
 
 def seen(outcomes: Iterable[Outcome]) -> str:
-    """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there is one."""
+    """Which of SHOWN a class sum of one image shows: the first if it is that image wherever there
+    is one.
+    """
     single_images = []
     for means in recover_class_means(first(outcomes)):
         single_images.append(means.is_copy[means.counts == 1])
@@ -81,8 +89,8 @@ def on_glyphs() -> float:
 
 # ---------------------------------------------------------------------------------- to build
 def fit(moments, class_sums, gamma, rho):
-    """The weights [d, C] from the clients' moments [M, d, d], each with gamma on its diagonal, and class sums
-    [M, d, C]."""
+    """The weights [d, C] from the clients' moments [M, d, d], each with gamma on its diagonal, and
+    class sums [M, d, C]."""
     clients, d, _ = moments.shape
     total = moments.sum(0) + (rho - clients * gamma) * np.eye(d)
     return np.linalg.solve(total, class_sums.sum(0))

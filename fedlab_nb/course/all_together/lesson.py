@@ -1,6 +1,8 @@
-"""Lesson 08, all together: accuracy against bytes, of all methods on three data sets; its pictures and exercises.
+"""Lesson 08, all together: accuracy against bytes, of all methods on three data sets; its pictures
+and exercises.
 
-The pictures are made of the stored results, ten seeds each. The race and the panel are the reader's own runs.
+The pictures are made of the stored results, ten seeds each. The race and the panel are the reader's
+own runs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,7 +95,9 @@ FRAMES = {
 
 # ---------------------------------------------------------------------------------- who is beaten
 def rows(dataset: str) -> list[Row]:
-    """The stored rows of a data set, ten seeds each: ten clients and α = 0.1, or the four hospitals."""
+    """The stored rows of a data set, ten seeds each: ten clients and α = 0.1, or the four
+    hospitals.
+    """
     if dataset in stored.SETS:
         table = stored.load(dataset)
         return [table.rows[method, ALPHA, CLIENTS] for method in table.methods]
@@ -119,7 +123,9 @@ def all_methods(dataset: str = "digits") -> list[Series]:
 
 
 def front(rows: Sequence[Series]) -> list[str]:
-    """Who is not beaten, cheapest first: no other one is at least as accurate for no more bytes, and better in one."""
+    """Who is not beaten, cheapest first: no other one is at least as accurate for no more bytes,
+    and better in one.
+    """
     return pareto({row.name: (row.total, row.mean) for row in rows})
 
 
@@ -129,7 +135,9 @@ def stored_percent(method: str, dataset: str) -> float:
 
 
 def prices(*datasets: str) -> Picture:
-    """A picture a data set: a dot a method, accuracy against bytes. Blue and joined: those that are not beaten."""
+    """A picture a data set: a dot a method, accuracy against bytes. Blue and joined: those that are
+    not beaten.
+    """
     rows = []
     sentences = []
     size = (4.2 + 2.8 * len(datasets), 4.2)
@@ -207,9 +215,11 @@ def describe_settings(datasets: Sequence[str]) -> str:
     return f"{listed(settings)}, means of ten seeds"
 
 
-# ---------------------------------------------------------------------------------- many rounds, sureness
+# ---------------------------------------------------------------------------- many rounds, sureness
 def overtaken_in(target: str, method: str) -> int:
-    """The round in which `method` first passes the final accuracy of `target`; first seed's curves. 0: never."""
+    """The round in which `method` first passes the final accuracy of `target`; first seed's curves.
+    0: never.
+    """
     goal, other = runs([target, method], seeds=1)
     rounds = [point for point in other.history if point["phase"] == "rounds"]
     for round_number, point in enumerate(rounds, 1):
@@ -219,14 +229,18 @@ def overtaken_in(target: str, method: str) -> int:
 
 
 def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
-    """How sure `method` is: the mean probability of the class that it names, in percent, over its outcomes."""
+    """How sure `method` is: the mean probability of the class that it names, in percent, over its
+    outcomes.
+    """
     return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
 
 
 # ---------------------------------------------------------------------------------- exercises
 def worth_it(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble, in another clearly
-    worse. Both are found on validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble,
+    in another clearly worse. Both are found on validation images; the test images are looked at for
+    these two alone.
+    """
 
     def describe(conditions: tuple) -> str:
         return f"{conditions[0].dataset}, α = {conditions[0].alpha:g}"
@@ -243,7 +257,7 @@ def solution_runs() -> Outcomes:
     return Outcomes([*digits, *letters])
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 
 
 def paired_band(a, b):
@@ -256,7 +270,9 @@ def paired_band(a, b):
 
 
 def variant(gaps, ddof=1, factor=None, root=0.5):
-    """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t, the `root` of n."""
+    """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t,
+    the `root` of n.
+    """
     n = len(gaps)
     if factor is None:
         factor = t_quantile(n - 1)
@@ -278,7 +294,9 @@ SLIPS = {
 
 
 def hidden(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracies of two methods on n seeds, in per cent: a seed is easy or hard for both, as in a federation."""
+    """Accuracies of two methods on n seeds, in per cent: a seed is easy or hard for both, as in a
+    federation.
+    """
     seeds = stream.normal(60, 12, size=n)
     first = seeds + stream.normal(0, 4, size=n)
     second = seeds + stream.normal(1, 4, size=n)

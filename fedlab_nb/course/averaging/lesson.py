@@ -1,4 +1,6 @@
-"""Lesson 02, averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its exercises."""
+"""Lesson 02, averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its
+exercises.
+"""
 
 from typing import Any
 
@@ -18,7 +20,9 @@ mean_of, three_ways, with_dense = figures_of(__name__, "three_ways", "with_dense
 
 # ---------------------------------------------------------------------------------- worked numbers
 def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: float = 4.0) -> Card:
-    """The teacher's and the student's answer to one public image, at two temperatures, and the loss between them."""
+    """The teacher's and the student's answer to one public image, at two temperatures, and the loss
+    between them.
+    """
     setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
     teacher = run("ensemble", **setting, **LOGITS)
     student = run("feddf", **setting)
@@ -41,7 +45,7 @@ def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: fl
     )
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 # M, N, C: the first lets a wrong axis run, the others stop it.
 SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))
 

@@ -8,10 +8,11 @@
     report = case.submit(2, "Because …")     # opens the test images
     report.save("reports")
 
-A code word draws the hidden federation: its data set, its clients, their sizes and the byte budget; the same word gives
-the same federation on every machine. Two data sets are made of it. On the first one choices are made: a fifth of the
-training images takes the place of the test images, which are not in it at all. The second one has the test images; it
-is used for submissions alone. Clients and their images are the same in both.
+A code word draws the hidden federation: its data set, its clients, their sizes and the byte budget;
+the same word gives the same federation on every machine. Two data sets are made of it. On the first
+one choices are made: a fifth of the training images takes the place of the test images, which are
+not in it at all. The second one has the test images; it is used for submissions alone. Clients and
+their images are the same in both.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ NOISE = 3.0  # scale of the Laplace noise on each count of a client's classes: i
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """What a code word has drawn. The learner is shown `sizes`, `noisy`, `budget` and the network, and not the rest.
+    """What a code word has drawn. The learner is shown `sizes`, `noisy`, `budget` and the network,
+    and not the rest.
 
     trial: the data set for choices, with validation images in the place of the test images
     final: the data set with the test images;   noisy: `[M, C]`, whole numbers
@@ -89,7 +91,8 @@ class Hidden:
         inputs = int(np.prod(self.trial.input_shape))
         sizes = ", ".join(str(size) for size in self.sizes)
         return [
-            f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers for each sample.",
+            f"{self.clients} clients, {self.trial.classes} classes, "
+            f"{inputs} numbers for each sample.",
             f"Training samples of clients A to {letter(self.clients - 1)}: {sizes}.",
             f"The server has {len(self.trial.x_public)} samples without labels.",
             f"A client's network: {self.numbers} numbers, {4 * self.numbers} bytes.",
@@ -98,7 +101,9 @@ class Hidden:
 
 
 def normalise_code(code: str) -> str:
-    """A code word as it counts: without its spaces at the ends, in capitals. UsageError if nothing is left."""
+    """A code word as it counts: without its spaces at the ends, in capitals. UsageError if nothing
+    is left.
+    """
     text = " ".join(str(code).split()).upper()
     if not text:
         raise UsageError(
@@ -148,8 +153,8 @@ def draw_federation(code: str) -> Hidden:
 
 
 def split_dataset(dataset: Dataset, seed: int, code: str) -> tuple[Dataset, Dataset]:
-    """The data set for choices and the one for the test. A fifth of the training images belongs to no
-    client: these are the validation images.
+    """The data set for choices and the one for the test. A fifth of the training images belongs to
+    no client: these are the validation images.
     """
     order = numpy_rng(seed, "validation").permutation(len(dataset.y_train))
     validation_images = len(order) // 5
@@ -175,9 +180,11 @@ def split_dataset(dataset: Dataset, seed: int, code: str) -> tuple[Dataset, Data
     return trial, final
 
 
-# ------------------------------------------------------------------------------------------------- at work
+# ------------------------------------------------------------------------------------------ at work
 class Case:
-    """A hidden federation, and what one person has done with it. UsageError for an empty code word."""
+    """A hidden federation, and what one person has done with it. UsageError for an empty code
+    word.
+    """
 
     def __init__(self, code: str, name: str = "") -> None:
         self.code = normalise_code(code)
@@ -195,15 +202,18 @@ class Case:
         return worked(*self._hidden.facts())
 
     def seen(self) -> Picture:
-        """What the server sees, as a picture: samples of each client, and its classes with noise."""
+        """What the server sees, as a picture: samples of each client, and its classes with
+        noise.
+        """
         return seen(self._hidden.sizes, self._hidden.noisy, code=self.code)
 
-    # ------------------------------------------------------------------------------------------------------------ tries
+    # ---------------------------------------------------------------------------------------- tries
     def trial(self, method: str, **knobs: Any) -> Card:
-        """Run a method on three seeds, and say its validation accuracy and its bytes; it becomes a try of the list.
+        """Run a method on three seeds, and say its validation accuracy and its bytes; it becomes a
+        try of the list.
 
-        knobs: fields of the method, of local training (epochs, lr, …), or of FREE. UsageError for anything else, and
-        for what the method cannot do here.
+        knobs: fields of the method, of local training (epochs, lr, …), or of FREE. UsageError for
+        anything else, and for what the method cannot do here.
         """
         settings = self._check_settings(method, knobs)
         known = self.record.find(method, settings)
@@ -242,12 +252,14 @@ class Case:
         return tried(rows, self.budget, code=self.code)
 
     def _check_settings(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:
-        """The settings as text, in the order of their names; UsageError for what cannot be set here."""
+        """The settings as text, in the order of their names; UsageError for what cannot be set
+        here.
+        """
         choose("method", method, METHODS)
         if method == "centralized":
             raise UsageError(
-                "Centralized training needs the clients' samples in one place, which this federation "
-                "does not allow; choose another method."
+                "Centralized training needs the clients' samples in one place, which this "
+                "federation does not allow; choose another method."
             )
         allowed = {*(knob.name for knob in METHODS[method].fields()), *RECIPE_FIELDS, *FREE}
         for name in knobs:
@@ -275,12 +287,13 @@ class Case:
                 most_bytes = max(most_bytes, up + down)
         return accuracies, most_bytes, outcomes[0].plan.method.leaks
 
-    # ------------------------------------------------------------------------------------------------------- submission
+    # ----------------------------------------------------------------------------------- submission
     def submit(self, choice: int | None, argument: str, name: str = "") -> Report:
-        """Open the test images for try number `choice`: the report, which also says whether it is the first one.
+        """Open the test images for try number `choice`: the report, which also says whether it is
+        the first one.
 
-        argument: why, in a sentence or more;   name: who, if `case` was not told. UsageError, with nothing opened, for
-        a number that is no try, a try over the budget, or no argument.
+        argument: why, in a sentence or more;   name: who, if `case` was not told. UsageError, with
+        nothing opened, for a number that is no try, a try over the budget, or no argument.
         """
         tries = self.record.tries
         text = " ".join(str(argument).split())
@@ -354,7 +367,7 @@ def behind(code: str) -> Card:
     hidden = draw_federation(normalise_code(code))
     networks = hidden.budget / (4 * hidden.numbers)
     return worked(
-        f"{hidden.code}: {hidden.source}, α = {hidden.alpha:g}, {hidden.clients} clients, sizes with "
-        f"σ = {hidden.sigma:g}, {100 * hidden.share:.0f} % of the training images.",
+        f"{hidden.code}: {hidden.source}, α = {hidden.alpha:g}, {hidden.clients} clients, "
+        f"sizes with σ = {hidden.sigma:g}, {100 * hidden.share:.0f} % of the training images.",
         f"Budget {hidden.budget} bytes, {networks:.1f} networks of a client.",
     )

@@ -1,4 +1,5 @@
-"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every refusal is one line.
+"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every
+refusal is one line.
 
 Below it the lesson's worked numbers and its two exercises.
 """
@@ -152,7 +153,7 @@ def list_html(title: str, lines: Sequence[str], is_open: bool = False) -> str:
     return f"<details{attribute}><summary>{title}</summary><ol>{items}</ol></details>"
 
 
-# ------------------------------------------------------------------------------------- worked numbers, exercises
+# ------------------------------------------------------------------------ worked numbers, exercises
 FIRST = ("ensemble", "fens", "distilled")  # the lesson's own tries
 TITLES = [title(name) for name in FIRST]  # as the tries are called
 

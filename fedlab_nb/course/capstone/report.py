@@ -1,10 +1,12 @@
-"""What was done in a capstone: its record in a file, the one-page report, and a class's leaderboard.
+"""What was done in a capstone: its record in a file, the one-page report, and a class's
+leaderboard.
 
-The record lies in the folder of the store, one JSON object a line, so that a new start of the notebook forgets none of
-the tries and submissions. A store that cannot be written to costs the memory over restarts alone. A report is Markdown,
-a page made of it, and a line for the leaderboard (`fedlab-nb leaderboard reports`). That has one table for each code
-word, since accuracies on different federations cannot be compared. First submissions alone have a rank. Two entries
-share a rank if their difference, paired by seed, is within the noise; of those the one with fewer bytes stands first.
+The record lies in the folder of the store, one JSON object a line, so that a new start of the
+notebook forgets none of the tries and submissions. A store that cannot be written to costs the
+memory over restarts alone. A report is Markdown, a page made of it, and a line for the leaderboard
+(`fedlab-nb leaderboard reports`). That has one table for each code word, since accuracies on
+different federations cannot be compared. First submissions alone have a rank. Two entries share a
+rank if their difference, paired by seed, is within the noise; of those the one with fewer bytes stands first.
 """
 
 from __future__ import annotations
@@ -84,11 +86,13 @@ Made with fedlab_nb {r.version}.
 """
 
 
-# ---------------------------------------------------------------------------------------------------------- the record
+# --------------------------------------------------------------------------------------- the record
 @dataclass(frozen=True)
 class Try:
-    """One method with its settings, judged on validation images. `knobs`: what was set, as text; `validation`: {seed:
-    accuracy 0–1}; `bytes`: up and down of the client that sends and receives most; `leaks`: what leaks."""
+    """One method with its settings, judged on validation images. `knobs`: what was set, as text;
+    `validation`: {seed: accuracy 0–1}; `bytes`: up and down of the client that sends and receives
+        most; `leaks`: what leaks.
+    """
 
     number: int
     method: str
@@ -122,7 +126,9 @@ def parse_accuracies(shares: Mapping[str, float]) -> dict[int, float]:
 
 @dataclass
 class Record:
-    """The tries, and the test accuracies of all submissions, of one person and code word; `file`: where they are."""
+    """The tries, and the test accuracies of all submissions, of one person and code word; `file`:
+    where they are.
+    """
 
     file: Path
     tries: list[Try] = field(default_factory=list)
@@ -171,12 +177,13 @@ class Record:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-# ---------------------------------------------------------------------------------------------------------- the report
+# --------------------------------------------------------------------------------------- the report
 @dataclass(frozen=True)
 class Report:
-    """What one submission says. `number`: 1 for the first one; `earlier`: test accuracies of those before it, 0–1;
-    `tries`: all of them, `choice` the number of the submitted one; `test`: {seed: accuracy 0–1}; `bytes`, `budget`: of
-    the client that sends and receives most, both ways."""
+    """What one submission says. `number`: 1 for the first one; `earlier`: test accuracies of those
+    before it, 0–1; `tries`: all of them, `choice` the number of the submitted one; `test`: {seed:
+    accuracy 0–1}; `bytes`, `budget`: of the client that sends and receives most, both ways.
+    """
 
     code: str
     name: str
@@ -275,8 +282,8 @@ class Report:
         return json.dumps(row, ensure_ascii=False)
 
     def save(self, folder: str | Path = ".") -> Path:
-        """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the Markdown file. RunError
-        where that is no place to write."""
+        """Write the report as `.md`, `.html` and `.jsonl` (for the leaderboard); returns the
+        Markdown file. RunError where that is no place to write."""
         parts = ["capstone", self.code, self.name, str(self.number)]
         safe_parts = [re.sub(r"[^\w-]+", "-", part) for part in parts if part]
         folder = Path(folder).expanduser()
@@ -298,7 +305,7 @@ class Report:
         return {"text/html": self.body(), "text/plain": repr(self)}, {}
 
 
-# ----------------------------------------------------------------------------------------------------- the leaderboard
+# ---------------------------------------------------------------------------------- the leaderboard
 @dataclass(frozen=True)
 class Entry:
     """One report's line, checked. `test`: {seed: accuracy 0–1}."""
@@ -354,9 +361,11 @@ class Entry:
 
 
 def leaderboard(*paths: str | Path, form: str = "text") -> Board:
-    """The leaderboard of report files (`.jsonl`), or of folders with some. form: how it prints, as `fl.study` tables.
+    """The leaderboard of report files (`.jsonl`), or of folders with some. form: how it prints, as
+    `fl.study` tables.
 
-    UsageError, with file and line, for a line that is no report's; UsageError if there is none at all.
+    UsageError, with file and line, for a line that is no report's; UsageError if there is none at
+    all.
     """
     files: list[Path] = []
     for path in paths:
@@ -376,7 +385,9 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
 
 
 def read_entries(file: Path) -> list[Entry]:
-    """The entries of a file, one a line; UsageError if it cannot be read, or a line is no report's."""
+    """The entries of a file, one a line; UsageError if it cannot be read, or a line is no
+    report's.
+    """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

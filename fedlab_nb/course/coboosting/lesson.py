@@ -1,4 +1,6 @@
-"""Lesson 05, Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its exercises."""
+"""Lesson 05, Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its
+exercises.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +19,7 @@ STUDENTS = lesson_words(__name__, "students")
 mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
 
 
-# ---------------------------------------------------------------------------------- ten stored seeds
+# --------------------------------------------------------------------------------- ten stored seeds
 def below() -> str:
     """Which of STUDENTS is true of its mean over ten seeds."""
     student = mean_of("server")
@@ -46,7 +48,9 @@ def worst_class(o: Outcome) -> int:
 
 
 def one_class(o: Outcome) -> Card:
-    """The class that equal weights recognise worst: who holds it, and how the others drown them out."""
+    """The class that equal weights recognise worst: who holds it, and how the others drown them
+    out.
+    """
     c, accuracy = worst(o)
     held = o.label_counts[:, c]
     logits = client_logits(o)[o.test_labels == c]  # [n, M, C]
@@ -63,7 +67,7 @@ def one_class(o: Outcome) -> Card:
     )
 
 
-# ---------------------------------------------------------------------------------- the records of runs
+# ------------------------------------------------------------------------------ the records of runs
 def by_weights(o: Outcome) -> tuple[object, str] | None:
     """Runs that differ in the weights alone: all that was set, and which weights."""
     if o.method == "ensemble" and o.options.get("rule", "logits") == "logits":
@@ -77,15 +81,17 @@ def by_weights(o: Outcome) -> tuple[object, str] | None:
 # The lesson prints what happens at these two α.
 LOW = 0.1
 HIGH = 10.0
-# Co-Boosting amplifies rounding: on another processor a seed's gain moves by some points, and the mean of
-# ten seeds by one or two. A gain that is asked to lie clearly above this much is found, and missed, with a
-# margin on each.
+# Co-Boosting amplifies rounding: on another processor a seed's gain moves by some points, and the
+# mean of ten seeds by one or two. A gain that is asked to lie clearly above this much is found, and
+# missed, with a margin on each.
 GAIN = 0.05
 
 
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: somewhere re-weighting gains clearly more than GAIN, elsewhere it does not. The settings
-    are found on validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 2: somewhere re-weighting gains clearly more than GAIN, elsewhere it
+    does not. The settings are found on validation images; the test images are looked at for these
+    two alone.
+    """
 
     def describe(conditions: tuple) -> str:
         return f"α = {conditions[0].alpha:g}"
@@ -105,7 +111,7 @@ def solution_runs() -> Outcomes:
     return Outcomes(outcomes)
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 def ee_step(logits, labels, w, eta):
     ensemble = np.einsum("m,mnc->nc", w, logits) / w.sum()
     p = np.exp(ensemble - ensemble.max(axis=1, keepdims=True))
@@ -165,8 +171,8 @@ SIZES = ((3, 4, 4), (4, 6, 3), (5, 3, 3), (3, 7, 2), (6, 8, 5))  # M, N, C
 def hidden(
     stream: np.random.Generator, m: int, n: int, c: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float] | None:
-    """Logits [M, N, C], labels [N], weights [M], two of them near 0 and 1, and a step. No gradient is near 0, so that
-    its sign can also be found by small changes of the weights."""
+    """Logits [M, N, C], labels [N], weights [M], two of them near 0 and 1, and a step. No gradient
+    is near 0, so that its sign can also be found by small changes of the weights."""
     logits = 2 * stream.normal(size=(m, n, c))
     labels = stream.integers(0, c, n)
     w = stream.permutation(np.r_[0.03, 0.97, stream.uniform(0.2, 0.8, m - 2)])

@@ -1,4 +1,6 @@
-"""Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten clients, α = 0.1)."""
+"""Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten
+clients, α = 0.1).
+"""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -41,7 +43,9 @@ def best_for_a_network() -> str:
 
 # ---------------------------------------------------------------------------------- what it shows
 def own_images(client: int = 1, seed: int = 0) -> int:
-    """How many of the images that a client sends are its own, pixel by pixel, with the lesson's settings."""
+    """How many of the images that a client sends are its own, pixel by pixel, with the lesson's
+    settings.
+    """
     outcome = runs("distilled", seeds=1, seed=seed)[0]
     neighbours = attack_sent_images(outcome)[client]
     return int(neighbours.is_copy.sum())
@@ -53,8 +57,10 @@ DEPTH = 2  # of the kernel in the exercise
 
 # ---------------------------------------------------------------------------------- on the record
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: in one setting k-means is clearly better than random images, in another not. Both are
-    found on validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 2: in one setting k-means is clearly better than random images, in
+    another not. Both are found on validation images; the test images are looked at for these two
+    alone.
+    """
 
     def describe(shared: tuple) -> str:
         conditions, *options = shared
@@ -115,8 +121,8 @@ SLIPS = {
     "plain_ridge": plain_ridge,
     "no_solve": no_solve,
 }
-# Images sent and new, pixels, classes, those that somebody has sent, ridge; once as many new images as
-# sent ones.
+# Images sent and new, pixels, classes, those that somebody has sent, ridge; once as many new images
+# as sent ones.
 HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 
 

@@ -1,4 +1,6 @@
-"""Lesson 04, Fed-ET: its worked numbers, from the reader's own panel or from ten stored seeds, and its exercises."""
+"""Lesson 04, Fed-ET: its worked numbers, from the reader's own panel or from ten stored seeds, and
+its exercises.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,9 +23,11 @@ LOUD = lesson_words(__name__, "loud")
 mean_of, ten_seeds, thirds, sources = figures_of(__name__, "ten_seeds", "thirds", "sources")
 
 
-# ---------------------------------------------------------------------------------- sums that can be followed by hand
+# ---------------------------------------------------------------- sums that can be followed by hand
 def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1, 3)) -> Card:
-    """σ² and ω of a few clients for one test sample, with the numbers filled in, with τ = 1 as in the paper."""
+    """σ² and ω of a few clients for one test sample, with the numbers filled in, with τ = 1 as in
+    the paper.
+    """
     outcome = panel.state("expert").outcome
     vote, truth = vote_on_test_samples(outcome)
     p = vote.outputs[:, sample].double()  # [M, C]
@@ -49,7 +53,9 @@ def weights_for_one(panel: Any, sample: int = 20, clients: Sequence[int] = (0, 1
 
 
 def loud() -> str:
-    """Which of LOUD is true of two equally peaked outputs: σ² knows nothing of what a client has seen."""
+    """Which of LOUD is true of two equally peaked outputs: σ² knows nothing of what a client has
+    seen.
+    """
     outputs = torch.full((2, 1, 10), 0.01 / 9, dtype=torch.float64)
     outputs[0, 0, 3] = 0.99  # the client that knows
     outputs[1, 0, 7] = 0.99  # the one that does not
@@ -58,7 +64,9 @@ def loud() -> str:
 
 
 def ignorance(outcomes: Sequence[Any]) -> Card:
-    """How much a client counts for a picture whose digit it has never seen, and for others: mean of Fed-ET's runs."""
+    """How much a client counts for a picture whose digit it has never seen, and for others: mean of
+    Fed-ET's runs.
+    """
     rows = []
     clients = 0
     for outcome in outcomes:
@@ -86,7 +94,7 @@ def ignorance(outcomes: Sequence[Any]) -> Card:
     )
 
 
-# ---------------------------------------------------------------------------------- the records of runs
+# ------------------------------------------------------------------------------ the records of runs
 GOOD = 1.0  # from this α on clients teach well
 COST = 0.2  # in accuracy; the lesson prints nothing as bad
 
@@ -97,8 +105,8 @@ def runs(methods: Sequence[str] = ("fedet",), alpha: float = 0.1, **settings: An
 
 
 def public_data_decide(outcomes: Sequence[Any]) -> Verdict:
-    """The claim of exercise 2: with good clients, too, other public data cost clearly more than COST. They are
-    found on validation images; the test images are looked at for them alone."""
+    """The claim of exercise 2: with good clients, too, other public data cost clearly more than
+    COST. They are found on validation images; the test images are looked at for them alone."""
     good = [o for o in outcomes if o.method == "fedet" and o.settings.alpha >= GOOD]
     found = []
     for source in sorted({o.options["public"] for o in good} - {"held-out"}):
@@ -141,7 +149,7 @@ def solution_runs() -> list[Any]:
     ]
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 
 
 def consensus(s):

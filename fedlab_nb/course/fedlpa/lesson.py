@@ -18,7 +18,9 @@ mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
 
 # ---------------------------------------------------------------------------------- worked numbers
 def place(ratio: float = 9) -> str:
-    """Which of PLACES the product of the two Gaussians is, where their axes are those of the plane."""
+    """Which of PLACES the product of the two Gaussians is, where their axes are those of the
+    plane.
+    """
     x, y = two_weights(90, ratio).aggregate
     return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
 
@@ -35,7 +37,9 @@ def share_of_a() -> str:
 
 # ---------------------------------------------------------------------------------- on the record
 def by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
-    """Runs of FedLPA with its knobs as they are, and of RegMean: all that was set, and the method."""
+    """Runs of FedLPA with its knobs as they are, and of RegMean: all that was set, and the
+    method.
+    """
     if outcome.method not in ("fedlpa", "regmean"):
         return None
     for knob in METHODS[outcome.method].fields():
@@ -45,8 +49,8 @@ def by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
 
 
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 3: somewhere RegMean is clearly better than FedLPA, elsewhere not. Both are found on
-    validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 3: somewhere RegMean is clearly better than FedLPA, elsewhere not. Both
+    are found on validation images; the test images are looked at for these two alone."""
 
     def describe(conditions: tuple) -> str:
         settings, recipe = conditions
@@ -62,7 +66,7 @@ def solution_runs() -> Outcomes:
     return Outcomes([*runs(pair, 0.3, epochs=2, seeds=MANY), *runs(pair, 1, seeds=MANY)])
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 # M and d of the hidden inputs, and whether the precisions are diagonal
 SIZES = (
     (1, 2, False),

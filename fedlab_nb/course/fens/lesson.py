@@ -27,7 +27,9 @@ def first(panel: Panel) -> Outcome:
 
 
 def trust_in_shouters(panel: Panel) -> str:
-    """Which of TRUST the clients get that hold one digit alone: their weights for it beside equal ones."""
+    """Which of TRUST the clients get that hold one digit alone: their weights for it beside equal
+    ones.
+    """
     outcome = first(panel)
     counts = outcome.label_counts
     weights = outcome.report.weights
@@ -44,8 +46,10 @@ def trust_in_shouters(panel: Panel) -> str:
 
 # ---------------------------------------------------------------------------------- the bill
 def ratio(panel: Panel, clients: int) -> float:
-    """What one client pays with so many `clients`, as a multiple of one-shot learning. The ledger counted its own
-    model, the ensemble and the rounds; the last two grow with the clients (λ has a number for each of them)."""
+    """What one client pays with so many `clients`, as a multiple of one-shot learning. The ledger
+    counted its own model, the ensemble and the rounds; the last two grow with the clients (λ has a
+    number for each of them).
+    """
     outcome = first(panel)
     counted = bytes_by_part(outcome.ledger, 0)
     grows = (counted[ENSEMBLE] + counted[ROUNDS]) / outcome.settings.clients
@@ -53,7 +57,9 @@ def ratio(panel: Panel, clients: int) -> float:
 
 
 def bill(panel: Panel) -> Card:
-    """What one client pays, term by term: as the ledger counted, with twice as many clients, and in the paper."""
+    """What one client pays, term by term: as the ledger counted, with twice as many clients, and in
+    the paper.
+    """
     outcome = first(panel)
     counted = bytes_by_part(outcome.ledger, 0)
     clients, classes = outcome.label_counts.shape
@@ -81,7 +87,9 @@ def bill(panel: Panel) -> Card:
 
 
 def sum_for_one(panel: Panel) -> Card:
-    """The two sums for the first test sample that the average gets wrong and FENS right, term by term."""
+    """The two sums for the first test sample that the average gets wrong and FENS right, term by
+    term.
+    """
     outcome = first(panel)
     if outcome.report.weights is None:
         return worked(
@@ -118,12 +126,14 @@ def sum_for_one(panel: Panel) -> Card:
     return worked(*lines, f"The average says {names[wrong]}, FENS says {names[right]}.")
 
 
-# ---------------------------------------------------------------------------------- the records of runs
+# ------------------------------------------------------------------------------ the records of runs
 
 
 def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: under skew the trained rule is clearly better than class counts, elsewhere it is not.
-    The settings are found on validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 2: under skew the trained rule is clearly better than class counts,
+    elsewhere it is not. The settings are found on validation images; the test images are looked at
+    for these two alone.
+    """
     gaps = []
     for rule in TRAINED:
 
@@ -146,7 +156,7 @@ def solution_runs() -> list[Outcome]:
     return outcomes
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 # M, N, C: wrong axes run for the first, and stop later.
 SIZES = ((3, 3, 3), (2, 4, 3), (4, 2, 3), (3, 5, 3), (1, 2, 2))
 

@@ -1,4 +1,6 @@
-"""Lesson 06, FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a picture."""
+"""Lesson 06, FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a
+picture.
+"""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -16,7 +18,9 @@ _, halves = figures_of(__name__, "halves")
 
 
 def lost(picture: Picture) -> int:
-    """Whole percent, off the view's table: mean accuracy of the cue clients on test images without a cue."""
+    """Whole percent, off the view's table: mean accuracy of the cue clients on test images without
+    a cue.
+    """
     rows = [row for row in picture.table if row["cue"] == "yes"]
     return round(mean(int(row["test, without a cue"].split()[0]) for row in rows))
 
@@ -48,8 +52,10 @@ def list_comparisons(outcomes: Sequence[Outcome]) -> list[Comparison]:
 
 
 def calibration_and_fusion(outcomes: Sequence[Outcome]) -> Verdict:
-    """Right where, under one setting, calibration is clearly better than none, and fusing was measured beside it. It is
-    found on validation images; the test images are looked at for it alone."""
+    """Right where, under one setting, calibration is clearly better than none, and fusing was
+    measured beside it. It is found on validation images; the test images are looked at for it
+    alone.
+    """
     mild = [o for o in outcomes if o.method == "fusefl" and o.settings.alpha >= MILD]
     place = group_by_options("fusefl", "blocks", "head")
     gaps_by_comparison = []  # for each comparison a gap for each setting
@@ -86,7 +92,7 @@ def halves_runs() -> Outcomes:
     return Outcomes(outcomes)
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 def fused_block(h, adaptors, shifts, blocks, biases):
     joined = np.concatenate(list(h), axis=1)  # [N, M r]: all clients' copies side by side
     outputs = []
@@ -97,7 +103,9 @@ def fused_block(h, adaptors, shifts, blocks, biases):
 
 
 def linear(x: np.ndarray, weights: np.ndarray, biases: np.ndarray) -> np.ndarray:
-    """`[M, N, o]`: one linear layer for each client, of the same `x [N, i]` or each its own `x [M, N, i]`."""
+    """`[M, N, o]`: one linear layer for each client, of the same `x [N, i]` or each its own `x [M,
+    N, i]`.
+    """
     return x @ weights.transpose(0, 2, 1) + biases[:, None]
 
 

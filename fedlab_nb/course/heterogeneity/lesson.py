@@ -22,7 +22,9 @@ mean_of, starts = figures_of(__name__, "starts")
 
 
 def largest_share(alpha: float, clients: int = 10) -> float:
-    """Percent of a class's images at the client with most of them: the mean over classes and the lesson's seeds."""
+    """Percent of a class's images at the client with most of them: the mean over classes and the
+    lesson's seeds.
+    """
     shares = []
     for seed in range(SEEDS):
         counts = federate(DATASET, alpha=alpha, clients=clients, seed=seed).label_counts
@@ -65,7 +67,9 @@ RESTARTS = ("as good as with a common start", "clearly worse", "no better than g
 
 
 def after_restarting() -> str:
-    """Which of RESTARTS happens to FedAvg at α = 100 when every client has a start of its own (guessing: 10 %)."""
+    """Which of RESTARTS happens to FedAvg at α = 100 when every client has a start of its own
+    (guessing: 10 %).
+    """
     common_start = mean_of("common")
     own_starts = mean_of("own")
     if own_starts < 15:
@@ -77,8 +81,10 @@ def after_restarting() -> str:
 
 # ---------------------------------------------------------------------------------- exercises
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise, each on ten seeds. Both
-    are found on validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 2: somewhere the gap is clear, elsewhere it is within the noise, each
+    on ten seeds. Both are found on validation images; the test images are looked at for these two
+    alone.
+    """
     rules = [o.options.get("rule") for o in outcomes if o.method == "ensemble"]
     # Ensembles with two rules are two questions: the last one counts.
     compared = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
@@ -103,7 +109,7 @@ def solution_runs() -> Outcomes:
     return Outcomes(outcomes)
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 Network = Mapping[str, np.ndarray]
 SHAPES = {"hidden": (4, 3), "bias": (4,), "output": (2, 4)}  # no layer is square
 

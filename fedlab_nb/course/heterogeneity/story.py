@@ -74,8 +74,8 @@ def accuracies(rule: str) -> dict[int, float]:
 
 
 def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
-    """Left: each client's largest logit, mean over the test images. Right: how often each rule answers
-    each digit.
+    """Left: each client's largest logit, mean over the test images. Right: how often each rule
+    answers each digit.
     """
     client_logits = logits.test_features.reshape(len(logits.test_labels), CLIENTS, -1)  # [N, M, C]
     largest = client_logits.max(2).mean(0)

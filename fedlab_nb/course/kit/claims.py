@@ -40,8 +40,8 @@ SHORT = "short"
 class Gap:
     """a − b, accuracies `{seed: 0–1}` of the same federations, in the setting `name`.
 
-    test_gap:    where a and b are validation accuracies, by which settings are chosen, the same gap on
-                 the test images
+    test_gap:    where a and b are validation accuracies, by which settings are chosen, the same gap
+                 on the test images
     least_seeds: that both sides need before anything is said
     least_gain:  what the whole band must lie above to be CLEAR, as a share; a smaller gain is NOISE
     """
@@ -148,8 +148,8 @@ def describe_test_gaps(gaps: Iterable[Gap]) -> str:
 
 # ---------------------------------------------------------------------------------- runs
 def group_by_options(method: str, *names: str) -> Callable[[Outcome], tuple[Any, Any] | None]:
-    """The `place` (see `alike`) of runs of a method that differ in these options alone: all else that
-    was set, and the values of the options.
+    """The `place` (see `alike`) of runs of a method that differ in these options alone: all else
+    that was set, and the values of the options.
     """
 
     def place(outcome: Outcome) -> tuple[Any, Any] | None:
@@ -183,7 +183,7 @@ def chosen_gaps(
     return gaps
 
 
-# ---------------------------------------------------------------------------------- declared figures
+# --------------------------------------------------------------------------------- declared figures
 def lesson_folder(module: str) -> list[str]:
     """The folder of the lesson in which the module `__name__` stands."""
     return module.split(".")[1:-1]
@@ -210,8 +210,8 @@ def stored_mean(module: str, figure: str) -> int:
 def stored_bars(module: str, name: str) -> Picture:
     """Bars of a lesson's declared figures, from their stored results.
 
-    The lesson's figures.toml has them as `[bars.NAME]`, with `setting`, and `chance` if guessing does
-    not get a tenth right.
+    The lesson's figures.toml has them as `[bars.NAME]`, with `setting`, and `chance` if guessing
+    does not get a tenth right.
     """
     file = "/".join([*lesson_folder(module), "figures.toml"])
     rows = dict(declared(file)["bars"][name])

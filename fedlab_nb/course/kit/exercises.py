@@ -58,7 +58,9 @@ Record = tuple[Callable[..., Verdict], Callable[[], Sequence[Any]]]
 
 
 def read_tables(module: str) -> tuple[str, dict[str, Any]]:
-    """The name of the TOML file beside that module, and its tables; UsageError if it is not valid."""
+    """The name of the TOML file beside that module, and its tables; UsageError if it is not
+    valid.
+    """
     folders = module.split(".")[1:-1]
     file = "/".join([*folders, "exercises.toml"])
     try:
@@ -74,12 +76,12 @@ def lesson_words(module: str, name: str) -> Any:
 
 
 def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]:
-    """All exercises in the file of that module, in its order; UsageError, with file and place, if one
-    is not right.
+    """All exercises in the file of that module, in its order; UsageError, with file and place, if
+    one is not right.
 
-    records: for each exercise that a record answers, the claim on it and the runs of its solution (see
-    `RecordProblem`); a claim whose words are in the file gets them as keywords. For each exercise that
-    a function answers, its `Build`
+    records: for each exercise that a record answers, the claim on it and the runs of its solution
+    (see `RecordProblem`); a claim whose words are in the file gets them as keywords. For each
+    exercise that a function answers, its `Build`
     """
     file, tables = read_tables(module)
     check_fields(tables, dict.fromkeys(tables, TABLE), file)

@@ -21,7 +21,9 @@ COLUMNS = ("symbol", "meaning", "shape or range", "first in", "papers")
 
 
 class Notation(Markdown):
-    """The table, or some of its rows. In a notebook the whole table has a box to filter its rows."""
+    """The table, or some of its rows. In a notebook the whole table has a box to filter its
+    rows.
+    """
 
     def __init__(self, rows: Sequence[Symbol], has_filter: bool) -> None:
         text = table()
@@ -57,9 +59,11 @@ def row_html(row: Symbol) -> str:
 
 
 def notation(symbol: str = "") -> Notation:
-    """Every symbol of lessons, panels and docstrings: its meaning, its shape or range, and the papers' own letters.
+    """Every symbol of lessons, panels and docstrings: its meaning, its shape or range, and the
+    papers' own letters.
 
-    symbol: show only the rows of this symbol, such as "λ", "lambda" or "λ_damp", or the rows that have this word
+    symbol: show only the rows of this symbol, such as "λ", "lambda" or "λ_damp", or the rows that
+        have this word
 
     >>> fl.notation("α")   # doctest: +SKIP
     α: concentration of the Dirichlet distribution that divides the samples; smaller is more skewed

@@ -1,18 +1,18 @@
-"""An exercise as a pure value: it judges an answer and knows its hints and its solution. Nothing here is
-displayed.
+"""An exercise as a pure value: it judges an answer and knows its hints and its solution. Nothing
+here is displayed.
 
-The solution's text is made from the same `right_answer` that the tests check, so the two cannot drift
-apart. The answer is a number, the learner's own record of runs, or a function of about ten lines that
-hidden inputs judge:
+The solution's text is made from the same `right_answer` that the tests check, so the two cannot
+drift apart. The answer is a number, the learner's own record of runs, or a function of about ten
+lines that hidden inputs judge:
 
     q4 = Build(match_units, ((3, 4), (5, 2)), layers, {"nearest": …, "inverse": …})
 
-Wrong solutions that people often write (`slips`) are functions too: an answer that returns what one of
-them returns gets the text that the exercise's TOML table `slips` has under its name. So feedback names
-the mistake, and any function that returns the right values is right, however it is written. A learner's
-error becomes a sentence. A mistake in an axis stops most functions. To name it, give hidden inputs in
-which these axes are equally long: there it returns numbers, and a slip that does the same, and stops
-where the answer stops, is the one.
+Wrong solutions that people often write (`slips`) are functions too: an answer that returns what one
+of them returns gets the text that the exercise's TOML table `slips` has under its name. So feedback
+names the mistake, and any function that returns the right values is right, however it is written. A
+learner's error becomes a sentence. A mistake in an axis stops most functions. To name it, give
+hidden inputs in which these axes are equally long: there it returns numbers, and a slip that does
+the same, and stops where the answer stops, is the one.
 """
 
 import copy
@@ -34,7 +34,9 @@ from ...errors import parsed
 
 @dataclass(frozen=True)
 class Verdict:
-    """`state` is "unattempted", "wrong" or "right"; `message` is a sentence or two for the learner."""
+    """`state` is "unattempted", "wrong" or "right"; `message` is a sentence or two for the
+    learner.
+    """
 
     state: str
     message: str
@@ -54,7 +56,8 @@ class Problem:
     explanation: str
 
     def check(self, answer: Any) -> Verdict:
-        """Judge an answer. None, `...` (the stub in a notebook) and an empty text are "unattempted".
+        """Judge an answer. None, `...` (the stub in a notebook) and an empty text are
+        "unattempted".
 
         It never raises, so that no wrong answer becomes a traceback.
         """
@@ -111,7 +114,9 @@ class NumberProblem(Problem):
         return None
 
     def _distance(self, value: float) -> tuple[float, float]:
-        """How far a value is from the answer: how many times as large or small, then the difference."""
+        """How far a value is from the answer: how many times as large or small, then the
+        difference.
+        """
         difference = abs(value - self.right_answer)
         if not self.right_answer or value / self.right_answer <= 0:
             return math.inf, difference
@@ -130,7 +135,9 @@ class RecordProblem(Problem):
     claim: Callable[[Sequence[Any]], Verdict] = None  # type: ignore[assignment]
 
     def solution(self) -> str:
-        """The explanation with what the claim says of the solution's own runs, which it carries out."""
+        """The explanation with what the claim says of the solution's own runs, which it carries
+        out.
+        """
         outcomes = list(self.right_answer())
         return self.explanation.format(verdict=self.claim(outcomes).message)
 
@@ -156,7 +163,7 @@ def is_outcome(value: Any) -> bool:
     return hasattr(value, "accuracy") and hasattr(value, "method")
 
 
-# ---------------------------------------------------------------------------------- functions to complete
+# ---------------------------------------------------------------------------- functions to complete
 Function = Callable[..., Any]
 RIGHT_SHAPE = "has the right shape"
 
@@ -167,9 +174,10 @@ class Build:
 
     right:    a function that solves the exercise; the learner's has the same name
     sizes:    of the hidden inputs, one after the other
-    draw:     makes the arguments of a call from a random stream and one of the sizes; None: this one
-              tells too little
-    slips:    functions that make a common mistake each, by name; of several that fit, the first is named
+    draw:     makes the arguments of a call from a random stream and one of the sizes; None: this
+              one tells too little
+    slips:    functions that make a common mistake each, by name; of several that fit, the first is
+        named
     """
 
     right: Function
@@ -251,7 +259,9 @@ def call_safely(function: Function, arguments: tuple) -> Any:
 
 
 def is_stub(value: Any) -> bool:
-    """Whether `value` is what a stub is or returns: nothing, dots, or a dict with one of them in it."""
+    """Whether `value` is what a stub is or returns: nothing, dots, or a dict with one of them in
+    it.
+    """
     if isinstance(value, Mapping):
         return any(is_stub(item) for item in value.values())
     return value is None or value is ...
@@ -267,8 +277,8 @@ def is_alike(returned: Any, other: Any) -> bool:
 
 
 def is_close(returned: Any, right: Any) -> bool:
-    """Whether two values are arrays of the same shape and, to 1e-5, the same numbers, or dicts of such
-    arrays.
+    """Whether two values are arrays of the same shape and, to 1e-5, the same numbers, or dicts of
+    such arrays.
     """
     if isinstance(right, Mapping):
         if not isinstance(returned, Mapping) or returned.keys() != right.keys():
@@ -294,8 +304,8 @@ def to_array(value: Any) -> np.ndarray | None:
 
 
 def choose_difference(differences: Sequence[str]) -> str:
-    """The difference that tells most. Where two axes are equally long by chance, a wrong shape looks
-    right: then another input tells more.
+    """The difference that tells most. Where two axes are equally long by chance, a wrong shape
+    looks right: then another input tells more.
     """
     for text in differences:
         if RIGHT_SHAPE not in text:
@@ -337,8 +347,9 @@ def describe_wrong_keys(name: str, returned: Any, right: Mapping) -> str:
     return text
 
 
-# ---------------------------------------------------------------------------------- numbers as typed
-# What a learner typed, as numbers: decimal point or comma, thousands, fractions, powers, per cent, a unit.
+# --------------------------------------------------------------------------------- numbers as typed
+# What a learner typed, as numbers: decimal point or comma, thousands, fractions, powers, per cent,
+# a unit.
 LARGEST = 1e30  # infinite and undefined numbers are no answers
 MOST_BASE = 1e6  # of a power
 MOST_EXPONENT = 50
@@ -360,9 +371,9 @@ THOUSANDS = re.compile(r"([+-]?[1-9]\d{0,2}([ ,.'_])\d{3}(?:\2\d{3})*)(?:[.,](\d
 def read_numbers(answer: Any, units: Collection[str] = ()) -> list[float]:
     """All numbers that `answer` may mean; [] if it is none.
 
-    units: what may stand behind the number, in the singular or plural; with "%" the answer counts in
-    per cent, and a number without a unit may be a share. Else "%" divides by 100. With "bytes" kB, KiB,
-    MB and MiB are understood.
+    units: what may stand behind the number, in the singular or plural; with "%" the answer counts
+    in per cent, and a number without a unit may be a share. Else "%" divides by 100. With "bytes"
+    kB, KiB, MB and MiB are understood.
 
     >>> read_numbers("9/4"), read_numbers("2½"), read_numbers("87 %")
     ([2.25], [2.5], [0.87])
@@ -440,8 +451,8 @@ def read_fraction(text: str) -> list[float]:
 
 
 def read_decimal(text: str) -> list[float]:
-    """All values of a number or power without a fraction bar: a comma or a point may divide decimals or
-    thousands.
+    """All values of a number or power without a fraction bar: a comma or a point may divide
+    decimals or thousands.
     """
     power = POWER.fullmatch(text)
     if power is not None:

@@ -1,8 +1,8 @@
-"""How a lesson looks in a notebook: a card with a word and a colour; an exercise as a form with buttons;
-a guess, and then the answer; the score.
+"""How a lesson looks in a notebook: a card with a word and a colour; an exercise as a form with
+buttons; a guess, and then the answer; the score.
 
-A learner commits to a guess before the run, and the answer names the gap. What would give an answer away
-is folded until the guess is made (`Snapshot`).
+A learner commits to a guess before the run, and the answer names the gap. What would give an answer
+away is folded until the guess is made (`Snapshot`).
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def worked(*lines: str) -> Card:
 
 
 class Form(widgets.VBox):
-    """Widgets under a question. The question is an output of its own, so that it can be read where no
-    kernel runs.
+    """Widgets under a question. The question is an output of its own, so that it can be read where
+    no kernel runs.
     """
 
     def __init__(self, card: Card, children: list[widgets.Widget]) -> None:
@@ -81,8 +81,8 @@ class Form(widgets.VBox):
 
 # ---------------------------------------------------------------------------------- exercises
 class ProblemView:
-    """A problem in a notebook: `check(answer)`, `hint(n)` and `solution()` return cards, `form()` has
-    buttons for them.
+    """A problem in a notebook: `check(answer)`, `hint(n)` and `solution()` return cards, `form()`
+    has buttons for them.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -113,8 +113,8 @@ class ProblemView:
     def form(self, record: Any = None) -> Form:
         """The question, an answer box and buttons.
 
-        record: a panel; its runs are then the answer, without a box. The answer of a build exercise is
-        the notebook's function of that name, as it is when Check is pressed
+        record: a panel; its runs are then the answer, without a box. The answer of a build exercise
+        is the notebook's function of that name, as it is when Check is pressed
         """
         EXERCISES.setdefault(self.problem.question, False)
         box = widgets.Text(
@@ -162,9 +162,9 @@ class Snapshot:
     """A panel, a picture or a card as it is now, without controls. Behind `after` it is folded.
 
     after: a prediction, or several: until each is made or skipped the reader has to unfold what is
-    shown, and the panel itself covers its results, unless the reader presses Run. What is on the page
-    already opens by itself then. In bars of accuracy a dashed line marks a guess in per cent. Under a
-    picture stands its sentence.
+    shown, and the panel itself covers its results, unless the reader presses Run. What is on the
+    page already opens by itself then. In bars of accuracy a dashed line marks a guess in per cent.
+    Under a picture stands its sentence.
     """
 
     def __init__(self, shown: Any, after: Any = ()) -> None:
@@ -210,7 +210,9 @@ class Snapshot:
         return {"text/html": content, "text/plain": text}, {}
 
     def _ipython_display_(self, **options: Any) -> None:
-        """Display the snapshot; `options`: of `display`, for a snapshot that is on the page already."""
+        """Display the snapshot; `options`: of `display`, for a snapshot that is on the page
+        already.
+        """
         data, metadata = self._repr_mimebundle_()
         if options:
             display(data, metadata=metadata, raw=True, **options)
@@ -236,15 +238,16 @@ def image_html(image: bytes, alt: str, text: str) -> str:
     )
 
 
-# ---------------------------------------------------------------------------------- guesses and the score
+# ---------------------------------------------------------------------------- guesses and the score
 @dataclass(eq=False, repr=False)
 class Prediction:
-    """A form that asks `question`: a choice among `options`, or a number from `low` to `high` in `unit`.
+    """A form that asks `question`: a choice among `options`, or a number from `low` to `high` in
+    `unit`.
 
-    `guess` is None until `commit`; `skip` is for who does not want to guess. A guess after `reveal` is
-    answered at once. So both orders work: cell by cell, and "Run All" first, where `reveal`, and each
-    `Snapshot` whose `after` is this prediction, stay folded until it is settled. Each commit or skip
-    calls all `callbacks`.
+    `guess` is None until `commit`; `skip` is for who does not want to guess. A guess after `reveal`
+    is answered at once. So both orders work: cell by cell, and "Run All" first, where `reveal`, and
+    each `Snapshot` whose `after` is this prediction, stay folded until it is settled. Each commit
+    or skip calls all `callbacks`.
     """
 
     question: str
@@ -272,8 +275,8 @@ class Prediction:
         return self.is_skipped or self.guess is not None
 
     def commit(self, guess: Any) -> str:
-        """Keep `guess` and say so, or name the gap if the answer is known; UsageError outside options
-        or range.
+        """Keep `guess` and say so, or name the gap if the answer is known; UsageError outside
+        options or range.
         """
         if self.options:
             self.guess = choose("guess", guess, self.options)
@@ -295,8 +298,8 @@ class Prediction:
     def reveal(self, value: Any, why: str = "") -> Snapshot:
         """Compare the guess with what was measured; folded until the prediction is settled.
 
-        why: a closing sentence, or its name in `reveals.toml`, where a notebook's code cannot give the
-        answer away
+        why: a closing sentence, or its name in `reveals.toml`, where a notebook's code cannot give
+        the answer away
         """
         self._answer = value
         self._reason = declared("course/kit/reveals.toml").get(why, why)
@@ -355,7 +358,9 @@ class Prediction:
         self.form()._ipython_display_()
 
     def form(self) -> Form:
-        """The question with a choice or a slider, two buttons, and a line that says what was noted."""
+        """The question with a choice or a slider, two buttons, and a line that says what was
+        noted.
+        """
         entry = self._make_entry()
         button = widgets.Button(description="That is my guess")
         skip = widgets.Button(description="Skip")
@@ -398,8 +403,8 @@ class Prediction:
 
 
 class Score(Form):
-    """A button that shows the score so far, of everything that this kernel has asked, with a picture of
-    the guesses to keep; a notebook does not save it.
+    """A button that shows the score so far, of everything that this kernel has asked, with a
+    picture of the guesses to keep; a notebook does not save it.
 
     tell: the lesson in one sentence for a friend, folded until each guess is made or skipped
     """
@@ -436,7 +441,9 @@ class Score(Form):
         return f"{text}. {solved} of {plural(len(EXERCISES), 'exercise')} right."
 
     def picture(self) -> Picture:
-        """The guesses against what was measured; `score().picture().save("guesses.png")` keeps it."""
+        """The guesses against what was measured; `score().picture().save("guesses.png")` keeps
+        it.
+        """
         answered = []
         for prediction in PREDICTIONS.values():
             if prediction.guess is not None and prediction.gap:

@@ -1,4 +1,6 @@
-"""Lesson 11, names of neurons: its numbers and pictures, and its exercises (digits, ten clients)."""
+"""Lesson 11, names of neurons: its numbers and pictures, and its exercises (digits, ten
+clients).
+"""
 
 import itertools
 import math
@@ -22,10 +24,12 @@ SKEWED = lesson_words(__name__, "skewed")
 mean_of, ten_seeds, two_causes = figures_of(__name__, "ten_seeds", "two_causes")
 
 
-# ---------------------------------------------------------------------------------- units have no names
+# ------------------------------------------------------------------------------ units have no names
 def orders_and_average() -> tuple[list[float], float, int]:
-    """A client's network, the same in another order of its units, and the average of both: their test accuracies 0-1;
-    the largest difference of a logit of the first two; how many powers of ten there are orders."""
+    """A client's network, the same in another order of its units, and the average of both: their
+    test accuracies 0-1; the largest difference of a logit of the first two; how many powers of ten
+    there are orders.
+    """
     data = load(DATASET)
     stream = torch.Generator().manual_seed(0)
     network = runs("matching", 100, seeds=1)[0].model.clients.module(0).cpu().double().eval()
@@ -57,7 +61,7 @@ def by_hand(number: int = 0) -> Picture:
     return draw_game(make_puzzle(number), range(UNITS), number)
 
 
-# ---------------------------------------------------------------------------------- ten stored seeds
+# --------------------------------------------------------------------------------- ten stored seeds
 def under_skew() -> str:
     """Which of SKEWED matching is at α = 0.1 with a common start."""
     gap = mean_of("skewed_matched") - mean_of("skewed_plain")
@@ -75,8 +79,10 @@ PAIRS = {
 
 
 def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
-    """The claim of exercise 3: in one setting matching gains clearly more than LARGE, and stays clearly more than LARGE
-    behind the average of predictions. It is found on validation images; the test images are looked at for it alone."""
+    """The claim of exercise 3: in one setting matching gains clearly more than LARGE, and stays
+    clearly more than LARGE behind the average of predictions. It is found on validation images; the
+    test images are looked at for it alone.
+    """
     known = [o for o in outcomes if o.method in ("fedavg", "matching", "ensemble")]
     gaps_by_pair = [gaps_of(known, pair) for pair in PAIRS]
     found = []
@@ -110,7 +116,7 @@ def solution_runs() -> Outcomes:
     return runs(["fedavg", "matching", "ensemble"], 1, init="different", seeds=MANY)
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 SIZES = ((3, 4), (4, 3), (5, 2), (5, 6), (4, 1))  # units and incoming numbers of the hidden inputs
 
 
@@ -124,7 +130,9 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
 def hidden(
     stream: np.random.Generator, units: int, width: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Two layers whose best order is clear, and the same by distances and by their squares (or inner products)."""
+    """Two layers whose best order is clear, and the same by distances and by their squares (or
+    inner products).
+    """
     a = stream.normal(size=(units, width))
     b = a[stream.permutation(units)] + 0.7 * stream.normal(size=(units, width))
     orders = [list(order) for order in itertools.permutations(range(units))]

@@ -1,5 +1,5 @@
-"""The toy as a picture, a square for each client and for each of the two averages; and its panel: α, seed and start.
-Each move of the slider trains the clients and draws the squares anew."""
+"""The toy as a picture, a square for each client and for each of the two averages; and its panel:
+α, seed and start. Each move of the slider trains the clients and draws the squares anew."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ class PlaneView(LabView):
 
 
 class PlanePanel(saved.Saved):
-    """What `show` makes. Public: `set`, `picture`, `sentence`, `error`, and the controls alpha, seed and start."""
+    """What `show` makes. Public: `set`, `picture`, `sentence`, `error`, and the controls alpha,
+    seed and start.
+    """
 
     def __init__(self, alpha: float, seed: int, start: str) -> None:
         self.error = ""
@@ -214,6 +216,6 @@ class PlanePanel(saved.Saved):
 
 
 def show(*, alpha: float = 0.1, seed: int = 0, start: str = "common") -> PlanePanel:
-    """The panel. alpha, seed, start ("common" or "own"): where the controls stand at first. UsageError for other
-    values."""
+    """The panel. alpha, seed, start ("common" or "own"): where the controls stand at first.
+    UsageError for other values."""
     return PlanePanel(alpha, seed, start)

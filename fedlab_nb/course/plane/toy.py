@@ -1,4 +1,5 @@
-"""The toy: points in the plane, three clients that train a tiny network each, and what a server makes of the networks.
+"""The toy: points in the plane, three clients that train a tiny network each, and what a server
+makes of the networks.
 
 Partition, training and averages are the package's own; only the points are made here. A predictor
 is a function from points `[N, 2]` to scores `[N, C]`; the largest score of a point is the answer.
@@ -76,10 +77,11 @@ def toy_at(alpha: float, seed: int = 0, start: str = "common") -> Toy:
 
 
 class Toy:
-    """Three clients with their shares of the points, each trained alone; everything else is made when it is asked for.
+    """Three clients with their shares of the points, each trained alone; everything else is made
+    when it is asked for.
 
-    alpha: Dirichlet concentration, smaller is more skewed;   start: "common" or "own" (each client's own random
-    weights). UsageError for other values.
+    alpha: Dirichlet concentration, smaller is more skewed;   start: "common" or "own" (each
+    client's own random weights). UsageError for other values.
     """
 
     def __init__(self, alpha: float, seed: int = 0, start: str = "common") -> None:
@@ -118,7 +120,7 @@ class Toy:
         load_state(network, weighted_mean(self.clients.states(), self.sizes))
         return network.eval()
 
-    # --------------------------------------------------------------------------------------------------- predictors
+    # ----------------------------------------------------------------------------------- predictors
     def client(self, k: int) -> Predictor:
         return lambda x: self.clients.logits(x)[k]
 

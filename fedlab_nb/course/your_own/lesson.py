@@ -52,8 +52,10 @@ COUNTS = {"ensemble.rule": "class_counts"}  # the same as an option of the ensem
 
 
 def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
-    """The claim of exercise 2: a method that the learner wrote is clearly better than the mean of logits somewhere. The
-    place is found on validation images; the test images are looked at for it alone."""
+    """The claim of exercise 2: a method that the learner wrote is clearly better than the mean of
+    logits somewhere. The place is found on validation images; the test images are looked at for it
+    alone.
+    """
     own_methods = sorted({o.method for o in outcomes if is_own(o.method)})
     if not own_methods:
         return Verdict(
@@ -93,7 +95,9 @@ def describe_alpha(conditions: tuple) -> str:
 
 
 def is_the_lessons(method: str, outcomes: Sequence[Outcome]) -> bool:
-    """Whether a method is `counted` with ζ = 1 under another name: as accurate in every run of the record."""
+    """Whether a method is `counted` with ζ = 1 under another name: as accurate in every run of the
+    record.
+    """
     for (settings, _), by_method in alike(outcomes).items():
         own = by_method[method]
         if not own:
@@ -112,7 +116,9 @@ def is_own(method: str) -> bool:
 
 
 def example_runs() -> list[Any]:
-    """Runs of the solution, `counted` with ζ = 0.5 under a new name; without it, of the ensemble alone."""
+    """Runs of the solution, `counted` with ζ = 0.5 under a new name; without it, of the ensemble
+    alone.
+    """
     methods = ["ensemble"]
     options = dict(LOGITS)
     if GIVEN in METHODS:
@@ -132,12 +138,12 @@ def rename(outcome: Outcome) -> SimpleNamespace:
     )
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 
 
 def mean_and_spread(counts, sums, squares):
-    """Mean [D] and standard deviation [D] of all rows, from what M hospitals send: counts [M], sums and sums of squares
-    [M, D]."""
+    """Mean [D] and standard deviation [D] of all rows, from what M hospitals send: counts [M], sums
+    and sums of squares [M, D]."""
     rows = counts.sum()
     mean = sums.sum(0) / rows
     return mean, np.sqrt(squares.sum(0) / rows - mean**2)

@@ -79,7 +79,9 @@ def name_run(label: str, epsilon: float) -> str:
 def draw_budgets(
     by_features: Mapping[str, AccuraciesByBudget], epsilon: float, delta: float, *, setting: str
 ) -> Picture:
-    """Lines of test accuracy against ε for each kind of features; what `epsilon` promises in words."""
+    """Lines of test accuracy against ε for each kind of features; what `epsilon` promises in
+    words.
+    """
     lines: dict[str, AccuraciesByBudget] = {}
     looks: dict[str, Look] = {}
     colours = (look("afl").colour, SECOND)

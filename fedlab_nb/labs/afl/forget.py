@@ -1,5 +1,5 @@
-"""One client's sums subtracted from the total: accuracy class by class, and the same fit from the others'
-samples.
+"""One client's sums subtracted from the total: accuracy class by class, and the same fit from the
+others' samples.
 """
 
 from collections.abc import Sequence
@@ -60,15 +60,15 @@ class Forget(LabView):
         return draw_removal(removal, state.class_names, setting=setting, class_index=state.klass)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class Removal(NamedTuple):
     """A client taken out of the run `outcome`.
 
     before, after: `[C]`, test accuracy of each class (nan: without test samples)
     accuracy:      of all test images before and after
     samples:       `[C]` that the client had
-    distance:      largest relative difference between the weights after the removal and those fitted
-                   to the others' samples from scratch
+    distance:      largest relative difference between the weights after the removal and those
+                   fitted to the others' samples from scratch
     """
 
     outcome: Outcome
@@ -81,7 +81,9 @@ class Removal(NamedTuple):
 
 
 def remove_client(outcome: Outcome, client: int) -> Removal:
-    """Take `client` out, in both ways. UsageError where the sums do not allow it (see `without`)."""
+    """Take `client` out, in both ways. UsageError where the sums do not allow it (see
+    `without`).
+    """
     report = outcome.report
     weights = without(report, client)
     right_before = classify_rightly(outcome, report.weights)
@@ -100,7 +102,9 @@ def remove_client(outcome: Outcome, client: int) -> Removal:
 
 
 def classify_rightly(outcome: Outcome, weights: np.ndarray) -> np.ndarray:
-    """For each test sample whether `weights [d, C]`, the last row being the bias, classify it rightly."""
+    """For each test sample whether `weights [d, C]`, the last row being the bias, classify it
+    rightly.
+    """
     features = outcome.test_features.astype(np.float64)
     logits = features @ weights[:-1] + weights[-1]
     return logits.argmax(1) == outcome.test_labels
@@ -133,11 +137,13 @@ def refit_without(outcome: Outcome, client: int) -> np.ndarray:
     return report.fitted(total.ridged(len(shards) * report.gamma), len(shards))
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_removal(
     removal: Removal, class_names: Sequence[str], *, setting: str, class_index: int | None = None
 ) -> Picture:
-    """Bars of each class's test accuracy, with all clients and without the one that is forgotten."""
+    """Bars of each class's test accuracy, with all clients and without the one that is
+    forgotten.
+    """
     who = client_name(removal.client, setting)
     title = f"With {who}, and as if it had never been there"
     places = np.arange(len(removal.before))

@@ -1,4 +1,6 @@
-"""The class sums of one client, each divided by its count, beside the client's own nearest images."""
+"""The class sums of one client, each divided by its count, beside the client's own nearest
+images.
+"""
 
 from collections.abc import Sequence
 
@@ -49,8 +51,8 @@ class Image(LabView):
 
 
 def recover_class_means(outcome: Outcome) -> list[Neighbours]:
-    """What the server reads from each client's class sums, if the features are pixels: the mean of each
-    class that the client holds, with its count.
+    """What the server reads from each client's class sums, if the features are pixels: the mean of
+    each class that the client holds, with its count.
     """
 
     def class_means(client: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

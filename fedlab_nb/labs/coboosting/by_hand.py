@@ -165,7 +165,7 @@ def without_missing(weights: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values for name, values in weights.items() if values is not None}
 
 
-# ------------------------------------------------------------------------------------------------ sliders
+# ------------------------------------------------------------------------------------------ sliders
 def slider_levels(weights: Any) -> tuple[float, ...]:
     """Where the sliders stand for `weights [M]`: the largest at 1, all at START_LEVEL if they are
     alike.
@@ -233,7 +233,7 @@ class Sliders(widgets.Box):
         self.value = tuple(values)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class Scores(NamedTuple):
     """What weights of the ensemble achieve on the two halves of the shown test images. The names of
     weights are the constants above, at least EQUAL and YOURS.
@@ -288,7 +288,7 @@ def score_weights(
     )
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 class ByHandPicture:
     """The picture of weights by hand. It keeps its figure, so that a slider redraws quickly."""
 
@@ -447,5 +447,8 @@ def describe_scores(scores: Scores, is_spoilt: bool) -> str:
         f"({gap}){''.join(others)}."
     )
     if is_spoilt:
-        return f"{text} You changed weights after you had seen this half. So it no longer judges fairly."
+        return (
+            f"{text} You changed weights after you had seen this half. So it no longer judges "
+            "fairly."
+        )
     return f"{text} On the tune half your weights had {percent(tune[YOURS])}."

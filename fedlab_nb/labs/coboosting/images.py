@@ -104,7 +104,7 @@ def find_examples(dataset: Any) -> np.ndarray | None:
     return images if images.ndim > 2 else None
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_images(
     report: SynthesisReport,
     class_names: Sequence[str],

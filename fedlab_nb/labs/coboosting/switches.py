@@ -117,7 +117,7 @@ class Switches(ButtonView):
         return draw_switches(variants, setting)
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_switches(variants: Sequence[Variant], setting: str) -> Picture:
     """Bars of teacher and student. The others are compared with the first variant, seed by seed."""
     with drawing(1, 2) as (figure, axes):

@@ -1,5 +1,5 @@
-"""The ensemble Σ_k w_k f_k of a finished run: its clients' logits for the shown test images, and what
-weights achieve.
+"""The ensemble Σ_k w_k f_k of a finished run: its clients' logits for the shown test images, and
+what weights achieve.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""How the ensemble weights change: each client's share of the weight, epoch by epoch, beside what the
-client holds.
+"""How the ensemble weights change: each client's share of the weight, epoch by epoch, beside what
+the client holds.
 """
 
 from collections.abc import Sequence

@@ -115,7 +115,9 @@ def draw_budgets(
 def describe_budgets(
     budgets: Mapping[int, Budget], per_class: int, others: Mapping[str, Budget]
 ) -> str:
-    """Accuracy and bytes with this m_c, the bytes with the fewest and the most images, and the others."""
+    """Accuracy and bytes with this m_c, the bytes with the fewest and the most images, and the
+    others.
+    """
     chosen = budgets[per_class]
     fewest = min(budgets)
     most = max(budgets)

@@ -46,7 +46,9 @@ class SentImages(LabView):
 
 
 def attack_sent_images(outcome: Outcome) -> list[Neighbours]:
-    """The nearest own images of what every client of a run sent, among the samples it trained on."""
+    """The nearest own images of what every client of a run sent, among the samples it trained
+    on.
+    """
     report = outcome.report
 
     def sent_images(client: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """The lab of Fed-ET. Computed at once from the logits that a run leaves behind: one sample and its
-experts under any weights, dissent, λ_div. Also the feedback loop; and public data and traffic, which
-need runs of their own.
+experts under any weights, dissent, λ_div. Also the feedback loop; and public data and traffic,
+which need runs of their own.
 """
 
 from ...panels import Extra, LabSpec

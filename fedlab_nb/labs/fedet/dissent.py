@@ -57,7 +57,7 @@ class Dissent(LabView):
         return draw_dissent(runs, state.setting, self.limit.value, samples)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 def measure_dissent(outcome: Outcome, class_index: int | None = None) -> DissentSamples:
     """Dissent and right answers on the test samples; on those of one class if there are any."""
     vote, truth = vote_on_test_samples(outcome, *voting_rule(outcome.options))
@@ -103,7 +103,7 @@ def mean_by_thirds(runs: Mapping[int, DissentSamples], column: str) -> list[floa
     return np.mean(shares, 0).tolist()
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_dissent(
     runs: Mapping[int, DissentSamples],
     setting: str,

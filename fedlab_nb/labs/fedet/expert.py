@@ -1,5 +1,5 @@
-"""Who is the expert? What each client says of one sample, how much it counts, and the consensus of all
-(Fed-ET).
+"""Who is the expert? What each client says of one sample, how much it counts, and the consensus of
+all (Fed-ET).
 """
 
 from statistics import mean
@@ -216,8 +216,8 @@ class Expert(LabView):
 
 
 def describe_sample(sample: OneSample) -> str:
-    """The consensus and its dissent, the selected client (without one: the client that counts most),
-    and the server.
+    """The consensus and its dissent, the selected client (without one: the client that counts
+    most), and the server.
     """
     consensus = sample.answers["consensus"]
     weights = sample.client_numbers["weight ω"]

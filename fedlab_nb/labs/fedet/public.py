@@ -28,8 +28,8 @@ SOURCE_NAMES = {"held-out": "held-out part", "other-mix": "half the classes"}
 
 
 class Choice(NamedTuple):
-    """One choice of public data: accuracies of the students, number of public samples, mean dissent,
-    and some of the samples (None for stored runs).
+    """One choice of public data: accuracies of the students, number of public samples, mean
+    dissent, and some of the samples (None for stored runs).
     """
 
     series: Series
@@ -84,7 +84,7 @@ class Public(ButtonView):
         return draw_public(choices, setting, 1 / len(state.class_names))
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 def has_public_samples(state: PanelState) -> bool:
     """Whether the data set has public samples of its own."""
     x_public = state.federation.dataset.x_public
@@ -153,9 +153,11 @@ def choice_of_outcomes(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
     )
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_public(choices: list[Choice], setting: str, chance: float) -> Picture:
-    """Bars of the students, beside some samples where there are any. chance: accuracy of guessing"""
+    """Bars of the students, beside some samples where there are any. chance: accuracy of
+    guessing
+    """
     series = [choice.series for choice in choices]
     has_samples = choices[0].samples is not None
     left_width = 0.72 if has_samples else 0.01

@@ -1,5 +1,5 @@
-"""Fed-ET's feedback loop, round by round: the large model before and after distillation, and the small
-ones. In one shot: the student on its way up to what its teachers say.
+"""Fed-ET's feedback loop, round by round: the large model before and after distillation, and the
+small ones. In one shot: the student on its way up to what its teachers say.
 """
 
 from collections.abc import Mapping, Sequence
@@ -115,7 +115,7 @@ def draw_one_shot(state: PanelState, histories: Mapping[int, Points], steps: int
     return draw_rounds(curves, state.setting, last, f"After {last} steps of the server", "step")
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 def loop_curves(report: FedETReport, points: Points, total: int) -> Curves:
     """What is known of a run of `total` rounds: the server before and after distillation from its
     points, and the rest from the report.
@@ -171,7 +171,7 @@ def one_shot_curves(
     return curves
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_rounds(
     curves: Curves, setting: str, marked: int, when: str, unit: str = "round"
 ) -> Picture:

@@ -79,7 +79,7 @@ class Traffic(LabView):
         return draw_traffic(runs, state.setting, self.goal.value)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 def comparable_rounds(outcome: Outcome) -> tuple[int, int]:
     """Rounds and local epochs of FedAvg that make about as many local steps as a run of Fed-ET."""
     options = outcome.options
@@ -122,8 +122,8 @@ def first_above(points: Sequence[Point], goal: float) -> Point | None:
 
 
 def traffic_to_goal(runs: RunsBySeed, goal: float) -> tuple[float, float] | None:
-    """(rounds, numbers sent) until the goal is first reached, means over the seeds; None unless every
-    seed gets there.
+    """(rounds, numbers sent) until the goal is first reached, means over the seeds; None unless
+    every seed gets there.
     """
     firsts = []
     for points in runs.values():
@@ -136,12 +136,12 @@ def traffic_to_goal(runs: RunsBySeed, goal: float) -> tuple[float, float] | None
     return mean(point.round for point in firsts), mean(point.sent for point in firsts)
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_traffic(runs: Mapping[str, RunsBySeed], setting: str, goal: float) -> Picture:
     """Accuracy against numbers sent, a line for each method, and the goal.
 
-    runs: {method: {seed: points}}, the lab's method first. Numbers are model parameters, up and down,
-    of all clients
+    runs: {method: {seed: points}}, the lab's method first. Numbers are model parameters, up and
+    down, of all clients
     """
     labels = []
     with drawing() as (figure, ax):

@@ -24,7 +24,9 @@ def vote_on_logits(
 def vote_on_test_samples(
     outcome: Outcome, weighting: str = "softmax", temperature: float = 1.0
 ) -> tuple[Consensus, Tensor]:
-    """What the last round's clients say of the report's test samples, and the true classes `[B]`."""
+    """What the last round's clients say of the report's test samples, and the true classes
+    `[B]`.
+    """
     report = outcome.report
     vote = vote_on_logits(report.test_logits, weighting, temperature)
     return vote, torch.as_tensor(report.test_truth)

@@ -1,4 +1,5 @@
-"""Accuracy against λ_damp for each way in which a server can use the uploads, under both rules for π.
+"""Accuracy against λ_damp for each way in which a server can use the uploads, under both rules for
+π.
 
 The curves are on validation images, so that a λ_damp may be chosen. Only the chosen one is tried on
 the test images.
@@ -88,11 +89,12 @@ class Damping(LabView):
         return draw_damping(state.prepared, self.pi.value, self.damping.index)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class DampingSweep(NamedTuple):
     """The server's part for each of `dampings` λ_damp, from the same uploads.
 
-    accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0–1 for each λ_damp
+    accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0–1 for each
+        λ_damp
     measured:   `[M, layers]`, mean diagonal of the undamped B
     damping_ratios: rule -> `[M, layers]`, π
     layers:     their names in words;   setting: of the run, in words
@@ -178,9 +180,11 @@ def test_best_dampings(outcome: Any, sweep: DampingSweep) -> dict[str, float]:
     return accuracies
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
-    """A curve for each use of the uploads, under a `rule` for π. λ_damp number `index` is marked."""
+    """A curve for each use of the uploads, under a `rule` for π. λ_damp number `index` is
+    marked.
+    """
     dampings = sweep.dampings
     accuracies = sweep.accuracies[rule]
     best = dampings[sweep.best_index(rule)]
@@ -215,7 +219,9 @@ def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
 
 
 def describe_damping(sweep: DampingSweep, rule: str, index: int) -> str:
-    """The accuracies at λ_damp number `index`, the best λ_damp, and where damping has taken over."""
+    """The accuracies at λ_damp number `index`, the best λ_damp, and where damping has taken
+    over.
+    """
     accuracies = sweep.accuracies[rule]
     at_index = []
     for use, curve in accuracies.items():

@@ -73,7 +73,7 @@ class Factors(LabView):
         return draw_factors(layer, state.class_names, state.klass)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class LayerFactors(NamedTuple):
     """Undamped `a [i, i]` and `b [o, o]` of `layer` (in words) of a client.
 
@@ -99,8 +99,8 @@ class LayerFactors(NamedTuple):
 
     @property
     def mean_input(self) -> np.ndarray:
-        """The client's mean image or patch `[c, h, w]`. The corner of A counts positions: 1, or Q of
-        a convolution.
+        """The client's mean image or patch `[c, h, w]`. The corner of A counts positions: 1, or Q
+        of a convolution.
         """
         return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.input_shape)
 
@@ -165,7 +165,7 @@ def rank(matrix: np.ndarray) -> int:
     return int((values > 1e-6 * max(values[-1], TINY)).sum())
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_factors(
     layer: LayerFactors, class_names: Sequence[str], class_index: int | None = None
 ) -> Picture:

@@ -57,7 +57,8 @@ class Recovered(NamedTuple):
     images `[n, ...]`, labels `[n]` (in words): the samples
     gradient_image, gradient_label:  what the gradient gives back
     factors_image, factors_classes:  what FedLPA's factors give back
-    gradient_distance, factors_distance: of each image to the nearest true one, mean over its numbers
+    gradient_distance, factors_distance: of each image to the nearest true one, mean over its
+        numbers
     """
 
     images: np.ndarray

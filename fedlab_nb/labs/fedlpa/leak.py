@@ -68,7 +68,7 @@ class Leak(LabView):
         return draw_leak(sweep, source, index, state.class_names, state.client, state.klass)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class NoiseSweep(NamedTuple):
     """Which classes are read off the uploads for each of `noises`.
 
@@ -147,7 +147,7 @@ def make_readers(outcome: Any, posterior: Any) -> dict[str, Callable[[Mapping], 
     return readers
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_leak(
     sweep: NoiseSweep,
     source: str,

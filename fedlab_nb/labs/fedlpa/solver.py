@@ -83,7 +83,7 @@ class Solver(LabView):
         return draw_solutions(state.worked or read_solution(state.outcome))
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class Solutions(NamedTuple):
     """How solvers went, from the same uploads.
 
@@ -139,7 +139,7 @@ def read_solution(outcome: Any) -> Solutions:
     return Solutions({name: report.curves}, {name: sorted(points.items())}, setting)
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture:
     """Every solver's residuals, a line for each layer, and in words how far it came."""
     longest = max(9, solutions.longest())

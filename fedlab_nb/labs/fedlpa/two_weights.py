@@ -22,10 +22,11 @@ MEANS = ((1.0, 3.0), (3.0, 1.0))
 
 
 class TwoWeights(NamedTuple):
-    """`means [2, 2]` and `precisions [2, 2, 2]` of the clients as sent (damped); the rest are points
-    `[2]`.
+    """`means [2, 2]` and `precisions [2, 2, 2]` of the clients as sent (damped); the rest are
+    points `[2]`.
 
-    pooled: least squares on both clients' data together, which no server of a federation can compute
+    pooled: least squares on both clients' data together, which no server of a federation can
+        compute
     """
 
     means: np.ndarray

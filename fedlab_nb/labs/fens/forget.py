@@ -1,5 +1,5 @@
-"""FENS without a client: how the accuracy of each class changes, beside the training samples. Phase 2
-runs again; the clients' models stay as they were.
+"""FENS without a client: how the accuracy of each class changes, beside the training samples. Phase
+2 runs again; the clients' models stay as they were.
 """
 
 from collections.abc import Mapping, Sequence

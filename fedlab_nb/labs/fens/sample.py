@@ -170,7 +170,9 @@ class Sample(LabView):
         return draw_one_sample(sample, "Logits of the clients", sentence)
 
     def _describe_drawing(self, ink: Sequence[float]) -> None:
-        """Say what everybody takes the drawing for while it grows: a picture would come too late."""
+        """Say what everybody takes the drawing for while it grows: a picture would come too
+        late.
+        """
         state = self._state
         text = ""
         if ink and state and state.prepared:
@@ -178,7 +180,7 @@ class Sample(LabView):
         self.answer_text.value = f'<p role="status">{text}</p>'
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 def accepts_drawing(state: PanelState) -> bool:
     """Whether a drawing has the shape of the run's samples."""
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
@@ -229,7 +231,9 @@ def make_sample(
     answers: Mapping[str, np.ndarray],
     reference: int,
 ) -> OneSample:
-    """The sample as the picture takes it. reference: the class that the clients are compared with."""
+    """The sample as the picture takes it. reference: the class that the clients are compared
+    with.
+    """
     members = state.report.members
     class_name = shorten([state.class_names[reference]], 8)[0]
     held = state.outcome.label_counts[members, reference]
@@ -249,7 +253,7 @@ def make_sample(
     )
 
 
-# ------------------------------------------------------------------------------------------------ words
+# -------------------------------------------------------------------------------------------- words
 def describe_answers(
     state: PanelState, logits: np.ndarray, answers: Mapping[str, np.ndarray]
 ) -> str:

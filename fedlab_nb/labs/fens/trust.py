@@ -40,7 +40,7 @@ KINDS = {
 }
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class Likeness(NamedTuple):
     """How far weights resemble the partition.
 
@@ -88,7 +88,7 @@ def spread_over_clients(table: np.ndarray, members: np.ndarray, clients: int) ->
     return whole
 
 
-# ------------------------------------------------------------------------------------------------ the view
+# ----------------------------------------------------------------------------------------- the view
 class Weights(NamedTuple):
     """A table of weights `[members, C]`. rule: a key of KINDS;   when: "round 4 of 9", or empty;
     limit: end of the colours, 0: the largest weight
@@ -182,7 +182,7 @@ class Trust(LabView):
         return Weights(report.frames[index], rule, when, limit)
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_trust(
     counts: np.ndarray,
     weights: np.ndarray,

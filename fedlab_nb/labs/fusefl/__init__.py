@@ -1,5 +1,5 @@
-"""The lab of FuseFL: its run step by step, clients with a spurious cue, fusion against calibration, and
-probes.
+"""The lab of FuseFL: its run step by step, clients with a spurious cue, fusion against calibration,
+and probes.
 """
 
 from ...panels import Extra, LabSpec

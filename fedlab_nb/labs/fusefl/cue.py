@@ -1,6 +1,6 @@
 """Clients with a spurious cue: right at home, lost outside. A strip of a client's images with and
-without the cue, and a column of marks for each client. What all clients together achieve stands in the
-sentence and in the table.
+without the cue, and a column of marks for each client. What all clients together achieve stands in
+the sentence and in the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -110,7 +110,7 @@ class SpuriousCue(LabView):
         return draw_cue(state.prepared, self.test.value, client=state.client)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class CueResults(NamedTuple):
     """What is drawn. All accuracies are 0–1. The M clients are each trained alone.
 
@@ -136,8 +136,8 @@ class CueResults(NamedTuple):
 
 
 def make_test_sets(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, Tensor]:
-    """Test samples as they are, and, of images, with the cue of their own class and with a cue drawn
-    at random.
+    """Test samples as they are, and, of images, with the cue of their own class and with a cue
+    drawn at random.
     """
     x = data.x_test[:MAX_SAMPLES]
     y = data.y_test[:MAX_SAMPLES]
@@ -164,7 +164,7 @@ def choose_varied(rows: Tensor, labels: Tensor) -> Tensor:
     return rows[[i for _, i in order[:STRIP]]]
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_cue(results: CueResults, test: str = "clean", *, client: int | None = None) -> Picture:
     """A strip of a client's images, and the accuracies of all clients.
 

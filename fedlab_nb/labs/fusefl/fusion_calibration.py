@@ -1,5 +1,6 @@
-"""Fusion × calibration: which half of FuseFL does the work. Bars for the network fused block by block,
-and for the same clients merely averaged (K = 1, hatched), with each way of making the classifier.
+"""Fusion × calibration: which half of FuseFL does the work. Bars for the network fused block by
+block, and for the same clients merely averaged (K = 1, hatched), with each way of making the
+classifier.
 """
 
 from collections import defaultdict
@@ -66,7 +67,9 @@ class FusionCalibration(LabView):
 
 
 def group_by_blocks(outcomes: Iterable[Any]) -> dict[int, dict[str, dict[int, float]]]:
-    """{K: {head: {seed: accuracy}}} of FuseFL's `outcomes`; a head is a key of `FuseFLReport.heads`."""
+    """{K: {head: {seed: accuracy}}} of FuseFL's `outcomes`; a head is a key of
+    `FuseFLReport.heads`.
+    """
     accuracies: dict[int, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for outcome in outcomes:
         blocks = outcome.options["blocks"]

@@ -1,30 +1,31 @@
-"""What a layer's features are worth: what linear decoders read from them (FuseFL, section 3.3, appendix
-D.3 and D.4).
+"""What a layer's features are worth: what linear decoders read from them (FuseFL, section 3.3,
+appendix D.3 and D.4).
 
-    for clients, mean in probe_layers(layer_outputs(isolated, x), ...): ...   # nobody fused (K = 1)
-    for clients, mean in probe_layers(block_outputs(fused, x), ...): ...      # after each fused block
+    for clients, mean in probe_layers(layer_outputs(isolated, x), ...): ...  # nobody fused (K = 1)
+    for clients, mean in probe_layers(block_outputs(fused, x), ...): ...     # each fused block
 
-A probe is a fresh linear classifier on frozen, flattened features; a second decoder makes the images
-from them. Both are fitted to the *whole* training set, and judged on test samples: a measurement from
-outside, which no party of the federation could make, and never a part of a method. Three numbers come
-from them:
+A probe is a fresh linear classifier on frozen, flattened features; a second decoder makes the
+images from them. Both are fitted to the *whole* training set, and judged on test samples: a
+measurement from outside, which no party of the federation could make, and never a part of a method.
+Three numbers come from them:
 
 - the accuracy of the classifier, linear separability;
-- I(H; Y) >= H(Y) - cross-entropy, in bits: the label's entropy without what the classifier leaves open;
+- I(H; Y) >= H(Y) - cross-entropy, in bits: the label's entropy without what the classifier leaves
+  open;
 - I(H; X), in bits: Σ_j ½ log2 (λ_j / e_j) over the AXES largest principal axes of the images, with
   variance λ_j and the error e_j of the decoder. If images were Gaussian, this would be a bound, too
-  (axes have no covariance, the mean error is at least that of the best decoder, and a part of X cannot
-  tell more than X). They are not; how far their entropy is below the Gaussian one is not known, but it
-  is the same for all features, so that curves can be compared.
+  (axes have no covariance, the mean error is at least that of the best decoder, and a part of X
+  cannot tell more than X). They are not; how far their entropy is below the Gaussian one is not
+  known, but it is the same for all features, so that curves can be compared.
 
-A decoder that reads little proves nothing, so the numbers are bounds: the layers above read what is not
-linear. For the images the paper has decoders of convolutions and gives the error alone. A run with a
-spurious cue is its Figure 3.
+A decoder that reads little proves nothing, so the numbers are bounds: the layers above read what is
+not linear. For the images the paper has decoders of convolutions and gives the error alone. A run
+with a spurious cue is its Figure 3.
 
-There are four curves: the features of single clients and the mean over the clients of their features,
-with and without fusing. A mean over M clients is more separable than one client without any fusing, so
-only curves of one kind can be compared. The paper's picture (as the authors' code makes it) compares a
-fused mean with an isolated client.
+There are four curves: the features of single clients and the mean over the clients of their
+features, with and without fusing. A mean over M clients is more separable than one client without
+any fusing, so only curves of one kind can be compared. The paper's picture (as the authors' code
+makes it) compares a fused mean with an isolated client.
 """
 
 import math
@@ -60,8 +61,8 @@ MAX_TEST = 1000
 
 AXES = 32  # principal axes of the images that are decoded
 RIDGE = 1e-3  # of a feature's variance
-# The paper's probe trains 10 epochs at 0.01 with Nesterov momentum; here features are rescaled, so that
-# it converges.
+# The paper's probe trains 10 epochs at 0.01 with Nesterov momentum; here features are rescaled, so
+# that it converges.
 PROBE_RECIPE = Recipe(epochs=10, batch_size=128, lr=0.05, momentum=0.9, weight_decay=1e-4)
 NO_MEAN = "The clients' networks differ in shape or depth, so their features have no mean to probe."
 
@@ -126,8 +127,8 @@ MEASURES = {
 
 
 class Probes(LabView):
-    """What linear decoders can read from every layer, of single clients and of their mean, fused and
-    isolated.
+    """What linear decoders can read from every layer, of single clients and of their mean, fused
+    and isolated.
     """
 
     name, title = "probes", "Probes by layer"
@@ -182,11 +183,12 @@ class Probes(LabView):
         return draw_probes(state.prepared, client=state.client, measure=self.read.value)
 
 
-# ------------------------------------------------------------------------------------------------ probes
+# ------------------------------------------------------------------------------------------- probes
 def probe_features(h: Tensor, h_test: Tensor, train: Samples, test: Samples) -> Reading:
     """What linear decoders read from features.
 
-    h `[N, ...]`: features of `train`, to which the decoders are fitted;   h_test `[T, ...]`: of `test`
+    h `[N, ...]`: features of `train`, to which the decoders are fitted;   h_test `[T, ...]`: of
+        `test`
     """
     h = h.flatten(1)
     h_test = h_test.flatten(1)
@@ -245,8 +247,8 @@ def probe_layers(
     test: Samples,
     max_clients: int | None = None,
 ) -> Iterator[LayerReadings]:
-    """After each layer the readings of each client (of the first `max_clients`), and of the mean over
-    all clients.
+    """After each layer the readings of each client (of the first `max_clients`), and of the mean
+    over all clients.
 
     UsageError where features differ in shape, as these have no mean.
     """
@@ -260,7 +262,7 @@ def probe_layers(
         yield readings, probe_features(mean_features, mean_features_test, train, test)
 
 
-# ------------------------------------------------------------------------------------------------ features
+# ----------------------------------------------------------------------------------------- features
 @torch.no_grad()
 def layer_outputs(isolated: FusedNetwork, x: Tensor) -> Outputs:
     """Output of every layer of every client's own network, bottom to top.
@@ -315,7 +317,7 @@ def last_layers(fused: FusedNetwork, has_adaptor: bool) -> list[int]:
     return list(accumulate(sizes))
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 class ProbeResults(NamedTuple):
     """What is read after each layer, see `LayerReadings`.
 
@@ -342,8 +344,8 @@ def make_curves(
     setting: str,
 ) -> dict[str, Curve]:
     """The curves of isolated or of fused networks: the mean over the clients, one client (mean and
-    band over them), and the selected client. `readings` belong to these `layers`; measure: a field of
-    `Reading`.
+    band over them), and the selected client. `readings` belong to these `layers`; measure: a field
+    of `Reading`.
     """
     of_mean: dict[int, dict[int, float]] = {}
     of_clients: dict[int, dict[int, float]] = {}
@@ -366,8 +368,9 @@ SELECTED_MARKER = ("D", ":")
 def draw_probes(
     results: ProbeResults, *, client: int | None = None, measure: str = "accuracy"
 ) -> Picture:
-    """Four lines over the layers, of one `measure` of MEASURES: single clients (with the 95 % band over
-    them) and the mean over the clients, isolated and fused. Only lines of one kind can be compared.
+    """Four lines over the layers, of one `measure` of MEASURES: single clients (with the 95 % band
+    over them) and the mean over the clients, isolated and fused. Only lines of one kind can be
+    compared.
     """
     words = MEASURES[measure]
     layers = list(range(1, len(results.isolated) + 1))

@@ -1,6 +1,6 @@
-"""FuseFL's run step by step: the networks of M clients as columns of K blocks; which part is training,
-sent or frozen, and who reads whom; the bytes so far. How good the clients are on their own and on test
-samples stands in the sentence and in the table.
+"""FuseFL's run step by step: the networks of M clients as columns of K blocks; which part is
+training, sent or frozen, and who reads whom; the bytes so far. How good the clients are on their
+own and on test samples stands in the sentence and in the table.
 """
 
 import itertools
@@ -76,11 +76,12 @@ class RunSteps(LabView):
         return draw_step(make_replay(state), index, client=state.client)
 
 
-# ------------------------------------------------------------------------------------------------- the steps
+# ---------------------------------------------------------------------------------------- the steps
 class Replay(NamedTuple):
     """A run of M clients.
 
-    setting: in words;   options: of the method (blocks, adaptor, head);   report: what is known so far
+    setting: in words;   options: of the method (blocks, adaptor, head);   report: what is known so
+        far
     phases:  {phase: (up, down)} bytes of all clients, in order; empty while the run goes on
     """
 
@@ -293,7 +294,7 @@ def step_in_training(steps: Sequence[Step], report: FuseFLReport, blocks: int) -
     return fitting[-1]
 
 
-# ------------------------------------------------------------------------------------------------- the picture
+# -------------------------------------------------------------------------------------- the picture
 def draw_step(replay: Replay, index: int | None = None, *, client: int | None = None) -> Picture:
     """The network at step number `index` (at most the last), the bytes and the accuracies so far.
 
@@ -339,7 +340,9 @@ def describe_client(replay: Replay, step: Step, client: int | None) -> str:
 
 
 def list_shown_clients(clients: int, client: int | None) -> list[int]:
-    """Which clients are drawn: all of a few; of many the first, and the selected one or the last."""
+    """Which clients are drawn: all of a few; of many the first, and the selected one or the
+    last.
+    """
     if clients <= MAX_COLUMNS:
         return list(range(clients))
     shown = list(range(MAX_COLUMNS - 1))

@@ -1,4 +1,6 @@
-"""The lab of Gaussian heads: classes as images, what one client sends, and all heads side by side."""
+"""The lab of Gaussian heads: classes as images, what one client sends, and all heads side by
+side.
+"""
 
 from ...panels import LabSpec
 from .class_pictures import ClassPictures

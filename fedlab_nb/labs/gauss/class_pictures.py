@@ -1,5 +1,5 @@
-"""What the server knows of each class: its mean, its spread, and draws from its Gaussian. As images where
-features are pixels.
+"""What the server knows of each class: its mean, its spread, and draws from its Gaussian. As images
+where features are pixels.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def image_shape(state: PanelState) -> tuple[int, ...] | None:
     return None
 
 
-# ------------------------------------------------------------------------------------------------ picture
+# ------------------------------------------------------------------------------------------ picture
 def draw_classes(
     report: GaussReport,
     head: str,
@@ -137,10 +137,10 @@ def draw_means(ax: Axes, means: np.ndarray, names: Sequence[str]) -> None:
     colour_bar(image, ax, "mean")
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 def make_rows(report: GaussReport, shape: tuple[int, ...], seed: int, count: int) -> Rows:
-    """Rows of images: mean, deviation (brightest: the largest), and `count` rows of draws. Classes that
-    nobody holds are nan.
+    """Rows of images: mean, deviation (brightest: the largest), and `count` rows of draws. Classes
+    that nobody holds are nan.
     """
     is_held = (report.counts.sum(0) > 0)[:, None]
     means = np.where(is_held, report.means, np.nan)

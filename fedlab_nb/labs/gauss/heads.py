@@ -1,5 +1,5 @@
-"""Accuracy against the bytes that a client sends, for every head: from the mean of a class alone to its
-covariance.
+"""Accuracy against the bytes that a client sends, for every head: from the mean of a class alone to
+its covariance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,8 +54,8 @@ class Heads(ButtonView):
 
 
 def shared_settings(settings: Mapping[str, Any], method: str) -> dict[str, Any]:
-    """The settings of the panel for a run of `method`: without the knobs of Gaussian heads, but with
-    the same features.
+    """The settings of the panel for a run of `method`: without the knobs of Gaussian heads, but
+    with the same features.
     """
     shared = {}
     for name, value in settings.items():

@@ -1,5 +1,5 @@
-"""What one client sends of its classes, as images, above the nearest of its own images: a class of one
-sample is that sample.
+"""What one client sends of its classes, as images, above the nearest of its own images: a class of
+one sample is that sample.
 """
 
 from collections.abc import Sequence

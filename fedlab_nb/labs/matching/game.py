@@ -1,10 +1,10 @@
-"""The matching game: two tiny networks whose units the player pairs by hand, and the barrier for each
-pairing.
+"""The matching game: two tiny networks whose units the player pairs by hand, and the barrier for
+each pairing.
 
-A network of one number x: f(x) = Σ_i v_i max(0, w_i x + b_i), four hidden units. Network B is network
-A with its units in another order and a little noise on every number. The loss is the mean squared
-difference from A's answers, so A has 0 and B next to nothing; in between it depends on who is paired
-with whom. There are 24 orders, so the best is known.
+A network of one number x: f(x) = Σ_i v_i max(0, w_i x + b_i), four hidden units. Network B is
+network A with its units in another order and a little noise on every number. The loss is the mean
+squared difference from A's answers, so A has 0 and B next to nothing; in between it depends on who
+is paired with whom. There are 24 orders, so the best is known.
 """
 
 import itertools
@@ -27,7 +27,7 @@ INPUTS = np.linspace(-2, 2, 81)
 STREAMS = (4, 12, 20, 27, 47, 51)
 
 
-# ------------------------------------------------------------------------------------------------ the puzzles
+# -------------------------------------------------------------------------------------- the puzzles
 class Puzzle(NamedTuple):
     """Networks `a`, `b` `[units, 3]`: a row (w, b, v) for each unit."""
 
@@ -82,14 +82,16 @@ def unit_outputs(w: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def swap_units(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
-    """`order` with B's `unit` at `place`. The unit that stood there goes where this one came from."""
+    """`order` with B's `unit` at `place`. The unit that stood there goes where this one came
+    from.
+    """
     swapped = list(order)
     swapped[swapped.index(unit)] = swapped[place]
     swapped[place] = unit
     return tuple(swapped)
 
 
-# ------------------------------------------------------------------------------------------------ the picture
+# -------------------------------------------------------------------------------------- the picture
 def draw_game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
     """Puzzle `number` with B's unit order[i] beside A's unit i."""
     with drawing(fixed=True) as (figure, _):
@@ -151,7 +153,7 @@ def format_unit(numbers: np.ndarray) -> str:
     return ", ".join(f"{value:.2f}" for value in numbers)
 
 
-# ------------------------------------------------------------------------------------------------ the view
+# ----------------------------------------------------------------------------------------- the view
 class Game(LabView):
     """Four units of B to be paired by hand with four of A."""
 

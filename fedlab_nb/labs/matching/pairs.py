@@ -39,7 +39,7 @@ def get_clients(outcome: Any) -> ClientModels:
     return outcome.model.clients
 
 
-# ------------------------------------------------------------------------------------------------ the line
+# ----------------------------------------------------------------------------------------- the line
 class Line(NamedTuple):
     """The straight line (1 - t) θ + t θ' between two networks, at t = 0, …, 1: `loss [T]` and
     `accuracy [T]` (0–1).
@@ -55,7 +55,9 @@ class Line(NamedTuple):
 
     @property
     def barrier(self) -> float:
-        """How far the loss rises, at most, above the straight line between its two ends: 0 or more."""
+        """How far the loss rises, at most, above the straight line between its two ends: 0 or
+        more.
+        """
         straight = (1 - self.t) * self.loss[0] + self.t * self.loss[-1]
         return float(max(0.0, (self.loss - straight).max()))
 
@@ -83,11 +85,12 @@ def measure_line(
     return Line(loss, accuracy)
 
 
-# ------------------------------------------------------------------------------------------------ two clients
+# -------------------------------------------------------------------------------------- two clients
 class Pair(NamedTuple):
     """Clients `a` and `b`; the units of b are matched with those of a by `rule`.
 
-    before, after: the line between them, with b's units as they stand and in the order that was found
+    before, after: the line between them, with b's units as they stand and in the order that was
+        found
     similarity:    for each layer `[units, units]`, cosines of the incoming weights of a's units
                    (rows) and of b's units as they stand (columns); earlier layers are matched
     orders:        for each layer `[units]`, which unit of b is matched with each unit of a
@@ -205,7 +208,7 @@ def unit_cosines(
     return first_units @ second_units.T
 
 
-# ------------------------------------------------------------------------------------------------ their views
+# -------------------------------------------------------------------------------------- their views
 class TwoClients(LabView):
     """A view of two clients of the run, `a` and `b`, matched by `rule`."""
 

@@ -1,5 +1,5 @@
-"""Who was matched with whom: how alike the units of two clients are, before and after the units of one
-are put in order.
+"""Who was matched with whom: how alike the units of two clients are, before and after the units of
+one are put in order.
 """
 
 import ipywidgets as widgets
@@ -46,7 +46,8 @@ def draw_partners(pair: Pair, layer: int) -> Picture:
     """Heat-maps of the cosines of layer number `layer`: client b's units as they stand, and in the
     order that was found.
 
-    Client a's units come with the best pair first; on the diagonal are the two that an average mixes.
+    Client a's units come with the best pair first; on the diagonal are the two that an average
+    mixes.
     """
     cosines = pair.similarity[layer]
     order = pair.orders[layer]
