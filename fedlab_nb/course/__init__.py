@@ -14,9 +14,11 @@ that leaves the machine.
 """
 
 from .kit.problem import NumberProblem, Problem, RecordProblem, Verdict
-from .kit.view import Prediction, Snapshot
-from .kit.view import Prediction as predict
-from .kit.view import Score as score
+from .kit.view import Prediction, Score, Snapshot
+
+# What a lesson calls.
+predict = Prediction
+score = Score
 
 # {notebook: folder of its source, here}
 COURSE = {

@@ -1,7 +1,8 @@
-"""The classroom of each system: `lab("fens")` opens its panel, with its own knobs and views.
+"""The labs: `lab("fens")` opens the panel of a method, with its own knobs and views.
 
-A system's lab is the folder of its name here, which has a `LAB` (a `LabSpec`); a new one is a new folder, and
-nothing here is edited. Any other method gets a panel with its knobs alone.
+The lab of a method is the folder of its name. It has a `LAB`, which is a `LabSpec`. A new lab is a
+new folder: nothing in this file has to be edited. A method without a folder gets a panel with its
+knobs alone.
 """
 
 import importlib
@@ -9,10 +10,10 @@ import pkgutil
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import UsageError, choose
+from ..errors import choose
 from ..methods import METHODS
 from ..panels import LabSpec, Panel
-from .coboosting.images import DATA_FREE, data_free
+from .coboosting.images import DATA_FREE, make_data_free_spec
 
 __all__ = ["lab", "spec_of"]
 
@@ -22,7 +23,8 @@ def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) ->
 
     method:   the name of any registered method
     methods:  the methods beside it; the default is the lab's own choice
-    options:  as for `playground`, and the method's knobs: `rounds=100`, or with its name `**{"fens.rounds": 100}`
+    options:  as for `playground`, and the method's knobs: `rounds=100`, or with the method's name
+              `**{"fens.rounds": 100}`
 
     Raises UsageError for a name or value that no control takes.
     """
@@ -31,8 +33,9 @@ def lab(method: str, *, methods: Iterable[str] | None = None, **options: Any) ->
 
 def spec_of(method: str) -> LabSpec:
     """What the lab of `method` (a registered one) consists of."""
-    if method in {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}:
+    folders = {module.name for module in pkgutil.iter_modules(__path__) if module.ispkg}
+    if method in folders:
         return importlib.import_module(f"{__name__}.{method}").LAB
     if method in DATA_FREE:
-        return data_free(method)
+        return make_data_free_spec(method)
     return LabSpec(method=method, companions=("fedavg", "ensemble"), name="lab")

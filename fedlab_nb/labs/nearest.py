@@ -1,12 +1,13 @@
-"""What a client sends as images beside the nearest of its own: what an attacker would see. AFL, Gaussian heads and
-distilled data have the attack and its picture in common.
+"""What a client sends as images, beside the nearest of its own images: what an attacker would see.
+AFL, Gaussian heads and distilled data have this attack and its picture in common.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ..plots import Picture, drawing, dress, heading, plural, tabled, told
 from ..plots.axes import level_line, rows_axis
@@ -14,20 +15,22 @@ from ..plots.kit import tiles
 from ..plots.style import ACCENT, QUIET, SECOND, current_size, narrow, shorten
 from ..studies.outcome import Outcome
 
-SAME = 1e-6  # an image that is this near to one of the client's own is that image
-MOST, FEW = 10, 4  # pairs in one picture; so few leave room for their distances beside them
-BLOCK, ROOM = (
-    2.4,
-    0.7,
-)  # height of a pair with its words, in tiles; what of the picture two rows fill, at least
+COPY_DISTANCE = 1e-6  # an image that is nearer than this to one of the client's own is a copy
+MAX_PAIRS = 10  # in one picture
+FEW_PAIRS = 4  # with at most so many, their distances have room beside them
+PAIR_HEIGHT = 2.4  # of a pair with its words, in tiles
+LEAST_HEIGHT = 0.7  # what two rows of tiles fill of the picture, at least
 
 
 class Neighbours(NamedTuple):
-    """Images `sent [S, ...]` with `labels [S]`, the nearest of the client's own images to each, and how far it is.
+    """The S images that a client sent, and for each the nearest of the client's own images.
 
-    counts [S]: of how many own images each was made;   nearest `[S, ...]`, nearest_labels `[S]`
+    sent `[S, ...]`, labels `[S]`: the images;   counts `[S]`: from how many of its own images the
+    client made each
+    nearest `[S, ...]`, nearest_labels `[S]`: the nearest own image, and its class
     distance `[S]`: root mean square over pixels
-    typical: the median, over the client's own images, of the distance to the nearest other one (NaN with one image)
+    typical: median distance of the client's own images to the nearest other one of them (NaN if it
+    has one image only)
     """
 
     client: int
@@ -40,102 +43,166 @@ class Neighbours(NamedTuple):
     typical: float
 
     @property
-    def copies(self) -> np.ndarray:
+    def is_copy(self) -> np.ndarray:
         """`[S]`: whether what was sent is one of the client's own images."""
-        return self.distance < SAME
+        return self.distance < COPY_DISTANCE
 
     @property
-    def closer(self) -> int:
-        """Number of images sent that are nearer to one of the client's own than its own are to each other."""
+    def close_images(self) -> int:
+        """How many of the images sent are nearer to one of the client's own images than these are
+        to each other.
+        """
         return int((self.distance < self.typical).sum())
 
 
-def neighbours(
+# ------------------------------------------------------------------------------------------ numbers
+def find_neighbours(
     sent: np.ndarray,
     labels: np.ndarray,
-    own: tuple[np.ndarray, np.ndarray],
+    own_images: np.ndarray,
+    own_labels: np.ndarray,
     client: int,
     counts: np.ndarray,
 ) -> Neighbours:
-    """The attack on one client: for each image that it sent the nearest of its `own` images `x [n, ...]`, `y [n]`."""
-    x, other = (
-        torch.from_numpy(np.ascontiguousarray(part)).flatten(1).double() for part in (own[0], sent)
-    )
-    size = x.shape[1] ** 0.5
-    distance, at = (torch.cdist(other, x, compute_mode="donot_use_mm_for_euclid_dist") / size).min(
-        1
-    )
+    """The attack on one client: for each image that it sent, the nearest of its own images.
+
+    own_images: `[n, ...]`, of the shape of the images `sent`;   own_labels: `[n]`
+    """
+    sent_pixels = flatten_images(sent)
+    own_pixels = flatten_images(own_images)
+    scale = own_pixels.shape[1] ** 0.5  # from a Euclidean distance to the root mean square
+    # Without matrix products the distance of two equal images is exactly 0.
+    distances = torch.cdist(sent_pixels, own_pixels, compute_mode="donot_use_mm_for_euclid_dist")
+    distance, index = (distances / scale).min(1)
     typical = float("nan")
-    if len(x) > 1:
-        typical = float((torch.cdist(x, x) / size).fill_diagonal_(torch.inf).amin(1).median())
-    nearest = (part[at.numpy()] for part in own)
-    return Neighbours(client, sent, labels, counts, *nearest, distance.numpy(), typical)
+    if len(own_pixels) > 1:
+        to_others = (torch.cdist(own_pixels, own_pixels) / scale).fill_diagonal_(torch.inf)
+        typical = float(to_others.amin(1).median())
+    return Neighbours(
+        client,
+        sent,
+        labels,
+        counts,
+        own_images[index.numpy()],
+        own_labels[index.numpy()],
+        distance.numpy(),
+        typical,
+    )
 
 
-def attacks(
+def flatten_images(images: np.ndarray) -> Tensor:
+    """Images `[N, ...]` as rows of pixels `[N, D]`."""
+    return torch.from_numpy(np.ascontiguousarray(images)).flatten(1).double()
+
+
+def attack_clients(
     outcome: Outcome,
-    sent: Callable[[int], tuple[np.ndarray, ...]],
+    sent_by: Callable[[int], tuple[np.ndarray, np.ndarray, np.ndarray]],
     clients: Sequence[int] | None = None,
-):
-    """The attack on `clients` of a run (None: on all), among the samples that each trained on: a list of `Neighbours`.
+) -> list[Neighbours]:
+    """The attack on `clients` of a run (None: on all), with the samples that each trained on.
 
-    sent(client): the images that it sent, their labels, and of how many own images each was made
+    sent_by(client): the images that it sent, their labels, and from how many of its own images
+    each was made
     """
     federation = outcome.federation()
-    x, y = federation.dataset.x_train.numpy(), federation.dataset.y_train.numpy()
-    made, shards = [], federation.split(outcome.plan.holdout)
-    for k in range(len(shards)) if clients is None else clients:
-        (rows, _), (images, labels, counts) = shards[k], sent(k)
-        made.append(
-            neighbours(images.reshape(-1, *x.shape[1:]), labels, (x[rows], y[rows]), k, counts)
-        )
-    return made
+    x = federation.dataset.x_train.numpy()
+    y = federation.dataset.y_train.numpy()
+    shards = federation.split(outcome.plan.holdout)
+    if clients is None:
+        clients = range(len(shards))
+    results = []
+    for k in clients:
+        rows, _ = shards[k]
+        images, labels, counts = sent_by(k)
+        images = images.reshape(-1, *x.shape[1:])
+        results.append(find_neighbours(images, labels, x[rows], y[rows], k, counts))
+    return results
 
 
-def pairs(
-    of: Neighbours,
+# ------------------------------------------------------------------------------------------ picture
+def draw_pairs(
+    neighbours: Neighbours,
     names: Sequence[str],
     title: str,
     sentence: str,
     *,
     setting: str,
-    klass: int | None = None,
+    class_index: int | None = None,
 ) -> Picture:
-    """Picture of at most MOST pairs: first the client's own images, then those made of the fewest; of class `klass`
-    alone where some are sent."""
-    rows = (
-        np.flatnonzero(of.labels == klass)
-        if (of.labels == klass).any()
-        else np.arange(len(of.labels))
+    """At most MAX_PAIRS of the images sent, each above the nearest own one.
+
+    names: of the classes;   class_index: if the client sent images of this class, only these
+    """
+    rows = choose_pairs(neighbours, class_index)
+    columns, distances = label_pairs(neighbours, rows, names)
+    is_made_of_many = bool((neighbours.counts > 1).any())
+    if is_made_of_many:
+        columns = [
+            f"{column}: {neighbours.counts[row]}" for column, row in zip(columns, rows, strict=True)
+        ]
+    with drawing(**arrange_axes(len(rows))) as (figure, axes):
+        left, *others = axes.flat
+        images = [("sent", neighbours.sent[rows]), ("own", neighbours.nearest[rows])]
+        tiles(left, images, columns=columns, under=distances)
+        heading(left, f"{title} (class: images)" if is_made_of_many else title, 12)
+        for ax in others:
+            dress(ax, title="How near", x="distance a pixel (line: own to own)", grid="x")
+            ax.barh(range(len(rows)), neighbours.distance[rows], 0.5, color=ACCENT)
+            level_line(ax, neighbours.typical, axis="x")
+            rows_axis(ax, columns, least=3)
+    return told(
+        figure,
+        f"{title}, above the nearest of its own: {plural(len(rows), 'pair')} of images",
+        setting,
+        sentence,
+        make_table(neighbours, names),
     )
-    shown = rows[np.lexsort((of.counts[rows], ~of.copies[rows]))][:MOST]
-    far = {
-        (0, i): ("same", SECOND) if of.copies[s] else (f"{of.distance[s]:.3f}", QUIET)
-        for i, s in enumerate(shown)
-    }
-    many = bool((of.counts > 1).any())  # else an image is an image
-    called = [shorten([names[of.labels[s]]], 7)[0] + f": {of.counts[s]}" * many for s in shown]
-    few, (width, height) = len(shown) <= FEW, current_size()
-    low = (
-        not few and not narrow() and BLOCK * width < ROOM * height * len(shown)
-    )  # two rows of tiles leave room below
-    shares = {"width_ratios": [len(shown), 2]} if few else {"height_ratios": [3, 2]} if low else {}
-    with drawing(1 + low, 1 + few, squeeze=False, **shares) as (figure, axes):
-        left, *beside = axes.flat
-        tiles(
-            left, [("sent", of.sent[shown]), ("own", of.nearest[shown])], columns=called, under=far
-        )
-        heading(left, title + " (class: images)" * many, 12)
-        for right in beside:
-            dress(right, title="How near", x="distance a pixel (line: own to own)", grid="x")
-            right.barh(range(len(shown)), of.distance[shown], 0.5, color=ACCENT)
-            level_line(right, of.typical, axis="x")
-            rows_axis(right, called, least=3)
-    cells = zip(of.labels, of.counts, of.nearest_labels, of.distance, of.copies, strict=True)
-    each = (
-        (names[a], int(n), names[b], round(float(d), 4), "yes" if same else "no")
-        for a, n, b, d, same in cells
-    )
-    table = tabled("class | images | class of the nearest | distance | its own", each)
-    about = f"{title}, above the nearest of its own: {plural(len(shown), 'pair')} of images"
-    return told(figure, about, setting, sentence, table)
+
+
+def choose_pairs(neighbours: Neighbours, class_index: int | None) -> np.ndarray:
+    """Rows of the pairs that are drawn: copies first, then the images made from the fewest."""
+    rows = np.flatnonzero(neighbours.labels == class_index)
+    if not len(rows):
+        rows = np.arange(len(neighbours.labels))
+    order = np.lexsort((neighbours.counts[rows], ~neighbours.is_copy[rows]))
+    return rows[order][:MAX_PAIRS]
+
+
+def label_pairs(
+    neighbours: Neighbours, rows: np.ndarray, names: Sequence[str]
+) -> tuple[list[str], dict[tuple[int, int], tuple[str, str]]]:
+    """The class under each pair, and the distance between its images, as `tiles` takes them."""
+    columns = []
+    distances = {}
+    for i, row in enumerate(rows):
+        columns.append(shorten([names[neighbours.labels[row]]], 7)[0])
+        if neighbours.is_copy[row]:
+            distances[0, i] = ("same", SECOND)
+        else:
+            distances[0, i] = (f"{neighbours.distance[row]:.3f}", QUIET)
+    return columns, distances
+
+
+def arrange_axes(pairs: int) -> dict[str, Any]:
+    """Arguments of `drawing`: the distances stand at the right of a few pairs, below a long row of
+    them if there is room, and else nowhere.
+    """
+    if pairs <= FEW_PAIRS:
+        return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pairs, 2]}
+    width, height = current_size()
+    has_room_below = not narrow() and PAIR_HEIGHT * width < LEAST_HEIGHT * height * pairs
+    if has_room_below:
+        return {"rows": 2, "columns": 1, "squeeze": False, "height_ratios": [3, 2]}
+    return {"rows": 1, "columns": 1, "squeeze": False}
+
+
+def make_table(neighbours: Neighbours, names: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each image that was sent."""
+    rows = []
+    for i, label in enumerate(neighbours.labels):
+        nearest = names[neighbours.nearest_labels[i]]
+        distance = round(float(neighbours.distance[i]), 4)
+        is_own = "yes" if neighbours.is_copy[i] else "no"
+        rows.append((names[label], int(neighbours.counts[i]), nearest, distance, is_own))
+    return tabled("class | images | class of the nearest | distance | its own", rows)

@@ -1,5 +1,5 @@
-"""The picture of one sample: what every client says of it, what is known of the client beside it, and the answers that
-are made from all of them. FENS and Fed-ET have it in common.
+"""The picture of one sample: what every client answers, what is known about the client, and the
+answers that are made from all of them. FENS and Fed-ET have it in common.
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from ..plots import Picture, drawing, dress, heading, percent, told
 from ..plots.axes import class_ticks, few_ticks, mark
@@ -14,140 +15,188 @@ from ..plots.characters import own_name, row_name
 from ..plots.kit import as_tile, heat_map, photos, unless_zero
 from ..plots.style import ACCENT, INK, QUIET, SECOND, narrow
 
-# Places of the sample and its words, and lower end and height of the rest: beside it, or in a narrow frame below it.
-PLACES = (
-    ((0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785), ((0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72),
-)  # fmt: skip
-FEW, NARROW = 16, 12  # up to so many clients and classes, numbers are written into the picture
+MAX_CLIENTS_WITH_NUMBERS = 16  # more clients than this: no numbers are written into the picture
+MAX_CLASSES_WITH_NUMBERS = 12  # the same for classes
+MAX_NAMED_CLIENTS = 25
+TRUTH_COLOUR = "#009E73"
 
 
 class OneSample(NamedTuple):
-    """A sample and what M clients say of it, in C classes.
+    """A sample and the outputs of M clients for it, in C classes.
 
-    x:       `[channels, H, W]`, or features `[D]`;   name: "test sample 17";   truth: its class, where it is known
-    said:    `[M, C]`, what the clients say, probabilities or logits;   answers: {who: probabilities `[C]`}
-    against: `[M]`, who says something else than the truth, or than the others
-    beside:  {title: a number a client `[M]`}: bars of the first, the others written next to them
-    members: the clients' ids;   client, klass: what is looked at
+    x:              `[channels, H, W]`, or features `[D]`
+    name:           "test sample 17";   truth: its class, None where it is not known
+    outputs:        `[M, C]`, the clients' probabilities or logits
+    answers:        {name: probabilities `[C]`} of what is made from all outputs
+    disagrees:      `[M]`, whether a client's answer differs from the truth, or from the consensus
+    client_numbers: {title: `[M]`}: the first one is drawn as bars, the others are written beside
+        them
+    members:        the clients' numbers `[M]`;   names: of the classes
+    client, class_index: what is looked at
     """
 
     x: np.ndarray
     name: str
     truth: int | None
-    said: np.ndarray
+    outputs: np.ndarray
     answers: Mapping[str, np.ndarray]
-    against: np.ndarray
-    beside: Mapping[str, np.ndarray]
+    disagrees: np.ndarray
+    client_numbers: Mapping[str, np.ndarray]
     members: Sequence[int]
     names: Sequence[str]
     setting: str
     client: int | None = None
-    klass: int | None = None
+    class_index: int | None = None
 
     @property
-    def limit(self) -> float:
-        """End of the colours: 1 for probabilities."""
-        return max(1.0, float(np.abs(self.said).max()))
+    def has_numbers(self) -> bool:
+        """Whether the numbers fit into the cells of the picture."""
+        clients, classes = self.outputs.shape
+        return clients <= MAX_CLIENTS_WITH_NUMBERS and classes <= MAX_CLASSES_WITH_NUMBERS
 
-    def top(self, said: np.ndarray) -> str:
-        """The class that comes first in `[C]`."""
-        return f"“{self.names[int(said.argmax())]}”"
+    @property
+    def colour_limit(self) -> float:
+        """The output at the end of the colours: 1 for probabilities."""
+        return max(1.0, float(np.abs(self.outputs).max()))
+
+    @property
+    def colours(self) -> list[str]:
+        """A colour for each client."""
+        return [SECOND if disagrees else ACCENT for disagrees in self.disagrees]
+
+    @property
+    def selected_row(self) -> int | None:
+        """The row of the client that is looked at."""
+        if self.client not in self.members:
+            return None
+        return self.members.index(self.client)
+
+    def top_class(self, scores: np.ndarray) -> str:
+        """The class with the largest of the scores `[C]`, in quotes."""
+        return f"“{self.names[int(scores.argmax())]}”"
 
     @property
     def table(self) -> list[dict]:
+        """A row for each client, then one for each answer."""
+        columns = [f"class {name}" for name in self.names]
         rows = []
-        for i, (k, said) in enumerate(zip(self.members, self.said, strict=True)):
-            beside = {title: f"{values[i]:.3g}" for title, values in self.beside.items()}
-            shares = {
-                f"class {name}": f"{value:.2g}"
-                for name, value in zip(self.names, said, strict=True)
-            }
-            rows.append(
-                {
-                    "who": f"client {own_name(k, self.setting)}",
-                    "says": self.top(said),
-                    **beside,
-                    **shares,
-                }
-            )
-        for who, answer in self.answers.items():
-            shares = {
-                f"class {name}": percent(value)
-                for name, value in zip(self.names, answer, strict=True)
-            }
-            rows.append({"who": who, "says": self.top(answer), **shares})
+        for i, (k, scores) in enumerate(zip(self.members, self.outputs, strict=True)):
+            row = {"who": f"client {own_name(k, self.setting)}", "says": self.top_class(scores)}
+            for title, values in self.client_numbers.items():
+                row[title] = f"{values[i]:.3g}"
+            for column, score in zip(columns, scores, strict=True):
+                row[column] = f"{score:.2g}"
+            rows.append(row)
+        for name, answer in self.answers.items():
+            row = {"who": name, "says": self.top_class(answer)}
+            for column, share in zip(columns, answer, strict=True):
+                row[column] = percent(share)
+            rows.append(row)
         return rows
 
 
-def one_sample(of: OneSample, title: str, sentence: str) -> Picture:
-    """A row a client, below them the answers; a dot on what each says first, the true class in a frame."""
-    hues = [SECOND if against else ACCENT for against in of.against]
-    with drawing(fixed=True) as (
-        figure,
-        _,
-    ):  # this picture follows a slider, and a layout would cost most
-        place, below, low, high = PLACES[narrow()]
-        image = figure.add_axes(place)
-        image.imshow(shown := as_tile(np.asarray(of.x, dtype=float)).squeeze(), cmap="gray_r")
-        if shown.ndim == 3 and len(of.x) == 3:  # in colours; grey ones are ink on the paper
-            photos(image)
-        image.set_axis_off()
-        truth = "" if of.truth is None else f"\nis “{of.names[of.truth]}”"
-        about = of.name.replace(" sample ", "\nsample ") + truth
-        figure.text(*below, about, fontsize=9, color=INK, va="top", linespacing=1.5)
-        rows = figure.add_axes((0.245, low, 0.41, high))
-        who_says_what(rows, of, title, hues)
-        what_is_known(figure.add_axes((0.675, low, 0.15, high), sharey=rows), of, hues)
-    return told(figure, f"{title}: {of.name}", of.setting, sentence, of.table)
+class Layout(NamedTuple):
+    """Where the parts of the picture stand, in shares of the figure."""
+
+    image: tuple[float, float, float, float]
+    text: tuple[float, float]
+    bottom: float  # of the two panels beside the image, or below it
+    height: float  # of these panels
 
 
-def who_says_what(ax: Axes, of: OneSample, title: str, hues: Sequence[str]) -> None:
-    (m, classes), answers = of.said.shape, np.array(list(of.answers.values()))
-    values = np.concatenate([of.said / of.limit, answers])
-    written = np.concatenate([of.said * (100 if of.limit == 1 else 1), 100 * answers])
-    few = m <= FEW and classes <= NARROW
+WIDE_LAYOUT = Layout((0.012, 0.66, 0.125, 0.25), (0.012, 0.635), 0.125, 0.785)
+NARROW_LAYOUT = Layout((0.012, 0.85, 0.2, 0.13), (0.25, 0.97), 0.08, 0.72)
+
+
+def draw_one_sample(sample: OneSample, title: str, sentence: str) -> Picture:
+    """A row for each client, and below them the answers. A dot marks the top class of each row, a
+    frame the true class.
+    """
+    layout = NARROW_LAYOUT if narrow() else WIDE_LAYOUT
+    # Fixed places: this picture follows a slider, and computing a layout would take most time.
+    with drawing(fixed=True) as (figure, _):
+        draw_image(figure, sample, layout)
+        left = figure.add_axes((0.245, layout.bottom, 0.41, layout.height))
+        draw_outputs(left, sample, title)
+        right = figure.add_axes((0.675, layout.bottom, 0.15, layout.height), sharey=left)
+        draw_client_numbers(right, sample)
+    return told(figure, f"{title}: {sample.name}", sample.setting, sentence, sample.table)
+
+
+def draw_image(figure: Figure, sample: OneSample, layout: Layout) -> None:
+    """The sample itself, and under it its name and its class."""
+    ax = figure.add_axes(layout.image)
+    tile = as_tile(np.asarray(sample.x, dtype=float)).squeeze()
+    ax.imshow(tile, cmap="gray_r")
+    has_colours = tile.ndim == 3 and len(sample.x) == 3
+    if has_colours:  # grey images are ink on paper, and turn dark on a dark page
+        photos(ax)
+    ax.set_axis_off()
+    text = sample.name.replace(" sample ", "\nsample ")
+    if sample.truth is not None:
+        text += f"\nis “{sample.names[sample.truth]}”"
+    figure.text(*layout.text, text, fontsize=9, color=INK, va="top", linespacing=1.5)
+
+
+def draw_outputs(ax: Axes, sample: OneSample, title: str) -> None:
+    """The heat-map of the clients' outputs, and below a line the answers in per cent."""
+    clients, classes = sample.outputs.shape
+    answers = np.array(list(sample.answers.values()))
+    values = np.concatenate([sample.outputs / sample.colour_limit, answers])
+    are_probabilities = sample.colour_limit == 1
+    unit = 100 if are_probabilities else 1
     heat_map(
         ax,
         values,
         signed=True,
-        text=unless_zero("{:.0f}") if few else None,
-        numbers=written,
+        text=unless_zero("{:.0f}") if sample.has_numbers else None,
+        numbers=np.concatenate([sample.outputs * unit, 100 * answers]),
         size=8,
     )
-    colours = [*hues, *[INK] * len(answers)]
-    ax.scatter(
-        values.argmax(1) + 0.38,
-        np.arange(len(values)) - 0.34,
-        s=14,
-        color=colours,
-        edgecolors="white",
-        lw=0.5,
-    )
+    colours = sample.colours + [INK] * len(answers)
+    dots = {"s": 14, "color": colours, "edgecolors": "white", "lw": 0.5}
+    ax.scatter(values.argmax(1) + 0.38, np.arange(len(values)) - 0.34, **dots)
     heading(ax, title, size=10.5)
     ax.set_xlabel("class (answers in %)", fontsize=10, color=QUIET)
-    class_ticks(ax, of.names, length=6, few=26)
-    shown = [*range(0, m, -(-m // 25)), *range(m, len(values))]
-    names = [*(row_name(k, of.setting) for k in of.members), *of.answers]
-    ax.set_yticks(shown, [names[i] for i in shown], fontsize=9.5 if m <= FEW else 7.5)
-    for tick, i in zip(ax.get_yticklabels(), shown, strict=True):
-        tick.set_color(colours[i])
-    ax.axhline(m - 0.5, color=QUIET, lw=1.5)
-    mark(ax, of.truth, classes, frame=True, colour="#009E73")
-    mark(ax, of.klass, classes, frame=True, lw=1.2)
+    class_ticks(ax, sample.names, length=6, few=26)
+
+    stride = -(-clients // MAX_NAMED_CLIENTS)
+    named_rows = [*range(0, clients, stride), *range(clients, len(values))]
+    names = [row_name(k, sample.setting) for k in sample.members] + list(sample.answers)
+    font_size = 9.5 if clients <= MAX_CLIENTS_WITH_NUMBERS else 7.5
+    ax.set_yticks(named_rows, [names[row] for row in named_rows], fontsize=font_size)
+    for tick, row in zip(ax.get_yticklabels(), named_rows, strict=True):
+        tick.set_color(colours[row])
+    ax.axhline(clients - 0.5, color=QUIET, lw=1.5)
+    mark(ax, sample.truth, classes, frame=True, colour=TRUTH_COLOUR)
+    mark(ax, sample.class_index, classes, frame=True, lw=1.2)
 
 
-def what_is_known(ax: Axes, of: OneSample, hues: Sequence[str]) -> None:
-    """The bars, hatched where a client is against, and the numbers next to them."""
-    m, (first, *others) = len(of.members), of.beside
-    hatches = ["////" if against else None for against in of.against]
+def draw_client_numbers(ax: Axes, sample: OneSample) -> None:
+    """Bars of the first of the client numbers, hatched where a client disagrees; beside them the
+    other numbers.
+    """
+    clients = len(sample.members)
+    first, *others = sample.client_numbers
+    hatches = ["////" if disagrees else None for disagrees in sample.disagrees]
     bars = ax.barh(
-        range(m), of.beside[first], color=hues, hatch=hatches, height=0.7, edgecolor="white", lw=0
+        range(clients),
+        sample.client_numbers[first],
+        color=sample.colours,
+        hatch=hatches,
+        height=0.7,
+        edgecolor="white",
+        lw=0,
     )
     dress(ax, title=" | ".join((first, *others)), grid="x")
     ax.tick_params(axis="y", left=False, labelleft=False)
     few_ticks(ax, "x", 2)
-    mark(ax, of.members.index(of.client) if of.client in of.members else None, m, "y")
-    known = [
-        " | ".join(f"{of.beside[title][i]:.{3 - narrow()}g}" for title in others) for i in range(m)
-    ]
-    ax.bar_label(bars, known if m <= FEW else [""] * m, fontsize=8.5, padding=3, color=INK)
+    mark(ax, sample.selected_row, clients, "y")
+
+    digits = 2 if narrow() else 3
+    labels = [""] * clients
+    if clients <= MAX_CLIENTS_WITH_NUMBERS:
+        for i in range(clients):
+            numbers = [f"{sample.client_numbers[title][i]:.{digits}g}" for title in others]
+            labels[i] = " | ".join(numbers)
+    ax.bar_label(bars, labels, fontsize=8.5, padding=3, color=INK)

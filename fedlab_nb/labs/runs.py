@@ -1,12 +1,14 @@
-"""Runs of a method as the work of a view's button: with progress, under other settings, one after the other.
+"""Runs of a method as the work of a view's button: with progress, one after the other.
 
-    def work(self, state):                                    # of a LabView
-        outcomes = yield from one_run("fens", {**state.settings, "fens.bits": 4}, "4 bits")     # {seed: Outcome}
-        outcome = yield from again(state.outcome, "ensemble")              # another method, same federation and seed
-        bits = choices("fens", state.settings, {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}})
-        return (yield from all_of(bits))                                 # {"4 bits": {seed: Outcome}, "8 bits": {…}}
+    def work(self, state):                                   # of a LabView
+        outcomes = yield from run_method("fens", {**state.settings, "fens.bits": 4})   # {seed: Outcome}
+        outcome = yield from rerun(state.outcome, "ensemble")      # same federation, same seed
+        changes = {"4 bits": {"fens.bits": 4}, "8 bits": {"fens.bits": 8}}
+        planned = plan_runs("fens", state.settings, changes)
+        return (yield from run_all(planned))                       # {"4 bits": {seed: Outcome}, …}
 
-Clients are trained once and remembered, so that a run costs what comes after them; what was run before answers at once.
+Trained clients are cached, so that a run costs only what comes after them. A run that was made
+before is answered at once.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -24,93 +26,117 @@ from ..studies import job
 from ..studies.settings import RECIPE_FIELDS, Settings
 
 Steps = Generator[tuple[int, int, str], None, Any]
+NAMED_CLASSES = 3  # how many classes `describe_classes` names
 
 
-def where(of: Any, *more: str) -> Setting:
+def describe_setting(source: Any, *more: str) -> Setting:
     """The setting of one run in words: 'digits, α = 0.1, 10 clients, seed 0'.
 
-    of: an Outcome, or the PanelState of a view: its first outcome, and before there is one what the controls say
-    more: what is said after it
+    source: an Outcome, or a PanelState: then its first outcome, or without one what the controls
+        say
+    more:   words that are added at the end
     """
-    settings = (getattr(of, "outcome", None) or of).settings
-    settings = getattr(settings, "__dict__", settings)
+    outcome = getattr(source, "outcome", None)
+    settings = source.settings if outcome is None else outcome.settings
+    if not isinstance(settings, Mapping):
+        settings = vars(settings)
     return setting_of(settings, f"seed {settings['seed']}", *more)
 
 
-def clients_in(state: PanelState) -> list[tuple[str, int]]:
-    """The clients of the run, for a menu: their names and places."""
-    return [
-        (f"client {own_name(k, where(state))}", k) for k in range(len(state.outcome.label_counts))
-    ]
+def list_clients(state: PanelState) -> list[tuple[str, int]]:
+    """The clients of the run as options of a menu: (name, index) pairs."""
+    setting = describe_setting(state)
+    clients = len(state.outcome.label_counts)
+    return [(f"client {own_name(k, setting)}", k) for k in range(clients)]
 
 
-def mostly(counts: np.ndarray, names: Sequence[str]) -> str:
-    """'mostly 3 (60 %), 5 (30 %) and 1 (5 %)' of a client's counts `[C]`: at most three classes, the largest first."""
-    order = [c for c in np.argsort(-counts, kind="stable")[:3] if counts[c] > 0]
-    return "mostly " + listed(
-        [f"{names[c]} ({percent(counts[c] / counts.sum())})" for c in order] or ["no class"]
-    )
+def describe_classes(counts: np.ndarray, names: Sequence[str]) -> str:
+    """A client's commonest classes in words: 'mostly 3 (60 %), 5 (30 %) and 1 (5 %)'.
+
+    counts: the client's samples by class `[C]`
+    """
+    shares = []
+    for c in np.argsort(-counts, kind="stable")[:NAMED_CLASSES]:
+        if counts[c] > 0:
+            shares.append(f"{names[c]} ({percent(counts[c] / counts.sum())})")
+    return "mostly " + (listed(shares) or "no class")
 
 
-def taken(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of `settings` that a run of `method` alone takes: not those of a method beside it."""
-    own = {
-        *RECIPE_FIELDS,
-        *(f.name for f in fields(Settings)),
-        *(knob.name for knob in METHODS[method].fields()),
-    }
-    own = own - {"overrides"} | {"seeds", "cache"}
-    return {
-        name: value for name, value in settings.items() if name.removeprefix(f"{method}.") in own
-    }
+def select_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `settings` that a run of `method` takes, without the knobs of other methods."""
+    allowed = {"seeds", "cache", *RECIPE_FIELDS}
+    allowed.update(field.name for field in fields(Settings) if field.name != "overrides")
+    allowed.update(knob.name for knob in METHODS[method].fields())
+    prefix = f"{method}."
+    return {name: value for name, value in settings.items() if name.removeprefix(prefix) in allowed}
 
 
-def one_run(
+def run_method(
     method: str, settings: Mapping[str, Any], name: str = "", part: int = 0, parts: int = 1
 ) -> Steps:
-    """Run `method` with those of `settings` (as for `study.job`) that it takes, all their seeds: returns
-    {seed: Outcome}; a failed run raises.
+    """Run `method` on all seeds, and return {seed: Outcome}. A run that fails raises its error.
 
-    Yields (done, total, `name` with the phase), as part `part` (from 0) of `parts` of the work.
+    settings:    as for `study.job`; what belongs to other methods is left out
+    name:        comes before the phase in the words that are yielded
+    part, parts: which part of the whole work this is (from 0), and of how many
+
+    Yields (done, total, words).
     """
     outcomes: dict[int, Any] = {}
-    for event in job(method, **taken(method, settings)):
+    seeds = settings.get("seeds", 1)
+    for event in job(method, **select_settings(method, settings)):
         if event.error is not None:
             raise event.error
-        if event.outcome is not None:
+        if event.outcome is None:
+            share_of_seed = event.done / max(event.total, 1)
+        else:
             outcomes[event.seed] = event.outcome
-        begun = 0.0 if event.outcome is not None else event.done / max(event.total, 1)
-        share = min(1.0, (len(outcomes) + begun) / settings.get("seeds", 1))
-        yield (
-            100 * part + int(100 * share),
-            100 * parts,
-            ", ".join(filter(None, (name, event.phase))),
-        )
+            share_of_seed = 0.0
+        share = min(1.0, (len(outcomes) + share_of_seed) / seeds)
+        words = ", ".join(text for text in (name, event.phase) if text)
+        yield 100 * part + int(100 * share), 100 * parts, words
     return outcomes
 
 
-def again(
+def rerun(
     outcome: Any, method: str, changes: Mapping[str, Any] | None = None, name: str = ""
 ) -> Steps:
-    """Run `method` as `outcome` was run, but for `changes`: returns its outcome."""
-    outcomes = yield from one_run(method, {**outcome.settings.keywords(), **(changes or {})}, name)
+    """Run `method` with the settings and the seed of `outcome`, except for `changes`.
+
+    Returns its outcome.
+    """
+    settings = {**outcome.settings.keywords(), **(changes or {})}
+    outcomes = yield from run_method(method, settings, name)
     return outcomes[outcome.settings.seed]
 
 
-def plain_ensemble(state: PanelState) -> Steps:
-    """The plain ensemble of the run's clients: the one that ran beside it, else again."""
-    known = state.others.get("ensemble", {}).get(state.outcome.settings.seed)
-    return known or (yield from again(state.outcome, "ensemble"))
+def get_ensemble(state: PanelState) -> Steps:
+    """The outcome of the plain ensemble of the run's clients. It runs only if it did not run
+    yet.
+    """
+    outcomes = state.others.get("ensemble", {})
+    outcome = outcomes.get(state.outcome.settings.seed)
+    if outcome is None:
+        outcome = yield from rerun(state.outcome, "ensemble")
+    return outcome
 
 
-def choices(method: str, settings: Mapping[str, Any], of: Mapping[Any, Mapping[str, Any]]) -> Asked:
-    """The runs of `method` for each choice `of` {name: changes of the settings}."""
-    return {name: (method, taken(method, {**settings, **changes})) for name, changes in of.items()}
+def plan_runs(
+    method: str, settings: Mapping[str, Any], changes_by_name: Mapping[Any, Mapping[str, Any]]
+) -> Asked:
+    """The runs of `method` that a view's button makes.
+
+    changes_by_name: for each run how its settings differ from `settings`
+    """
+    return {
+        name: (method, select_settings(method, {**settings, **changes}))
+        for name, changes in changes_by_name.items()
+    }
 
 
-def all_of(asked: Asked) -> Steps:
-    """Carry out the runs that a view has `asked` for: returns {name: {seed: Outcome}}."""
+def run_all(planned: Asked) -> Steps:
+    """Make the `planned` runs, one after the other: returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
-    for part, (name, (method, settings)) in enumerate(asked.items()):
-        outcomes[name] = yield from one_run(method, settings, str(name), part, len(asked))
+    for part, (name, (method, settings)) in enumerate(planned.items()):
+        outcomes[name] = yield from run_method(method, settings, str(name), part, len(planned))
     return outcomes

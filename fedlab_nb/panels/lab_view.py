@@ -177,7 +177,9 @@ class LabView:
     name:   CSS class `fl-view-NAME`;   title: of the tab
     ready:  "always" (the knobs suffice), "data" (a federation), "live" (also while the method runs), "run"
     waiting: what it says while a job runs ("": the old picture stays)
-    preview: whether there is a picture before `prepare` is done;   work_label: of the button that starts `work`
+    preview: whether there is a picture before `prepare` is done
+    summary: what the picture will show, said until there is one, after "Press Run."
+    work_label, work_help: text and tooltip of the button that starts `work`
     needs:  parts of the state that it is drawn from; what it has of its own (`OwnState`) it always depends on
     hands:  the id of a box of sliders, one a client; bars of clients are their shares, and the page moves them at once
     controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
@@ -188,7 +190,9 @@ class LabView:
     ready: ClassVar[str] = "run"
     waiting: ClassVar[str] = "Running …"
     preview: ClassVar[bool] = False
+    summary: ClassVar[str] = ""
     work_label: ClassVar[str] = ""
+    work_help: ClassVar[str] = ""
     hands: str = ""
     needs: ClassVar[Sequence[str]] = tuple(
         "settings knobs methods federation runs report metrics client klass frame".split()
@@ -196,9 +200,8 @@ class LabView:
 
     @property
     def empty(self) -> str:
-        """Until there is a picture: that Run makes it, and what the class says of itself first."""
-        first, *_ = str(self.__doc__).split("\n\n")
-        return f"Press Run. {first}"
+        """What stands in the place of the picture until there is one."""
+        return f"Press Run. {self.summary}".rstrip()
 
     @functools.cached_property
     def controls(self) -> Sequence[widgets.Widget]:

@@ -119,7 +119,7 @@ class View:
         )
         tools, self.button = list(kind.controls), None
         if kind.work_label:
-            label, help = kind.work_label, kind.work.__doc__ or kind.work_label
+            label, help = kind.work_label, kind.work_help or kind.work_label
             self.button = made(widgets.Button, "fl-work", label=label, help=help, width="auto")
             tools.append(self.button)
         row = [made(widgets.HBox, "fl-tools", children=tools)] if tools else []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedlab_nb.course.kit.problem import readings
+from fedlab_nb.course.kit.problem import read_numbers
 
 ONE_READING = {
     "2,8": 2.8, " .5 ": 0.5, "−1": -1, "≈ 0.19": 0.19, "> 1.25": 1.25, "λ = 1.25": 1.25, "T ≥ 8": 8, "×4": 4,
@@ -14,13 +14,13 @@ ONE_READING = {
 
 @pytest.mark.parametrize(("text", "value"), ONE_READING.items())
 def test_one_reading(text, value):
-    assert readings(text) == [pytest.approx(value)]
+    assert read_numbers(text) == [pytest.approx(value)]
 
 
 def test_a_comma_or_point_before_three_digits_has_two_readings():
-    assert sorted(readings("16,040")) == sorted(readings("16.040")) == [16.04, 16040]
-    assert sorted(readings("-2,250")) == [-2250, -2.25]
-    assert readings("0,193") == [0.193]
+    assert sorted(read_numbers("16,040")) == sorted(read_numbers("16.040")) == [16.04, 16040]
+    assert sorted(read_numbers("-2,250")) == [-2250, -2.25]
+    assert read_numbers("0,193") == [0.193]
 
 
 @pytest.mark.parametrize(
@@ -32,24 +32,26 @@ def test_a_comma_or_point_before_three_digits_has_two_readings():
     ],
 )  # fmt: skip
 def test_no_number(answer):
-    assert readings(answer) == []
+    assert read_numbers(answer) == []
 
 
 def test_units_are_those_of_the_question():
     for text in ("6.25x", "6.25 X", "6.25 ×", "6,25 times"):
-        assert readings(text, ("times", "x", "×")) == [6.25] and readings(text) == []
+        assert read_numbers(text, ("times", "x", "×")) == [6.25] and read_numbers(text) == []
     for text in ("1 round", "1 rounds", "1 Rounds"):
-        assert readings(text, ("rounds",)) == [1]
-    assert readings("400 b", ("bytes", "B")) == [] and readings("400 B", ("bytes", "B")) == [400]
-    assert [readings(text, ("bytes", "B")) for text in ("56.3 kB", "2 KiB", "1,5 MB")] == [
+        assert read_numbers(text, ("rounds",)) == [1]
+    assert read_numbers("400 b", ("bytes", "B")) == [] and read_numbers(
+        "400 B", ("bytes", "B")
+    ) == [400]
+    assert [read_numbers(text, ("bytes", "B")) for text in ("56.3 kB", "2 KiB", "1,5 MB")] == [
         [56300],
         [2048],
         [1.5e6],
     ]
-    assert readings("2 kB") == []
+    assert read_numbers("2 kB") == []
 
 
 def test_per_cent_asked():
     for text in ("23 %", "23%", "23 per cent", "23 percent"):
-        assert readings(text, ("per cent", "%")) == [23]
-    assert readings("23", ("%",)) == [23, 2300] and readings(0.25, ("%",)) == [0.25, 25]
+        assert read_numbers(text, ("per cent", "%")) == [23]
+    assert read_numbers("23", ("%",)) == [23, 2300] and read_numbers(0.25, ("%",)) == [0.25, 25]

@@ -4,7 +4,7 @@ import ipywidgets as widgets
 import numpy as np
 import pytest
 
-from fedlab_nb.course.kit.exercises import problem
+from fedlab_nb.course.kit.exercises import make_problem
 from fedlab_nb.course.kit.problem import Build
 from fedlab_nb.course.kit.view import ProblemView
 
@@ -39,7 +39,7 @@ TABLE = {
 
 @pytest.fixture
 def made():
-    return problem("q4", TABLE, "mine.toml", BUILD)
+    return make_problem("q4", TABLE, "mine.toml", BUILD)
 
 
 @pytest.mark.parametrize(("wrong", "text"), [
@@ -71,7 +71,7 @@ def test_a_wrong_axis_that_stops_for_other_shapes_is_named():
         "columns": lambda values, weights: (values * weights).sum(0) / weights.sum(),
     }
     words = TABLE["slips"] | {"columns": "The weights belong to the rows."}
-    made = problem(
+    made = make_problem(
         "q4", TABLE | {"slips": words}, "mine.toml", Build(mean, ((4,), *BUILD.sizes), draw, slips)
     )
     assert (
@@ -86,7 +86,7 @@ def test_dicts_of_arrays_are_judged_entry_by_entry():
     def both(values, weights):
         return {"sum": values.sum(0), "mean": mean(values, weights)}
 
-    made = problem("q4", TABLE | {"slips": {}}, "mine.toml", Build(both, BUILD.sizes, draw))
+    made = make_problem("q4", TABLE | {"slips": {}}, "mine.toml", Build(both, BUILD.sizes, draw))
     assert made.check(both).state == "right"
     assert made.check(lambda v, w: {"mean": ..., "sum": v.sum(0)}).state == "unattempted"
     whole = "both does not return a dict with the keys 'sum', 'mean'."
@@ -100,7 +100,7 @@ def test_dicts_of_arrays_are_judged_entry_by_entry():
 
 def test_the_form_takes_the_notebooks_function(made, monkeypatch):
     names = {}
-    monkeypatch.setattr("fedlab_nb.course.kit.view.in_notebook", names.get)
+    monkeypatch.setattr("fedlab_nb.course.kit.view.notebook_variable", names.get)
     form = ProblemView(made).form()
     row, message = form.children
     check = row.children[0]

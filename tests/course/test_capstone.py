@@ -26,7 +26,7 @@ VALIDATION, TEST = 0.4321, 0.9876
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path / "store"))
-    monkeypatch.setattr(view, "TRIED", {})
+    monkeypatch.setattr(view, "EXERCISES", {})
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def runs(store, monkeypatch):
         asked.append((method, dataset, seed, seeds, knobs))
         share = (
             TEST
-            if bool((dataset.x_test[:9] == desk.drawn("OAK").final.x_test[:9]).all())
+            if bool((dataset.x_test[:9] == desk.draw_federation("OAK").final.x_test[:9]).all())
             else VALIDATION
         )
         outcomes = []
@@ -70,26 +70,27 @@ def same(a, b):
 
 
 def test_a_code_word_gives_one_federation():
-    first = desk.drawn("OAK")
-    desk.drawn.cache_clear()
-    again = desk.drawn("OAK")
+    first = desk.draw_federation("OAK")
+    desk.draw_federation.cache_clear()
+    again = desk.draw_federation("OAK")
     assert (
         again is not first and again.facts() == first.facts() and (again.noisy == first.noisy).all()
     )
     assert same(again.trial, first.trial) and same(again.final, first.final)
     assert (again.trial.digest, again.final.digest) == (first.trial.digest, first.final.digest)
-    others = [desk.drawn(f"WORD {i}") for i in range(6)]
+    others = [desk.draw_federation(f"WORD {i}") for i in range(6)]
     assert len({tuple(h.sizes) for h in others}) == 6 and len({h.source for h in others}) == 2
     with pytest.raises(UsageError, match="The code word is empty"):
         capstone.case(" ")
     assert (
-        desk.word("  oak ") == "OAK" and capstone.behind("oak").text == capstone.behind("OAK ").text
+        desk.normalise_code("  oak ") == "OAK"
+        and capstone.behind("oak").text == capstone.behind("OAK ").text
     )
 
 
 @pytest.mark.parametrize("word", ["OAK", "HARBOUR"])  # digits, letters
 def test_no_test_image_is_in_the_data_set_of_the_tries(word):
-    h = desk.drawn(word)
+    h = desk.draw_federation(word)
 
     def images(*parts):
         return {row.numpy().tobytes() for part in parts for row in part}
@@ -112,7 +113,7 @@ def test_no_test_image_is_in_the_data_set_of_the_tries(word):
 
 
 def test_the_server_sees_neither_the_name_nor_the_true_counts():
-    h = desk.drawn("HARBOUR")
+    h = desk.draw_federation("HARBOUR")
     seen = " ".join(h.facts()) + h.trial.name + " ".join(h.trial.class_names)
     assert "glyph" not in seen and "α" not in seen
     true = np.zeros_like(h.noisy)
@@ -156,7 +157,7 @@ def test_tries_are_judged_on_validation_images_and_listed(case, runs):
         3,
         {"ensemble.rule": "logits", "epochs": "20"},
     )
-    assert dataset is desk.drawn("OAK").trial
+    assert dataset is desk.draw_federation("OAK").trial
     assert case.record.tries[0].bytes == COSTS["ensemble"]
     assert "Within the budget of 315 kB" in case.tries().sentence
 
@@ -218,7 +219,7 @@ def test_what_is_refused_opens_nothing(case, runs):
         with pytest.raises(UsageError, match=words):
             case.submit(choice, why)
     assert (
-        all(dataset is desk.drawn("OAK").trial for _, dataset, *_ in runs)
+        all(dataset is desk.draw_federation("OAK").trial for _, dataset, *_ in runs)
         and case.record.submissions == []
     )
 
@@ -229,7 +230,9 @@ def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
     assert first.number == 1 and first.standing.startswith(
         "First submission: the test images were opened once"
     )
-    assert runs[-1][1] is desk.drawn("OAK").final and runs[-1][2:4] == desk.TEST_SEEDS == (100, 10)
+    assert runs[-1][1] is desk.draw_federation("OAK").final and runs[-1][
+        2:4
+    ] == desk.TEST_SEEDS == (100, 10)
     again = capstone.case(" OAK", name=" Ada ")
     assert [t.method for t in again.record.tries] == [
         "fedavg",
@@ -279,8 +282,8 @@ def test_the_form_says_what_can_be_set(case):
         and "bits = 8: " in form.help.value
         and "model=mlp:32" in form.help.value
     )
-    assert all(case._checked(name, {line.split(" = ")[0]: 1}) for name in METHODS if name != "centralized"
-               for line in case.explained(name)[:-1])  # fmt: skip
+    assert all(case._check_settings(name, {line.split(" = ")[0]: 1}) for name in METHODS if name != "centralized"
+               for line in case.describe_knobs(name)[:-1])  # fmt: skip
 
 
 def test_a_real_try_and_a_real_submission(store):

@@ -17,8 +17,8 @@ from fedlab_nb.course.kit.problem import (
     Problem,
     RecordProblem,
     Verdict,
-    alike,
-    tried,
+    call_safely,
+    is_alike,
 )
 from fedlab_nb.errors import UsageError
 
@@ -120,10 +120,11 @@ def test_hidden_inputs_tell_the_mistakes_apart(lesson, problem):
     inputs = problem.build.inputs()
     functions = {"": problem.right_answer, **problem.build.slips}
     given = {
-        name: [tried(function, each) for each in inputs] for name, function in functions.items()
+        name: [call_safely(function, each) for each in inputs]
+        for name, function in functions.items()
     }
     for (one, ours), (other, theirs) in itertools.combinations(given.items(), 2):
-        assert not all(map(alike, ours, theirs)), (one, other)
+        assert not all(map(is_alike, ours, theirs)), (one, other)
 
 
 # ------------------------------------------------------------------------------------------------------ the reader

@@ -140,8 +140,8 @@ def test_the_guess_is_drawn_beside_the_answer(bars, guess):
 # ------------------------------------------------------------------------------------------------------ the score
 @pytest.fixture
 def fresh(monkeypatch):
-    monkeypatch.setattr(view, "ASKED", {})
-    monkeypatch.setattr(view, "TRIED", {})
+    monkeypatch.setattr(view, "PREDICTIONS", {})
+    monkeypatch.setattr(view, "EXERCISES", {})
 
 
 def test_score_half_way(fresh):

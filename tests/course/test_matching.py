@@ -9,7 +9,7 @@ import pytest
 from lessons import LESSONS
 
 from fedlab_nb.course.matching import lesson
-from fedlab_nb.labs.matching.pairs import pair_of
+from fedlab_nb.labs.matching.pairs import match_clients
 
 
 def test_exercise_1_by_counting():
@@ -59,5 +59,5 @@ def test_what_the_lesson_says_of_its_runs():
     )
     assert lesson.under_skew() == lesson.SKEWED[1]
     outcome = lesson.runs("matching", 100, init="different", seeds=1)[0]
-    pair = pair_of(outcome, 0, 1, "rebasin")
+    pair = match_clients(outcome, 0, 1, "rebasin")
     assert pair.before.barrier > 0.3 and pair.after.barrier < 0.05

@@ -56,9 +56,9 @@ def test_form_commits_with_its_button():
         commit, skip = buttons.children
         if asked is choice:
             commit.click()
-            assert choice.guess is None and not choice.settled and note.value
+            assert choice.guess is None and not choice.is_settled and note.value
         skip.click()
-        assert asked.guess is None and asked.settled and "Skipped." in note.value
+        assert asked.guess is None and asked.is_settled and "Skipped." in note.value
         entry.value = value
         commit.click()
         assert asked.guess == value and f"Noted: {value}" in note.value

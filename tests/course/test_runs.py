@@ -62,7 +62,7 @@ def gap(*points, name="here"):
 )
 def test_kinds_of_a_gap(points, kind):
     assert gap(*points).kind == kind and [
-        100 * share for share in gap(*points).shares
+        100 * share for share in gap(*points).differences
     ] == pytest.approx(points)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from matplotlib.text import Text
@@ -10,7 +11,7 @@ from watched import watched
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.labs import lab
-from fedlab_nb.labs.runs import all_of, choices, one_run
+from fedlab_nb.labs.runs import plan_runs, run_all, run_method
 
 SETTINGS = {"dataset": "digits", "alpha": 0.5, "clients": 2, "seed": 0, "seeds": 2, "epochs": 1}
 VIEWS = {  # of each lab; those that wait for a run stand before the bar
@@ -34,11 +35,30 @@ def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing)
     for name in ready:
         assert panel.show(name).sentence and panel.error == "", name
         assert not panel.show(name).waits, f"{name} waits for its button"
-    for view in panel.lab_views.values():
-        assert (
-            all(c.description for c in view.controls if hasattr(c, "description"))
-            and len(view.title) <= 20
-        )
+    for name, view in panel.lab_views.items():
+        labelled = [control for control in view.controls if hasattr(control, "description")]
+        assert all(control.description for control in labelled), name
+        assert len(view.title) <= 20
+
+
+def is_sentence(text):
+    return text[:1].isupper() and text.endswith(".")
+
+
+@pytest.mark.parametrize("system", VIEWS)
+def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system, closing):
+    panel = closing(lab(system, clients=3))
+    waiting, _, _ = VIEWS[system].partition("|")
+    for name in waiting.split():
+        summary = panel.lab_views[name].summary
+        assert is_sentence(summary), name
+        assert panel.show(name) is None
+        assert f"Press Run. {summary}" in unescape(panel.views[name].frame.value)
+    for name, view in panel.lab_views.items():
+        if view.work_label:
+            assert is_sentence(view.work_help), name
+            tooltip = panel.views[name].button.tooltip  # symbols are explained at its end
+            assert tooltip.startswith(view.work_help)
 
 
 @pytest.mark.parametrize("system", ["fens", "fedet", "coboosting", "fusefl", "fedlpa"])
@@ -98,21 +118,22 @@ def test_a_client_keeps_its_name_in_every_view_while_another_is_absent(
 
 
 def test_one_run_gives_every_seed_and_its_progress():
-    outcomes, seen = watched(one_run("fedavg", SETTINGS, "plain", 1, 3))
-    assert sorted(outcomes) == [0, 1] and all(o.method == "fedavg" for o in outcomes.values())
-    done = [d for d, _, _ in seen]
-    assert (
-        done == sorted(done)
-        and done[0] >= 100
-        and done[-1] == 200
-        and {t for _, t, _ in seen} == {300}
-    )
+    outcomes, seen = watched(run_method("fedavg", SETTINGS, "plain", 1, 3))
+    assert sorted(outcomes) == [0, 1]
+    assert all(outcome.method == "fedavg" for outcome in outcomes.values())
+    done = [part for part, _, _ in seen]
+    assert done == sorted(done)
+    assert done[0] >= 100
+    assert done[-1] == 200
+    assert {total for _, total, _ in seen} == {300}
     assert all(words.startswith("plain, ") for _, _, words in seen)
 
 
 def test_tries_differ_in_their_choice_alone_and_a_failure_ends_them():
     settings = {**SETTINGS, "seeds": 1, "fens.rounds": 9}  # of another method, which does not run
-    outcomes, _ = watched(all_of(choices("fedavg", settings, {"two": {}, "three": {"clients": 3}})))
-    assert {name: of[0].settings.clients for name, of in outcomes.items()} == {"two": 2, "three": 3}
+    planned = plan_runs("fedavg", settings, {"two": {}, "three": {"clients": 3}})
+    outcomes, _ = watched(run_all(planned))
+    assert outcomes["two"][0].settings.clients == 2
+    assert outcomes["three"][0].settings.clients == 3
     with pytest.raises(UsageError):
-        watched(all_of(choices("fedavg", settings, {"none": {"clients": 0}})))
+        watched(run_all(plan_runs("fedavg", settings, {"none": {"clients": 0}})))

@@ -33,6 +33,7 @@ class Always(LabView):
 class Slow(LabView):
     name, title, ready = "slow", "Slow", "run"
     work_label = "Try it"
+    work_help = "Count to two."
     prepared_in = set()
 
     def prepare(self, state):
@@ -41,7 +42,6 @@ class Slow(LabView):
         return round(state.outcome.accuracy, 3)
 
     def work(self, state):
-        """Count to two."""
         for done in range(2):
             yield done, 2, f"step {done}"
         return "counted"
@@ -131,6 +131,7 @@ def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
 def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_at_its_button(toy):
     assert toy.show("slow") is None and "Press Run" in toy.views["slow"].frame.value
     with_nothing = toy.views["slow"].button
+    assert with_nothing.tooltip == "Count to two."
     with_nothing.click()
     assert "needs a result" in toy.controls.error.value
     toy.run(wait=True)

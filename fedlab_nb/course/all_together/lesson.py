@@ -1,10 +1,13 @@
-"""Lesson 08, all together: accuracy against bytes, of all methods on three data sets; its pictures and exercises.
+"""Lesson 08, all together: accuracy against bytes, of all methods on three data sets; its pictures
+and exercises.
 
-The pictures are made of the stored results, ten seeds each. The race and the panel are the reader's own runs.
+The pictures are made of the stored results, ten seeds each. The race and the panel are the reader's
+own runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import mean
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,59 +29,104 @@ from ...studies.statistics import t_quantile
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 
-LEFT, RIGHT = ("right", "center", -7, 0), ("left", "center", 7, 0)
-UP, DOWN = ("center", "bottom", 0, 5), ("center", "top", 0, -6)
-NAMED = {  # in a picture, beaten or not, and where the name stands
-    "fedavg": LEFT, "ensemble": LEFT, "fedlpa": ("left", "top", -5, -7), "afl": DOWN, "fedpft": DOWN,
-    "distilled": ("center", "bottom", -8, 6), "fusefl": RIGHT, "fens": UP, "gauss": ("left", "bottom", -8, 6),
-    "fedadam": ("right", "top", 6, -6),
-}  # fmt: skip
-AT_HOSPITALS = {
-    "fedpft": DOWN, "afl": UP, "distilled": DOWN, "gauss": UP, "fedavg": LEFT, "ensemble": LEFT,
-    "fens": ("left", "top", 7, 1), "fedlpa": ("left", "bottom", 7, -3), "fusefl": RIGHT, "fedadam": DOWN,
-}  # fmt: skip
-FRAMES = {  # the names' places, and from where to where
-    "digits": (NAMED, 0.1, 1.06),
-    "heart": (AT_HOSPITALS, 0.72, 0.88),
-    "glyphs:16g": (
-        {**NAMED, "distilled": ("right", "bottom", 12, 9), "fedlpa": ("center", "top", 2, -6)},
-        0.1,
-        1.06,
-    ),
-    "mnist:5k": ({**NAMED, "fens": ("right", "bottom", 0, 6)}, 0.3, 1.06),
+
+class LabelPlace(NamedTuple):
+    """Where a method's name stands beside its dot: alignment, and the shift in points."""
+
+    horizontal: str
+    vertical: str
+    right: float
+    up: float
+
+
+LEFT = LabelPlace("right", "center", -7, 0)
+RIGHT = LabelPlace("left", "center", 7, 0)
+ABOVE = LabelPlace("center", "bottom", 0, 5)
+BELOW_DOT = LabelPlace("center", "top", 0, -6)
+
+# The methods that are named in a picture, beaten or not.
+NAMED = {
+    "fedavg": LEFT,
+    "ensemble": LEFT,
+    "fedlpa": LabelPlace("left", "top", -5, -7),
+    "afl": BELOW_DOT,
+    "fedpft": BELOW_DOT,
+    "distilled": LabelPlace("center", "bottom", -8, 6),
+    "fusefl": RIGHT,
+    "fens": ABOVE,
+    "gauss": LabelPlace("left", "bottom", -8, 6),
+    "fedadam": LabelPlace("right", "top", 6, -6),
+}
+NAMED_AT_HOSPITALS = {
+    "fedpft": BELOW_DOT,
+    "afl": ABOVE,
+    "distilled": BELOW_DOT,
+    "gauss": ABOVE,
+    "fedavg": LEFT,
+    "ensemble": LEFT,
+    "fens": LabelPlace("left", "top", 7, 1),
+    "fedlpa": LabelPlace("left", "bottom", 7, -3),
+    "fusefl": RIGHT,
+    "fedadam": BELOW_DOT,
+}
+NAMED_ON_GLYPHS = {
+    **NAMED,
+    "distilled": LabelPlace("right", "bottom", 12, 9),
+    "fedlpa": LabelPlace("center", "top", 2, -6),
+}
+NAMED_ON_MNIST = {**NAMED, "fens": LabelPlace("right", "bottom", 0, 6)}
+
+
+class Frame(NamedTuple):
+    """The names in the picture of a data set, and the ends of its accuracies."""
+
+    named: Mapping[str, LabelPlace]
+    low: float
+    high: float
+
+
+FRAMES = {
+    "digits": Frame(NAMED, 0.1, 1.06),
+    "heart": Frame(NAMED_AT_HOSPITALS, 0.72, 0.88),
+    "glyphs:16g": Frame(NAMED_ON_GLYPHS, 0.1, 1.06),
+    "mnist:5k": Frame(NAMED_ON_MNIST, 0.3, 1.06),
 }
 
 
 # ---------------------------------------------------------------------------------- who is beaten
 def rows(dataset: str) -> list[Row]:
-    """The stored rows of a data set, ten seeds each: ten clients and α = 0.1, or the four hospitals."""
+    """The stored rows of a data set, ten seeds each: ten clients and α = 0.1, or the four
+    hospitals.
+    """
     if dataset in stored.SETS:
         table = stored.load(dataset)
         return [table.rows[method, ALPHA, CLIENTS] for method in table.methods]
-    return [
-        row
-        for row in read(FOLDER / "sets.json")[1]
-        if dataset.startswith(row["runs"]) and "failed" not in row
-    ]
+    _, rows_of_sets = read(FOLDER / "sets.json")
+    return [row for row in rows_of_sets if dataset.startswith(row["runs"]) and "failed" not in row]
 
 
 def all_methods(dataset: str = "digits") -> list[Series]:
     """The stored results of all methods but the two bounds."""
-    return [
-        Series(
-            title(row["method"]),
-            accuracies=dict(zip(row["seeds"], row["accuracy"], strict=True)),
-            up=mean(row["bytes_up"]),
-            down=mean(row["bytes_down"]),
+    series = []
+    for row in rows(dataset):
+        if METHODS[row["method"]].info.group == "References":
+            continue
+        series.append(
+            Series(
+                title(row["method"]),
+                accuracies=dict(zip(row["seeds"], row["accuracy"], strict=True)),
+                up=mean(row["bytes_up"]),
+                down=mean(row["bytes_down"]),
+            )
         )
-        for row in rows(dataset)
-        if METHODS[row["method"]].info.group != "References"
-    ]
+    return series
 
 
 def front(rows: Sequence[Series]) -> list[str]:
-    """Who is not beaten, cheapest first: no other one is at least as accurate for no more bytes, and better in one."""
-    return pareto({s.name: (s.total, s.mean) for s in rows})
+    """Who is not beaten, cheapest first: no other one is at least as accurate for no more bytes,
+    and better in one.
+    """
+    return pareto({row.name: (row.total, row.mean) for row in rows})
 
 
 def stored_percent(method: str, dataset: str) -> float:
@@ -87,87 +135,117 @@ def stored_percent(method: str, dataset: str) -> float:
 
 
 def prices(*datasets: str) -> Picture:
-    """A picture a data set: a dot a method, accuracy against bytes. Blue and joined: those that are not beaten."""
-    cells, words = [], []
-    with drawing(1, len(datasets), size=(4.2 + 2.8 * len(datasets), 4.2), squeeze=False) as (
-        figure,
-        axes,
-    ):
+    """A picture a data set: a dot a method, accuracy against bytes. Blue and joined: those that are
+    not beaten.
+    """
+    rows = []
+    sentences = []
+    size = (4.2 + 2.8 * len(datasets), 4.2)
+    with drawing(1, len(datasets), size=size, squeeze=False) as (figure, axes):
         for dataset, ax in zip(datasets, axes.flat, strict=True):
-            named, low, high = FRAMES.get(dataset, FRAMES["digits"])
-            made, name = {s.name: s for s in all_methods(dataset)}, title_of(dataset)
-            best = front([*made.values()])
-            dress(
-                ax, title=name, x="bytes of all clients, both ways", y="test accuracy", grid="both"
-            )
-            ax.plot(
-                *zip(*((made[m].total, made[m].mean) for m in best), strict=True),
-                color=ACCENT,
-                lw=1.2,
-                zorder=0.8,
-            )
-            for s in made.values():
-                mark(
-                    ax.plot(s.total, s.mean, "o", color=QUIET, ms=4, zorder=1)[0],
-                    s.says,
-                    method=s.name,
-                )
-            for method, (across, up, right, higher) in named.items():
-                if (of := made.get(title(method))) is None:  # not tried on these data
-                    continue
-                hue = ACCENT if of.name in best else QUIET
-                ax.plot(of.total, of.mean, "o", color=hue, ms=8)
-                style = {
-                    "ha": across,
-                    "va": up,
-                    "color": hue,
-                    "textcoords": "offset points",
-                    "fontsize": 9,
-                }
-                ax.annotate(shorten_title(of.name), (of.total, of.mean), (right, higher), **style)
-            bytes_axis(ax, [s.total for s in made.values()], pad=4)
-            percent_axis(ax, "y", high, low=low)
-            cells += [(name, s.name, f"{number(s.band)} %", data_size(s.total), "no" if s.name in best else "yes")
-                      for s in sorted(made.values(), key=lambda s: s.total)]  # fmt: skip
-            said = listed(
-                [f"{m} ({data_size(made[m].total)}, {percent(made[m].mean)})" for m in best]
-            )
-            words.append(f"{name}: {len(best)} of {len(made)} methods are not beaten: {said}.")
-    dealt = {"heart": "four hospitals"}  # to all others:
-    groups = dict.fromkeys(
-        dealt.get(dataset, f"α = {ALPHA:g}, {CLIENTS} clients") for dataset in datasets
-    )
-    setting = f"{listed([*groups])}, means of ten seeds"
-    table = tabled("data | method | accuracy | bytes | beaten", cells)
+            series = all_methods(dataset)
+            best = front(series)
+            draw_prices(ax, dataset, series, best)
+            name = title_of(dataset)
+            for row in sorted(series, key=lambda row: row.total):
+                is_beaten = "no" if row.name in best else "yes"
+                accuracy = f"{number(row.band)} %"
+                rows.append((name, row.name, accuracy, data_size(row.total), is_beaten))
+            sentences.append(describe_front(name, series, best))
     return told(
         figure,
         "Accuracy against bytes of all clients, a dot a method",
-        setting,
-        " ".join(words),
-        table,
+        describe_settings(datasets),
+        " ".join(sentences),
+        tabled("data | method | accuracy | bytes | beaten", rows),
     )
 
 
-# ---------------------------------------------------------------------------------- many rounds, sureness
+def draw_prices(ax: Any, dataset: str, series: Sequence[Series], best: Sequence[str]) -> None:
+    """The dots of one data set; `best`: the methods that are not beaten."""
+    frame = FRAMES.get(dataset, FRAMES["digits"])
+    by_name = {row.name: row for row in series}
+    x_label = "bytes of all clients, both ways"
+    dress(ax, title=title_of(dataset), x=x_label, y="test accuracy", grid="both")
+    best_bytes = [by_name[name].total for name in best]
+    best_accuracies = [by_name[name].mean for name in best]
+    ax.plot(best_bytes, best_accuracies, color=ACCENT, lw=1.2, zorder=0.8)
+    for row in series:
+        (dot,) = ax.plot(row.total, row.mean, "o", color=QUIET, ms=4, zorder=1)
+        mark(dot, row.says, method=row.name)
+    for method, place in frame.named.items():
+        row = by_name.get(title(method))
+        if row is None:  # this method was not run on these data
+            continue
+        colour = ACCENT if row.name in best else QUIET
+        ax.plot(row.total, row.mean, "o", color=colour, ms=8)
+        ax.annotate(
+            shorten_title(row.name),
+            (row.total, row.mean),
+            (place.right, place.up),
+            textcoords="offset points",
+            ha=place.horizontal,
+            va=place.vertical,
+            color=colour,
+            fontsize=9,
+        )
+    bytes_axis(ax, [row.total for row in series], pad=4)
+    percent_axis(ax, "y", frame.high, low=frame.low)
+
+
+def describe_front(name: str, series: Sequence[Series], best: Sequence[str]) -> str:
+    """Which methods are not beaten on a data set of that name."""
+    by_name = {row.name: row for row in series}
+    descriptions = []
+    for method in best:
+        row = by_name[method]
+        descriptions.append(f"{method} ({data_size(row.total)}, {percent(row.mean)})")
+    return f"{name}: {len(best)} of {len(series)} methods are not beaten: {listed(descriptions)}."
+
+
+def describe_settings(datasets: Sequence[str]) -> str:
+    """How the data sets are divided among clients."""
+    settings = []
+    for dataset in datasets:
+        setting = f"α = {ALPHA:g}, {CLIENTS} clients"
+        if dataset == "heart":
+            setting = "four hospitals"
+        if setting not in settings:
+            settings.append(setting)
+    return f"{listed(settings)}, means of ten seeds"
+
+
+# ---------------------------------------------------------------------------- many rounds, sureness
 def overtaken_in(target: str, method: str) -> int:
-    """The round in which `method` first passes the final accuracy of `target`; first seed's curves. 0: never."""
+    """The round in which `method` first passes the final accuracy of `target`; first seed's curves.
+    0: never.
+    """
     goal, other = runs([target, method], seeds=1)
-    rounds = [p["accuracy"] > goal.accuracy for p in other.history if p["phase"] == "rounds"]
-    return rounds.index(True) + 1 if any(rounds) else 0
+    rounds = [point for point in other.history if point["phase"] == "rounds"]
+    for round_number, point in enumerate(rounds, 1):
+        if point["accuracy"] > goal.accuracy:
+            return round_number
+    return 0
 
 
 def confidence(outcomes: Sequence[Outcome], method: str = "ensemble") -> float:
-    """How sure `method` is: the mean probability of the class that it names, in percent, over its outcomes."""
+    """How sure `method` is: the mean probability of the class that it names, in percent, over its
+    outcomes.
+    """
     return 100 * mean(o.calibration.mean_confidence for o in outcomes if o.method == method)
 
 
 # ---------------------------------------------------------------------------------- exercises
 def worth_it(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble, in another clearly
-    worse. Both are found on validation images; the test images are looked at for these two alone."""
-    gaps = chosen_gaps(
-        outcomes, None, "fedlpa", "ensemble", lambda at: f"{at[0].dataset}, α = {at[0].alpha:g}"
-    )
+    """The claim of exercise 2: in one setting FedLPA is clearly better than the cheaper ensemble,
+    in another clearly worse. Both are found on validation images; the test images are looked at for
+    these two alone.
+    """
+
+    def describe(conditions: tuple) -> str:
+        return f"{conditions[0].dataset}, α = {conditions[0].alpha:g}"
+
+    gaps = chosen_gaps(outcomes, None, "fedlpa", "ensemble", describe)
     return two_kinds(gaps, others=(BELOW,), **words)
 
 
@@ -179,7 +257,7 @@ def solution_runs() -> Outcomes:
     return Outcomes([*digits, *letters])
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 
 
 def paired_band(a, b):
@@ -192,11 +270,13 @@ def paired_band(a, b):
 
 
 def variant(gaps, ddof=1, factor=None, root=0.5):
-    """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t, the `root` of n."""
+    """Mean and half width with one part changed: `ddof` of the spread, the `factor` instead of t,
+    the `root` of n.
+    """
     n = len(gaps)
-    return gaps.mean(), (t_quantile(n - 1) if factor is None else factor) * gaps.std(
-        ddof=ddof
-    ) / n**root
+    if factor is None:
+        factor = t_quantile(n - 1)
+    return gaps.mean(), factor * gaps.std(ddof=ddof) / n**root
 
 
 def unpaired(a, b):
@@ -214,9 +294,13 @@ SLIPS = {
 
 
 def hidden(stream: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Accuracies of two methods on n seeds, in per cent: a seed is easy or hard for both, as in a federation."""
-    seed = stream.normal(60, 12, size=n)
-    return seed + stream.normal(0, 4, size=n), seed + stream.normal(1, 4, size=n)
+    """Accuracies of two methods on n seeds, in per cent: a seed is easy or hard for both, as in a
+    federation.
+    """
+    seeds = stream.normal(60, 12, size=n)
+    first = seeds + stream.normal(0, 4, size=n)
+    second = seeds + stream.normal(1, 4, size=n)
+    return first, second
 
 
 SIZES = ((3,), (5,), (10,), (4,))  # seeds

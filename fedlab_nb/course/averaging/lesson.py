@@ -1,4 +1,6 @@
-"""Lesson 02, averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its exercises."""
+"""Lesson 02, averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its
+exercises.
+"""
 
 from typing import Any
 
@@ -18,34 +20,34 @@ mean_of, three_ways, with_dense = figures_of(__name__, "three_ways", "with_dense
 
 # ---------------------------------------------------------------------------------- worked numbers
 def one_image(alpha: float = 0.3, seed: int = 0, image: int = 3, temperature: float = 4.0) -> Card:
-    """The teacher's and the student's answer to one public image, at two temperatures, and the loss between them."""
+    """The teacher's and the student's answer to one public image, at two temperatures, and the loss
+    between them.
+    """
     setting: dict[str, Any] = {"dataset": DATASET, "alpha": alpha, "seed": seed}
-    teacher, student = run("ensemble", **setting, **LOGITS), run("feddf", **setting)
+    teacher = run("ensemble", **setting, **LOGITS)
+    student = run("feddf", **setting)
     x = load(DATASET).x_public[image : image + 1].to(teacher.settings.device)
-    t, s = (outcome.model.logits(x)[0].cpu() for outcome in (teacher, student))
-    top = t.argsort(descending=True)[:3].tolist()
+    teacher_logits = teacher.model.logits(x)[0].cpu()
+    student_logits = student.model.logits(x)[0].cpu()
+    favourites = teacher_logits.argsort(descending=True)[:3].tolist()
 
-    def favourites(logits: torch.Tensor, tau: float) -> str:
-        p = (logits / tau).softmax(-1)
-        return ", ".join(f"“{c}” {p[c]:.2f}" for c in top)
+    def describe(logits: torch.Tensor, tau: float) -> str:
+        shares = (logits / tau).softmax(-1)
+        return ", ".join(f"“{c}” {shares[c]:.2f}" for c in favourites)
 
-    loss = float(kl_each(t[None], s[None], temperature))
+    loss = float(kl_each(teacher_logits[None], student_logits[None], temperature))
     return worked(
         f"Public image {image}, the ensemble's three favourites (α = {alpha:g}, seed {seed}).",
-        f"Teacher, τ = 1: {favourites(t, 1)}",
-        f"Teacher, τ = {temperature:g}: {favourites(t, temperature)}",
-        f"Student after distillation, τ = {temperature:g}: {favourites(s, temperature)}",
+        f"Teacher, τ = 1: {describe(teacher_logits, 1)}",
+        f"Teacher, τ = {temperature:g}: {describe(teacher_logits, temperature)}",
+        f"Student after distillation, τ = {temperature:g}: {describe(student_logits, temperature)}",
         f"Loss of this image: τ² KL(teacher ‖ student) = {loss:.2f}.",
     )
 
 
-# ---------------------------------------------------------------------------------- the function to build
-SIZES = (
-    (3, 3, 3),
-    (2, 4, 3),
-    (5, 2, 4),
-    (1, 3, 2),
-)  # M, N, C; the first lets a wrong axis run, the others stop it
+# ---------------------------------------------------------------------------- the function to build
+# M, N, C: the first lets a wrong axis run, the others stop it.
+SIZES = ((3, 3, 3), (2, 4, 3), (5, 2, 4), (1, 3, 2))
 
 
 def soft_labels(logits, temperature):
@@ -56,16 +58,17 @@ def soft_labels(logits, temperature):
 
 def hidden(stream: np.random.Generator, *size: int) -> tuple[np.ndarray, float]:
     """Logits as large as those of real networks, each with another temperature."""
-    return 3 * stream.normal(size=size), round(stream.uniform(1.5, 6), 1)
+    logits = 3 * stream.normal(size=size)
+    temperature = round(stream.uniform(1.5, 6), 1)
+    return logits, temperature
 
 
 SLIPS = {
     "over_images": lambda logits, temperature: softmax(logits.mean(0) / temperature, axis=0),
     "softmax_first": lambda logits, temperature: softmax(logits / temperature, axis=2).mean(0),
     "no_temperature": lambda logits, temperature: softmax(logits.mean(0), axis=1),
-    "of_the_loss": lambda logits, temperature: (
-        temperature**2 * soft_labels(logits, temperature)
-    ),  # it has τ² alone
+    # It is the loss that has τ², not the labels.
+    "of_the_loss": lambda logits, temperature: temperature**2 * soft_labels(logits, temperature),
     "no_softmax": lambda logits, temperature: logits.mean(0) / temperature,
 }
 

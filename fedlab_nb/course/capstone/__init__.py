@@ -1,8 +1,9 @@
-"""Lesson 13, the capstone: a hidden federation, a byte budget, choices on validation images, one report.
+"""Lesson 13, the capstone: a hidden federation, a byte budget, choices on validation images, one
+report.
 
-`desk.py` draws the federation of a code word and is where the learner works, `form.py` is the same with buttons, and
-has the lesson's exercises; `report.py` keeps what was done, makes the page that is handed in, and reads those of a
-class.
+`desk.py` draws the federation of a code word and is where the learner works, `form.py` is the same
+with buttons, and has the lesson's exercises; `report.py` keeps what was done, makes the page that
+is handed in, and reads those of a class.
 """
 
 from .desk import Case, behind

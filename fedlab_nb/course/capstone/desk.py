@@ -8,10 +8,11 @@
     report = case.submit(2, "Because …")     # opens the test images
     report.save("reports")
 
-A code word draws the hidden federation: its data set, its clients, their sizes and the byte budget; the same word gives
-the same federation on every machine. Two data sets are made of it. On the first one choices are made: a fifth of the
-training images takes the place of the test images, which are not in it at all. The second one has the test images; it
-is used for submissions alone. Clients and their images are the same in both.
+A code word draws the hidden federation: its data set, its clients, their sizes and the byte budget;
+the same word gives the same federation on every machine. Two data sets are made of it. On the first
+one choices are made: a fifth of the training images takes the place of the test images, which are
+not in it at all. The second one has the test images; it is used for submissions alone. Clients and
+their images are the same in both.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ... import __version__
 from ...data import Dataset, federate, load
 from ...data.dataset import digest_of
 from ...data.federation import with_clients
-from ...errors import UsageError, choose, demand
+from ...errors import UsageError, choose
 from ...methods import METHODS
 from ...models import build_from_text, default_model, parameter_count
 from ...plots import Picture
@@ -45,14 +46,13 @@ from .report import Record, Report, Try
 FREE = ("model", "holdout", "init", "transform")  # settings of the run that a learner may choose
 TRIAL_SEEDS = (0, 3)  # the first seed, and how many
 TEST_SEEDS = (100, 10)  # others: no network of a try is among those that are tested
-ENOUGH = 20  # letters of an argument
-
+LEAST_LETTERS = 20  # of an argument
 
 # What a code word draws from.
 SETS = ("digits", "glyphs:8g")
 ALPHAS = (0.05, 0.1, 0.3, 1.0)
 CLIENTS = (5, 8, 10, 12)
-SIGMAS = (0.0, 0.5, 1.0)  # of the lognormal sizes of the clients
+SIZE_SIGMAS = (0.0, 0.5, 1.0)  # of the lognormal sizes of the clients
 SHARES = (0.6, 0.8, 1.0)  # of the training images that the clients have
 BUDGETS = (0.7, 2.2, 4.0, 7.0, 12.0)  # of a client, in times the bytes of its network
 NOISE = 3.0  # scale of the Laplace noise on each count of a client's classes: its mean size
@@ -60,9 +60,12 @@ NOISE = 3.0  # scale of the Laplace noise on each count of a client's classes: i
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """What a code word has drawn. The learner is shown `sizes`, `noisy`, `budget` and the network, and not the rest.
+    """What a code word has drawn. The learner is shown `sizes`, `noisy`, `budget` and the network,
+    and not the rest.
 
-    trial: images for choices in the place of the test images;   final: with the test images;   noisy: int [M, C]
+    trial: the data set for choices, with validation images in the place of the test images
+    final: the data set with the test images;   noisy: `[M, C]`, whole numbers
+    numbers: of a client's network;   budget: bytes of a client
     """
 
     code: str
@@ -86,80 +89,108 @@ class Hidden:
     def facts(self) -> list[str]:
         """What the server sees, line by line."""
         inputs = int(np.prod(self.trial.input_shape))
+        sizes = ", ".join(str(size) for size in self.sizes)
         return [
-            f"{self.clients} clients, {self.trial.classes} classes, {inputs} numbers for each sample.",
-            f"Training samples of clients A to {letter(self.clients - 1)}: {', '.join(map(str, self.sizes))}.",
+            f"{self.clients} clients, {self.trial.classes} classes, "
+            f"{inputs} numbers for each sample.",
+            f"Training samples of clients A to {letter(self.clients - 1)}: {sizes}.",
             f"The server has {len(self.trial.x_public)} samples without labels.",
             f"A client's network: {self.numbers} numbers, {4 * self.numbers} bytes.",
             f"Budget of a client, up and down together: {self.budget} bytes.",
         ]
 
 
-def word(code: str) -> str:
-    """A code word as it counts: without its spaces at the ends, in capitals. UsageError if nothing is left."""
+def normalise_code(code: str) -> str:
+    """A code word as it counts: without its spaces at the ends, in capitals. UsageError if nothing
+    is left.
+    """
     text = " ".join(str(code).split()).upper()
-    demand(
-        text,
-        "The code word is empty; give the one that your teacher has chosen, or any word for practice.",
-    )
+    if not text:
+        raise UsageError(
+            "The code word is empty; give the one that your teacher has chosen, or any word for "
+            "practice."
+        )
     return text
 
 
 @functools.lru_cache(maxsize=8)
-def drawn(code: str) -> Hidden:
-    """The federation of a code word, which `word` has written."""
+def draw_federation(code: str) -> Hidden:
+    """The federation of a code word, which `normalise_code` has written."""
     seed = seed_for(0, "capstone", code)
-    draw = numpy_rng(seed, "federation")
-    names = (SETS, ALPHAS, CLIENTS, SIGMAS, SHARES, BUDGETS)
-    source, alpha, clients, sigma, share, times = (
-        options[int(draw.integers(len(options)))] for options in names
-    )
-    trial, final = two_sets(load(source), seed, code)
-    dealt = federate(
+    stream = numpy_rng(seed, "federation")
+
+    def choose_one(options: tuple) -> Any:
+        return options[int(stream.integers(len(options)))]
+
+    source = choose_one(SETS)
+    alpha = choose_one(ALPHAS)
+    clients = choose_one(CLIENTS)
+    sigma = choose_one(SIZE_SIGMAS)
+    share = choose_one(SHARES)
+    networks_in_budget = choose_one(BUDGETS)
+    trial, final = split_dataset(load(source), seed, code)
+    federation = federate(
         trial, alpha=alpha, clients=clients, seed=seed % 2**31, size_sigma=sigma, share=share
     )
-    counts = dealt.label_counts.numpy()
+    counts = federation.label_counts.numpy()
     noise = numpy_rng(seed, "noise").laplace(0, NOISE, counts.shape)
-    numbers = parameter_count(
-        build_from_text(default_model(trial.input_shape), trial.input_shape, trial.classes)
-    )
+    model = default_model(trial.input_shape)
+    network = build_from_text(model, trial.input_shape, trial.classes)
+    numbers = parameter_count(network)
     return Hidden(
-        code=code, source=source, alpha=alpha, clients=clients, sigma=sigma, share=share,
-        trial=with_clients(trial, dealt.shards), final=with_clients(final, dealt.shards),
-        noisy=np.maximum(0, np.rint(counts + noise)).astype(int), numbers=numbers,
-        budget=int(round(times * 4 * numbers, -2)),
-    )  # fmt: skip
+        code=code,
+        source=source,
+        alpha=alpha,
+        clients=clients,
+        sigma=sigma,
+        share=share,
+        trial=with_clients(trial, federation.shards),
+        final=with_clients(final, federation.shards),
+        noisy=np.maximum(0, np.rint(counts + noise)).astype(int),
+        numbers=numbers,
+        budget=int(round(networks_in_budget * 4 * numbers, -2)),
+    )
 
 
-def two_sets(own: Dataset, seed: int, code: str) -> tuple[Dataset, Dataset]:
-    """The data set for choices and the one for the test; a fifth of the training images belongs to no client."""
-    order = numpy_rng(seed, "validation").permutation(len(own.y_train))
-    held, rest = order[: len(order) // 5], order[len(order) // 5 :]
-    names = tuple(str(c) for c in range(own.classes))
-    digest = digest_of(own.digest, "capstone", code)
-    same = {
-        "x_train": own.x_train[rest],
-        "y_train": own.y_train[rest],
-        "y_public": None,
-        "class_names": names,
-    }
-    final = dataclasses.replace(own, name="hidden", note="", digest=digest, **same)
-    validation = {
-        "x_test": own.x_train[held],
-        "y_test": own.y_train[held],
-        "digest": f"{digest}, validation",
-    }
-    return dataclasses.replace(final, **validation), final
+def split_dataset(dataset: Dataset, seed: int, code: str) -> tuple[Dataset, Dataset]:
+    """The data set for choices and the one for the test. A fifth of the training images belongs to
+    no client: these are the validation images.
+    """
+    order = numpy_rng(seed, "validation").permutation(len(dataset.y_train))
+    validation_images = len(order) // 5
+    validation_rows = order[:validation_images]
+    train_rows = order[validation_images:]
+    digest = digest_of(dataset.digest, "capstone", code)
+    final = dataclasses.replace(
+        dataset,
+        name="hidden",
+        note="",
+        digest=digest,
+        x_train=dataset.x_train[train_rows],
+        y_train=dataset.y_train[train_rows],
+        y_public=None,
+        class_names=tuple(str(c) for c in range(dataset.classes)),
+    )
+    trial = dataclasses.replace(
+        final,
+        x_test=dataset.x_train[validation_rows],
+        y_test=dataset.y_train[validation_rows],
+        digest=f"{digest}, validation",
+    )
+    return trial, final
 
 
-# ------------------------------------------------------------------------------------------------- at work
+# ------------------------------------------------------------------------------------------ at work
 class Case:
-    """A hidden federation, and what one person has done with it. UsageError for an empty code word."""
+    """A hidden federation, and what one person has done with it. UsageError for an empty code
+    word.
+    """
 
     def __init__(self, code: str, name: str = "") -> None:
-        self.code, self.name = word(code), " ".join(str(name).split())
-        self._hidden: Hidden = drawn(self.code)
-        self.record = Record.of(self.code, self.name)
+        self.code = normalise_code(code)
+        self.name = " ".join(str(name).split())
+        self._hidden: Hidden = draw_federation(self.code)
+        self.record = Record.load(self.code, self.name)
 
     @property
     def budget(self) -> int:
@@ -171,105 +202,158 @@ class Case:
         return worked(*self._hidden.facts())
 
     def seen(self) -> Picture:
-        """What the server sees, as a picture: samples of each client, and its classes with noise."""
+        """What the server sees, as a picture: samples of each client, and its classes with
+        noise.
+        """
         return seen(self._hidden.sizes, self._hidden.noisy, code=self.code)
 
-    # ------------------------------------------------------------------------------------------------------------ tries
+    # ---------------------------------------------------------------------------------------- tries
     def trial(self, method: str, **knobs: Any) -> Card:
-        """Run a method on three seeds, and say its validation accuracy and its bytes; it becomes a try of the list.
+        """Run a method on three seeds, and say its validation accuracy and its bytes; it becomes a
+        try of the list.
 
-        knobs: fields of the method, of local training (epochs, lr, …), or of FREE. UsageError for anything else, and
-        for what the method cannot do here.
+        knobs: fields of the method, of local training (epochs, lr, …), or of FREE. UsageError for
+        anything else, and for what the method cannot do here.
         """
-        asked = self._checked(method, knobs)
-        done = next((t for t in self.record.tries if (t.method, t.knobs) == (method, asked)), None)
-        again = "" if done is None else " You had tried it before."
-        if done is None:
-            shares, sent, leaks = self._runs(self._hidden.trial, method, asked, TRIAL_SEEDS)
-            done = Try(len(self.record.tries) + 1, method, asked, shares, sent, leaks)
-            self.record.add(done)
-        share = f"{100 * done.bytes / self.budget:.0f} % of the budget"
-        over = "" if done.bytes <= self.budget else ": too much, it cannot be submitted"
+        settings = self._check_settings(method, knobs)
+        known = self.record.find(method, settings)
+        if known is None:
+            accuracies, sent, leaks = self._run(self._hidden.trial, method, settings, TRIAL_SEEDS)
+            number_of_try = len(self.record.tries) + 1
+            result = Try(number_of_try, method, settings, accuracies, sent, leaks)
+            self.record.add(result)
+        else:
+            result = known
+        title = f"Try {result.number}: {result.title} ({result.settings})."
+        if known is not None:
+            title += " You had tried it before."
+        costs = f"{data_size(result.bytes)}, {100 * result.bytes / self.budget:.0f} % of the budget"
+        if result.bytes > self.budget:
+            costs += ": too much, it cannot be submitted"
         return worked(
-            f"Try {done.number}: {done.title} ({done.settings}).{again}",
-            f"Validation accuracy {number(done.band)} % ({len(done.validation)} seeds).",
-            f"Bytes of a client, up and down: {data_size(done.bytes)}, {share}{over}.",
+            title,
+            f"Validation accuracy {number(result.band)} % ({len(result.validation)} seeds).",
+            f"Bytes of a client, up and down: {costs}.",
         )
 
     def tries(self) -> Picture:
         """All tries: validation accuracy against the bytes of a client, with the budget."""
         rows = []
-        for t in self.record.tries:
+        for result in self.record.tries:
             rows.append(
                 Series(
-                    t.title, f"try {t.number}", accuracies=t.validation, up=t.bytes, method=t.method
+                    result.title,
+                    f"try {result.number}",
+                    accuracies=result.validation,
+                    up=result.bytes,
+                    method=result.method,
                 )
             )
         return tried(rows, self.budget, code=self.code)
 
-    def _checked(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:
-        """The settings as text, in the order of their names."""
+    def _check_settings(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:
+        """The settings as text, in the order of their names; UsageError for what cannot be set
+        here.
+        """
         choose("method", method, METHODS)
-        forbidden = "needs the clients' samples in one place, which this federation does not allow"
-        demand(method != "centralized", f"Centralized training {forbidden}; choose another method.")
-        known = {*(k.name for k in METHODS[method].fields()), *RECIPE_FIELDS, *FREE}
-        for name in knobs:
-            given = "in a capstone, because the federation is given; what can be set"
-            allowed = name.removeprefix(f"{method}.") in known
-            demand(
-                allowed, f"{name!r} cannot be set for {method} {given}: {', '.join(sorted(known))}."
+        if method == "centralized":
+            raise UsageError(
+                "Centralized training needs the clients' samples in one place, which this "
+                "federation does not allow; choose another method."
             )
+        allowed = {*(knob.name for knob in METHODS[method].fields()), *RECIPE_FIELDS, *FREE}
+        for name in knobs:
+            if name.removeprefix(f"{method}.") not in allowed:
+                raise UsageError(
+                    f"{name!r} cannot be set for {method} in a capstone, because the federation is "
+                    f"given; what can be set: {', '.join(sorted(allowed))}."
+                )
         return {name: str(knobs[name]) for name in sorted(knobs)}
 
-    def _runs(
+    def _run(
         self, dataset: Any, method: str, knobs: Mapping[str, str], seeds: tuple[int, int]
     ) -> tuple[dict[int, float], int, str]:
-        """{seed: accuracy on that data set's images}, the most bytes of a client, and what leaks."""
-        first, count = seeds
-        outcomes = compare([method], dataset=dataset, seed=first, seeds=count, **knobs)
-        sent = max(sum(both) for o in outcomes for both in o.ledger.by_client().values())
-        return {o.settings.seed: o.accuracy for o in outcomes}, sent, outcomes[0].plan.method.leaks
+        """{seed: accuracy on that data set's images}, the most bytes of a client, and what leaks.
 
-    # ------------------------------------------------------------------------------------------------------- submission
-    def submit(self, choice: int | None, argument: str, name: str = "") -> Report:
-        """Open the test images for try number `choice`: the report, which also says whether it is the first one.
-
-        argument: why, in a sentence or more;   name: who, if `case` was not told. UsageError, with nothing opened, for
-        a number that is no try, a try over the budget, or no argument.
+        seeds: the first one, and how many
         """
-        tries, text = self.record.tries, " ".join(str(argument).split())
-        demand(tries, "There is no try yet, so nothing can be submitted; try a method first.")
-        if choice not in range(1, len(tries) + 1):
-            what = "No try is chosen yet" if choice is None else f"There is no try {choice!r}"
-            raise UsageError(f"{what}; choose one from 1 to {len(tries)}.")
-        chosen = tries[choice - 1]
-        costs = f"{chosen.bytes} bytes, {chosen.bytes / self.budget:.1f} times the budget of {self.budget} bytes"
-        over = f"{chosen.title} costs a client {costs}, so it cannot be submitted"
-        demand(
-            chosen.bytes <= self.budget,
-            f"{over}; choose a try within the budget, or try a method that sends less.",
-        )
-        short = f"Your argument has {len(text)} letters, but it should have at least {ENOUGH}"
-        demand(len(text) >= ENOUGH, f"{short}; say in a sentence or more why you chose this try.")
-        test, sent, leaks = self._runs(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
+        first_seed, count = seeds
+        outcomes = compare([method], dataset=dataset, seed=first_seed, seeds=count, **knobs)
+        accuracies = {}
+        most_bytes = 0
+        for outcome in outcomes:
+            accuracies[outcome.settings.seed] = outcome.accuracy
+            for up, down in outcome.ledger.by_client().values():
+                most_bytes = max(most_bytes, up + down)
+        return accuracies, most_bytes, outcomes[0].plan.method.leaks
+
+    # ----------------------------------------------------------------------------------- submission
+    def submit(self, choice: int | None, argument: str, name: str = "") -> Report:
+        """Open the test images for try number `choice`: the report, which also says whether it is
+        the first one.
+
+        argument: why, in a sentence or more;   name: who, if `case` was not told. UsageError, with
+        nothing opened, for a number that is no try, a try over the budget, or no argument.
+        """
+        tries = self.record.tries
+        text = " ".join(str(argument).split())
+        chosen = self._check_choice(choice)
+        if len(text) < LEAST_LETTERS:
+            raise UsageError(
+                f"Your argument has {len(text)} letters, but it should have at least "
+                f"{LEAST_LETTERS}; say in a sentence or more why you chose this try."
+            )
+        test, sent, leaks = self._run(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
+        earlier = self.record.submissions
         report = Report(
-            code=self.code, name=name or self.name, number=len(self.record.submissions) + 1,
-            facts=tuple(self._hidden.facts()), tries=tuple(tries), validation_images=len(self._hidden.trial.y_test),
-            choice=choice, argument=text, test=test, test_images=len(self._hidden.final.y_test), bytes=sent,
-            budget=self.budget, leaks=leaks, version=__version__,
-            earlier=tuple(entry["accuracy"] for entry in self.record.submissions),
-        )  # fmt: skip
+            code=self.code,
+            name=name or self.name,
+            number=len(earlier) + 1,
+            facts=tuple(self._hidden.facts()),
+            tries=tuple(tries),
+            validation_images=len(self._hidden.trial.y_test),
+            choice=chosen.number,
+            argument=text,
+            test=test,
+            test_images=len(self._hidden.final.y_test),
+            bytes=sent,
+            budget=self.budget,
+            leaks=leaks,
+            version=__version__,
+            earlier=tuple(submission["accuracy"] for submission in earlier),
+        )
         self.record.add(
-            {"submission": report.number, "accuracy": report.band.mean, "choice": choice}
+            {"submission": report.number, "accuracy": report.band.mean, "choice": chosen.number}
         )
         return report
 
+    def _check_choice(self, choice: int | None) -> Try:
+        """The try of that number; UsageError if it cannot be submitted."""
+        tries = self.record.tries
+        if not tries:
+            raise UsageError(
+                "There is no try yet, so nothing can be submitted; try a method first."
+            )
+        if choice not in range(1, len(tries) + 1):
+            problem = "No try is chosen yet" if choice is None else f"There is no try {choice!r}"
+            raise UsageError(f"{problem}; choose one from 1 to {len(tries)}.")
+        chosen = tries[choice - 1]
+        if chosen.bytes > self.budget:
+            raise UsageError(
+                f"{chosen.title} costs a client {chosen.bytes} bytes, "
+                f"{chosen.bytes / self.budget:.1f} times the budget of {self.budget} bytes, so it "
+                "cannot be submitted; choose a try within the budget, or try a method that sends "
+                "less."
+            )
+        return chosen
+
     @staticmethod
-    def explained(method: str) -> list[str]:
+    def describe_knobs(method: str) -> list[str]:
         """A line for each knob of a method, and one for what every method takes."""
-        own = [f"{k.name} = {k.default}: {k.help}" for k in METHODS[method].fields()]
-        every = ", ".join((*RECIPE_FIELDS, *FREE))
-        return [*own, f"Of every method: {every}. For example model=mlp:32 is a smaller network."]
+        lines = [f"{knob.name} = {knob.default}: {knob.help}" for knob in METHODS[method].fields()]
+        common = ", ".join((*RECIPE_FIELDS, *FREE))
+        lines.append(f"Of every method: {common}. For example model=mlp:32 is a smaller network.")
+        return lines
 
     def form(self) -> Any:
         """Tries, choice, argument and submission with buttons."""
@@ -280,9 +364,10 @@ class Case:
 
 def behind(code: str) -> Card:
     """For the teacher: what a code word has drawn."""
-    h = drawn(word(code))
-    sizes = f"sizes with σ = {h.sigma:g}, {100 * h.share:.0f} % of the training images"
-    first = f"{h.code}: {h.source}, α = {h.alpha:g}, {h.clients} clients, {sizes}."
+    hidden = draw_federation(normalise_code(code))
+    networks = hidden.budget / (4 * hidden.numbers)
     return worked(
-        first, f"Budget {h.budget} bytes, {h.budget / (4 * h.numbers):.1f} networks of a client."
+        f"{hidden.code}: {hidden.source}, α = {hidden.alpha:g}, {hidden.clients} clients, "
+        f"sizes with σ = {hidden.sigma:g}, {100 * hidden.share:.0f} % of the training images.",
+        f"Budget {hidden.budget} bytes, {networks:.1f} networks of a client.",
     )

@@ -1,4 +1,5 @@
-"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every refusal is one line.
+"""The capstone with buttons: method and settings, Try; choice and argument, Submit; Save. Every
+refusal is one line.
 
 Below it the lesson's worked numbers and its two exercises.
 """
@@ -23,6 +24,7 @@ from ..kit.claims import figures_of
 if TYPE_CHECKING:
     from ...studies import Outcomes
     from .desk import Case
+    from .report import Report
 
 INTRO = (
     "Try methods as often as you like: each try is judged on validation images and is in your report. "
@@ -32,45 +34,55 @@ WIDE = widgets.Layout(width="44em")
 
 
 class CaseForm(Form):
-    """The widgets of a `Case`. `report`: of the last submission, None before it; `own`: whether Try was pressed."""
+    """The widgets of a `Case`. `report`: of the last submission, None before it."""
 
     def __init__(self, case: Case) -> None:
-        self.case, self.report, self.own = case, None, False
-        offered = [(cls.info.title, name) for name, cls in METHODS.items() if name != "centralized"]
-        self.method = widgets.Dropdown(options=offered, value="ensemble", description="Method")
+        self.case = case
+        self.report: Report | None = None
+        self._was_try_pressed = False
+        methods = [(cls.info.title, name) for name, cls in METHODS.items() if name != "centralized"]
+        self.method = widgets.Dropdown(options=methods, value="ensemble", description="Method")
         self.knobs = widgets.Text(
             placeholder="as usual, or for example epochs=20, lr=0.1", description="Settings"
         )
         self.knobs.layout = WIDE
-        self.help, self.tries = widgets.HTML(), widgets.HTML()
-        self.method.observe(lambda _: self._refresh(), "value")
+        self.help = widgets.HTML()
+        self.tries = widgets.HTML()
         self.choice = widgets.Dropdown(description="Choice")
         self.name = widgets.Text(value=case.name, description="Your name")
         self.argument = widgets.Textarea(
             placeholder="Why this one?", description="Argument", rows=5, layout=WIDE
         )
         self.folder = widgets.Text(value="reports", description="Folder")
-        self.message, self.page = (
-            widgets.HTML(layout=widgets.Layout(min_height="3em")),
-            widgets.HTML(),
-        )
-        actions = {"Try": self._try, "Submit": self._submit, "Save the report": self._save}
-        self.buttons = {words: widgets.Button(description=words) for words in actions}
-        for words, action in actions.items():
-            self.buttons[words].on_click(lambda _, action=action: self._do(action))
-        save = widgets.HBox([self.folder, self.buttons["Save the report"]])
-        trying = [self.method, self.knobs, self.help, self.buttons["Try"], self.tries]
-        choosing = [
+        self.message = widgets.HTML(layout=widgets.Layout(min_height="3em"))
+        self.page = widgets.HTML()
+        self.buttons = {
+            "Try": self._make_button("Try", self._try),
+            "Submit": self._make_button("Submit", self._submit),
+            "Save the report": self._make_button("Save the report", self._save),
+        }
+        self.method.observe(lambda _: self._refresh(), "value")
+        parts = [
+            self.method,
+            self.knobs,
+            self.help,
+            self.buttons["Try"],
+            self.tries,
             self.choice,
             self.name,
             self.argument,
             self.buttons["Submit"],
-            save,
+            widgets.HBox([self.folder, self.buttons["Save the report"]]),
             self.message,
             self.page,
         ]
-        super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), [*trying, *choosing])
+        super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), parts)
         self._refresh()
+
+    def _make_button(self, text: str, action: Callable[[], Card]) -> widgets.Button:
+        button = widgets.Button(description=text)
+        button.on_click(lambda _: self._do(action))
+        return button
 
     def _do(self, action: Callable[[], Card]) -> None:
         """Carry out what a button does; a refusal becomes a line, and no button works meanwhile."""
@@ -79,20 +91,21 @@ class CaseForm(Form):
         self.message.value = Card("unattempted", "One moment …", "Running")._repr_html_()
         try:
             card = action()
+        except FedlabError as error:
+            card = Card("wrong", str(error))
         except Exception as error:  # in a callback nobody would see it
-            card = Card(
-                "wrong",
-                str(error) if isinstance(error, FedlabError) else f"Unexpected {reason(error)}",
-            )
+            card = Card("wrong", f"Unexpected {reason(error)}")
         self.message.value = card._repr_html_()
         for button in self.buttons.values():
             button.disabled = False
         self._refresh()
 
     def _try(self) -> Card:
-        parts = filter(None, map(str.strip, self.knobs.value.replace(";", ",").split(",")))
-        knobs = assigned(parts, "write NAME=VALUE, such as rounds=20, with commas between them")
-        card, self.own = self.case.trial(self.method.value, **knobs), True
+        parts = self.knobs.value.replace(";", ",").split(",")
+        settings = [part.strip() for part in parts if part.strip()]
+        knobs = assigned(settings, "write NAME=VALUE, such as rounds=20, with commas between them")
+        card = self.case.trial(self.method.value, **knobs)
+        self._was_try_pressed = True
         return card
 
     def _submit(self) -> Card:
@@ -110,37 +123,48 @@ class CaseForm(Form):
 
     def _refresh(self) -> None:
         """The list of tries, what can be chosen, and what can be set for the method."""
-        done, held = self.case.record.tries, self.choice.value
-        self.choice.options = [(f"{t.number}: {t.title} ({t.settings})", t.number) for t in done]
-        self.choice.value = held
-        lines = [
-            f"{t.title} ({t.settings}): validation accuracy {number(t.band)} %, {data_size(t.bytes)}"
-            f"{'' if t.bytes <= self.case.budget else ', over the budget'}"
-            for t in done
+        tries = self.case.record.tries
+        chosen = self.choice.value
+        self.choice.options = [
+            (f"{result.number}: {result.title} ({result.settings})", result.number)
+            for result in tries
         ]
-        # the lesson's own tries are behind its guess
-        self.tries.value = folded(f"Tries so far: {len(lines)}", lines, self.own)
-        self.help.value = folded("What can be set", self.case.explained(self.method.value))
+        self.choice.value = chosen
+        lines = []
+        for result in tries:
+            line = (
+                f"{result.title} ({result.settings}): validation accuracy {number(result.band)} %, "
+                f"{data_size(result.bytes)}"
+            )
+            if result.bytes > self.case.budget:
+                line += ", over the budget"
+            lines.append(line)
+        # The lesson's own tries stay folded: they are behind its guess.
+        title = f"Tries so far: {len(lines)}"
+        self.tries.value = list_html(title, lines, is_open=self._was_try_pressed)
+        knob_lines = self.case.describe_knobs(self.method.value)
+        self.help.value = list_html("What can be set", knob_lines)
 
 
-def folded(title: str, lines: Sequence[str], opened: bool = False) -> str:
-    """Lines that open under a title, as HTML."""
+def list_html(title: str, lines: Sequence[str], is_open: bool = False) -> str:
+    """Lines that unfold under a title, as HTML."""
     items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-    return (
-        f"<details{' open' if opened else ''}><summary>{title}</summary><ol>{items}</ol></details>"
-    )
+    attribute = " open" if is_open else ""
+    return f"<details{attribute}><summary>{title}</summary><ol>{items}</ol></details>"
 
 
-# ------------------------------------------------------------------------------------- worked numbers, exercises
+# ------------------------------------------------------------------------ worked numbers, exercises
 FIRST = ("ensemble", "fens", "distilled")  # the lesson's own tries
 TITLES = [title(name) for name in FIRST]  # as the tries are called
 
 
-# the ways of the four hospitals: the choices of a guess
+# The ways of the four hospitals: the choices of a guess.
 WAYS = {
-    "local": "one hospital alone", "fedavg": "FedAvg", "afl": "sums (AFL)",
+    "local": "one hospital alone",
+    "fedavg": "FedAvg",
+    "afl": "sums (AFL)",
     "centralized": "one network that has all patients",
-}  # fmt: skip
+}
 _, hospitals = figures_of(__name__, "hospitals")
 
 
@@ -151,17 +175,22 @@ def best_way(outcomes: Outcomes) -> str:
 
 def best(case: Case) -> str:
     """Title of that one of the lesson's own tries that is best on validation images."""
-    own = (t for t in case.record.tries if t.method in FIRST and not t.knobs)
-    return max(own, key=lambda t: t.band.mean).title
+    own_tries = []
+    for result in case.record.tries:
+        if result.method in FIRST and not result.knobs:
+            own_tries.append(result)
+    return max(own_tries, key=lambda result: result.band.mean).title
 
 
 def luck(tries: int = 10, images: int = 250, share: float = 0.85) -> Card:
     """How good the best of many equal tries looks: the mean over 2,000 draws of binomial luck."""
     right = numpy_rng(0, "luck").binomial(images, share, (2000, tries))
-    gain = round(100 * (right.max(1).mean() / images - share), 1) + 0.0  # no "-0.0"
+    best_share = right.max(1).mean() / images
+    gain = round(100 * (best_share - share), 1) + 0.0  # no "-0.0"
     spread = 100 * math.sqrt(share * (1 - share) / images)
     return worked(
-        f"{tries} methods, each of them right for {100 * share:.0f} % of all images, are tried on {images} images.",
+        f"{tries} methods, each of them right for {100 * share:.0f} % of all images, are tried on "
+        f"{images} images.",
         f"The best of them looks {gain:.1f} points better than it is. "
         f"One of them alone is off by about {spread:.1f} points.",
     )

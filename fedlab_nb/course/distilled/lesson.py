@@ -1,4 +1,6 @@
-"""Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten clients, α = 0.1)."""
+"""Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten
+clients, α = 0.1).
+"""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -6,48 +8,47 @@ from statistics import mean
 import numpy as np
 import torch
 
-from ...labs.distilled.sent import attack
+from ...labs.distilled.sent_images import attack_sent_images
 from ...methods.distilled.images import tangent_kernel
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import MANY, percent, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import but_for, chosen_gaps, figures_of, two_kinds
+from ..kit.claims import chosen_gaps, figures_of, group_by_options, two_kinds
 
-SIZES, BEST = (lesson_words(__name__, name) for name in ("sizes", "best"))
+SIZES = lesson_words(__name__, "sizes")
+BEST = lesson_words(__name__, "best")
 _, ways = figures_of(__name__, "ways")
 
 
 # ---------------------------------------------------------------------------------- bytes
 def size(outcomes: Sequence[Outcome]) -> str:
     """Which of SIZES the images of a client are, on average."""
-    up = {
-        name: mean(o.ledger.up for o in outcomes if o.method == name)
-        for name in ("distilled", "fedavg")
-    }
-    part = up["distilled"] / up["fedavg"]
-    return SIZES[0] if part < 0.25 else SIZES[1] if part < 1 else SIZES[2]
+    images_up = mean(o.ledger.up for o in outcomes if o.method == "distilled")
+    network_up = mean(o.ledger.up for o in outcomes if o.method == "fedavg")
+    ratio = images_up / network_up
+    if ratio < 0.25:
+        return SIZES[0]
+    return SIZES[1] if ratio < 1 else SIZES[2]
 
 
 # ---------------------------------------------------------------------------------- which images
 def best_for_a_network() -> str:
     """Which of BEST it is."""
-    ways = ("random", "kmeans", "kip")
-    return BEST[
-        int(
-            np.argmax(
-                [
-                    percent(runs("distilled", images=way, server="network"), "distilled")
-                    for way in ways
-                ]
-            )
-        )
-    ]
+    accuracies = []
+    for kind in ("random", "kmeans", "kip"):
+        outcomes = runs("distilled", images=kind, server="network")
+        accuracies.append(percent(outcomes, "distilled"))
+    return BEST[int(np.argmax(accuracies))]
 
 
 # ---------------------------------------------------------------------------------- what it shows
 def own_images(client: int = 1, seed: int = 0) -> int:
-    """How many of the images that a client sends are its own, pixel by pixel, with the lesson's settings."""
-    return int(attack(runs("distilled", seeds=1, seed=seed)[0])[client].copies.sum())
+    """How many of the images that a client sends are its own, pixel by pixel, with the lesson's
+    settings.
+    """
+    outcome = runs("distilled", seeds=1, seed=seed)[0]
+    neighbours = attack_sent_images(outcome)[client]
+    return int(neighbours.is_copy.sum())
 
 
 # ---------------------------------------------------------------------------------- the exercises
@@ -56,27 +57,30 @@ DEPTH = 2  # of the kernel in the exercise
 
 # ---------------------------------------------------------------------------------- on the record
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 2: in one setting k-means is clearly better than random images, in another not. Both are
-    found on validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 2: in one setting k-means is clearly better than random images, in
+    another not. Both are found on validation images; the test images are looked at for these two
+    alone.
+    """
 
-    def name(at: tuple) -> str:
-        return "{per_class} per class and the {server}, α = {alpha:g}".format(
-            alpha=at[0][0].alpha, **dict(at[1:])
-        )
+    def describe(shared: tuple) -> str:
+        conditions, *options = shared
+        settings = conditions[0]
+        values = dict(options)
+        return f"{values['per_class']} per class and the {values['server']}, α = {settings.alpha:g}"
 
-    return two_kinds(
-        chosen_gaps(outcomes, but_for("distilled", "images"), "kmeans", "random", name, MANY),
-        **words,
-    )
+    place = group_by_options("distilled", "images")
+    gaps = chosen_gaps(outcomes, place, "kmeans", "random", describe, MANY)
+    return two_kinds(gaps, **words)
 
 
 def both_settings() -> Outcomes:
     """Runs that support the claim of exercise 2."""
-    settings = [{"per_class": 2, "server": "kernel"}, {"per_class": 30, "server": "network"}]
-    ways = [
-        {"images": images, **setting} for setting in settings for images in ("random", "kmeans")
-    ]
-    return Outcomes(outcome for way in ways for outcome in runs("distilled", seeds=MANY, **way))
+    outcomes = []
+    for per_class, server in ((2, "kernel"), (30, "network")):
+        for images in ("random", "kmeans"):
+            options = {"images": images, "per_class": per_class, "server": server}
+            outcomes += runs("distilled", seeds=MANY, **options)
+    return Outcomes(outcomes)
 
 
 # ---------------------------------------------------------------------------------- to build
@@ -103,22 +107,27 @@ def plain_ridge(sent, labels, images, classes, ridge):
     return scores(sent, labels, images, classes, ridge / np.diag(kernel(sent, sent)).mean())
 
 
+def no_ridge(sent, labels, images, classes, ridge):
+    return scores(sent, labels, images, classes, 0)
+
+
+def no_solve(sent, labels, images, classes, ridge):
+    return kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes)
+
+
 SLIPS = {
     "not_centred": not_centred,
-    "no_ridge": lambda sent, labels, images, classes, ridge: scores(
-        sent, labels, images, classes, 0
-    ),
+    "no_ridge": no_ridge,
     "plain_ridge": plain_ridge,
-    "no_solve": lambda sent, labels, images, classes, _: (
-        kernel(images, sent) @ (np.eye(classes)[labels] - 1 / classes)
-    ),
+    "no_solve": no_solve,
 }
-# images sent and new, pixels, classes, those that somebody has sent, ridge; once as many new images as sent ones
+# Images sent and new, pixels, classes, those that somebody has sent, ridge; once as many new images
+# as sent ones.
 HIDDEN = ((9, 4, 6, 3, 3, 0.1), (7, 7, 5, 4, 3, 0.02), (12, 5, 16, 10, 10, 0.5))
 
 
 def hidden(
-    draw: np.random.Generator,
+    stream: np.random.Generator,
     sent: int,
     new: int,
     pixels: int,
@@ -126,14 +135,11 @@ def hidden(
     known: int,
     ridge: float,
 ) -> tuple:
-    labels = draw.integers(0, known, sent)
-    return (
-        draw.uniform(size=(sent, pixels)),
-        labels,
-        draw.uniform(size=(new, pixels)),
-        classes,
-        ridge,
-    )
+    """Random images, and labels of the `known` classes."""
+    labels = stream.integers(0, known, sent)
+    sent_images = stream.uniform(size=(sent, pixels))
+    new_images = stream.uniform(size=(new, pixels))
+    return sent_images, labels, new_images, classes, ridge
 
 
 q1, q2, q3 = exercises(

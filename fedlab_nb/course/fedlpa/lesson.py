@@ -11,43 +11,53 @@ from ...studies.lesson_runs import MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
 from ..kit.claims import chosen_gaps, figures_of, two_kinds
 
-PLACES, SHARES = (lesson_words(__name__, name) for name in ("places", "shares"))
+PLACES = lesson_words(__name__, "places")
+SHARES = lesson_words(__name__, "shares")
 mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
 
 
 # ---------------------------------------------------------------------------------- worked numbers
 def place(ratio: float = 9) -> str:
-    """Which of PLACES the product of the two Gaussians is, where their axes are those of the plane."""
+    """Which of PLACES the product of the two Gaussians is, where their axes are those of the
+    plane.
+    """
     x, y = two_weights(90, ratio).aggregate
     return next(words for words in PLACES if words.startswith(f"({x:.1f}, {y:.1f})"))
 
 
 def share_of_a() -> str:
     """Which of SHARES RegMean is, by accuracy."""
-    low, high, alone = map(mean_of, ("fedavg", "fedlpa", "regmean"))
-    return SHARES[1] if alone > high - 5 else SHARES[2] if alone < low + 5 else SHARES[0]
+    fedavg = mean_of("fedavg")
+    fedlpa = mean_of("fedlpa")
+    regmean = mean_of("regmean")
+    if regmean > fedlpa - 5:
+        return SHARES[1]
+    return SHARES[2] if regmean < fedavg + 5 else SHARES[0]
 
 
 # ---------------------------------------------------------------------------------- on the record
 def by_method(outcome: Outcome) -> tuple[Hashable, str] | None:
-    """Runs of FedLPA with its knobs as they are, and of RegMean: all that was set, and the method."""
-    known = outcome.method in ("fedlpa", "regmean")
-    if not known or any(
-        outcome.options.get(k.name, k.default) != k.default
-        for k in METHODS[outcome.method].fields()
-    ):
+    """Runs of FedLPA with its knobs as they are, and of RegMean: all that was set, and the
+    method.
+    """
+    if outcome.method not in ("fedlpa", "regmean"):
         return None
+    for knob in METHODS[outcome.method].fields():
+        if outcome.options.get(knob.name, knob.default) != knob.default:
+            return None
     return outcome.conditions, outcome.method
 
 
 def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
-    """The claim of exercise 3: somewhere RegMean is clearly better than FedLPA, elsewhere not. Both are found on
-    validation images; the test images are looked at for these two alone."""
+    """The claim of exercise 3: somewhere RegMean is clearly better than FedLPA, elsewhere not. Both
+    are found on validation images; the test images are looked at for these two alone."""
 
-    def name(at: tuple) -> str:
-        return f"α = {at[0].alpha:g}, {at[1].epochs} epochs"
+    def describe(conditions: tuple) -> str:
+        settings, recipe = conditions
+        return f"α = {settings.alpha:g}, {recipe.epochs} epochs"
 
-    return two_kinds(chosen_gaps(outcomes, by_method, "regmean", "fedlpa", name, MANY), **words)
+    gaps = chosen_gaps(outcomes, by_method, "regmean", "fedlpa", describe, MANY)
+    return two_kinds(gaps, **words)
 
 
 def solution_runs() -> Outcomes:
@@ -56,7 +66,7 @@ def solution_runs() -> Outcomes:
     return Outcomes([*runs(pair, 0.3, epochs=2, seeds=MANY), *runs(pair, 1, seeds=MANY)])
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 # M and d of the hidden inputs, and whether the precisions are diagonal
 SIZES = (
     (1, 2, False),
@@ -94,7 +104,10 @@ def hidden(
     """Means [M, d] and precisions [M, d, d]."""
     root = stream.normal(size=(clients, d, d))
     precisions = root @ root.transpose(0, 2, 1) + 0.2 * np.eye(d)
-    return stream.normal(size=(clients, d)), precisions * np.eye(d) if diagonal else precisions
+    if diagonal:
+        precisions = precisions * np.eye(d)
+    means = stream.normal(size=(clients, d))
+    return means, precisions
 
 
 q1, q2, q3, q4 = exercises(

@@ -22,26 +22,40 @@ from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
 from ...plots.words import letter, listed, percent, setting_of, tabled
 from ...studies import Outcome, stored
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
-from ..kit.claims import quoted
+from ..kit.claims import stored_values
 
 SEED = 4  # the draw in which two clients hold only eights
 NAMES = {
-    "local": "one client alone", "fedavg": "FedAvg", "logits": "mean of logits", "ensemble": "mean of probabilities",
-}  # fmt: skip
+    "local": "one client alone",
+    "fedavg": "FedAvg",
+    "logits": "mean of logits",
+    "ensemble": "mean of probabilities",
+}
 LOOKS = {"logits": "FedENS"}  # whose look a rule has that is no method
-# from the averages to what needs none: students, weights by sureness, trained weights, sums, data
+# From the averages to what needs none: students, weights by sureness, trained weights, sums, data.
 RULES = (
-    *NAMES, "feddf", "dense", "coboosting", "fedet", "fens", "fusefl", "fedlpa", "regmean", "afl", "distilled", "gauss",
-)  # fmt: skip
+    *NAMES,
+    "feddf",
+    "dense",
+    "coboosting",
+    "fedet",
+    "fens",
+    "fusefl",
+    "fedlpa",
+    "regmean",
+    "afl",
+    "distilled",
+    "gauss",
+)
 
 
 def bars(rules: Sequence[str] = RULES) -> Picture:
     """Seed 4 and the mean of ten seeds for names of `RULES`; nothing is trained."""
     setting = setting_of({**FEDERATION, "seed": SEED})
-    rows = [
-        Series(name(r), setting=setting, accuracies=accuracies(r), method=LOOKS.get(r, r))
-        for r in rules
-    ]
+    rows = []
+    for rule in rules:
+        method = LOOKS.get(rule, rule)
+        rows.append(Series(name(rule), setting=setting, accuracies=accuracies(rule), method=method))
     return one_seed(rows, SEED)
 
 
@@ -51,102 +65,111 @@ def name(rule: str) -> str:
 
 
 def accuracies(rule: str) -> dict[int, float]:
-    """{seed: accuracy} as stored: the mean of logits among this lesson's figures, the others in the digits' table."""
+    """{seed: accuracy} as stored: the mean of logits among this lesson's figures, the others in the
+    table of the digits.
+    """
     if rule == "logits":
-        return quoted(__name__, "predictions")
+        return stored_values(__name__, "predictions")
     return stored.load().accuracies(rule, ALPHA, CLIENTS)
 
 
 def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
-    """Left: each client's largest logit, mean over the test images. Right: which digits each rule answers how often."""
-    z = logits.test_features.reshape(len(logits.test_labels), CLIENTS, -1)  # [N, M, C]
-    loud = z.max(2).mean(0)
-    offices = {
-        office(k, row): {"logit": float(loud[k])} for k, row in enumerate(logits.label_counts)
-    }
-    rows, said = {"true digits": np.bincount(logits.test_labels, minlength=10)}, []
-    for rule, o in {
-        "FedAvg": weights,
-        "mean of logits": logits,
-        "mean of probabilities": probabilities,
-    }.items():
-        rows[f"{rule}: {percent(o.accuracy)}"] = of = np.bincount(o.test_predictions, minlength=10)
-        said.append(f"{rule} {percent(o.accuracy)}, most often “{of.argmax()}” ({of.max()} images)")
-    with drawing(1, 2, width_ratios=[1, 1.7]) as (figure, (left, right)):
-        stacked(
-            dress(left, title="Largest logit", x="mean over the test images", grid="x"),
-            offices,
-            {"logit": ACCENT},
+    """Left: each client's largest logit, mean over the test images. Right: how often each rule
+    answers each digit.
+    """
+    client_logits = logits.test_features.reshape(len(logits.test_labels), CLIENTS, -1)  # [N, M, C]
+    largest = client_logits.max(2).mean(0)
+    offices = {}
+    for k, counts in enumerate(logits.label_counts):
+        offices[office(k, counts)] = {"logit": float(largest[k])}
+    rows = {"true digits": np.bincount(logits.test_labels, minlength=10)}
+    descriptions = []
+    for rule, outcome in (
+        ("FedAvg", weights),
+        ("mean of logits", logits),
+        ("mean of probabilities", probabilities),
+    ):
+        answers = np.bincount(outcome.test_predictions, minlength=10)
+        accuracy = percent(outcome.accuracy)
+        rows[f"{rule}: {accuracy}"] = answers
+        descriptions.append(
+            f"{rule} {accuracy}, most often “{answers.argmax()}” ({answers.max()} images)"
         )
-        heat_map(right, np.array([*rows.values()], float), top=360, text="{:.0f}".format)
+    with drawing(1, 2, width_ratios=[1, 1.7]) as (figure, (left, right)):
+        dress(left, title="Largest logit", x="mean over the test images", grid="x")
+        stacked(left, offices, {"logit": ACCENT})
+        heat_map(right, np.array(list(rows.values()), float), top=360, text="{:.0f}".format)
         dress(right, title="How many of the 360 images are called …", x="digit")
         right.set_xticks(range(10))
-        right.set_yticks(
-            range(len(rows)), [row.replace(" of ", " of\n").replace(": ", "\n") for row in rows]
-        )
-    sentence = f"Largest logit {loud.max():.1f}, smallest {loud.min():.1f}. Right: {listed(said)}."
-    table = [
-        {"rule": rule, **{str(c): int(n) for c, n in enumerate(of)}} for rule, of in rows.items()
-    ]
-    setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
+        labels = [row.replace(" of ", " of\n").replace(": ", "\n") for row in rows]
+        right.set_yticks(range(len(rows)), labels)
+    table = []
+    for rule, answers in rows.items():
+        table.append({"rule": rule, **{str(c): int(n) for c, n in enumerate(answers)}})
     return told(
-        figure, "How loud each client is, and what averages answer", setting, sentence, table
+        figure,
+        "How loud each client is, and what averages answer",
+        setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        f"Largest logit {largest.max():.1f}, smallest {largest.min():.1f}. "
+        f"Right: {listed(descriptions)}.",
+        table,
     )
 
 
 def office(client: int, counts: np.ndarray) -> str:
     """'office E: only “8”' where a client has images of one digit, else 'office D'."""
+    name = f"office {letter(client)}"
     held = np.flatnonzero(counts)
-    return f"office {letter(client)}" + (f": only “{held[0]}”" if len(held) == 1 else "")
+    if len(held) == 1:
+        name += f": only “{held[0]}”"
+    return name
 
 
 def digits(clients: Sequence[int] = (4, 8), count: int = 12) -> Picture:
     """The first images of two offices, and who holds how many of which digit."""
-    made = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
-    rows, said = [], []
+    federation = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
+    rows = []
+    sentences = []
     for k in clients:
-        rows.append(
-            (
-                f"office {letter(k)}",
-                [image.numpy() for image in made.dataset.x_train[made.shards[k][:count]]],
-            )
-        )
-        held = [f"{n} × “{digit}”" for digit, n in enumerate(made.label_counts[k].tolist()) if n]
-        said.append(f"Office {letter(k)} holds {listed(held)}.")
+        images = federation.dataset.x_train[federation.shards[k][:count]]
+        rows.append((f"office {letter(k)}", [image.numpy() for image in images]))
+        held = []
+        for digit, number in enumerate(federation.label_counts[k].tolist()):
+            if number:
+                held.append(f"{number} × “{digit}”")
+        sentences.append(f"Office {letter(k)} holds {listed(held)}.")
     with drawing(size=(9, 2)) as (figure, ax):
         tiles(ax, rows)
     setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
-    return told(figure, "Images of two clients", setting, " ".join(said))
+    return told(figure, "Images of two clients", setting, " ".join(sentences))
 
 
 def hospitals() -> Picture:
     """How many patients each hospital of `heart` has for training, and how many of them are ill."""
-    data, colours = load("heart"), {"ill": ACCENT, "not ill": FAINT}
+    data = load("heart")
     counts = np.zeros((len(data.client_names), 2), int)
     np.add.at(counts, (data.client_train.numpy(), data.y_train.numpy()), 1)
-    held = dict(zip(data.client_names, counts.tolist(), strict=True))
+    rows = []
+    parts = {}
+    descriptions = []
+    for name, (well, ill) in zip(data.client_names, counts.tolist(), strict=True):
+        rows.append((name, ill, well))
+        parts[name] = {"ill": ill, "not ill": well}
+        descriptions.append(f"{name} {ill} of {well + ill}")
     with drawing(size=(7.5, 2.3)) as (figure, ax):
-        rows = {name: {"ill": ill, "not ill": well} for name, (well, ill) in held.items()}
-        ends = stacked(
-            dress(ax, title="Patients of four hospitals, for training", grid="x"), rows, colours
-        )
-        for row, ((well, ill), end) in enumerate(zip(held.values(), ends, strict=True)):
-            ax.text(
-                end + 3,
-                row,
-                f"{percent(ill / (ill + well))} ill",
-                va="center",
-                fontsize=9.5,
-                color=INK,
-            )
+        dress(ax, title="Patients of four hospitals, for training", grid="x")
+        ends = stacked(ax, parts, {"ill": ACCENT, "not ill": FAINT})
+        for i, ((_, ill, well), end) in enumerate(zip(rows, ends, strict=True)):
+            text = f"{percent(ill / (ill + well))} ill"
+            ax.text(end + 3, i, text, va="center", fontsize=9.5, color=INK)
         ax.set_xlim(0, max(ends) * 1.14)
         legend(ax, loc="lower right", ncols=2, bbox_to_anchor=(1, 1))
-    said = listed([f"{name} {ill} of {well + ill}" for name, (well, ill) in held.items()])
-    table = tabled(
-        "hospital | ill | not ill", [(name, ill, well) for name, (well, ill) in held.items()]
-    )
     return told(
-        figure, "Patients of four hospitals", "heart", f"Ill are, for training: {said}.", table
+        figure,
+        "Patients of four hospitals",
+        "heart",
+        f"Ill are, for training: {listed(descriptions)}.",
+        tabled("hospital | ill | not ill", rows),
     )
 
 

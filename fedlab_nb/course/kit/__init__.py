@@ -1,4 +1,6 @@
-"""What every lesson's code is made of: exercises, cards and forms; claims on a record stand in `claims.py`."""
+"""What every lesson's code is made of: exercises, cards and forms; claims on a record stand in
+`claims.py`.
+"""
 
 from .exercises import exercises, lesson_words
 from .problem import Build, Verdict

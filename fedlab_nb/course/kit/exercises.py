@@ -42,17 +42,27 @@ from ...errors import UsageError, choose
 from .problem import Build, BuildProblem, NumberProblem, Problem, RecordProblem, Verdict
 from .view import ProblemView
 
-TEXT, TEXTS, NUMBER, TABLE = "a text", "a list of texts", "a number", "a table"
+# Kinds of fields, in the words of an error.
+TEXT = "a text"
+TEXTS = "a list of texts"
+NUMBER = "a number"
+TABLE = "a table"
 SLIPS = "a list of pairs [number, text]"
-OF_RECORD = {"question": TEXT, "hints": TEXTS, "explanation": TEXT}
-OF_NUMBER = {**OF_RECORD, "answer": NUMBER, "tolerance": NUMBER, "slips": SLIPS}
-OF_CLAIM = dict.fromkeys(("clear", "other", "both", "right", "nothing"), TEXT)
+
+COMMON_FIELDS = {"question": TEXT, "hints": TEXTS, "explanation": TEXT}
+NUMBER_FIELDS = {**COMMON_FIELDS, "answer": NUMBER, "tolerance": NUMBER, "slips": SLIPS}
+BUILD_FIELDS = {**COMMON_FIELDS, "slips": TABLE}
+CLAIM_FIELDS = dict.fromkeys(("clear", "other", "both", "right", "nothing"), TEXT)
+# The claim on a record, and the function that makes the runs of its solution.
 Record = tuple[Callable[..., Verdict], Callable[[], Sequence[Any]]]
 
 
-def read(module: str) -> tuple[str, dict[str, Any]]:
-    """The name of the TOML file beside that module, and its tables; UsageError if it is not valid."""
-    file = "/".join([*module.split(".")[1:-1], "exercises.toml"])
+def read_tables(module: str) -> tuple[str, dict[str, Any]]:
+    """The name of the TOML file beside that module, and its tables; UsageError if it is not
+    valid.
+    """
+    folders = module.split(".")[1:-1]
+    file = "/".join([*folders, "exercises.toml"])
     try:
         return file, declared(file)
     except ValueError as error:
@@ -61,75 +71,122 @@ def read(module: str) -> tuple[str, dict[str, Any]]:
 
 def lesson_words(module: str, name: str) -> Any:
     """Words of that name for the lesson's code; a list as a tuple."""
-    return folded(read(module)[1]["words"][name])
+    _, tables = read_tables(module)
+    return unwrap(tables["words"][name])
 
 
 def exercises(module: str, **records: Record | Build) -> tuple[ProblemView, ...]:
-    """All exercises in the file of that module, in its order; UsageError, with file and place, if one is not right.
+    """All exercises in the file of that module, in its order; UsageError, with file and place, if
+    one is not right.
 
-    records: of each exercise that a record answers, the claim on it and the runs of its solution (see `RecordProblem`);
-    a claim whose words are in the file gets them as keywords; of each that a function answers, its `Build`
+    records: for each exercise that a record answers, the claim on it and the runs of its solution
+    (see `RecordProblem`); a claim whose words are in the file gets them as keywords. For each
+    exercise that a function answers, its `Build`
     """
-    file, tables = read(module)
-    checked(tables, dict.fromkeys(tables, TABLE), file)
-    asked = {name: table for name, table in tables.items() if name != "words"}
-    return tuple(
-        ProblemView(problem(name, table, file, records.get(name))) for name, table in asked.items()
+    file, tables = read_tables(module)
+    check_fields(tables, dict.fromkeys(tables, TABLE), file)
+    views = []
+    for name, table in tables.items():
+        if name != "words":
+            views.append(ProblemView(make_problem(name, table, file, records.get(name))))
+    return tuple(views)
+
+
+def make_problem(
+    name: str, table: Mapping[str, Any], file: str, record: Record | Build | None
+) -> Problem:
+    """The exercise `name`, from its `table` in `file`."""
+    if record is None:
+        return make_number_problem(name, table, file)
+    if isinstance(record, Build):
+        return make_build_problem(name, table, file, record)
+    return make_record_problem(name, table, file, record)
+
+
+def title_of(name: str) -> str:
+    """The title of the exercise "q1"."""
+    return f"Exercise {name[1:]}"
+
+
+def make_number_problem(name: str, table: Mapping[str, Any], file: str) -> NumberProblem:
+    """An exercise whose answer is a number."""
+    kinds = dict(NUMBER_FIELDS)
+    if "units" in table:
+        kinds["units"] = TEXTS
+    fields = check_fields(table, kinds, f"[{name}] of {file}")
+    answer = fields.pop("answer")
+    return NumberProblem(title=title_of(name), right_answer=answer, **fields)
+
+
+def make_build_problem(
+    name: str, table: Mapping[str, Any], file: str, build: Build
+) -> BuildProblem:
+    """An exercise whose answer is a function."""
+    fields = check_fields(table, BUILD_FIELDS, f"[{name}] of {file}")
+    slip_kinds = dict.fromkeys(build.slips, TEXT)
+    slips = check_fields(fields.pop("slips"), slip_kinds, f"[{name}.slips] of {file}")
+    return BuildProblem(
+        title=title_of(name), right_answer=build.right, build=build, slips=slips, **fields
     )
 
 
-def problem(
-    name: str, table: Mapping[str, Any], file: str, record: Record | Build | None
-) -> Problem:
-    """The exercise `name` of `file`, which says `table` of it."""
-    place, title = f"[{name}] of {file}", f"Exercise {name[1:]}"
-    if record is None:
-        fields = checked(
-            table, {**OF_NUMBER, "units": TEXTS} if "units" in table else OF_NUMBER, place
-        )
-        return NumberProblem(title=title, right_answer=fields.pop("answer"), **fields)
-    if isinstance(record, Build):
-        fields = checked(table, {**OF_RECORD, "slips": TABLE}, place)
-        texts = checked(
-            fields.pop("slips"), dict.fromkeys(record.slips, TEXT), f"[{name}.slips] of {file}"
-        )
-        return BuildProblem(
-            title=title, right_answer=record.right, build=record, slips=texts, **fields
-        )
-    claim, runs = record
-    fields = checked(table, {**OF_RECORD, "claim": TABLE} if "claim" in table else OF_RECORD, place)
+def make_record_problem(
+    name: str, table: Mapping[str, Any], file: str, record: Record
+) -> RecordProblem:
+    """An exercise whose answer is a record of runs."""
+    claim, make_runs = record
+    kinds = dict(COMMON_FIELDS)
+    if "claim" in table:
+        kinds["claim"] = TABLE
+    fields = check_fields(table, kinds, f"[{name}] of {file}")
     if "claim" in fields:
-        claim = partial(
-            claim, **checked(fields.pop("claim"), OF_CLAIM, f"[{name}.claim] of {file}")
-        )
-    return RecordProblem(title=title, right_answer=runs, claim=claim, **fields)
+        words = check_fields(fields.pop("claim"), CLAIM_FIELDS, f"[{name}.claim] of {file}")
+        claim = partial(claim, **words)
+    return RecordProblem(title=title_of(name), right_answer=make_runs, claim=claim, **fields)
 
 
-def checked(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -> dict[str, Any]:
-    """`table` without line breaks, lists as tuples; UsageError unless its fields are those of `kinds`."""
+def check_fields(table: Mapping[str, Any], kinds: Mapping[str, str], place: str) -> dict[str, Any]:
+    """The fields of `table`, unwrapped; UsageError unless they are those of `kinds`.
+
+    kinds: {field: its kind};   place: of the table, for the error
+    """
     for field in {**table, **kinds}:
         kind = kinds[choose(f"field in {place}:", field, kinds)]
         if field not in table:
             raise UsageError(f"{place} has no {field}: add it, {kind}.")
-        if kind_of(table[field]) != kind:
+        if find_kind(table[field]) != kind:
             raise UsageError(f"{field} in {place} is {table[field]!r}: write {kind}.")
-    return {field: folded(value) for field, value in table.items()}
+    return {field: unwrap(value) for field, value in table.items()}
 
 
-def kind_of(value: Any) -> str | None:
+def find_kind(value: Any) -> str | None:
     """TEXT, NUMBER, TABLE, TEXTS or SLIPS, or None for what is none of them."""
-    for kind, types in ((TEXT, str), (NUMBER, int | float), (TABLE, dict)):
-        if isinstance(value, types) and not isinstance(value, bool):
-            return kind
-    items = value if isinstance(value, list) else []
-    kinds = {
-        tuple(map(kind_of, item)) if isinstance(item, list) else kind_of(item) for item in items
-    }
-    return {TEXT: TEXTS, (NUMBER, TEXT): SLIPS}.get(kinds.pop()) if len(kinds) == 1 else None
+    if isinstance(value, str):
+        return TEXT
+    if isinstance(value, dict):
+        return TABLE
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return NUMBER
+    if not isinstance(value, list) or not value:
+        return None
+    if all(isinstance(item, str) for item in value):
+        return TEXTS
+    if all(is_slip(item) for item in value):
+        return SLIPS
+    return None
 
 
-def folded(value: Any) -> Any:
-    """Texts in one line, lists as tuples."""
+def is_slip(item: Any) -> bool:
+    """Whether an item is a pair [number, text]."""
+    if not isinstance(item, list):
+        return False
+    return [find_kind(part) for part in item] == [NUMBER, TEXT]
+
+
+def unwrap(value: Any) -> Any:
+    """Texts without line breaks, lists as tuples."""
     if isinstance(value, str):
         return value.replace("\n", " ")
-    return tuple(map(folded, value)) if isinstance(value, list) else value
+    if isinstance(value, list):
+        return tuple(unwrap(item) for item in value)
+    return value

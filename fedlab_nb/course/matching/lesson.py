@@ -1,4 +1,6 @@
-"""Lesson 11, names of neurons: its numbers and pictures, and its exercises (digits, ten clients)."""
+"""Lesson 11, names of neurons: its numbers and pictures, and its exercises (digits, ten
+clients).
+"""
 
 import itertools
 import math
@@ -8,7 +10,7 @@ import numpy as np
 import torch
 
 from ...data import load
-from ...labs.matching.game import UNITS, game, puzzle
+from ...labs.matching.game import UNITS, draw_game, make_puzzle
 from ...methods.base import weighted_mean
 from ...methods.matching.wiring import find_wiring, permute_units
 from ...models import load_state, model_state
@@ -16,46 +18,56 @@ from ...plots import Picture
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, MANY, runs
 from ..kit import Build, Verdict, exercises, lesson_words
-from ..kit.claims import CLEAR, Gap, chosen_gaps, figures_of, still
+from ..kit.claims import CLEAR, Gap, chosen_gaps, figures_of, report_missing
 
 SKEWED = lesson_words(__name__, "skewed")
 mean_of, ten_seeds, two_causes = figures_of(__name__, "ten_seeds", "two_causes")
 
 
-# ---------------------------------------------------------------------------------- units have no names
+# ------------------------------------------------------------------------------ units have no names
 def orders_and_average() -> tuple[list[float], float, int]:
-    """A client's network, the same in another order of its units, and the average of both: their test accuracies 0-1;
-    the largest difference of a logit of the first two; how many powers of ten there are orders."""
-    data, stream = load(DATASET), torch.Generator().manual_seed(0)
+    """A client's network, the same in another order of its units, and the average of both: their
+    test accuracies 0-1; the largest difference of a logit of the first two; how many powers of ten
+    there are orders.
+    """
+    data = load(DATASET)
+    stream = torch.Generator().manual_seed(0)
     network = runs("matching", 100, seeds=1)[0].model.clients.module(0).cpu().double().eval()
-    wiring, state = find_wiring(network), model_state(network)
-    other = permute_units(
-        state, wiring, [torch.randperm(n, generator=stream) for n in wiring.units]
-    )
-    answers = []
-    for weights in (state, other, weighted_mean([state, other], [1, 1])):
+    wiring = find_wiring(network)
+    state = model_state(network)
+    orders = [torch.randperm(n, generator=stream) for n in wiring.units]
+    other = permute_units(state, wiring, orders)
+    average = weighted_mean([state, other], [1, 1])
+    logits = []
+    accuracies = []
+    for weights in (state, other, average):
         load_state(network, weights)
-        answers.append(network(data.x_test.double()).detach())
-    rights = [float((answer.argmax(1) == data.y_test).double().mean()) for answer in answers]
-    orders = sum(math.lgamma(n + 1) for n in wiring.units) / math.log(10)
-    return rights, float((answers[0] - answers[1]).abs().max()), round(orders)
+        logits.append(network(data.x_test.double()).detach())
+        is_right = logits[-1].argmax(1) == data.y_test
+        accuracies.append(float(is_right.double().mean()))
+    largest_difference = float((logits[0] - logits[1]).abs().max())
+    powers_of_ten = sum(math.lgamma(n + 1) for n in wiring.units) / math.log(10)
+    return accuracies, largest_difference, round(powers_of_ten)
 
 
 def with_itself() -> int:
     """Accuracy of the average of a network and of itself in another order, in percent."""
-    return round(100 * orders_and_average()[0][2])
+    accuracies, _, _ = orders_and_average()
+    return round(100 * accuracies[2])
 
 
 def by_hand(number: int = 0) -> Picture:
     """A puzzle as the tab shows it at the start, the units of B in their own order."""
-    return game(puzzle(number), range(UNITS), number)
+    return draw_game(make_puzzle(number), range(UNITS), number)
 
 
-# ---------------------------------------------------------------------------------- ten stored seeds
+# --------------------------------------------------------------------------------- ten stored seeds
 def under_skew() -> str:
     """Which of SKEWED matching is at α = 0.1 with a common start."""
     gap = mean_of("skewed_matched") - mean_of("skewed_plain")
-    return SKEWED[0] if gap > 5 else SKEWED[2] if gap < -5 else SKEWED[1]
+    if gap > 5:
+        return SKEWED[0]
+    return SKEWED[2] if gap < -5 else SKEWED[1]
 
 
 # ---------------------------------------------------------------------------------- on the record
@@ -67,23 +79,36 @@ PAIRS = {
 
 
 def both_causes(outcomes: Sequence[Outcome]) -> Verdict:
-    """The claim of exercise 3: in one setting matching gains clearly more than LARGE, and stays clearly more than LARGE
-    behind the average of predictions. It is found on validation images; the test images are looked at for it alone."""
+    """The claim of exercise 3: in one setting matching gains clearly more than LARGE, and stays
+    clearly more than LARGE behind the average of predictions. It is found on validation images; the
+    test images are looked at for it alone.
+    """
     known = [o for o in outcomes if o.method in ("fedavg", "matching", "ensemble")]
-
-    def gaps(of: str) -> list[Gap]:
-        return chosen_gaps(known, None, *PAIRS[of], lambda at: f"α = {at[0].alpha:g}, {of}", MANY)
-
-    seen = []
-    for both in zip(*map(gaps, PAIRS), strict=True):
-        seen.append("; ".join(gap.words() for gap in both))
+    gaps_by_pair = [gaps_of(known, pair) for pair in PAIRS]
+    found = []
+    for both in zip(*gaps_by_pair, strict=True):  # the gaps of one setting
+        words = "; ".join(gap.words() for gap in both)
+        found.append(words)
         if all(gap.kind == CLEAR and gap.band.low > LARGE for gap in both):
-            tested = " and ".join(gap.tested.mean for gap in both if gap.tested)
+            points = " and ".join(gap.test_gap.mean for gap in both if gap.test_gap)
             return Verdict(
-                "right", f"Supported by your runs. {seen[-1]}. On the test images: {tested} points."
+                "right", f"Supported by your runs. {words}. On the test images: {points} points."
             )
-    wanted = f"an α at which matching gains clearly more than {100 * LARGE:g} points, and stays clearly more behind"
-    return still([wanted], seen, "no run of matching, FedAvg and the ensemble", MANY)
+    wanted = (
+        f"an α at which matching gains clearly more than {100 * LARGE:g} points, and stays clearly "
+        "more behind"
+    )
+    return report_missing([wanted], found, "no run of matching, FedAvg and the ensemble", MANY)
+
+
+def gaps_of(outcomes: Sequence[Outcome], pair: str) -> list[Gap]:
+    """The gaps of one of PAIRS, one for each setting."""
+    better, worse = PAIRS[pair]
+
+    def describe(conditions: tuple) -> str:
+        return f"α = {conditions[0].alpha:g}, {pair}"
+
+    return chosen_gaps(outcomes, None, better, worse, describe, MANY)
 
 
 def solution_runs() -> Outcomes:
@@ -91,7 +116,7 @@ def solution_runs() -> Outcomes:
     return runs(["fedavg", "matching", "ensemble"], 1, init="different", seeds=MANY)
 
 
-# ---------------------------------------------------------------------------------- the function to build
+# ---------------------------------------------------------------------------- the function to build
 SIZES = ((3, 4), (4, 3), (5, 2), (5, 6), (4, 1))  # units and incoming numbers of the hidden inputs
 
 
@@ -105,13 +130,19 @@ def match_units(a: np.ndarray, b: np.ndarray) -> list[int]:
 def hidden(
     stream: np.random.Generator, units: int, width: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Two layers whose best order is clear, and the same by distances and by their squares (or inner products)."""
+    """Two layers whose best order is clear, and the same by distances and by their squares (or
+    inner products).
+    """
     a = stream.normal(size=(units, width))
     b = a[stream.permutation(units)] + 0.7 * stream.normal(size=(units, width))
-    moved = np.array([a - b[list(order)] for order in itertools.permutations(range(units))])
-    sums = np.stack([np.linalg.norm(moved, axis=2).sum(1), (moved**2).sum((1, 2))])  # [2, orders]
-    clear = (np.diff(np.sort(sums)[:, :2]) > 0.05).all() and len({*sums.argmin(1)}) == 1
-    return (a, b) if clear else None
+    orders = [list(order) for order in itertools.permutations(range(units))]
+    differences = np.array([a - b[order] for order in orders])
+    distance_sums = np.linalg.norm(differences, axis=2).sum(1)
+    square_sums = (differences**2).sum((1, 2))
+    is_clear = all(np.diff(np.sort(sums)[:2])[0] > 0.05 for sums in (distance_sums, square_sums))
+    if not is_clear or distance_sums.argmin() != square_sums.argmin():
+        return None
+    return a, b
 
 
 def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -120,10 +151,12 @@ def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def first_come(a: np.ndarray, b: np.ndarray) -> list[int]:
     """Unit after unit takes the nearest one that is still free."""
-    free, order = list(range(len(b))), []
+    free = list(range(len(b)))
+    order = []
     for row in distances(a, b):
-        order.append(min(free, key=lambda j, row=row: row[j]))
-        free.remove(order[-1])
+        nearest = min(free, key=lambda j, row=row: row[j])
+        order.append(nearest)
+        free.remove(nearest)
     return order
 
 

@@ -1,5 +1,5 @@
-"""The toy as a picture, a square for each client and for each of the two averages; and its panel: α, seed and start.
-Each move of the slider trains the clients and draws the squares anew."""
+"""The toy as a picture, a square for each client and for each of the two averages; and its panel:
+α, seed and start. Each move of the slider trains the clients and draws the squares anew."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ from ...plots.style import sized
 from ...plots.words import letter, listed, percent, plural
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, STARTS, Predictor, Toy, islands, toy_at
 
-EDGE, GRID = 3.2, 60  # the squares reach from -EDGE to EDGE, with GRID places across and up
-COUNT, WIDE = CLIENTS + 2, 11.5  # squares, inches across all of them
-PAGE = (WIDE, tallness(COUNT, WIDE))  # inches of the picture where no frame says how large it is
+EDGE = 3.2  # the squares reach from -EDGE to EDGE
+GRID = 60  # places across and up
+SQUARES = CLIENTS + 2
+WIDTH = 11.5  # inches across all squares
+PAGE = (
+    WIDTH,
+    tallness(SQUARES, WIDTH),
+)  # inches of the picture where no frame says how large it is
 HEIGHT = "270px"  # until the width is known
 WORDS = {"common": "common start", "own": "each its own start"}
 
@@ -34,67 +39,81 @@ WORDS = {"common": "common start", "own": "each its own start"}
 @lru_cache(1)
 def grid() -> Tensor:
     """The places where the networks are asked, `[GRID², 2]`, row by row from below."""
-    at = torch.linspace(-EDGE, EDGE, GRID)
-    y, x = torch.meshgrid(at, at, indexing="ij")
+    coordinates = torch.linspace(-EDGE, EDGE, GRID)
+    y, x = torch.meshgrid(coordinates, coordinates, indexing="ij")
     return torch.stack([x, y], -1).flatten(0, 1)
 
 
 def picture(toy: Toy) -> Picture:
     """All squares, with their words and numbers."""
-    averages = {"Average of weights": toy.weights, "Average of predictions": toy.predictions}
-    clients, fused = (
-        [client(toy, k) for k in range(CLIENTS)],
-        [square(toy, *each) for each in averages.items()],
-    )
-    start = f"{toy.start} start{'s' * (toy.start == 'own')}"
-    setting = f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, classes {listed(CLASSES)}"
-    counts = [
-        {f"points {name}": n for name, n in zip(CLASSES, toy.counts(k), strict=True)}
-        for k in range(CLIENTS)
+    clients = [client_square(toy, k) for k in range(CLIENTS)]
+    averages = [
+        square(toy, "Average of weights", toy.weights),
+        square(toy, "Average of predictions", toy.predictions),
     ]
-    rows = zip([*clients, *fused], [*counts, {}, {}], strict=True)
-    table = [
-        {"picture": s.title, "right": s.foot.removesuffix(" right"), **held} for s, held in rows
-    ]
-    of_class = [c for c, places in enumerate(CENTRES) for _ in places]
-    circles = [(*at, 2 * SPREAD, c) for at, c in zip(islands().tolist(), of_class, strict=True)]
-    about = Plane(CLASSES, EDGE, circles)  # circles of two standard deviations round the islands
+    table = []
+    for k, client in enumerate(clients):
+        counts = zip(CLASSES, toy.counts(k), strict=True)
+        table.append({**table_row(client), **{f"points {name}": count for name, count in counts}})
+    table += [table_row(average) for average in averages]
+    start = "own starts" if toy.start == "own" else f"{toy.start} start"
     return plane(
-        [*clients, *fused], about, setting=setting, sentence=sentence(toy, fused), table=table
+        [*clients, *averages],
+        Plane(CLASSES, EDGE, island_circles()),
+        setting=f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, "
+        f"classes {listed(CLASSES)}",
+        sentence=describe_toy(toy, averages),
+        table=table,
     )
 
 
-def client(toy: Toy, k: int) -> Square:
-    """With the points that it trains on."""
+def island_circles() -> list[tuple[float, float, float, int]]:
+    """Circles of two standard deviations around the islands: x, y, radius and class."""
+    labels = [c for c, places in enumerate(CENTRES) for _ in places]
+    centres = islands().tolist()
+    return [(x, y, 2 * SPREAD, label) for (x, y), label in zip(centres, labels, strict=True)]
+
+
+def table_row(square: Square) -> dict[str, object]:
+    """The square's row of the table."""
+    return {"picture": square.title, "right": square.foot.removesuffix(" right")}
+
+
+def client_square(toy: Toy, k: int) -> Square:
+    """The square of a client, with the points that it trains on."""
     x, y = toy.shards[k]
-    held = listed(
-        [f"{count} {name}" for name, count in zip(CLASSES, toy.counts(k), strict=True) if count]
-    )
+    held = []
+    for name, count in zip(CLASSES, toy.counts(k), strict=True):
+        if count:
+            held.append(f"{count} {name}")
     dots = {"points": x.numpy(), "labels": y.numpy(), "client": k}
-    return square(toy, f"Client {letter(k)}", toy.client(k), f"\nhas {held}", **dots)
+    remark = f"\nhas {listed(held)}"
+    return square(toy, f"Client {letter(k)}", toy.client(k), remark, **dots)
 
 
-def square(toy: Toy, title: str, predictor: Predictor, more: str = "", **dots: object) -> Square:
+def square(toy: Toy, title: str, predictor: Predictor, remark: str = "", **dots: object) -> Square:
     """What a predictor says at each place of the grid."""
-    right, scores = (
-        f"{percent(toy.accuracy(predictor))} right",
-        predictor(grid()).unflatten(0, (GRID, GRID)),
-    )
-    return Square(
-        title, right, f"{title}\n{right} of the test points{more}", scores.numpy(), **dots
-    )
+    right = f"{percent(toy.accuracy(predictor))} right"
+    scores = predictor(grid()).unflatten(0, (GRID, GRID))
+    words = f"{title}\n{right} of the test points{remark}"
+    return Square(title, right, words, scores.numpy(), **dots)
 
 
-def sentence(toy: Toy, fused: Sequence[Square]) -> str:
+def describe_toy(toy: Toy, averages: Sequence[Square]) -> str:
     """Who holds how many classes, and how often each predictor is right."""
-    held = listed([str(sum(map(bool, toy.counts(k)))) for k in range(CLIENTS)])
-    own = (
-        f"mean client {percent(sum(toy.accuracy(toy.client(k)) for k in range(CLIENTS)) / CLIENTS)}"
-    )
-    right = [f"{s.title[0].lower()}{s.title[1:]} {s.foot.removesuffix(' right')}" for s in fused]
+    names = [letter(k) for k in range(CLIENTS)]
+    classes = []
+    accuracies = []
+    for k in range(CLIENTS):
+        classes.append(str(sum(count > 0 for count in toy.counts(k))))
+        accuracies.append(toy.accuracy(toy.client(k)))
+    right = [f"mean client {percent(sum(accuracies) / CLIENTS)}"]
+    for average in averages:
+        title = average.title[0].lower() + average.title[1:]
+        right.append(f"{title} {average.foot.removesuffix(' right')}")
     return (
-        f"α = {toy.alpha:g}: clients {listed(list(map(letter, range(CLIENTS))))} train on points of {held} classes. "
-        f"Right on the test points: {listed([own, *right])} (guessing: {percent(1 / len(CLASSES))})."
+        f"α = {toy.alpha:g}: clients {listed(names)} train on points of {listed(classes)} classes. "
+        f"Right on the test points: {listed(right)} (guessing: {percent(1 / len(CLASSES))})."
     )
 
 
@@ -108,17 +127,26 @@ class PlaneView(LabView):
 
 
 class PlanePanel(saved.Saved):
-    """What `show` makes. Public: `set`, `picture`, `sentence`, `error`, and the controls alpha, seed and start."""
+    """What `show` makes. Public: `set`, `picture`, `sentence`, `error`, and the controls alpha,
+    seed and start.
+    """
 
     def __init__(self, alpha: float, seed: int, start: str) -> None:
         self.error = ""
-        self.alpha, self.seed = alpha_slider(width=360), seed_field(width=120)
+        self.alpha = alpha_slider(width=360)
+        self.seed = seed_field(width=120)
         self.start = theme.made(
-            widgets.ToggleButtons, "fl-start", options=[(WORDS[start], start) for start in STARTS],
-            tooltips=["All networks begin with the same weights", "Each network begins with random weights of its own"],
-        )  # fmt: skip
+            widgets.ToggleButtons,
+            "fl-start",
+            options=[(WORDS[start], start) for start in STARTS],
+            tooltips=[
+                "All networks begin with the same weights",
+                "Each network begins with random weights of its own",
+            ],
+        )
         self._view = View(PlaneView([self.alpha, self.seed, self.start]))
-        self._view.frame.layout.height, self._view.caption.layout.display = HEIGHT, "none"
+        self._view.frame.layout.height = HEIGHT
+        self._view.caption.layout.display = "none"
         self._failed = theme.made(widgets.HTML, "fl-error")
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
         super().__init__([style, self._failed, self._view.box, theme.made(Chores, "fl-style")])
@@ -132,7 +160,8 @@ class PlanePanel(saved.Saved):
     def set(self, **values: Any) -> None:
         """Give controls a value: alpha, seed, start. UsageError for other names and values."""
         for name, value in values.items():
-            put(getattr(self, choose("control", name, ("alpha", "seed", "start"))), name, value)
+            choose("control", name, ("alpha", "seed", "start"))
+            put(getattr(self, name), name, value)
 
     @property
     def toy(self) -> Toy:
@@ -151,26 +180,29 @@ class PlanePanel(saved.Saved):
     @property
     def inch(self) -> float:
         """Pixels of an inch in the frame as it is now."""
-        return min(max(self._view.frame.size[0] / WIDE, LEAST), MOST)
+        return min(max(self._view.frame.size[0] / WIDTH, LEAST), MOST)
 
     @property
     def inches(self) -> tuple[float, float]:
         """Size of the picture that fills the frame as it is now."""
-        width, height = (pixels / self.inch for pixels in self._view.frame.size)
-        return (width, height) if width and height else PAGE
+        width, height = self._view.frame.size
+        if not width or not height:
+            return PAGE
+        return width / self.inch, height / self.inch
 
     def _resized(self) -> None:
         """The frame has another width: give it the height that the squares need there."""
         width = self._view.frame.size[0] / self.inch
-        self._view.frame.layout.height = f"{tallness(COUNT, width) * self.inch:.0f}px"
+        self._view.frame.layout.height = f"{tallness(SQUARES, width) * self.inch:.0f}px"
         self._draw()
 
     def _draw(self) -> None:
         try:
             with sized(self.inches):
                 self._view.show(picture(self.toy), "")
-            self._failed.value = self.error = ""
-        except Exception as error:  # a notebook shows none of a callback's
+            self.error = ""
+            self._failed.value = ""
+        except Exception as error:  # a notebook shows no error of a callback
             self.error = traceback.format_exc()
             self._failed.value = f'<p role="alert">{html.escape(str(error))}</p>'
 
@@ -184,6 +216,6 @@ class PlanePanel(saved.Saved):
 
 
 def show(*, alpha: float = 0.1, seed: int = 0, start: str = "common") -> PlanePanel:
-    """The panel. alpha, seed, start ("common" or "own"): where the controls stand at first. UsageError for other
-    values."""
+    """The panel. alpha, seed, start ("common" or "own"): where the controls stand at first.
+    UsageError for other values."""
     return PlanePanel(alpha, seed, start)

@@ -1,4 +1,5 @@
-"""The toy: points in the plane, three clients that train a tiny network each, and what a server makes of the networks.
+"""The toy: points in the plane, three clients that train a tiny network each, and what a server
+makes of the networks.
 
 Partition, training and averages are the package's own; only the points are made here. A predictor
 is a function from points `[N, 2]` to scores `[N, C]`; the largest score of a point is the answer.
@@ -24,9 +25,11 @@ from ...training import ClientModels, Recipe, accuracy, once, trained
 
 CLASSES = ("blue", "orange", "red")  # the first colours of `class_colours`; the clients are A to C
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
-RADIUS, SPREAD = 1.8, 0.4  # of the ring of islands; the standard deviation of an island's points
-TRAIN, TEST, PUBLIC = 40, 100, 30  # points of one island
-CLIENTS, WIDTH = 3, 16  # networks with one hidden layer of WIDTH units
+RADIUS = 1.8  # of the ring of islands
+SPREAD = 0.4  # standard deviation of an island's points
+POINTS = {"train": 40, "test": 100, "public": 30}  # of one island
+CLIENTS = 3
+WIDTH = 16  # units of the hidden layer of a network
 HELD_OUT = 0.2  # of each client's points: no network is trained on them
 STARTS = ("common", "own")
 RECIPE = Recipe(epochs=40, batch_size=128, optimizer="adam", lr=0.03, weight_decay=0)
@@ -37,31 +40,34 @@ Predictor = Callable[[Tensor], Tensor]
 @lru_cache(1)
 def points() -> Dataset:
     """The points, always the same: islands on a ring, the same number of points in each."""
-    x, y = {}, {}
-    for part, count in {"train": TRAIN, "test": TEST, "public": PUBLIC}.items():
+    island_labels = torch.tensor([c for c, places in enumerate(CENTRES) for _ in places])
+    x = {}
+    y = {}
+    for part, count in POINTS.items():
         stream = generator(0, "plane", part)
-        y[part] = torch.tensor(
-            [c for c, places in enumerate(CENTRES) for _ in places]
-        ).repeat_interleave(count)
-        x[part] = islands().repeat_interleave(count, 0) + SPREAD * torch.randn(
-            len(y[part]), 2, generator=stream
-        )
-    content = digest_of("plane", *(part.numpy().tobytes() for part in (*x.values(), *y.values())))
+        y[part] = island_labels.repeat_interleave(count)
+        centres = islands().repeat_interleave(count, 0)
+        x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
+    arrays = [*x.values(), *y.values()]
+    digest = digest_of("plane", *(array.numpy().tobytes() for array in arrays))
     return Dataset(
-        "points in the plane", x["train"], y["train"], x["test"], y["test"], x["public"], CLASSES, content,
+        "points in the plane",
+        x["train"],
+        y["train"],
+        x["test"],
+        y["test"],
+        x["public"],
+        CLASSES,
+        digest,
         y_public=y["public"],
-    )  # fmt: skip
+    )
 
 
 def islands() -> Tensor:
     """Their centres `[I, 2]`, class by class."""
-    turns = (
-        torch.tensor([place for places in CENTRES for place in places])
-        / sum(map(len, CENTRES))
-        * 2
-        * math.pi
-    )
-    return RADIUS * torch.stack([turns.cos(), turns.sin()], 1)
+    places = torch.tensor([place for places in CENTRES for place in places])
+    angles = places / len(places) * 2 * math.pi
+    return RADIUS * torch.stack([angles.cos(), angles.sin()], 1)
 
 
 @lru_cache(64)
@@ -71,27 +77,32 @@ def toy_at(alpha: float, seed: int = 0, start: str = "common") -> Toy:
 
 
 class Toy:
-    """Three clients with their shares of the points, each trained alone; everything else is made when it is asked for.
+    """Three clients with their shares of the points, each trained alone; everything else is made
+    when it is asked for.
 
-    alpha: Dirichlet concentration, smaller is more skewed;   start: "common" or "own" (each client's own random
-    weights). UsageError for other values.
+    alpha: Dirichlet concentration, smaller is more skewed;   start: "common" or "own" (each
+    client's own random weights). UsageError for other values.
     """
 
     def __init__(self, alpha: float, seed: int = 0, start: str = "common") -> None:
-        self.alpha, self.seed, self.start = alpha, seed, choose("start", start, STARTS)
+        self.alpha = alpha
+        self.seed = seed
+        self.start = choose("start", start, STARTS)
         self.federation: Federation = federate(points(), alpha=alpha, clients=CLIENTS, seed=seed)
         data = self.federation.dataset
-        self.shards = [
-            (data.x_train[own], data.y_train[own]) for own, _ in self.federation.split(HELD_OUT)
-        ]
-        self.clients = ClientModels(
-            trained([self._network(k) for k in range(CLIENTS)], self.shards, RECIPE, seed=seed)
-        )
+        self.shards = []
+        for rows, _ in self.federation.split(HELD_OUT):
+            self.shards.append((data.x_train[rows], data.y_train[rows]))
+        networks = [self._network(k) for k in range(CLIENTS)]
+        self.clients = ClientModels(trained(networks, self.shards, RECIPE, seed=seed))
 
     def _network(self, k: int) -> Network:
         """An untrained network, from the common start or client k's own."""
-        drawn = generator(self.seed, "plane", "init", *([] if self.start == "common" else [k]))
-        return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=drawn)
+        if self.start == "common":
+            stream = generator(self.seed, "plane", "init")
+        else:
+            stream = generator(self.seed, "plane", "init", k)
+        return build("mlp1", (2,), len(CLASSES), width=WIDTH, generator=stream)
 
     @property
     def sizes(self) -> list[int]:
@@ -109,7 +120,7 @@ class Toy:
         load_state(network, weighted_mean(self.clients.states(), self.sizes))
         return network.eval()
 
-    # --------------------------------------------------------------------------------------------------- predictors
+    # ----------------------------------------------------------------------------------- predictors
     def client(self, k: int) -> Predictor:
         return lambda x: self.clients.logits(x)[k]
 

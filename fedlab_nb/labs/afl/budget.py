@@ -1,78 +1,118 @@
 """Accuracy against the privacy budget ε, for pixels and for random features."""
 
-import itertools
 import math
-from collections import defaultdict
 from collections.abc import Mapping
 
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
-from ...methods.parts.privacy import smallest_sigma
 from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, mean_percent
 from ...plots.study import against
 from ...plots.style import SECOND, Look, look
-from ..runs import Steps, all_of, choices
-from ..tried import Tried, accuracies
+from ..button_view import ButtonView, accuracies_by_seed
+from ..runs import Steps, plan_runs, run_all
 
 BUDGETS = (0.3, 1.0, 3.0, 10.0, 30.0)
-Budgets = Mapping[float | None, Mapping[int, float]]  # {ε: {seed: share}}, None: without noise
+NO_NOISE = 0.0  # value of the knob `epsilon`
+AccuraciesByBudget = Mapping[
+    float | None, Mapping[int, float]
+]  # {ε: {seed: share}}; None: no noise
 
 
-class Budget(Tried):
-    name, title, work_label = "budget", "Privacy", "Try five budgets"
+class Budget(ButtonView):
+    """Test accuracy against ε for two kinds of features, and in words what an ε promises."""
+
+    name, title = "budget", "Privacy"
+    work_label = "Try five budgets"
+    work_help = "Run AFL with five ε and without noise, for pixels and for random features."
 
     def __init__(self) -> None:
-        help, budgets = "The budget that the sentence explains", [(f"{e:g}", e) for e in BUDGETS]
         self.epsilon = made(
-            widgets.SelectionSlider, label="ε", help=help, width=300, options=budgets, value=1.0
+            widgets.SelectionSlider,
+            label="ε",
+            help="The budget that the sentence explains",
+            width=300,
+            options=[(f"{epsilon:g}", epsilon) for epsilon in BUDGETS],
+            value=1.0,
         )
 
     def asked(self, state: PanelState) -> Asked:
-        kinds = {"pixels": {"afl.features": "pixels"}}
-        kinds[f"{state.knobs['size']} random features"] = {
-            "afl.features": "relu",
-            "afl.size": state.knobs["size"],
-        }
-        each = itertools.product(kinds.items(), (*BUDGETS, 0.0))
-        of = {f"{label}, ε = {e:g}": {"afl.epsilon": e, **change} for (label, change), e in each}
-        return choices("afl", state.settings, of)
+        changes = {}
+        for label, options in kinds_of_features(state).items():
+            for epsilon in (*BUDGETS, NO_NOISE):
+                changes[name_run(label, epsilon)] = {"afl.epsilon": epsilon, **options}
+        return plan_runs("afl", state.settings, changes)
 
     def work(self, state: PanelState) -> Steps:
-        """Run AFL with five ε and without noise, for pixels and for random features"""
-        by_budget: dict[str, dict[float | None, dict[int, float]]] = defaultdict(dict)
-        for name, of in (yield from all_of(self.asked(state))).items():
-            label, _, e = name.rpartition(", ε = ")
-            by_budget[label][float(e) or None] = accuracies(of)
-        return by_budget, words(state.settings), state.knobs["delta"]
+        """{features: accuracies by budget}, the setting in words, and δ."""
+        runs = yield from run_all(self.asked(state))
+        by_features: dict[str, dict[float | None, dict[int, float]]] = {}
+        for label in kinds_of_features(state):
+            by_features[label] = {}
+            for epsilon in BUDGETS:
+                outcomes = runs[name_run(label, epsilon)]
+                by_features[label][epsilon] = accuracies_by_seed(outcomes)
+            by_features[label][None] = accuracies_by_seed(runs[name_run(label, NO_NOISE)])
+        return by_features, words(state.settings), state.knobs["delta"]
 
-    def tried(self, state: PanelState) -> Picture:
-        by_budget, setting, delta = state.worked
-        return budgets(by_budget, self.epsilon.value, delta, setting=setting)
+    def draw_result(self, state: PanelState) -> Picture:
+        by_features, setting, delta = state.worked
+        return draw_budgets(by_features, self.epsilon.value, delta, setting=setting)
 
 
-def budgets(
-    by_kind: Mapping[str, Budgets], chosen: float, delta: float, *, setting: str
+def kinds_of_features(state: PanelState) -> dict[str, dict[str, object]]:
+    """{label: options} of the two kinds of features that are compared."""
+    size = state.knobs["size"]
+    return {
+        "pixels": {"afl.features": "pixels"},
+        f"{size} random features": {"afl.features": "relu", "afl.size": size},
+    }
+
+
+def name_run(label: str, epsilon: float) -> str:
+    """The name of a run with this kind of features and this ε."""
+    return f"{label}, ε = {epsilon:g}"
+
+
+def draw_budgets(
+    by_features: Mapping[str, AccuraciesByBudget], epsilon: float, delta: float, *, setting: str
 ) -> Picture:
-    """Lines of test accuracy against ε for each kind of features; the promise of the `chosen` ε in words."""
-    lines: dict[str, Budgets] = {}
+    """Lines of test accuracy against ε for each kind of features; what `epsilon` promises in
+    words.
+    """
+    lines: dict[str, AccuraciesByBudget] = {}
     looks: dict[str, Look] = {}
-    for (label, of), hue in zip(by_kind.items(), (look("afl").colour, SECOND), strict=False):
-        lines[label] = {e: runs for e, runs in of.items() if e is not None}
-        lines[f"{label}, no noise"] = dict.fromkeys(lines[label], of[None])
-        looks |= {label: Look(hue, "o", "-"), f"{label}, no noise": Look(hue, "", ":")}
-    sigma = smallest_sigma(chosen, delta, sensitivity=SENSITIVITY)
-    each = ", ".join(
-        f"{label} {mean_percent(of[chosen])} ({mean_percent(of[None])} without)"
-        for label, of in by_kind.items()
-    )
-    text = (
-        f"ε = {chosen:g} is noise σ = {sigma:.2g}: {each}. One sample more or less changes the odds of a result at "
-        f"most e^ε = {math.exp(chosen):.2g} times, except with probability {delta:g}. Not covered: what many samples "
-        "share; a server that sees sums before the noise."
-    )
-    about = f"{setting}, δ = {delta:g}"
+    colours = (look("afl").colour, SECOND)
+    for (label, by_budget), colour in zip(by_features.items(), colours, strict=False):
+        label_without_noise = f"{label}, no noise"
+        with_noise = {budget: runs for budget, runs in by_budget.items() if budget is not None}
+        lines[label] = with_noise
+        lines[label_without_noise] = dict.fromkeys(with_noise, by_budget[None])
+        looks[label] = Look(colour, "o", "-")
+        looks[label_without_noise] = Look(colour, "", ":")
     return against(
-        lines, "ε", "ε (smaller: more private)", setting=about, methods=looks, sentence=text
+        lines,
+        "ε",
+        "ε (smaller: more private)",
+        setting=f"{setting}, δ = {delta:g}",
+        methods=looks,
+        sentence=describe_budget(by_features, epsilon, delta),
+    )
+
+
+def describe_budget(
+    by_features: Mapping[str, AccuraciesByBudget], epsilon: float, delta: float
+) -> str:
+    """What a budget costs, what it promises, and what it does not cover."""
+    sigma = smallest_sigma(epsilon, delta, sensitivity=SENSITIVITY)
+    accuracies = []
+    for label, by_budget in by_features.items():
+        without_noise = mean_percent(by_budget[None])
+        accuracies.append(f"{label} {mean_percent(by_budget[epsilon])} ({without_noise} without)")
+    return (
+        f"ε = {epsilon:g} is noise σ = {sigma:.2g}: {', '.join(accuracies)}. One sample more or less "
+        f"changes the odds of a result at most e^ε = {math.exp(epsilon):.2g} times, except with "
+        f"probability {delta:g}. Not covered: what many samples share; a server that sees sums "
+        "before the noise."
     )

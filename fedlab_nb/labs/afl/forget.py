@@ -1,7 +1,9 @@
-"""One client's sums taken off the total: accuracy class by class, and the same fit from the others' samples."""
+"""One client's sums subtracted from the total: accuracy class by class, and the same fit from the
+others' samples.
+"""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -15,14 +17,19 @@ from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.characters import client_name
 from ...plots.style import QUIET, look
 from ...studies.outcome import Outcome
-from ..runs import clients_in, where
+from ..runs import describe_setting, list_clients
+
+LARGE_LOSS = 0.1  # of the accuracy of a class
 
 
 class Forget(LabView):
-    """What becomes of the server when a client's sums are taken off the total, beside a fit to the others' samples."""
+    """The server when a client's sums are subtracted from the total, beside a fit to the others'
+    samples.
+    """
 
     name, title = "forget", "Forget a client"
-    _of: "Forgotten | None" = None  # computed last
+    summary = "Then this shows what the server forgets with a client."
+    _removal: "Removal | None" = None  # the last one
 
     def __init__(self) -> None:
         self.who = made(
@@ -34,24 +41,35 @@ class Forget(LabView):
         )
 
     def adapt(self, state: PanelState) -> None:
-        offer(self.who, clients_in(state))
+        offer(self.who, list_clients(state))
 
     def draw(self, state: PanelState) -> Picture:
-        if self._of is None or (self._of.outcome, self._of.client) != (
-            state.outcome,
-            self.who.value,
-        ):
+        setting = describe_setting(state)
+        removal = self._removal
+        is_known = (
+            removal is not None
+            and removal.outcome is state.outcome
+            and removal.client == self.who.value
+        )
+        if not is_known:
             try:
-                self._of = forget(state.outcome, self.who.value)
+                removal = remove_client(state.outcome, self.who.value)
             except UsageError as error:
-                return blank(str(error), setting=where(state))
-        return forgotten(self._of, state.class_names, setting=where(state), klass=state.klass)
+                return blank(str(error), setting=setting)
+            self._removal = removal
+        return draw_removal(removal, state.class_names, setting=setting, class_index=state.klass)
 
 
-class Forgotten(NamedTuple):
-    """Client `client` taken out of the run `outcome`: test accuracy of each class before and after `[C]`, of all
-    images before and after; `samples [C]` that it had; `distance`: largest relative difference between the weights so
-    gained and those fitted to the others' samples from scratch."""
+# ------------------------------------------------------------------------------------------ numbers
+class Removal(NamedTuple):
+    """A client taken out of the run `outcome`.
+
+    before, after: `[C]`, test accuracy of each class (nan: without test samples)
+    accuracy:      of all test images before and after
+    samples:       `[C]` that the client had
+    distance:      largest relative difference between the weights after the removal and those
+                   fitted to the others' samples from scratch
+    """
 
     outcome: Outcome
     client: int
@@ -62,61 +80,103 @@ class Forgotten(NamedTuple):
     distance: float
 
 
-def forget(outcome: Outcome, client: int) -> Forgotten:
-    """Take `client` out, in both ways. UsageError where the sums do not allow it (see `forget_client`)."""
+def remove_client(outcome: Outcome, client: int) -> Removal:
+    """Take `client` out, in both ways. UsageError where the sums do not allow it (see
+    `forget_client`).
+    """
     report = outcome.report
     weights = forget_client(report, client)
-    features, y = outcome.test_features.astype(np.float64), outcome.test_labels
-    right = [(features @ w[:-1] + w[-1]).argmax(1) == y for w in (report.weights, weights)]
-    classes = range(report.weights.shape[1])
-    of_class = [
-        np.array([r[y == c].mean() if (y == c).any() else np.nan for c in classes]) for r in right
-    ]
-    scratch = retrained(outcome, client)
-    distance = np.abs(weights - scratch).max() / np.abs(scratch).max()
-    samples = report.classes[client, -1].round().astype(int)
-    return Forgotten(
-        outcome, client, *of_class, tuple(float(r.mean()) for r in right), samples, float(distance)
+    right_before = classify_rightly(outcome, report.weights)
+    right_after = classify_rightly(outcome, weights)
+    refitted = refit_without(outcome, client)
+    distance = np.abs(weights - refitted).max() / np.abs(refitted).max()
+    return Removal(
+        outcome=outcome,
+        client=client,
+        before=class_accuracies(outcome, right_before),
+        after=class_accuracies(outcome, right_after),
+        accuracy=(float(right_before.mean()), float(right_after.mean())),
+        samples=report.classes[client, -1].round().astype(int),
+        distance=float(distance),
     )
 
 
-def retrained(outcome: Outcome, client: int) -> np.ndarray:
-    """The weights from the other clients' training samples, summed anew in one place: `[d, C]`."""
-    federation, report = outcome.federation(), outcome.report
-    parts = [
-        train for k, (train, _) in enumerate(federation.split(outcome.plan.holdout)) if k != client
-    ]
-    rows = torch.cat(parts)
-    features = torch.as_tensor(
-        np.asarray(outcome.features(federation.dataset.x_train[rows]))
-    ).double()
-    total = Sums.measure(features, federation.dataset.y_train[rows], federation.classes)
-    return report.solve(total.add_ridge(len(parts) * report.gamma), len(parts))
+def classify_rightly(outcome: Outcome, weights: np.ndarray) -> np.ndarray:
+    """For each test sample whether `weights [d, C]`, the last row being the bias, classify it
+    rightly.
+    """
+    features = outcome.test_features.astype(np.float64)
+    logits = features @ weights[:-1] + weights[-1]
+    return logits.argmax(1) == outcome.test_labels
 
 
-def forgotten(
-    of: Forgotten, class_names: Sequence[str], *, setting: str, klass: int | None = None
+def class_accuracies(outcome: Outcome, is_right: np.ndarray) -> np.ndarray:
+    """`[C]`; nan for a class without test samples."""
+    classes = outcome.report.weights.shape[1]
+    accuracies = np.full(classes, np.nan)
+    for c in range(classes):
+        of_class = outcome.test_labels == c
+        if of_class.any():
+            accuracies[c] = is_right[of_class].mean()
+    return accuracies
+
+
+def refit_without(outcome: Outcome, client: int) -> np.ndarray:
+    """The weights `[d, C]` fitted to the other clients' training samples, summed in one place."""
+    federation = outcome.federation()
+    report = outcome.report
+    shards = []
+    for k, (train, _) in enumerate(federation.split(outcome.plan.holdout)):
+        if k != client:
+            shards.append(train)
+    rows = torch.cat(shards)
+    features = np.asarray(outcome.features(federation.dataset.x_train[rows]))
+    total = Sums.of(
+        torch.as_tensor(features).double(), federation.dataset.y_train[rows], federation.classes
+    )
+    return report.fitted(total.ridged(len(shards) * report.gamma), len(shards))
+
+
+# ------------------------------------------------------------------------------------------ picture
+def draw_removal(
+    removal: Removal, class_names: Sequence[str], *, setting: str, class_index: int | None = None
 ) -> Picture:
-    """Bars of each class's test accuracy, with all clients and without the forgotten one."""
-    places, who = np.arange(len(of.before)), client_name(of.client, setting)
+    """Bars of each class's test accuracy, with all clients and without the one that is
+    forgotten.
+    """
+    who = client_name(removal.client, setting)
     title = f"With {who}, and as if it had never been there"
+    places = np.arange(len(removal.before))
     with drawing() as (figure, ax):
         dress(ax, title=title, x="class", grid="y")
-        ax.bar(places - 0.2, of.before, 0.38, color=QUIET, label="with all clients")
-        ax.bar(places + 0.2, of.after, 0.38, color=look("afl").colour, label=f"without {who}")
+        ax.bar(places - 0.2, removal.before, 0.38, color=QUIET, label="with all clients")
+        colour = look("afl").colour
+        ax.bar(places + 0.2, removal.after, 0.38, color=colour, label=f"without {who}")
         class_ticks(ax, class_names)
-        mark(ax, klass, len(places))
+        mark(ax, class_index, len(places))
         percent_axis(ax, "y", 1.15, ticks=FIFTHS)
         legend(ax, loc="upper left", ncols=2)
-    before, after = (percent(share) for share in of.accuracy)
-    worst = [class_names[c] for c in np.flatnonzero(of.before - of.after >= 0.1)]
-    sentence = (
-        f"Without {who} and its {plural(int(of.samples.sum()), 'sample')} the server "
-        f"is right for {after} (before: {before}). Classes that lose 10 points or more: {listed(worst) or 'none'}. A "
-        f"fit to the other clients' samples from scratch gives the same weights, up to "
-        f"{of.distance:.1g} of the largest one."
+    rows: list[tuple[Any, ...]] = []
+    for c, name in enumerate(class_names):
+        before = percent(removal.before[c])
+        rows.append((name, int(removal.samples[c]), before, percent(removal.after[c])))
+    return told(
+        figure,
+        f"{title}: bars of each class's test accuracy",
+        setting,
+        describe_removal(removal, class_names, who),
+        tabled("class | samples of the client | with it | without it", rows),
     )
-    cells = zip(class_names, of.samples, of.before, of.after, strict=True)
-    rows = ((name, int(n), percent(b), percent(a)) for name, n, b, a in cells)
-    table = tabled("class | samples of the client | with it | without it", rows)
-    return told(figure, f"{title}: bars of each class's test accuracy", setting, sentence, table)
+
+
+def describe_removal(removal: Removal, class_names: Sequence[str], who: str) -> str:
+    """What the server has forgotten, and that a fit from scratch gives the same weights."""
+    before, after = removal.accuracy
+    lost = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
+    lost_names = listed([class_names[c] for c in lost]) or "none"
+    return (
+        f"Without {who} and its {plural(int(removal.samples.sum()), 'sample')} the server is right "
+        f"for {percent(after)} (before: {percent(before)}). Classes that lose 10 points or more: "
+        f"{lost_names}. A fit to the other clients' samples from scratch gives the same weights, up "
+        f"to {removal.distance:.1g} of the largest one."
+    )

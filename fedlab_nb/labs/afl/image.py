@@ -1,4 +1,8 @@
-"""The class sums of one client, each divided by its count, beside the client's own nearest images."""
+"""The class sums of one client, each divided by its count, beside the client's own nearest
+images.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -6,48 +10,79 @@ from ...panels import LabView, PanelState
 from ...plots import Picture, blank, listed, plural
 from ...plots.characters import client_name
 from ...studies.outcome import Outcome
-from ..nearest import Neighbours, attacks, pairs
-from ..runs import where
+from ..nearest import Neighbours, attack_clients, draw_pairs
+from ..runs import describe_setting
 
 
 class Image(LabView):
     """What the server can read from a client's class sums."""
 
     name, title = "image", "One image leaks"
+    summary = "Then this shows what the server can read from a client's class sums."
 
     def draw(self, state: PanelState) -> Picture:
+        setting = describe_setting(state)
         features = state.outcome.options["features"]
         if state.report.classes is None:
-            text = "The server has only the total, and not the class sums of one client. So there is nothing to show."
-            return blank(text, setting=where(state))
+            text = (
+                "The server has only the total, and not the class sums of one client. So there is "
+                "nothing to show."
+            )
+            return blank(text, setting=setting)
         if features != "pixels":
-            text = f"With {features} features a class sum is not an image. Set the features to pixels, and run again."
-            return blank(text, setting=where(state))
-        means, names = class_means(state.outcome), state.class_names
-        first = next(
-            (k for k, of in enumerate(means) if (of.counts == 1).any()), 0
-        )  # a class with a single image
-        of = means[
-            state.client if state.client is not None and state.client < len(means) else first
-        ]
-        single = [names[c] for c in of.labels[of.counts == 1]]
-        who = client_name(of.client, where(state))
-        text = f"No class of {who} has one image alone; its class sums are sums of several."
-        if single:
-            text = f"Of {listed(single)} it has one image, and the class sum is that image, pixel by pixel."
-        text += f" The counts of all {plural(len(of.labels), 'class')} are in the last row of the sums, too."
-        title = f"What the class sums of {who} show"
-        return pairs(of, names, title, text, setting=where(state), klass=state.klass)
+            text = (
+                f"With {features} features a class sum is not an image. Set the features to pixels, "
+                "and run again."
+            )
+            return blank(text, setting=setting)
+        means = recover_class_means(state.outcome)
+        client = state.client
+        if client is None or client >= len(means):
+            client = first_with_single_image(means)
+        who = client_name(client, setting)
+        return draw_pairs(
+            means[client],
+            state.class_names,
+            f"What the class sums of {who} show",
+            describe_means(means[client], who, state.class_names),
+            setting=setting,
+            class_index=state.klass,
+        )
 
 
-def class_means(outcome: Outcome) -> list[Neighbours]:
-    """What the server reads off each client's class sums, of a run with pixels as features: the mean of each class that
-    the client holds, with its count."""
+def recover_class_means(outcome: Outcome) -> list[Neighbours]:
+    """What the server reads from each client's class sums, if the features are pixels: the mean of
+    each class that the client holds, with its count.
+    """
 
-    def sent(client: int) -> tuple[np.ndarray, ...]:
-        *sums, counts = outcome.report.classes[client]
-        counts = counts.round().astype(int)
+    def class_means(client: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        sums = outcome.report.classes[
+            client
+        ]  # a column for each class; the last row has the counts
+        counts = sums[-1].round().astype(int)
         held = np.flatnonzero(counts > 0)
-        return (np.array(sums)[:, held] / counts[held]).T, held, counts[held]
+        means = sums[:-1, held] / counts[held]
+        return means.T, held, counts[held]
 
-    return attacks(outcome, sent)
+    return attack_clients(outcome, class_means)
+
+
+def first_with_single_image(means: Sequence[Neighbours]) -> int:
+    """The first client that has a class with a single image; client 0 where there is none."""
+    for client, neighbours in enumerate(means):
+        if (neighbours.counts == 1).any():
+            return client
+    return 0
+
+
+def describe_means(neighbours: Neighbours, who: str, class_names: Sequence[str]) -> str:
+    """Which images the sums give away."""
+    single = [class_names[c] for c in neighbours.labels[neighbours.counts == 1]]
+    if single:
+        text = f"Of {listed(single)} it has one image, and the class sum is that image, pixel by pixel."
+    else:
+        text = f"No class of {who} has one image alone; its class sums are sums of several."
+    return (
+        f"{text} The counts of all {plural(len(neighbours.labels), 'class')} are in the last row of "
+        "the sums, too."
+    )

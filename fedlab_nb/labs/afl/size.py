@@ -1,49 +1,76 @@
 """Accuracy against the number of random features, in words with bytes."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from ...panels import Asked, PanelState, words
 from ...plots import Picture, Series, data_size, percent
 from ...plots.study import against
-from ..runs import Steps, all_of, choices
-from ..tried import Tried, series
+from ..button_view import ButtonView, make_series
+from ..runs import Steps, plan_runs, run_all
 
 SIZES = (16, 64, 256, 1024)
+PIXELS = "pixels"
 
 
-class Size(Tried):
-    name, title, work_label = "size", "Features", "Try 16 to 1024"
+class Size(ButtonView):
+    """Test accuracy against the number of random features of each kind, beside the pixels."""
+
+    name, title = "size", "Features"
+    work_label = "Try 16 to 1024"
+    work_help = "Run AFL with 16 to 1024 random features of both kinds."
 
     def asked(self, state: PanelState) -> Asked:
-        kinds = ("relu", "conv") if state.federation.dataset.x_train.dim() == 4 else ("relu",)
-        of = {f"{d} {kind}": {"afl.features": kind, "afl.size": d} for kind in kinds for d in SIZES}
-        return choices("afl", state.settings, {**of, "pixels": {"afl.features": "pixels"}})
+        changes = {}
+        for kind in kinds_of_features(state):
+            for size in SIZES:
+                changes[name_run(kind, size)] = {"afl.features": kind, "afl.size": size}
+        changes[PIXELS] = {"afl.features": PIXELS}
+        return plan_runs("afl", state.settings, changes)
 
     def work(self, state: PanelState) -> Steps:
-        """Run AFL with 16 to 1024 random features of both kinds"""
-        runs = yield from all_of(self.asked(state))
-        pixels, by_kind = series("pixels", runs.pop("pixels")), defaultdict(dict)
-        for name, of in runs.items():
-            d, kind = name.split()
-            by_kind[kind][int(d)] = series(kind, of)
+        """{kind: {size: Series}}, the Series of the pixels, and the setting in words."""
+        runs = yield from run_all(self.asked(state))
+        by_kind: dict[str, dict[int, Series]] = {}
+        for kind in kinds_of_features(state):
+            by_kind[kind] = {size: make_series(kind, runs[name_run(kind, size)]) for size in SIZES}
+        pixels = make_series(PIXELS, runs[PIXELS])
         return by_kind, pixels, words(state.settings)
 
-    def tried(self, state: PanelState) -> Picture:
-        return sizes(*state.worked)
+    def draw_result(self, state: PanelState) -> Picture:
+        by_kind, pixels, setting = state.worked
+        return draw_sizes(by_kind, pixels, setting)
 
 
-def sizes(by_kind: Mapping[str, Mapping[int, Series]], pixels: Series, setting: str) -> Picture:
-    """Lines of test accuracy against the number of random features, beside the pixels; `up` of a series: the bytes of
-    one client."""
-    lines = {
-        kind: {d: of.accuracies for d, of in by_size.items()} for kind, by_size in by_kind.items()
-    }
-    lines["pixels"] = dict.fromkeys(next(iter(by_kind.values())), pixels.accuracies)
-    parts = [
-        f"{d} {kind} features {percent(of.mean)} for {data_size(of.up)} a client"
-        for kind, by_size in by_kind.items()
-        for d, of in (min(by_size.items()), max(by_size.items()))
-    ]
-    text = f"{', '.join(parts)}; the pixels {percent(pixels.mean)} for {data_size(pixels.up)}."
-    return against(lines, "d", "number of random features d", setting=setting, sentence=text)
+def kinds_of_features(state: PanelState) -> tuple[str, ...]:
+    """The kinds of random features that the data allow: convolutions need images."""
+    has_images = state.federation.dataset.x_train.dim() == 4
+    return ("relu", "conv") if has_images else ("relu",)
+
+
+def name_run(kind: str, size: int) -> str:
+    """The name of a run: "64 relu"."""
+    return f"{size} {kind}"
+
+
+def draw_sizes(
+    by_kind: Mapping[str, Mapping[int, Series]], pixels: Series, setting: str
+) -> Picture:
+    """Lines of test accuracy against the number of random features, beside the pixels.
+
+    by_kind: {kind: {size: Series}}; `up` of a series is the bytes of one client
+    """
+    lines: dict[str, dict[int, Mapping[int, float]]] = {}
+    descriptions = []
+    for kind, by_size in by_kind.items():
+        lines[kind] = {size: series.accuracies for size, series in by_size.items()}
+        for size in (min(by_size), max(by_size)):
+            series = by_size[size]
+            descriptions.append(
+                f"{size} {kind} features {percent(series.mean)} for {data_size(series.up)} a client"
+            )
+    sizes = next(iter(by_kind.values()))
+    lines[PIXELS] = dict.fromkeys(sizes, pixels.accuracies)
+    sentence = (
+        f"{', '.join(descriptions)}; the pixels {percent(pixels.mean)} for {data_size(pixels.up)}."
+    )
+    return against(lines, "d", "number of random features d", setting=setting, sentence=sentence)

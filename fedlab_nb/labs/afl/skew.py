@@ -8,41 +8,57 @@ from ...panels.stored import results_of
 from ...plots import Picture, plural
 from ...plots.study import against
 from ...studies.stored import DIGITS, load, sets
-from ..runs import Steps, all_of, taken
-from ..tried import Tried, accuracies
+from ..button_view import ButtonView, accuracies_by_seed
+from ..runs import Steps, run_all, select_settings
 
 ALPHAS = (0.05, 0.1, 0.3, 1.0, 10.0)
-BESIDE = ("afl", "gauss", "ensemble", "fedavg")
+METHODS = ("afl", "gauss", "ensemble", "fedavg")
+STORED_CHANCE = 0.1  # of the stored results, whose data sets have ten classes
 
 
-class Skew(Tried):
-    name, title, work_label = "skew", "Skew", "Try five α"
+class Skew(ButtonView):
+    """Test accuracy against α, a line for each method."""
+
+    name, title = "skew", "Skew"
+    work_label = "Try five α"
+    work_help = (
+        "Run AFL, Gaussian heads, the ensemble and FedAvg with five α. Nothing else changes."
+    )
 
     def asked(self, state: PanelState) -> Asked:
-        each = {
-            (m, a): {**state.settings, "alpha": a, "partition": "dirichlet"}
-            for m in BESIDE
-            for a in ALPHAS
-        }
-        return {
-            f"{m}, α = {alpha:g}": (m, taken(m, settings)) for (m, alpha), settings in each.items()
-        }
+        runs = {}
+        for method in METHODS:
+            for alpha in ALPHAS:
+                settings = {**state.settings, "alpha": alpha, "partition": "dirichlet"}
+                runs[name_run(method, alpha)] = (method, select_settings(method, settings))
+        return runs
 
     def work(self, state: PanelState) -> Steps:
-        """Run AFL, Gaussian heads, the ensemble and FedAvg with five α. Nothing else changes"""
-        runs = iter((yield from all_of(self.asked(state))).values())
-        each = {
-            label_of(m, state.settings): {alpha: accuracies(next(runs)) for alpha in ALPHAS}
-            for m in BESIDE
-        }
-        return words(state.settings), each, 1 / len(state.class_names)
+        """The setting in words, {method: {α: {seed: accuracy}}}, and the accuracy of guessing."""
+        runs = yield from run_all(self.asked(state))
+        by_method = {}
+        for method in METHODS:
+            label = label_of(method, state.settings)
+            by_method[label] = {
+                alpha: accuracies_by_seed(runs[name_run(method, alpha)]) for alpha in ALPHAS
+            }
+        return words(state.settings), by_method, 1 / len(state.class_names)
 
-    def kept(self, state: PanelState) -> Any:
-        table = load(name if (name := state.settings["dataset"]) in sets() else DIGITS)
+    def stored_result(self, state: PanelState) -> Any:
+        dataset = state.settings["dataset"]
+        table = load(dataset if dataset in sets() else DIGITS)
         clients = table.nearest_clients(state.settings["clients"])
-        about = f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, seeds 0–{table.seeds[-1]}"
-        return about, results_of(table, BESIDE, clients), 0.1
+        setting = (
+            f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, "
+            f"seeds 0–{table.seeds[-1]}"
+        )
+        return setting, results_of(table, METHODS, clients), STORED_CHANCE
 
-    def tried(self, state: PanelState) -> Picture:
+    def draw_result(self, state: PanelState) -> Picture:
         setting, by_method, chance = state.worked
         return against(by_method, "α", setting=setting, chance=chance)
+
+
+def name_run(method: str, alpha: float) -> str:
+    """The name of a run: "afl, α = 0.1"."""
+    return f"{method}, α = {alpha:g}"

@@ -1,5 +1,6 @@
-"""The synthetic images of an epoch, a column for each class, in words how hard they are for teacher and student: of
-Co-Boosting and of the other data-free methods (DENSE, F-DAFL, F-ADI).
+"""The synthetic images of an epoch, a column for each class, and in words how hard they are for
+teacher and student. Co-Boosting has this view, and the other data-free methods (DENSE, F-DAFL,
+F-ADI).
 """
 
 from collections.abc import Sequence
@@ -14,12 +15,13 @@ from ...panels import LabSpec, LabView, PanelState, made, player
 from ...plots import Picture, drawing, heading, percent, plural, tabled, told
 from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, shorten
-from ..runs import where
+from ..runs import describe_setting
 
-ROWS = 3  # synthetic images of a class, at most
-COLUMNS = 10  # classes with a column of their own, at most; of more classes, images in a row
+IMAGES_A_CLASS = 3  # at most
+MAX_COLUMNS = 10  # with more classes than this, images of all classes stand in rows of so many
 
-DATA_FREE = {  # the methods whose labs have these images alone: their knobs
+# The methods whose lab has this view alone, and their knobs.
+DATA_FREE = {
     "dense": ("epochs", "images", "generator_steps", "bn_weight", "div_weight", "temperature"),
     "fdafl": ("epochs", "images", "generator_steps", "temperature"),
     "fadi": ("epochs", "images", "temperature"),
@@ -30,108 +32,162 @@ class Images(LabView):
     """The synthetic images of an epoch, and a replay over the epochs."""
 
     name, title, ready = "images", "Synthetic images", "live"
+    summary = "Then this shows the synthetic images of each epoch."
 
     def __init__(self) -> None:
-        shown = {"help": "The epoch whose images are shown", "options": [("–", 0)]}
-        self.epoch = made(SelectionSlider, label="Server epoch", width=330, label_width=88, **shown)
+        self.epoch = made(
+            SelectionSlider,
+            label="Server epoch",
+            help="The epoch whose images are shown",
+            width=330,
+            label_width=88,
+            options=[("–", 0)],
+        )
         self.play = player(self.epoch, interval=700, tooltip="Replay the epochs")
 
     def adapt(self, state: PanelState) -> None:
-        options = [(str(t), i) for i, t in enumerate(state.report.synthetic_epochs)]
-        if list(self.epoch.options) != options:
-            last = self.epoch.index in (None, len(self.epoch.options) - 1)
-            index = len(options) - 1 if last else min(self.epoch.index, len(options) - 1)
-            self.epoch.options = options
-            self.epoch.index, self.play.max = index, len(options) - 1
+        """Offer the epochs that are known. Who looks at the last one, sees the new last one."""
+        options = [(str(epoch), i) for i, epoch in enumerate(state.report.synthetic_epochs)]
+        if list(self.epoch.options) == options:
+            return
+        last = len(options) - 1
+        is_at_end = self.epoch.index in (None, len(self.epoch.options) - 1)
+        index = last if is_at_end else min(self.epoch.index, last)
+        self.epoch.options = options
+        self.epoch.index = index
+        self.play.max = last
 
     def draw(self, state: PanelState) -> Picture:
-        report, dataset = state.report, state.federation.dataset
-        alike = dataset.x_test.shape[1:] == report.synthetic_images.shape[2:]
-        about = {"setting": where(state), "epochs": planned(state), "klass": state.klass}
-        about |= {"frame": min(self.epoch.value, len(report.synthetic_epochs) - 1)}
-        return gallery(
-            report, state.class_names, real=one_of_each(dataset) if alike else None, **about
+        report = state.report
+        dataset = state.federation.dataset
+        has_same_shape = dataset.x_test.shape[1:] == report.synthetic_images.shape[2:]
+        return draw_images(
+            report,
+            state.class_names,
+            setting=describe_setting(state),
+            frame=min(self.epoch.value, len(report.synthetic_epochs) - 1),
+            epochs=planned_epochs(state),
+            real=find_examples(dataset) if has_same_shape else None,
+            class_index=state.klass,
         )
 
 
-def planned(state: PanelState) -> int:
-    """Epochs of the run that goes on; 0 once it has ended."""
+def planned_epochs(state: PanelState) -> int:
+    """The epochs of the run that is going on; 0 when it has ended."""
     return state.knobs["epochs"] if state.outcome is None else 0
 
 
-def data_free(method: str) -> LabSpec:
+def make_data_free_spec(method: str) -> LabSpec:
     """What the lab of `method` (a key of DATA_FREE) consists of."""
-    settings = {"seeds": 1, "ensemble.rule": "logits"}  # the teacher
     return LabSpec(
-        method,
-        ("ensemble", "feddf"),
-        DATA_FREE[method],
-        settings=settings,
-        views=(Images,),
+        method=method,
         name="lab",
+        companions=("ensemble", "feddf"),
+        knobs=DATA_FREE[method],
+        settings={"seeds": 1, "ensemble.rule": "logits"},  # the ensemble is the teacher
+        views=(Images,),
     )
 
 
-# ------------------------------------------------------------------------------------------------ picture
-def gallery(
-    report: SynthesisReport, class_names: Sequence[str], *, setting: str, frame: int = -1, epochs: int = 0,
-    real: np.ndarray | None = None, klass: int | None = None,
-) -> Picture:  # fmt: skip
-    """Picture of one of the report's frames: images, or features as strips, by intended class.
-
-    frame:  which of those kept (-1: the last);   epochs: of the whole run, while fewer are done
-    real:   one real image a class `[C, c, H, W]`, for comparison;   klass: the class that is looked at
+def find_examples(dataset: Any) -> np.ndarray | None:
+    """The first test image of each class `[C, c, H, W]`. None where a class has none, or where
+    samples are no images.
     """
-    images, labels = report.synthetic_images[frame], report.synthetic_labels[frame]
-    epoch, epochs = int(report.synthetic_epochs[frame]), max(epochs, len(report.difficulty))
+    labels = dataset.y_test.numpy()
+    rows = []
+    for c in range(dataset.classes):
+        of_class = np.flatnonzero(labels == c)
+        if not len(of_class):
+            return None
+        rows.append(int(of_class[0]))
+    images = dataset.x_test[rows].numpy()
+    return images if images.ndim > 2 else None
+
+
+# ------------------------------------------------------------------------------------------ picture
+def draw_images(
+    report: SynthesisReport,
+    class_names: Sequence[str],
+    *,
+    setting: str,
+    frame: int = -1,
+    epochs: int = 0,
+    real: np.ndarray | None = None,
+    class_index: int | None = None,
+) -> Picture:
+    """One of the report's frames: images, or features as strips, by intended class.
+
+    frame:  its number, -1 for the last;   epochs: of the whole run, while fewer are done
+    real:   one real image of each class `[C, c, H, W]`, for comparison
+    class_index: of the class that is looked at
+    """
+    images = report.synthetic_images[frame]
+    labels = report.synthetic_labels[frame]
+    epoch = int(report.synthetic_epochs[frame])
+    epochs = max(epochs, len(report.difficulty))
+    pixels = images.astype(float)
+    if images.ndim == 4:
+        pixels /= 255
     with drawing() as (figure, ax):
-        images_of(ax, images, labels, class_names, real, klass)
+        if len(class_names) > MAX_COLUMNS:
+            draw_rows(ax, pixels, labels, class_names, class_index)
+        else:
+            draw_columns(ax, pixels, labels, class_names, real, class_index)
         heading(ax, f"Epoch {epoch} of {epochs}", 6)
-    hard, differ = float(report.difficulty[epoch - 1]), float(report.disagreement[epoch - 1])
+    difficulty = float(report.difficulty[epoch - 1])
+    disagreement = float(report.disagreement[epoch - 1])
     sentence = (
         f"Images of epoch {epoch}: on average the ensemble gives the wanted class a probability of "
-        f"{percent(1 - hard)}. Before the server model learns from them, it disagrees with the ensemble on "
-        f"{percent(differ)} of them."
+        f"{percent(1 - difficulty)}. Before the server model learns from them, it disagrees with "
+        f"the ensemble on {percent(disagreement)} of them."
     )
-    rows = zip(map(percent, report.difficulty), map(percent, report.disagreement), strict=True)
-    table = tabled(
-        "epoch | difficulty | disagreement", ((t, *row) for t, row in enumerate(rows, 1))
+    rows = []
+    measures = zip(report.difficulty, report.disagreement, strict=True)
+    for number, (difficulty, disagreement) in enumerate(measures, 1):
+        rows.append((number, percent(difficulty), percent(disagreement)))
+    count = plural(len(images), "synthetic image")
+    return told(
+        figure,
+        f"{count} of server epoch {epoch} of {epochs} by intended class",
+        setting,
+        sentence,
+        tabled("epoch | difficulty | disagreement", rows),
     )
-    title = f"{plural(len(images), 'synthetic image')} of server epoch {epoch} of {epochs} by intended class"
-    return told(figure, title, setting, sentence, table)
 
 
-def one_of_each(dataset: Any) -> np.ndarray | None:
-    """The first test image of each class `[C, c, H, W]`, to look at; None where a class has none, or for rows."""
-    y = dataset.y_test.numpy()
-    first = [int(rows[0]) for c in range(dataset.classes) if len(rows := np.flatnonzero(y == c))]
-    images = dataset.x_test[first].numpy()
-    return images if len(first) == dataset.classes and images.ndim > 2 else None
-
-
-def images_of(
+def draw_columns(
     ax: Axes,
     images: np.ndarray,
     labels: np.ndarray,
     names: Sequence[str],
     real: np.ndarray | None,
-    klass: int | None,
+    class_index: int | None,
 ) -> None:
-    """A column a class with a real image on top; of many classes the images in rows, with their names below."""
-    pixels = images.astype(float) / (255 if images.ndim == 4 else 1)
-    if len(names) > COLUMNS:
-        words = {
-            (s // 10, s % 10): (names[c], ACCENT if c == klass else INK)
-            for s, c in enumerate(labels)
-        }
-        short = {at: (shorten([name], 8)[0], colour) for at, (name, colour) in words.items()}
-        tiles(
-            ax,
-            [("", pixels[first : first + 10]) for first in range(0, len(pixels), 10)],
-            under=short,
-        )
-        return
-    columns = [[*pixels[labels == c][:ROWS], *[None] * ROWS] for c in range(len(names))]
-    rows = [] if real is None else [("real", real)]
-    rows += [("" if r else "made", [column[r] for column in columns]) for r in range(ROWS)]
-    tiles(ax, rows, columns=shorten(names, 9), marked=klass)
+    """A column for each class, with a real image on top. `images [S, ...]` have values 0–1."""
+    rows: list[tuple[str, Sequence[np.ndarray | None]]] = []
+    if real is not None:
+        rows.append(("real", real))
+    for row in range(IMAGES_A_CLASS):
+        images_of_row: list[np.ndarray | None] = []
+        for c in range(len(names)):
+            of_class = images[labels == c]
+            images_of_row.append(of_class[row] if row < len(of_class) else None)
+        rows.append(("made" if row == 0 else "", images_of_row))
+    tiles(ax, rows, columns=shorten(names, 9), marked=class_index)
+
+
+def draw_rows(
+    ax: Axes,
+    images: np.ndarray,
+    labels: np.ndarray,
+    names: Sequence[str],
+    class_index: int | None,
+) -> None:
+    """All images in rows, with the name of the class below each."""
+    words = {}
+    for i, label in enumerate(labels):
+        place = (i // MAX_COLUMNS, i % MAX_COLUMNS)
+        colour = ACCENT if label == class_index else INK
+        words[place] = (shorten([names[label]], 8)[0], colour)
+    starts = range(0, len(images), MAX_COLUMNS)
+    tiles(ax, [("", images[start : start + MAX_COLUMNS]) for start in starts], under=words)

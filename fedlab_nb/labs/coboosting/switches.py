@@ -1,4 +1,6 @@
-"""What each of Co-Boosting's three ideas is worth: teacher and student with some of them switched off."""
+"""What each of Co-Boosting's three ideas is worth: teacher and student with some of them switched
+off.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,35 +13,62 @@ from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, t
 from ...plots.kit import Bars
 from ...plots.words import apart, number
 from ...studies.statistics import difference
-from ..runs import Steps, all_of, choices
-from ..tried import Tried, by_seed, stored_runs
+from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
+from ..runs import Steps, plan_runs, run_all
 
-IDEAS, PARTS = ("GHS", "DHS", "EE"), ("ensemble", "server")
-PAIRS = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
-ALONE = tuple((idea,) for idea in IDEAS)
-SETS = {"leave one out": (IDEAS, *PAIRS, ()), "one alone": (IDEAS, *ALONE, ())}
-SETS["all eight"] = (IDEAS, *PAIRS, *ALONE, ())
+Ideas = tuple[str, ...]
+IDEAS: Ideas = ("GHS", "DHS", "EE")
+NONE: Ideas = ()
+PAIRS: tuple[Ideas, ...] = (("DHS", "EE"), ("GHS", "EE"), ("GHS", "DHS"))
+SINGLES: tuple[Ideas, ...] = (("GHS",), ("DHS",), ("EE",))
+VARIANT_SETS = {
+    "leave one out": (IDEAS, *PAIRS, NONE),
+    "one alone": (IDEAS, *SINGLES, NONE),
+    "all eight": (IDEAS, *PAIRS, *SINGLES, NONE),
+}
+MODELS = {"ensemble": "Ensemble (teacher)", "server": "Server model (student)"}
 
 
 class Variant(NamedTuple):
-    """One combination of the three ideas: which are `on`, and accuracies `{seed: 0–1}` of teacher and student."""
+    """A combination of the three ideas: those that are switched `on`, and accuracies {seed: 0–1} of
+    teacher and student.
+    """
 
-    on: tuple[str, ...]
+    on: Ideas
     ensemble: Mapping[int, float] = {}
     server: Mapping[int, float] = {}
 
     @property
     def name(self) -> str:
-        off = [idea for idea in IDEAS if idea not in self.on]
-        if not off or len(off) == 3:
-            return "none" if off else "all three"
-        return f"no {off[0]}" if len(off) == 1 else f"{self.on[0]} alone"
+        return name_variant(self.on)
 
 
-class Switches(Tried):
-    """The method again with ideas switched off, on the federations that the controls say."""
+def name_variant(on: Ideas) -> str:
+    """ "all three", "no GHS", "GHS alone" or "none"."""
+    if len(on) == 3:
+        return "all three"
+    if len(on) == 2:
+        (missing,) = set(IDEAS) - set(on)
+        return f"no {missing}"
+    if len(on) == 1:
+        return f"{on[0]} alone"
+    return "none"
 
-    name, title, work_label, of = "switches", "GHS, DHS, EE", "Run these variants", "which"
+
+def knob_of(idea: str) -> str:
+    """The knob that switches an idea."""
+    return f"coboosting.{idea.lower()}"
+
+
+class Switches(ButtonView):
+    """The method with ideas switched off, on the federations that the controls describe."""
+
+    name, title, choice = "switches", "GHS, DHS, EE", "which"
+    work_label = "Run these variants"
+    work_help = (
+        "Run the method with some of its three ideas switched off, on the federation that the "
+        "controls describe."
+    )
 
     def __init__(self) -> None:
         self.which = made(
@@ -47,81 +76,94 @@ class Switches(Tried):
             label="Variants",
             help="Which combinations to run",
             width=200,
-            options=list(SETS),
+            options=list(VARIANT_SETS),
         )
 
     def asked(self, state: PanelState) -> Asked:
         settings = {**state.settings, "coboosting.answer": "server"}
-        sets = {Variant(on).name: on for on in SETS[self.which.value]}
-        of = {
-            name: {f"coboosting.{idea.lower()}": idea in on for idea in IDEAS}
-            for name, on in sets.items()
-        }
-        return choices("coboosting", settings, of)
+        changes = {}
+        for on in VARIANT_SETS[self.which.value]:
+            changes[name_variant(on)] = {knob_of(idea): idea in on for idea in IDEAS}
+        return plan_runs("coboosting", settings, changes)
 
     def work(self, state: PanelState) -> Steps:
-        """Run the method with some of its three ideas switched off, on the federation that the controls describe"""
-        which = self.which.value
-        outcomes = yield from all_of(self.asked(state))
-        variants = [
-            Variant(on, *accuracies_of(of))
-            for on, of in zip(SETS[which], outcomes.values(), strict=True)
-        ]
-        return words(state.settings), variants, which
+        """The setting in words, the variants, and which set of them it is."""
+        chosen_set = self.which.value
+        runs = yield from run_all(self.asked(state))
+        variants = []
+        for on in VARIANT_SETS[chosen_set]:
+            outcomes = runs[name_variant(on)]
+            ensemble = {
+                seed: outcome.report.ensemble_curve[-1] for seed, outcome in outcomes.items()
+            }
+            variants.append(Variant(on, ensemble, accuracies_by_seed(outcomes)))
+        return words(state.settings), variants, chosen_set
 
-    def kept(self, state: PanelState) -> Any:
-        about, rows = stored_runs("switches")
-        by_ideas = {
-            tuple(i for i in IDEAS if row["at"][f"coboosting.{i.lower()}"]): row for row in rows
-        }
-        of = ((on, by_ideas[on]) for on in SETS[self.which.value])
-        return about, [
-            Variant(on, by_seed(row, "report.ensemble_curve.-1"), by_seed(row)) for on, row in of
-        ]
+    def stored_result(self, state: PanelState) -> Any:
+        setting, rows = read_stored_runs("switches")
+        row_by_ideas = {}
+        for row in rows:
+            on = tuple(idea for idea in IDEAS if row["at"][knob_of(idea)])
+            row_by_ideas[on] = row
+        variants = []
+        for on in VARIANT_SETS[self.which.value]:
+            row = row_by_ideas[on]
+            ensemble = values_by_seed(row, "report.ensemble_curve.-1")
+            variants.append(Variant(on, ensemble, values_by_seed(row)))
+        return setting, variants
 
-    def tried(self, state: PanelState) -> Picture:
-        return switches(state.worked[1], state.worked[0])
-
-
-def accuracies_of(outcomes: Mapping[int, Any]) -> tuple[dict[int, float], dict[int, float]]:
-    """Of the ensemble f̄_w after its last epoch, and of the server model, by seed."""
-    ensemble = {seed: o.report.ensemble_curve[-1] for seed, o in outcomes.items()}
-    return ensemble, {seed: o.accuracy for seed, o in outcomes.items()}
+    def draw_result(self, state: PanelState) -> Picture:
+        setting, variants, *_ = state.worked
+        return draw_switches(variants, setting)
 
 
-def switches(variants: Sequence[Variant], setting: str) -> Picture:
-    """Bars of teacher and student; the first variant is what the others are compared with, seed by seed."""
-    whole = variants[0]
+# ------------------------------------------------------------------------------------------ picture
+def draw_switches(variants: Sequence[Variant], setting: str) -> Picture:
+    """Bars of teacher and student. The others are compared with the first variant, seed by seed."""
     with drawing(1, 2) as (figure, axes):
-        for ax, part, title in zip(
-            axes, PARTS, ("Ensemble (teacher)", "Server model (student)"), strict=True
-        ):
-            rows = [
-                Series(v.name, accuracies=getattr(v, part), method="coboosting") for v in variants
-            ]
+        for ax, (model, title) in zip(axes, MODELS.items(), strict=True):
+            rows = []
+            for variant in variants:
+                accuracies = getattr(variant, model)
+                rows.append(Series(variant.name, accuracies=accuracies, method="coboosting"))
             Bars(ax, rows).update(rows, title)
-    table = []
-    for v in variants:
-        row = [v.name, *("on" if idea in v.on else "off" for idea in IDEAS)]
-        for part in PARTS:
-            values = getattr(v, part)
-            row += [mean_percent(values) if values else "not run yet"]
-            row += [
-                apart(values, getattr(whole, part), one_seed="one seed")
-                if values and v is not whole
-                else ""
-            ]
-        table.append(row)
-    columns = "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | server, against all three"
-    title = "Bars of the accuracy of ensemble and server model with ideas switched off"
-    return told(figure, title, setting, verdict(whole, variants[1:]), tabled(columns, table))
+    whole, *others = variants
+    columns = (
+        "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | "
+        "server, against all three"
+    )
+    return told(
+        figure,
+        "Bars of the accuracy of ensemble and server model with ideas switched off",
+        setting,
+        describe_differences(whole, others),
+        tabled(columns, [table_row(variant, whole) for variant in variants]),
+    )
 
 
-def verdict(whole: Variant, others: Sequence[Variant]) -> str:
-    """Which switches matter for teacher and student; what cannot be told from noise is named by its absence."""
+def table_row(variant: Variant, whole: Variant) -> list[str]:
+    """A variant's row of the table."""
+    row = [variant.name]
+    row += ["on" if idea in variant.on else "off" for idea in IDEAS]
+    for model in MODELS:
+        accuracies = getattr(variant, model)
+        row.append(mean_percent(accuracies) if accuracies else "not run yet")
+        if accuracies and variant is not whole:
+            row.append(apart(accuracies, getattr(whole, model), one_seed="one seed"))
+        else:
+            row.append("")
+    return row
+
+
+def describe_differences(whole: Variant, others: Sequence[Variant]) -> str:
+    """Which switches matter for teacher and student. A difference within the noise is not named."""
     parts = []
-    for part in PARTS:
-        gaps = {v.name: difference(getattr(v, part), getattr(whole, part)) for v in others}
-        said = [f"{name} {number(of, sign='+')}" for name, of in gaps.items() if not of.is_noise]
-        parts.append(f"of the {part} {', '.join(said) or 'nothing'}")
-    return f"Clear in points ({seeds_of(whole.ensemble)}, against all three): {'; '.join(parts)}."
+    for model in MODELS:
+        clear_gaps = []
+        for variant in others:
+            gap = difference(getattr(variant, model), getattr(whole, model))
+            if not gap.is_noise:
+                clear_gaps.append(f"{variant.name} {number(gap, sign='+')}")
+        parts.append(f"of the {model} {', '.join(clear_gaps) or 'nothing'}")
+    seeds = seeds_of(whole.ensemble)
+    return f"Clear in points ({seeds}, against all three): {'; '.join(parts)}."

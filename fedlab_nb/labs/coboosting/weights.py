@@ -1,6 +1,9 @@
-"""How the ensemble weights travel: each client's share of the weight, epoch by epoch, beside what the client holds."""
+"""How the ensemble weights change: each client's share of the weight, epoch by epoch, beside what
+the client holds.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,106 +14,168 @@ from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
 from ...plots.characters import own_name, row_name
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, QUIET, class_colours, shorten
-from ..runs import mostly, where
-from .images import planned
+from ..runs import describe_classes, describe_setting
+from .images import planned_epochs
 
-MOST = 16  # clients whose classes are drawn; of more, half of them from each end of the ranking
+MAX_CLIENTS = 16  # whose classes are drawn; of more, half of them from each end of the ranking
+MAX_EPOCHS = 6  # columns of the table
 
 
 class Trajectories(LabView):
     """Each client's share of the ensemble's weight, epoch by epoch, beside what it holds."""
 
     name, title, ready = "weights", "Weights by epoch", "live"
+    summary = "Then this shows each client's share of the ensemble's weight, epoch by epoch."
 
     def draw(self, state: PanelState) -> Picture:
-        path = state.report.weights
-        held = (
-            state.federation.label_counts.numpy()
-            if state.outcome is None
-            else state.outcome.label_counts
+        weights = state.report.weights
+        if state.outcome is None:
+            counts = state.federation.label_counts.numpy()
+        else:
+            counts = state.outcome.label_counts
+        clients = weights.shape[1]
+        if len(counts) != clients:  # the sliders moved on while the method runs
+            counts = np.zeros((clients, len(state.class_names)), dtype=int)
+        return draw_trajectories(
+            weights,
+            counts,
+            state.class_names,
+            describe_setting(state),
+            epochs=planned_epochs(state),
+            client=state.client,
+            class_index=state.klass,
         )
-        if len(held) != path.shape[1]:  # the sliders moved on while the method runs
-            held = np.zeros((path.shape[1], len(state.class_names)), dtype=int)
-        about = {"epochs": planned(state), "client": state.client, "klass": state.klass}
-        return trajectories(path, held, state.class_names, where(state), **about)
 
 
-def trajectories(
-    path: np.ndarray, counts: np.ndarray, names: Sequence[str], setting: str, *, epochs: int = 0,
-    client: int | None = None, klass: int | None = None,
-) -> Picture:  # fmt: skip
-    """Lines of w_k / Σ w from `path [T, M]` (w after each epoch), bars of `counts [M, C]` in the order of the last w.
+def draw_trajectories(
+    weights: np.ndarray,
+    counts: np.ndarray,
+    names: Sequence[str],
+    setting: str,
+    *,
+    epochs: int = 0,
+    client: int | None = None,
+    class_index: int | None = None,
+) -> Picture:
+    """Lines of w_k / Σ w, and bars of `counts [M, C]` in the order of the last weights.
 
-    epochs: of the whole run, for the axis, while only T of them are done.
+    weights: `[T, M]`, after each epoch;   epochs: of the whole run, while only T of them are done
+    client, class_index: what is looked at
     """
-    path = path.astype(float)
-    shares = path / np.maximum(path.sum(1, keepdims=True), 1e-12)
-    last, equal = shares[-1], 1 / len(shares[-1])
-    order = [int(k) for k in np.argsort(-last, kind="stable")]
-    client = client if client is not None and client < len(last) else None
-    ends = {
-        *order[: MOST // 2],
-        *order[-MOST // 2 :],
-        client,
-    }  # of the ranking, and who is looked at
-    rows = [k for k in order if k in ends]
+    weights = weights.astype(float)
+    shares = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
+    last = shares[-1]
+    clients = len(last)
+    if client is not None and client >= clients:
+        client = None
+    ranking = [int(k) for k in np.argsort(-last, kind="stable")]
+    drawn = [*ranking[: MAX_CLIENTS // 2], *ranking[-MAX_CLIENTS // 2 :], client]
+    rows = [k for k in ranking if k in drawn]
     with drawing(1, 2, width_ratios=[1, 1.25]) as (figure, (left, right)):
-        lines(left, shares, rows, max(epochs, len(shares)), client, setting)
-        dress(right, title="What they hold", x="training samples")
-        held = {
-            f"{row_name(k, setting)}  {percent(last[k])}": dict(enumerate(counts[k])) for k in rows
-        }
-        stacked(right, held, dict(enumerate(class_colours(len(names)))), thick=0.74)
-        for bars in right.containers:
-            name, wide = shorten([names[int(bars.get_label())]], 4)[0], 0.05 * right.get_xlim()[1]
-            texts = [name if bar.get_width() > wide else "" for bar in bars]
-            right.bar_label(bars, texts, label_type="center", fontsize=8.5, color="white")
-            for bar in bars if klass is not None and int(bars.get_label()) != klass else ():
-                bar.set_alpha(0.3)
-        few_ticks(right, "x", 4, whole=True)
-    k = order[0] if client is None else client
-    silent = int((last < equal / 10).sum())
-    few = sorted(
-        {round(t) for t in np.linspace(0, len(path) - 1, min(6, len(path)))}
-    )  # first and last among them
-    columns = ["client", *(f"epoch {t + 1}" for t in few), *(f"class {name}" for name in names)]
+        draw_lines(left, shares, rows, max(epochs, len(shares)), client, setting)
+        labels = [f"{row_name(k, setting)}  {percent(last[k])}" for k in rows]
+        draw_samples(right, labels, counts[rows], names, class_index)
     return told(
         figure,
-        "Lines of each client's share of the ensemble weight, beside bars of the classes that it holds",
+        "Lines of each client's share of the ensemble weight, beside bars of the classes that it "
+        "holds",
         setting,
-        f"After {plural(len(path), 'epoch')} client {own_name(k, setting)} (rank {order.index(k) + 1}) has "
-        f"{percent(last[k])} of the weight (equal: {percent(equal)}); it holds {counts[k].sum()} samples, "
-        f"{mostly(counts[k], names)}. {plural(silent, 'client')} with nearly no weight.",
-        tabled(
-            columns,
-            (
-                (own_name(k, setting), *map(percent, shares[few, k]), *counts[k].tolist())
-                for k in order
-            ),
-        ),
+        describe_ranking(shares, counts, names, setting, ranking, client),
+        make_table(shares, counts, names, setting, ranking),
     )
 
 
-def lines(
+def draw_lines(
     ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None, setting: str
 ) -> None:
-    """The number at a line's end is the client."""
-    done, clients = shares.shape
+    """A line for each client, with its name at the end: of a few clients all names, of many those
+    of the first four `rows` and of the selected client.
+    """
+    epochs_done, clients = shares.shape
     dress(ax, title="Share of the weight (dotted: equal)", x="server epoch", y="w / Σ w", grid="y")
     for k in range(clients):
-        style = (
-            {"lw": 3, "color": ACCENT, "zorder": 4}
-            if k == client
-            else {"lw": 1.6, "color": QUIET, "alpha": 0.7}
-        )
-        ax.plot(range(1, done + 1), shares[:, k], ms=4, marker="o" if done == 1 else None, **style)
-    level_line(ax, 1 / clients)
+        if k == client:
+            style = {"lw": 3, "color": ACCENT, "zorder": 4}
+        else:
+            style = {"lw": 1.6, "color": QUIET, "alpha": 0.7}
+        marker = "o" if epochs_done == 1 else None
+        ax.plot(range(1, epochs_done + 1), shares[:, k], ms=4, marker=marker, **style)
+    equal = 1 / clients
+    level_line(ax, equal)
     ax.set_xlim(1, max(epochs, 2))
-    percent_axis(ax, top=max(float(shares.max()), 1 / clients) * 1.1)
+    percent_axis(ax, top=max(float(shares.max()), equal) * 1.1)
     few_ticks(ax, "x", 6, whole=True)
-    named = [k for k in rows if clients <= MOST or k in (*rows[:4], client)]
-    end_labels(
-        ax,
-        [(shares[-1, k], own_name(k, setting), ACCENT if k == client else INK) for k in named],
-        size=9,
+    named = rows
+    if clients > MAX_CLIENTS:
+        named = [k for k in rows if k in rows[:4] or k == client]
+    labels = []
+    for k in named:
+        colour = ACCENT if k == client else INK
+        labels.append((shares[-1, k], own_name(k, setting), colour))
+    end_labels(ax, labels, size=9)
+
+
+def draw_samples(
+    ax: Axes,
+    labels: Sequence[str],
+    counts: np.ndarray,
+    names: Sequence[str],
+    class_index: int | None,
+) -> None:
+    """A bar for each of the `labels` from its `counts [R, C]`, a part for each class."""
+    dress(ax, title="What they hold", x="training samples")
+    bars = {label: dict(enumerate(row)) for label, row in zip(labels, counts, strict=True)}
+    stacked(ax, bars, dict(enumerate(class_colours(len(names)))), thick=0.74)
+    width_for_name = 0.05 * ax.get_xlim()[1]
+    for parts in ax.containers:
+        c = int(parts.get_label())
+        name = shorten([names[c]], 4)[0]
+        texts = [name if part.get_width() > width_for_name else "" for part in parts]
+        ax.bar_label(parts, texts, label_type="center", fontsize=8.5, color="white")
+        if class_index is not None and c != class_index:
+            for part in parts:
+                part.set_alpha(0.3)
+    few_ticks(ax, "x", 4, whole=True)
+
+
+def describe_ranking(
+    shares: np.ndarray,
+    counts: np.ndarray,
+    names: Sequence[str],
+    setting: str,
+    ranking: Sequence[int],
+    client: int | None,
+) -> str:
+    """The selected client, else the one with the largest weight; and how many have nearly none."""
+    last = shares[-1]
+    equal = 1 / len(last)
+    k = ranking[0] if client is None else client
+    silent = int((last < equal / 10).sum())
+    return (
+        f"After {plural(len(shares), 'epoch')} client {own_name(k, setting)} "
+        f"(rank {ranking.index(k) + 1}) has {percent(last[k])} of the weight "
+        f"(equal: {percent(equal)}); it holds {counts[k].sum()} samples, "
+        f"{describe_classes(counts[k], names)}. {plural(silent, 'client')} with nearly no weight."
     )
+
+
+def make_table(
+    shares: np.ndarray,
+    counts: np.ndarray,
+    names: Sequence[str],
+    setting: str,
+    ranking: Sequence[int],
+) -> list[dict[str, Any]]:
+    """A row for each client: its share after a few epochs, the first and the last among them, and
+    its samples.
+    """
+    steps = np.linspace(0, len(shares) - 1, min(MAX_EPOCHS, len(shares)))
+    epochs = sorted({round(step) for step in steps})
+    columns = ["client"]
+    columns += [f"epoch {epoch + 1}" for epoch in epochs]
+    columns += [f"class {name}" for name in names]
+    rows = []
+    for k in ranking:
+        percents = [percent(share) for share in shares[epochs, k]]
+        rows.append((own_name(k, setting), *percents, *counts[k].tolist()))
+    return tabled(columns, rows)

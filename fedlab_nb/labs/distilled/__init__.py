@@ -1,11 +1,15 @@
-"""Distilled data in the classroom: what a client sends beside its own images, accuracy and bytes. Each view is a file
-here."""
+"""The lab of distilled data: what a client sends beside its own images; accuracy and bytes."""
 
 from ...panels import LabSpec
 from .budget import Bytes
-from .sent import Sent
+from .sent_images import SentImages
 
 LAB = LabSpec(
-    method="distilled", name="distilled", companions=("fedavg", "ensemble"), settings={"alpha": 0.1, "seeds": 1},
-    knobs=("images", "per_class", "server"), first="sent", views=(Sent, Bytes),
-)  # fmt: skip
+    method="distilled",
+    name="distilled",
+    companions=("fedavg", "ensemble"),
+    knobs=("images", "per_class", "server"),
+    settings={"alpha": 0.1, "seeds": 1},
+    views=(SentImages, Bytes),
+    first="sent",
+)

@@ -11,91 +11,122 @@ from ...plots import Picture, data_size, mean_percent
 from ...plots.study import against
 from ...plots.style import INK, Look, look
 from ...studies.outcome import Outcome
-from ..runs import Steps, all_of, choices
-from ..tried import Tried, accuracies
-from .sent import WAYS
+from ..button_view import ButtonView, accuracies_by_seed
+from ..runs import Steps, plan_runs, run_all
+from .sent_images import IMAGE_KINDS
 
-PER_CLASS = (1, 2, 3, 5, 10)
+PER_CLASS = (1, 2, 3, 5, 10)  # values of m_c
 
 
-class Bytes(Tried):
-    name, title, work_label = "budget", "Accuracy and bytes", "Try 1 to 10 per class"
+class Bytes(ButtonView):
+    """Accuracy against the number of images per class, beside the other methods of the run."""
+
+    name, title = "budget", "Accuracy and bytes"
+    work_label = "Try 1 to 10 per class"
+    work_help = (
+        "Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else "
+        "changes."
+    )
 
     def __init__(self) -> None:
-        help, many = (
-            "The sentence has the test accuracy for this number",
-            {"options": PER_CLASS, "value": 3},
-        )
         self.per_class = made(
-            widgets.SelectionSlider, label="Images per class", help=help, width=340, **many
+            widgets.SelectionSlider,
+            label="Images per class",
+            help="The sentence has the test accuracy for this number",
+            width=340,
+            options=PER_CLASS,
+            value=3,
         )
 
     def asked(self, state: PanelState) -> Asked:
-        return choices(
-            "distilled",
-            state.settings,
-            {f"m_c = {m}": {"distilled.per_class": m} for m in PER_CLASS},
-        )
+        changes = {name_run(m): {"distilled.per_class": m} for m in PER_CLASS}
+        return plan_runs("distilled", state.settings, changes)
 
     def work(self, state: PanelState) -> Steps:
-        """Run with 1, 2, 3, 5 and 10 images per class, on every seed of the panel. Nothing else changes"""
-        outcomes = yield from all_of(self.asked(state))
-        points = dict(zip(PER_CLASS, map(budget, outcomes.values()), strict=True))
-        return points, f"{words(state.settings)}, {WAYS[state.knobs['images']]}"
+        """{m_c: Budget}, and the setting in words."""
+        runs = yield from run_all(self.asked(state))
+        budgets = {m: make_budget(runs[name_run(m)]) for m in PER_CLASS}
+        kind = IMAGE_KINDS[state.knobs["images"]]
+        return budgets, f"{words(state.settings)}, {kind}"
 
-    def tried(self, state: PanelState) -> Picture:
-        points, setting = state.worked
-        others = {
-            label_of(name, state.settings): budget(runs)
-            for name, runs in state.others.items()
-            if runs
-        }
-        return budgets(points, self.per_class.value, setting=setting, others=others)
+    def draw_result(self, state: PanelState) -> Picture:
+        budgets, setting = state.worked
+        others = {}
+        for method, outcomes in state.others.items():
+            if outcomes:
+                others[label_of(method, state.settings)] = make_budget(outcomes)
+        return draw_budgets(budgets, self.per_class.value, setting=setting, others=others)
 
 
 class Budget(NamedTuple):
-    """One value of `m_c`: bytes up of the client that sends most, accuracies `{seed: share}` on validation and test
-    images."""
+    """One value of m_c: bytes up of the client that sends most, and accuracies {seed: share} on
+    validation and test images.
+    """
 
     bytes: int
     validation: dict[int, float]
     test: dict[int, float]
 
 
-def budget(outcomes: Mapping[int, Outcome]) -> Budget:
-    """`Budget` of the outcomes `{seed: Outcome}` with one `m_c`."""
-    validation = {
-        s: o.accuracy_validation for s, o in outcomes.items() if o.accuracy_validation is not None
-    }
-    up = max(up for up, _ in next(iter(outcomes.values())).ledger.by_client().values())
-    return Budget(up, validation, accuracies(outcomes))
+def name_run(per_class: int) -> str:
+    """The name of a run: "m_c = 3"."""
+    return f"m_c = {per_class}"
 
 
-def budgets(
-    points: Mapping[int, Budget], chosen: int, *, setting: str, others: Mapping[str, Budget]
+def make_budget(outcomes: Mapping[int, Outcome]) -> Budget:
+    """The Budget of the outcomes {seed: Outcome} with one m_c."""
+    validation = {}
+    for seed, outcome in outcomes.items():
+        if outcome.accuracy_validation is not None:
+            validation[seed] = outcome.accuracy_validation
+    first = next(iter(outcomes.values()))
+    most_bytes = max(up for up, _ in first.ledger.by_client().values())
+    return Budget(most_bytes, validation, accuracies_by_seed(outcomes))
+
+
+def draw_budgets(
+    budgets: Mapping[int, Budget], per_class: int, *, setting: str, others: Mapping[str, Budget]
 ) -> Picture:
-    """Lines of validation accuracy over images per class, beside the other methods of the run.
+    """Lines of validation accuracy against images per class, beside the other methods of the run.
 
-    points: by rising `m_c`;   chosen: `m_c` whose test accuracy is shown
-    others: {title of another method: the same} of the same run
+    budgets: by rising m_c;   per_class: the m_c whose test accuracy is shown
+    others:  {title of another method: its Budget}
     """
-    taken, few, many = points[chosen], points[min(points)], points[max(points)]
-    lines = {"validation images": {m: p.validation for m, p in points.items() if p.validation}}
-    lines["test images"] = {chosen: taken.test}
-    lines |= {title: dict.fromkeys(points, of.test) for title, of in others.items()}
-    text = f"With {chosen} per class the server is right for {mean_percent(taken.test)} of the test images, for at most"
-    text += f" {data_size(taken.bytes)} a client"
-    text += f" ({min(points)}: {data_size(few.bytes)}, {max(points)}: {data_size(many.bytes)})"
-    text += (
-        "".join(
-            f"; {title}: {mean_percent(of.test)}, {data_size(of.bytes)}"
-            for title, of in others.items()
-        )
-        + "."
-    )
-    lines, own = {name: of for name, of in lines.items() if of}, look("distilled")
-    looks = {"validation images": own, "test images": Look(INK, "*", "-")}
-    looks = {name: of for name, of in looks.items() if name in lines}
+    validation = {m: budget.validation for m, budget in budgets.items() if budget.validation}
+    lines: dict[str, dict[int, dict[int, float]]] = {}
+    looks: dict[str, Look] = {}
+    if validation:
+        lines["validation images"] = validation
+        looks["validation images"] = look("distilled")
+    lines["test images"] = {per_class: budgets[per_class].test}
+    looks["test images"] = Look(INK, "*", "-")
+    for title, budget in others.items():
+        lines[title] = dict.fromkeys(budgets, budget.test)
     return against(
-        lines, "m_c", "images per class m_c", setting=setting, sentence=text, methods=looks
+        lines,
+        "m_c",
+        "images per class m_c",
+        setting=setting,
+        sentence=describe_budgets(budgets, per_class, others),
+        methods=looks,
+    )
+
+
+def describe_budgets(
+    budgets: Mapping[int, Budget], per_class: int, others: Mapping[str, Budget]
+) -> str:
+    """Accuracy and bytes with this m_c, the bytes with the fewest and the most images, and the
+    others.
+    """
+    chosen = budgets[per_class]
+    fewest = min(budgets)
+    most = max(budgets)
+    beside = []
+    for title, budget in others.items():
+        beside.append(f"; {title}: {mean_percent(budget.test)}, {data_size(budget.bytes)}")
+    return (
+        f"With {per_class} per class the server is right for {mean_percent(chosen.test)} of the test "
+        f"images, for at most {data_size(chosen.bytes)} a client "
+        f"({fewest}: {data_size(budgets[fewest].bytes)}, {most}: {data_size(budgets[most].bytes)})"
+        f"{''.join(beside)}."
     )

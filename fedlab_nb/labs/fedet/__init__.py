@@ -1,6 +1,6 @@
-"""Fed-ET in the classroom: one sample and its experts under any weights, dissent and λ_div, on the logits that a run
-leaves behind, so that all of it follows the hand; the feedback loop; public data and traffic, which need runs of their
-own.
+"""The lab of Fed-ET. Computed at once from the logits that a run leaves behind: one sample and its
+experts under any weights, dissent, λ_div. Also the feedback loop; and public data and traffic,
+which need runs of their own.
 """
 
 from ...panels import Extra, LabSpec
@@ -17,10 +17,16 @@ MODELS = (
     ("three sizes (MLP)", SIZES),
     ("MLP and CNN", "mlp:16,cnn:8,mlp:64"),
 )
-HELP = "Which networks the clients have, in turn. The server's network is larger than each of them"
+MODEL_HELP = (
+    "Which networks the clients have, in turn. The server's network is larger than each of them"
+)
+
 LAB = LabSpec(
-    method="fedet", name="fedet", companions=("local", "ensemble"),
-    settings={"alpha": 0.1, "seeds": 1, "model": SIZES}, extras=(Extra("model", "Small models", MODELS, HELP),),
+    method="fedet",
+    name="fedet",
+    companions=("local", "ensemble"),
     knobs=("rounds", "weighting", "temperature", "diversity", "public", "transfer"),
+    settings={"alpha": 0.1, "seeds": 1, "model": SIZES},
+    extras=(Extra("model", "Small models", MODELS, MODEL_HELP),),
     views=(Expert, Dissent, Target, Rounds, Public, Traffic),
-)  # fmt: skip
+)

@@ -1,6 +1,9 @@
-"""Does disagreement predict error? Accuracy of Fed-ET's consensus by dissent mass, and below a threshold of it."""
+"""Does disagreement predict error? Accuracy of Fed-ET's consensus by dissent mass, and below a
+threshold of it.
+"""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -11,102 +14,144 @@ from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled,
 from ...plots.axes import FIFTHS, percent_axis
 from ...plots.style import ACCENT, INK
 from ...studies import Outcome
-from .votes import rule_of, votes_on_test
+from .votes import vote_on_test_samples, voting_rule
 
 THIRDS = ("least dissent", "middle", "most dissent")
-BARS = {"consensus": ACCENT, "server": "#9aa4ae"}
-Samples = tuple[
-    np.ndarray, np.ndarray, np.ndarray
-]  # dissent, whether the consensus is right, whether the server is
+BARS = {"consensus": (-0.19, ACCENT), "server": (0.19, "#9aa4ae")}  # place beside the tick, colour
+
+
+class DissentSamples(NamedTuple):
+    """The test samples of one run, all `[B]`: the dissent mass of each, and whether the consensus
+    and the server are right.
+    """
+
+    dissent: np.ndarray
+    consensus_right: np.ndarray
+    server_right: np.ndarray
 
 
 class Dissent(LabView):
     """How often the consensus is right if few or many clients dissent."""
 
     name, title = "dissent", "Dissent"
+    summary = "Then this shows how often the consensus is right if few or many clients dissent."
 
     def __init__(self) -> None:
-        help = "If a larger part of the weight disagrees, no answer is given"
-        ends = {"value": 0.6, "max": 1, "step": 0.02}
         self.limit = made(
-            widgets.FloatSlider, label="Answer only if dissent ≤", help=help, width=340, **ends
+            widgets.FloatSlider,
+            label="Answer only if dissent ≤",
+            help="If a larger part of the weight disagrees, no answer is given",
+            width=340,
+            value=0.6,
+            max=1,
+            step=0.02,
         )
 
     def draw(self, state: PanelState) -> Picture:
-        samples = {
-            seed: by_dissent(outcome, state.klass) for seed, outcome in state.outcomes.items()
+        runs = {
+            seed: measure_dissent(outcome, state.klass) for seed, outcome in state.outcomes.items()
         }
-        who = (
-            "all test samples"
-            if state.klass is None
-            else f"test samples of class {state.class_names[state.klass]}"
-        )
-        return dissent(samples, state.setting, self.limit.value, who)
+        samples = "all test samples"
+        if state.klass is not None:
+            samples = f"test samples of class {state.class_names[state.klass]}"
+        return draw_dissent(runs, state.setting, self.limit.value, samples)
 
 
-def by_dissent(outcome: Outcome, klass: int | None = None) -> Samples:
-    """Of test samples (of class `klass`, if there are any): dissent, whether the consensus is right, and the server."""
-    vote, truth = votes_on_test(outcome, *rule_of(outcome.options))
-    rows = truth == klass if klass is not None and bool((truth == klass).any()) else truth >= 0
-    student = torch.as_tensor(outcome.report.test_student).argmax(1)
-    return (
-        vote.mass[rows].numpy(),
-        (vote.labels == truth)[rows].numpy(),
-        (student == truth)[rows].numpy(),
+# ------------------------------------------------------------------------------------------ numbers
+def measure_dissent(outcome: Outcome, class_index: int | None = None) -> DissentSamples:
+    """Dissent and right answers on the test samples; on those of one class if there are any."""
+    vote, truth = vote_on_test_samples(outcome, *voting_rule(outcome.options))
+    is_selected = torch.ones_like(truth, dtype=torch.bool)
+    if class_index is not None and (truth == class_index).any():
+        is_selected = truth == class_index
+    server_labels = torch.as_tensor(outcome.report.test_student).argmax(1)
+    return DissentSamples(
+        dissent=vote.mass[is_selected].numpy(),
+        consensus_right=(vote.labels == truth)[is_selected].numpy(),
+        server_right=(server_labels == truth)[is_selected].numpy(),
     )
 
 
-def thirds(mass: np.ndarray, right: np.ndarray) -> list[float]:
-    """Share of right answers in the thirds with the least, middle and most dissent; an empty third counts as its
-    neighbour before it."""
+def accuracy_by_thirds(dissent: np.ndarray, is_right: np.ndarray) -> list[float]:
+    """Share of right answers in the thirds with the least, middle and most dissent. An empty third
+    counts as the one before it.
+    """
     shares: list[float] = []
-    for rows in np.array_split(np.argsort(mass, kind="stable"), 3):
-        shares.append(float(right[rows].mean()) if len(rows) else shares[-1])
+    order = np.argsort(dissent, kind="stable")
+    for rows in np.array_split(order, len(THIRDS)):
+        shares.append(float(is_right[rows].mean()) if len(rows) else shares[-1])
     return shares
 
 
-def dissent(
-    runs: Mapping[int, Samples], setting: str, threshold: float, who: str = "all test samples"
-) -> Picture:
-    """Bars of right answers over test samples, {seed: `Samples`}, whose labels no part of the method knows.
-
-    threshold: answer only where the dissent is at most this;   who: which samples
+def area_under_curve(dissent: np.ndarray, is_right: np.ndarray) -> float | None:
+    """How often a wrong answer has more dissent than a right one (AUC; equal ones count half). None
+    where all answers are right, or all are wrong.
     """
-    mass, right, server = (np.concatenate(columns) for columns in zip(*runs.values(), strict=True))
-    chosen, columns = mass <= threshold, [*THIRDS, f"dissent ≤ {threshold:.2f}"]
+    is_right = is_right.astype(bool)
+    if is_right.all() or not is_right.any():
+        return None
+    differences = np.subtract.outer(dissent[~is_right], dissent[is_right])
+    return float(np.heaviside(differences, 0.5).mean())
+
+
+def mean_by_thirds(runs: Mapping[int, DissentSamples], column: str) -> list[float]:
+    """`accuracy_by_thirds`, mean over the runs.
+
+    column: "consensus_right" or "server_right"
+    """
+    shares = [accuracy_by_thirds(run.dissent, getattr(run, column)) for run in runs.values()]
+    return np.mean(shares, 0).tolist()
+
+
+# ------------------------------------------------------------------------------------------ picture
+def draw_dissent(
+    runs: Mapping[int, DissentSamples],
+    setting: str,
+    threshold: float,
+    samples: str = "all test samples",
+) -> Picture:
+    """Bars of right answers on test samples, whose labels no part of the method knows.
+
+    runs: {seed: its samples};   threshold: answer only where the dissent is at most this
+    samples: which they are, in words
+    """
+    dissent = np.concatenate([run.dissent for run in runs.values()])
+    has_answer = dissent <= threshold
     shares = {}
-    for i, (name, answers) in enumerate({"consensus": right, "server": server}.items(), 1):
-        answered = answers[chosen].mean() if chosen.any() else 0.0
-        shares[name] = [*np.mean([thirds(run[0], run[i]) for run in runs.values()], 0), answered]
+    for name in BARS:
+        column = f"{name}_right"
+        is_right = np.concatenate([getattr(run, column) for run in runs.values()])
+        answered = float(is_right[has_answer].mean()) if has_answer.any() else 0.0
+        shares[name] = [*mean_by_thirds(runs, column), answered]
+    columns = [*THIRDS, f"dissent ≤ {threshold:.2f}"]
     with drawing() as (figure, ax):
         dress(ax, title="Right answers, by thirds of the dissent", grid="y")
-        for i, (name, colour) in enumerate(BARS.items()):
-            bars = ax.bar(
-                np.arange(4) + 0.38 * i - 0.19, shares[name], 0.36, color=colour, label=name
-            )
-            ax.bar_label(
-                bars, [f"{100 * v:.0f}" for v in shares[name]], padding=2, fontsize=9, color=INK
-            )
-        ax.set_xticks(range(4), [name.replace(" ", "\n", 1) for name in columns])
+        places = np.arange(len(columns))
+        for name, (shift, colour) in BARS.items():
+            bars = ax.bar(places + shift, shares[name], 0.36, color=colour, label=name)
+            labels = [f"{100 * share:.0f}" for share in shares[name]]
+            ax.bar_label(bars, labels, padding=2, fontsize=9, color=INK)
+        ax.set_xticks(places, [name.replace(" ", "\n", 1) for name in columns])
         percent_axis(ax, top=1.2, ticks=FIFTHS)
         legend(ax, loc="upper right", ncols=2)
-    first, _, last, answered = shares["consensus"]
-    pairs = [
-        np.subtract.outer(m[~(yes := r.astype(bool))], m[yes])
-        for m, r, _ in runs.values()
-        if 0 < r.mean() < 1
-    ]
-    aucs = [
-        np.heaviside(apart, 0.5).mean() for apart in pairs
-    ]  # a wrong answer has more dissent than a right one
-    area = f" (AUC {np.mean(aucs):.2f})" if aucs else ""
+
+    areas = [area_under_curve(run.dissent, run.consensus_right) for run in runs.values()]
+    known_areas = [area for area in areas if area is not None]
+    area_text = f" (AUC {np.mean(known_areas):.2f})" if known_areas else ""
+    least, _, most, answered = shares["consensus"]
     sentence = (
-        f"The consensus is right for {percent(first)} of the third with the least dissent and {percent(last)} of the "
-        f"third with the most{area}. With answers only at a dissent ≤ {threshold:.2f}, {percent(chosen.mean())} of the "
-        f"samples get an answer, {percent(answered)} of these a right one ({who}, {len(mass)} in {seeds_of(runs)})."
+        f"The consensus gets {percent(least)} right of the third with the least dissent and "
+        f"{percent(most)} of the third with the most{area_text}. With answers only at a dissent ≤ "
+        f"{threshold:.2f}, {percent(has_answer.mean())} of the samples get an answer, "
+        f"{percent(answered)} of these a right one ({samples}, {len(dissent)} in {seeds_of(runs)})."
     )
-    rows = zip(columns, *(map(percent, of) for of in shares.values()), strict=True)
-    title = "Bars of the accuracy by thirds of the dissent mass, and below a threshold of it"
+    rows = []
+    for name, consensus, server in zip(columns, shares["consensus"], shares["server"], strict=True):
+        rows.append((name, percent(consensus), percent(server)))
     return told(
-        figure, title, setting, sentence, tabled("samples | consensus right | server right", rows)
+        figure,
+        "Bars of the accuracy by thirds of the dissent mass, and below a threshold of it",
+        setting,
+        sentence,
+        tabled("samples | consensus right | server right", rows),
     )

@@ -1,7 +1,9 @@
-"""Who is the expert? What each client says of one sample, how much it counts, and what comes of it (Fed-ET)."""
+"""Who is the expert? What each client says of one sample, how much it counts, and the consensus of
+all (Fed-ET).
+"""
 
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -13,140 +15,227 @@ from ...panels import LabView, PanelState, made
 from ...plots import Picture, capital, percent, plural, seeds_of
 from ...plots.characters import own_name
 from ...plots.style import shorten
-from ..one_sample import OneSample, one_sample
-from ..runs import where
-from .votes import rule_of, share_right, votes, votes_on_test
+from ..one_sample import OneSample, draw_one_sample
+from ..runs import describe_setting
+from .votes import consensus_accuracy, vote_on_logits, vote_on_test_samples, voting_rule
+
+KINDS = (
+    ("test, all", "all"),
+    ("test, wrong", "wrong"),
+    ("test, agreed", "agreed"),
+    ("test, disputed", "disputed"),
+    ("public", "public"),
+)
+RULES = (
+    ("softmax (paper)", "softmax"),
+    ("raw logits", "logit-variance"),
+    ("raw logits, summed", "logits"),
+    ("equal", "uniform"),
+)
+LEAST_TEMPERATURE = 0.1
+LARGEST_TEMPERATURE = 100
+
+
+class SampleSource(NamedTuple):
+    """One test sample or public sample: x, its class where it is known, the clients' logits
+    `[m, C]`, and those of the server `[C]`.
+    """
+
+    name: str
+    x: np.ndarray
+    truth: int | None
+    logits: np.ndarray
+    server_logits: np.ndarray
 
 
 class Expert(LabView):
-    """One sample: every client's output, its weight, who dissents, the consensus, and what the server says."""
+    """One sample: every client's output, its weight, who dissents, the consensus, and what the
+    server says.
+    """
 
     name, title, ready = "expert", "Who is the expert?", "live"
-    _of: Any = None
+    summary = "Then this shows one sample: what each client says of it, and how much that counts."
+    _outcome: Any = None  # of the last drawing
 
     def __init__(self) -> None:
-        help = "All samples, those where the consensus is wrong, least or most dissent first, or public ones"
-        kinds = [(f"test, {kind}", kind) for kind in ("all", "wrong", "agreed", "disputed")] + [
-            ("public", "public")
-        ]
-        self.kind = made(widgets.Dropdown, label="Samples", help=help, width=180, options=kinds)
-        help = "Go from sample to sample"
-        self.at = made(
-            widgets.IntSlider, label="Sample", help=help, width=150, max=0, readout=False
+        self.kind = made(
+            widgets.Dropdown,
+            label="Samples",
+            help="All samples, those where the consensus is wrong, least or most dissent first, or "
+            "public ones",
+            width=180,
+            options=KINDS,
         )
-        rules = [
-            ("softmax (paper)", "softmax"),
-            ("raw logits", "logit-variance"),
-            ("raw logits, summed", "logits"),
-        ]
-        rules += [("equal", "uniform")]
+        self.at = made(
+            widgets.IntSlider,
+            label="Sample",
+            help="Go from sample to sample",
+            width=150,
+            max=0,
+            readout=False,
+        )
         self.rule = made(
             widgets.Dropdown,
             label="Weights",
             help="What makes the weights",
             width=175,
-            options=rules,
+            options=RULES,
         )
-        ends = {"value": 1.0, "min": -1, "max": 2, "step": 0.05, "readout_format": ".2g"}
-        help = "Temperature of the weights. Only softmax has one"
-        self.heat = made(widgets.FloatLogSlider, label="τ", help=help, width=150, **ends)
+        self.heat = made(
+            widgets.FloatLogSlider,
+            label="τ",
+            help="Temperature of the weights. Only softmax has one",
+            width=150,
+            value=1.0,
+            min=-1,
+            max=2,
+            step=0.05,
+            readout_format=".2g",
+        )
 
-    def _tests(self, state: PanelState) -> bool:
-        """Whether test samples are leafed through, whose classes are known."""
+    def _shows_test_samples(self, state: PanelState) -> bool:
+        """Whether test samples are shown, whose classes are known. Else they are public ones."""
         return state.outcome is not None and self.kind.value != "public"
 
     def _vote(self, state: PanelState) -> Consensus:
-        logits = state.report.test_logits if self._tests(state) else state.report.logits
-        return votes(logits, self.rule.value, self.heat.value)
+        report = state.report
+        logits = report.test_logits if self._shows_test_samples(state) else report.logits
+        return vote_on_logits(logits, self.rule.value, self.heat.value)
 
-    def _rows(self, state: PanelState) -> np.ndarray:
-        """Which samples are leafed through, by dissent where that is the question; all, where there are none."""
-        vote, kind = self._vote(state), self.kind.value
-        mass, labels = vote.mass.numpy(), vote.labels.numpy()
-        truth = state.report.test_truth if self._tests(state) else labels
-        keep = (
-            labels != truth
-            if self._tests(state) and kind == "wrong"
-            else np.ones(len(mass), dtype=bool)
-        )
-        sign = {"agreed": 1, "disputed": -1}.get(kind, 0) * self._tests(state)
-        order = np.argsort(sign * mass, kind="stable")
-        if state.klass is not None and (keep & (truth == state.klass)).any():
-            keep &= truth == state.klass
-        return order[keep[order]] if keep.any() else order
+    def _select_rows(self, state: PanelState) -> np.ndarray:
+        """Which samples the slider goes through, sorted by dissent where that is asked for. All,
+        where there are none of the chosen kind.
+        """
+        vote = self._vote(state)
+        dissent = vote.mass.numpy()
+        labels = vote.labels.numpy()
+        classes = labels
+        is_selected = np.ones(len(dissent), dtype=bool)
+        order = np.arange(len(dissent))
+        if self._shows_test_samples(state):
+            classes = state.report.test_truth
+            kind = self.kind.value
+            if kind == "wrong":
+                is_selected = labels != classes
+            elif kind == "agreed":
+                order = np.argsort(dissent, kind="stable")
+            elif kind == "disputed":
+                order = np.argsort(-dissent, kind="stable")
+        of_class = is_selected & (classes == state.klass)
+        if of_class.any():
+            is_selected = of_class
+        if not is_selected.any():
+            return order
+        return order[is_selected[order]]
 
     def adapt(self, state: PanelState) -> None:
         """A new outcome brings its own rule and temperature, and its own samples."""
-        if state.outcome is not None and state.outcome is not self._of:
-            self._of = state.outcome
-            self.rule.value, heat = rule_of(state.outcome.options)
-            self.heat.value = min(max(heat, 0.1), 100)
+        if state.outcome is not None and state.outcome is not self._outcome:
+            self._outcome = state.outcome
+            rule, temperature = voting_rule(state.outcome.options)
+            self.rule.value = rule
+            self.heat.value = min(max(temperature, LEAST_TEMPERATURE), LARGEST_TEMPERATURE)
         self.heat.disabled = self.rule.value != "softmax"
-        self.at.max = len(self._rows(state)) - 1
+        self.at.max = len(self._select_rows(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
-        vote, rows, report = self._vote(state), self._rows(state), state.report
-        i = int(rows[self.at.value])
-        if self._tests(state):
-            truth, logits, student = (
-                int(report.test_truth[i]),
-                report.test_logits[:, i],
-                report.test_student[i],
-            )
-            number = int(report.test_rows[i])
-            name, x = (
-                f"test sample {number}",
-                load(state.outcome.settings.dataset).x_test[number].numpy(),
-            )
-        else:
-            truth, logits, student = None, report.logits[:, i], report.student[i]
-            name, x = f"public sample {i}", report.samples[i]
-        label = int(vote.labels[i])
-        spread = softmax(logits / self.heat.value, -1) if self.rule.value == "softmax" else logits
-        known = {"weight ω": vote.weights[:, i].numpy(), "σ²": spread.var(-1)}
-        if state.outcome is not None:  # what the server cannot know
-            known[f"own “{shorten(state.class_names, 5)[label]}”"] = state.outcome.label_counts[
-                report.members, label
-            ]
-        answers = {"consensus": vote.distribution[i].numpy(), "server": softmax(student)}
-        of = OneSample(
-            x, name, truth, vote.outputs[:, i].numpy(), answers, vote.dissent[:, i].numpy(),
-            known, report.members.tolist(), state.class_names, where(state), state.client, state.klass,
-        )  # fmt: skip
-        return one_sample(of, "What each client says, in %", told_by(of) + self._over_all(state))
+        report = state.report
+        vote = self._vote(state)
+        row = int(self._select_rows(state)[self.at.value])
+        source = self._read_sample(state, row)
+        sample = OneSample(
+            x=source.x,
+            name=source.name,
+            truth=source.truth,
+            outputs=vote.outputs[:, row].numpy(),
+            answers={
+                "consensus": vote.distribution[row].numpy(),
+                "server": softmax(source.server_logits),
+            },
+            disagrees=vote.dissent[:, row].numpy(),
+            client_numbers=self._client_numbers(state, source, vote, row),
+            members=report.members.tolist(),
+            names=state.class_names,
+            setting=describe_setting(state),
+            client=state.client,
+            class_index=state.klass,
+        )
+        sentence = f"{describe_sample(sample)}{self._describe_all_test_samples(state)}"
+        return draw_one_sample(sample, "What each client says, in %", sentence)
 
-    def _over_all(self, state: PanelState) -> str:
+    def _read_sample(self, state: PanelState, row: int) -> SampleSource:
+        report = state.report
+        if not self._shows_test_samples(state):
+            return SampleSource(
+                name=f"public sample {row}",
+                x=report.samples[row],
+                truth=None,
+                logits=report.logits[:, row],
+                server_logits=report.student[row],
+            )
+        number = int(report.test_rows[row])
+        return SampleSource(
+            name=f"test sample {number}",
+            x=load(state.outcome.settings.dataset).x_test[number].numpy(),
+            truth=int(report.test_truth[row]),
+            logits=report.test_logits[:, row],
+            server_logits=report.test_student[row],
+        )
+
+    def _client_numbers(
+        self, state: PanelState, source: SampleSource, vote: Consensus, row: int
+    ) -> dict[str, np.ndarray]:
+        """Each client's weight, its variance, and, when the run is over, how many samples of the
+        consensus' class it holds: the server cannot know this.
+        """
+        outputs = source.logits
+        if self.rule.value == "softmax":
+            outputs = softmax(source.logits / self.heat.value, -1)
+        numbers = {"weight ω": vote.weights[:, row].numpy(), "σ²": outputs.var(-1)}
+        if state.outcome is not None:
+            label = int(vote.labels[row])
+            class_name = shorten(state.class_names, 5)[label]
+            numbers[f"own “{class_name}”"] = state.outcome.label_counts[state.report.members, label]
+        return numbers
+
+    def _describe_all_test_samples(self, state: PanelState) -> str:
         """A closing sentence on all test samples under the chosen weights, mean over the seeds."""
         if state.outcome is None:
             return ""
-        each = [
-            votes_on_test(outcome, self.rule.value, self.heat.value)
-            for outcome in state.outcomes.values()
-        ]
-        right, count = (
-            mean(share_right(*of) for of in each),
-            mean(float(of.effective_clients.mean()) for of, _ in each),
-        )
+        accuracies = []
+        effective_clients = []
+        for outcome in state.outcomes.values():
+            vote, truth = vote_on_test_samples(outcome, self.rule.value, self.heat.value)
+            accuracies.append(consensus_accuracy(vote, truth))
+            effective_clients.append(float(vote.effective_clients.mean()))
         return (
-            f" On all test samples ({seeds_of(state.outcomes)}) the consensus of these weights is right for "
-            f"{percent(right)}, and in effect {count:.1f} of {plural(len(state.report.members), 'client')} count."
+            f" On all test samples ({seeds_of(state.outcomes)}) the consensus of these weights "
+            f"is right for {percent(mean(accuracies))}, and in effect "
+            f"{mean(effective_clients):.1f} of {plural(len(state.report.members), 'client')} count."
         )
 
 
-def told_by(of: OneSample) -> str:
-    """The consensus and its dissent, the client that is looked at or counts most, and the server."""
-    consensus, server = of.answers.values()
-    weights = next(iter(of.beside.values()))
-    i = of.members.index(of.client) if of.client in of.members else int(weights.argmax())
-    text = f"{capital(of.name)}: the consensus is {of.top(consensus)} ({percent(consensus.max())})"
-    if of.truth is not None:
-        text += (
-            ", and it is right"
-            if of.truth == consensus.argmax()
-            else f", wrong, it is “{of.names[of.truth]}”"
-        )
+def describe_sample(sample: OneSample) -> str:
+    """The consensus and its dissent, the selected client (without one: the client that counts
+    most), and the server.
+    """
+    consensus = sample.answers["consensus"]
+    weights = sample.client_numbers["weight ω"]
+    row = sample.selected_row
+    if row is None:
+        row = int(weights.argmax())
+    outputs = sample.outputs[row]
+    text = (
+        f"{capital(sample.name)}: the consensus is {sample.top_class(consensus)} "
+        f"({percent(consensus.max())})"
+    )
+    if sample.truth is not None and sample.truth == consensus.argmax():
+        text += ", and it is right"
+    elif sample.truth is not None:
+        text += f", wrong, it is “{sample.names[sample.truth]}”"
     return (
-        f"{text}; dissent ω_div = {weights[of.against].sum():.2f}. Client {own_name(of.members[i], of.setting)} says "
-        f"{of.top(of.said[i])} ({percent(of.said[i].max())}) with weight {weights[i]:.2f}. "
-        f"The server says {of.top(server)}."
+        f"{text}; dissent ω_div = {weights[sample.disagrees].sum():.2f}. "
+        f"Client {own_name(sample.members[row], sample.setting)} says "
+        f"{sample.top_class(outputs)} ({percent(outputs.max())}) with weight {weights[row]:.2f}. "
+        f"The server says {sample.top_class(sample.answers['server'])}."
     )

@@ -1,11 +1,14 @@
-"""What Fed-ET's server learns on: a few samples of each choice of public data, and how good the student becomes."""
+"""What Fed-ET's server learns from: a few samples of each choice of public data, and how good the
+student becomes.
+"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
+from matplotlib.axes import Axes
 
 from ...data import DATASETS
 from ...methods.parts.images import OWN_SOURCES
@@ -14,144 +17,189 @@ from ...plots import Picture, Series, drawing, percent, plural, tabled, told
 from ...plots.kit import Bars, as_tile, photos
 from ...plots.words import apart, seed_words
 from ...studies import Outcome
-from ..runs import Steps, all_of, choices
-from ..tried import Tried, accuracies, by_seed, stored_runs
+from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
+from ..runs import Steps, plan_runs, run_all
 
-SIZES = (20, 50, 100, 0)  # of public samples; 0: all
-SHOWN = 5  # samples a row
-
-
-Choice = tuple[
-    Series, int, float, np.ndarray | None
-]  # students, public samples, mean dissent, some of the samples
+PUBLIC_SIZES = (20, 50, 100, 0)  # numbers of public samples; 0: all
+NOISE_SIZES = (50, 200, 1000)  # where the data set has no public samples
+FOREIGN = ("digits", "glyphs")  # data sets whose images may be public ones of another data set
+SAMPLES_A_ROW = 5
+SOURCE_NAMES = {"held-out": "held-out part", "other-mix": "half the classes"}
 
 
-class Public(Tried):
+class Choice(NamedTuple):
+    """One choice of public data: accuracies of the students, number of public samples, mean
+    dissent, and some of the samples (None for stored runs).
+    """
+
+    series: Series
+    count: int
+    dissent: float
+    samples: np.ndarray | None
+
+
+class Public(ButtonView):
     """The same clients, other public data: one student for each choice."""
 
-    name, title, work_label, of = "public", "Public data", "Try them", "vary"
+    name, title, choice = "public", "Public data", "vary"
+    work_label = "Try them"
+    work_help = (
+        "Run Fed-ET with each choice of public data, on the federation that the controls describe."
+    )
 
     def __init__(self) -> None:
-        help, ways = (
-            "Where the public samples come from, or how many",
-            [("sources", "source"), ("sizes", "size")],
+        self.vary = made(
+            widgets.ToggleButtons,
+            label="Compare",
+            help="Where the public samples come from, or how many",
+            options=[("sources", "source"), ("sizes", "size")],
         )
-        self.vary = made(widgets.ToggleButtons, label="Compare", help=help, options=ways)
-
-    def _choices(self, state: PanelState) -> dict[str, dict[str, Any]]:
-        """Name -> changed settings."""
-        data = state.federation.dataset
-        own = OWN_SOURCES if data.x_public is not None and len(data.x_public) else ()
-        if self.vary.value == "size" and own:
-            most = len(data.x_public)
-            return {
-                f"{n or most} samples": {"fedet.public_size": n, "fedet.public": OWN_SOURCES[0]}
-                for n in SIZES
-                if n < most
-            }
-        if self.vary.value == "size":
-            return {
-                f"{n} samples of noise": {"fedet.public_size": n, "fedet.public": "noise"}
-                for n in (50, 200, 1000)
-            }
-        others = [
-            name
-            for name in ("digits", "glyphs")
-            if name != state.settings["dataset"].partition(":")[0]
-        ]
-        foreign = others if data.x_train.dim() == 4 else []
-        return {
-            name_of(name): {"fedet.public": name, "fedet.public_size": 0}
-            for name in (*own, *foreign, "noise")
-        }
 
     def asked(self, state: PanelState) -> Asked:
-        return choices("fedet", state.settings, self._choices(state))
+        if self.vary.value == "size":
+            changes = size_changes(state)
+        else:
+            changes = source_changes(state)
+        return plan_runs("fedet", state.settings, changes)
 
     def work(self, state: PanelState) -> Steps:
-        """Run Fed-ET with each choice of public data, on the federation that the controls describe"""
-        way, outcomes = self.vary.value, (yield from all_of(self.asked(state)))
-        return words(state.settings), [of_runs(name, of) for name, of in outcomes.items()], way
+        """The setting in words, the choices, and what was varied."""
+        varied = self.vary.value
+        runs = yield from run_all(self.asked(state))
+        choices = [choice_of_outcomes(name, outcomes) for name, outcomes in runs.items()]
+        return words(state.settings), choices, varied
 
-    def kept(self, state: PanelState) -> Any:
-        about, rows = stored_runs(f"{self.vary.value}s")
-        numbers = [(row["report.public_samples"][0], row["report.dissent"]) for row in rows]
-        names = [
-            row["at"].get("fedet.public", f"{of[0]} samples")
-            for row, of in zip(rows, numbers, strict=True)
-        ]
-        return about, [
-            choice(name_of(n), by_seed(r), *of)
-            for n, r, of in zip(names, rows, numbers, strict=True)
-        ]
+    def stored_result(self, state: PanelState) -> Any:
+        setting, rows = read_stored_runs(f"{self.vary.value}s")
+        choices = []
+        for row in rows:
+            count = row["report.public_samples"][0]
+            name = name_source(row["at"].get("fedet.public", f"{count} samples"))
+            series = make_choice_series(name, values_by_seed(row), count)
+            choices.append(Choice(series, count, mean(row["report.dissent"]), None))
+        return setting, choices
 
-    def tried(self, state: PanelState) -> Picture:
-        return public(state.worked[1], state.worked[0], 1 / len(state.class_names))
-
-
-def name_of(source: str) -> str:
-    """A source of public data in words; else as it is called."""
-    words = {"held-out": "held-out part", "other-mix": "half the classes"}
-    return words.get(source) or (DATASETS[source].title.lower() if source in DATASETS else source)
+    def draw_result(self, state: PanelState) -> Picture:
+        setting, choices, *_ = state.worked
+        return draw_public(choices, setting, 1 / len(state.class_names))
 
 
-def of_runs(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
-    reports = [o.report for o in outcomes.values()]
-    dissent, samples = [r.dissent for r in reports], reports[0].samples[:SHOWN]
-    return choice(name, accuracies(outcomes), reports[0].public_samples, dissent, samples)
+# ------------------------------------------------------------------------------------------ numbers
+def has_public_samples(state: PanelState) -> bool:
+    """Whether the data set has public samples of its own."""
+    x_public = state.federation.dataset.x_public
+    return x_public is not None and len(x_public) > 0
 
 
-def choice(
-    name: str,
-    accuracies: Mapping[int, float],
-    count: int,
-    dissent: Sequence[float],
-    samples: np.ndarray | None = None,
-) -> Choice:
+def size_changes(state: PanelState) -> dict[str, dict[str, Any]]:
+    """{name: changed settings} for several numbers of public samples."""
+    changes = {}
+    if not has_public_samples(state):
+        for size in NOISE_SIZES:
+            changes[f"{size} samples of noise"] = {
+                "fedet.public_size": size,
+                "fedet.public": "noise",
+            }
+        return changes
+    available = len(state.federation.dataset.x_public)
+    for size in PUBLIC_SIZES:
+        if size < available:
+            changes[f"{size or available} samples"] = {
+                "fedet.public_size": size,
+                "fedet.public": OWN_SOURCES[0],
+            }
+    return changes
+
+
+def source_changes(state: PanelState) -> dict[str, dict[str, Any]]:
+    """{name: changed settings} for several sources of public samples."""
+    sources = []
+    if has_public_samples(state):
+        sources += OWN_SOURCES
+    has_images = state.federation.dataset.x_train.dim() == 4
+    if has_images:
+        present = state.settings["dataset"].partition(":")[0]
+        sources += [dataset for dataset in FOREIGN if dataset != present]
+    sources.append("noise")
+    return {
+        name_source(source): {"fedet.public": source, "fedet.public_size": 0} for source in sources
+    }
+
+
+def name_source(source: str) -> str:
+    """A source of public data in words."""
+    if source in SOURCE_NAMES:
+        return SOURCE_NAMES[source]
+    if source in DATASETS:
+        return DATASETS[source].title.lower()
+    return source
+
+
+def make_choice_series(name: str, accuracies: Mapping[int, float], count: int) -> Series:
+    """A row of the picture; the number of samples is added if the name does not say it."""
     detail = "" if "sample" in name else plural(count, "sample")
-    return (
-        Series(name, detail, accuracies=accuracies, method="fedet"),
-        count,
-        mean(dissent),
-        samples,
+    return Series(name, detail, accuracies=accuracies, method="fedet")
+
+
+def choice_of_outcomes(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
+    """The choice that runs were made with; the samples are those of the first seed."""
+    reports = [outcome.report for outcome in outcomes.values()]
+    first = reports[0]
+    return Choice(
+        series=make_choice_series(name, accuracies_by_seed(outcomes), first.public_samples),
+        count=first.public_samples,
+        dissent=mean(report.dissent for report in reports),
+        samples=first.samples[:SAMPLES_A_ROW],
     )
 
 
-def public(tried: Sequence[Choice], setting: str, chance: float) -> Picture:
-    """Bars of the students, beside some samples where they were kept;   chance: accuracy of guessing"""
-    rows, *_, pictured = zip(*tried, strict=True)
-    with drawing(1, 2, width_ratios=[0.01 if pictured[0] is None else 0.72, 1]) as (
-        figure,
-        (left, right),
-    ):
-        Bars(right, rows, chance).update(rows, "Test accuracy of the student")
-        high = min(0.8, 0.15 * max(len(rows), 3))  # of a row; square, about
-        for i, samples in enumerate(pictured):
-            if samples is not None:
-                strip, place = (
-                    np.hstack([as_tile(image) for image in samples]),
-                    (0, 1, i + high / 2, i - high / 2),
-                )
-                left.imshow(
-                    strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place
-                )
-        photos(left)
+# ------------------------------------------------------------------------------------------ picture
+def draw_public(choices: list[Choice], setting: str, chance: float) -> Picture:
+    """Bars of the students, beside some samples where there are any. chance: accuracy of
+    guessing
+    """
+    series = [choice.series for choice in choices]
+    has_samples = choices[0].samples is not None
+    left_width = 0.72 if has_samples else 0.01
+    with drawing(1, 2, width_ratios=[left_width, 1]) as (figure, (left, right)):
+        Bars(right, series, chance).update(series, "Test accuracy of the student")
+        draw_samples(left, choices)
         left.set(xlim=(0, 1), ylim=right.get_ylim())
         left.set_axis_off()
-    worst, *_, best = sorted([*rows, *rows], key=lambda s: s.mean)
-    distance = apart(
-        best.accuracies,
-        worst.accuracies,
-        one_seed="one seed: nobody can tell how much of that is noise",
+    rows = []
+    for choice in choices:
+        row = choice.series
+        dissent = percent(choice.dissent)
+        rows.append((row.label, choice.count, row.number, dissent, seed_words(row.accuracies)))
+    return told(
+        figure,
+        "Some samples of each choice of public data, and bars of the student's accuracy",
+        setting,
+        describe_choices(series),
+        tabled("public data | samples | accuracy | dissent | seeds", rows),
     )
-    sentence = (
+
+
+def draw_samples(ax: Axes, choices: list[Choice]) -> None:
+    """A strip of samples beside each bar."""
+    height = min(0.8, 0.15 * max(len(choices), 3))  # in rows: the tiles become about square
+    for i, choice in enumerate(choices):
+        if choice.samples is None:
+            continue
+        strip = np.hstack([as_tile(image) for image in choice.samples])
+        place = (0, 1, i + height / 2, i - height / 2)
+        ax.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
+    photos(ax)
+
+
+def describe_choices(series: list[Series]) -> str:
+    """The best student and the worst one, and whether they differ by more than noise."""
+    ranking = sorted(series, key=lambda row: row.mean)
+    worst = ranking[0]
+    best = ranking[-1]
+    one_seed = "one seed: nobody can tell how much of that is noise"
+    difference = apart(best.accuracies, worst.accuracies, one_seed=one_seed)
+    return (
         f"Best student: {best.label}, {percent(best.mean)}. "
-        f"Worst: {worst.label}, {percent(worst.mean)} ({distance})."
+        f"Worst: {worst.label}, {percent(worst.mean)} ({difference})."
     )
-    cells = (
-        (s.label, n, s.number, percent(dissent), seed_words(s.accuracies))
-        for s, n, dissent, _ in tried
-    )
-    title = "Some samples of each choice of public data, and bars of the student's accuracy"
-    table = tabled("public data | samples | accuracy | dissent | seeds", cells)
-    return told(figure, title, setting, sentence, table)

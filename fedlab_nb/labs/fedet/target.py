@@ -1,18 +1,21 @@
-"""λ_div and the target it makes: Fed-ET's soft label of one public sample, in words the dissenters' share over all."""
+"""λ_div and the target that it makes: Fed-ET's soft label of one public sample, and in words the
+dissenters' share over all samples.
+"""
 
 from collections.abc import Sequence
 
 import ipywidgets as widgets
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, percent, plural, tabled, told
 from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.kit import stacked
 from ...plots.style import INK, SECOND
-from ..runs import where
-from .votes import options_of, rule_of, votes
+from ..runs import describe_setting
+from .votes import current_options, vote_on_logits, voting_rule
 
 COLOURS = {"consensus": "#9aa4ae", "dissenters": SECOND}
 
@@ -21,68 +24,108 @@ class Target(LabView):
     """The soft label that λ_div makes of one public sample."""
 
     name, title, ready = "target", "λ_div and the target", "live"
+    summary = "Then this shows the soft label that λ_div makes of one public sample."
 
     def __init__(self) -> None:
-        help = "Go from one public sample to the next"
-        self.at = made(widgets.IntSlider, label="Public sample", help=help, width=250, max=0)
-        help, ends = (
-            "Weight of the dissenters' target",
-            {"value": 0.5, "min": 0, "max": 4, "step": 0.05},
+        self.at = made(
+            widgets.IntSlider,
+            label="Public sample",
+            help="Go from one public sample to the next",
+            width=250,
+            max=0,
         )
-        self.strength = made(widgets.FloatSlider, label="λ_div", help=help, width=210, **ends)
+        self.strength = made(
+            widgets.FloatSlider,
+            label="λ_div",
+            help="Weight of the dissenters' target",
+            width=210,
+            value=0.5,
+            min=0,
+            max=4,
+            step=0.05,
+        )
 
     def adapt(self, state: PanelState) -> None:
         self.at.max = state.report.logits.shape[1] - 1
 
     def draw(self, state: PanelState) -> Picture:
-        options = options_of(state)
-        vote = votes(state.report.logits, *rule_of(options))
+        options = current_options(state)
+        vote = vote_on_logits(state.report.logits, *voting_rule(options))
         voices = (vote.dissent * vote.weights)[..., None] * vote.outputs
         if options["normalise"] != "all":
-            voices = voices / torch.where(vote.mass > 0, vote.mass, 1)[:, None]
-        return target(
-            vote.labels.numpy(), voices.sum(0).numpy(), state.class_names, strength=self.strength.value,
-            sample=self.at.value, setting=where(state, f"λ_div of the run {options['diversity']:g}"), klass=state.klass,
-        )  # fmt: skip
-
-
-def target(
-    labels: np.ndarray, voices: np.ndarray, names: Sequence[str], *, strength: float, sample: int, setting: str,
-    klass: int | None = None,
-) -> Picture:  # fmt: skip
-    """q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div).
-
-    labels [B]: y_s of each public sample;   voices [B, C]: s_div, what the dissenters say together
-    strength:   λ_div;   sample: which of the B is drawn
-    """
-    count, classes = voices.shape
-    mass = strength * voices.sum(1)
-    said = {"consensus": np.eye(classes)[labels] / (1 + mass)[:, None]}
-    said["dissenters"] = strength * voices / (1 + mass)[:, None]
-    y, q, share = int(labels[sample]), sum(said.values()), mass / (1 + mass)
-    # On two scales: where dissenters get a few per cent of the target, both would be slivers beside the consensus.
-    with drawing(2, 1, height_ratios=[1, 3]) as (figure, (above, ax)):
-        parts = {f"“{names[y]}”": {"consensus": 1 - share[sample], "dissenters": share[sample]}}
-        stacked(above, parts, COLOURS)
-        for bar in above.containers:
-            above.bar_label(bar, [bar.get_label()], label_type="center", color="white", fontsize=9)
-        dress(above, title=f"Target of sample {sample}")
-        above.set_ylim(0.6, -0.6)
-        percent_axis(above, "x", ticks=FIFTHS)
-        own = said["dissenters"][sample]
-        bars = ax.bar(range(classes), own, 0.6, color=SECOND)
-        ax.bar_label(
-            bars, [percent(v) if v >= 0.005 else "" for v in own], padding=2, fontsize=9, color=INK
+            dissent = torch.where(vote.mass > 0, vote.mass, 1)
+            voices = voices / dissent[:, None]
+        return draw_target(
+            vote.labels.numpy(),
+            voices.sum(0).numpy(),
+            state.class_names,
+            strength=self.strength.value,
+            sample=self.at.value,
+            setting=describe_setting(state, f"λ_div of the run {options['diversity']:g}"),
+            class_index=state.klass,
         )
-        dress(ax, title="What the dissenters get, by class", x="class", grid="y")
-        class_ticks(ax, names, length=6)
-        mark(ax, klass, classes)
-        percent_axis(ax, top=1.2 * max(0.05, own.max()))
-    overruled = int((q.argmax(1) != labels).sum())
+
+
+def draw_target(
+    labels: np.ndarray,
+    voices: np.ndarray,
+    names: Sequence[str],
+    *,
+    strength: float,
+    sample: int,
+    setting: str,
+    class_index: int | None = None,
+) -> Picture:
+    """q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div) of one public sample.
+
+    labels: `[B]`, y_s of each public sample;   voices: `[B, C]`, s_div, what the dissenters say
+    strength: λ_div;   sample: which of the B is drawn;   class_index: marked
+    """
+    classes = voices.shape[1]
+    mass = strength * voices.sum(1)
+    consensus_part = np.eye(classes)[labels] / (1 + mass)[:, None]
+    dissenters_part = strength * voices / (1 + mass)[:, None]
+    target = consensus_part + dissenters_part
+    dissenters_share = mass / (1 + mass)
+    label = int(labels[sample])
+    name = names[label]
+    # Two axes with their own scales: where dissenters get a few per cent of the target, both would
+    # be slivers beside the consensus.
+    with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
+        draw_shares(upper, f"“{name}”", dissenters_share[sample])
+        dress(upper, title=f"Target of sample {sample}")
+        draw_dissenters(lower, dissenters_part[sample], names, class_index)
+    overruled = int((target.argmax(1) != labels).sum())
     sentence = (
-        f"λ_div = {strength:.3g}: on sample {sample} (“{names[y]}”) the dissenters get {percent(share[sample])} of the "
-        f"target. Over {plural(count, 'sample')}: {percent(share.mean())} on average, {percent(share.max())} at most; "
-        f"they overrule the consensus on {overruled}."
+        f"λ_div = {strength:.3g}: on sample {sample} (“{name}”) the dissenters get "
+        f"{percent(dissenters_share[sample])} of the target. "
+        f"Over {plural(len(voices), 'sample')}: {percent(dissenters_share.mean())} on average, "
+        f"{percent(dissenters_share.max())} at most; they overrule the consensus on {overruled}."
     )
-    table = tabled("class | target", zip(names, map(percent, q[sample]), strict=True))
+    rows = [(names[c], percent(target[sample, c])) for c in range(classes)]
+    table = tabled("class | target", rows)
     return told(figure, f"Soft target of public sample {sample}", setting, sentence, table)
+
+
+def draw_shares(ax: Axes, label: str, dissenters_share: float) -> None:
+    """One bar: how much of the target the consensus gets, and how much the dissenters."""
+    parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
+    stacked(ax, {label: parts}, COLOURS)
+    for bars in ax.containers:
+        text = {"label_type": "center", "color": "white", "fontsize": 9}
+        ax.bar_label(bars, [bars.get_label()], **text)
+    ax.set_ylim(0.6, -0.6)
+    percent_axis(ax, "x", ticks=FIFTHS)
+
+
+def draw_dissenters(
+    ax: Axes, shares: np.ndarray, names: Sequence[str], class_index: int | None
+) -> None:
+    """What the dissenters get of the target, by class `[C]`."""
+    bars = ax.bar(range(len(shares)), shares, 0.6, color=SECOND)
+    labels = [percent(share) if share >= 0.005 else "" for share in shares]
+    ax.bar_label(bars, labels, padding=2, fontsize=9, color=INK)
+    dress(ax, title="What the dissenters get, by class", x="class", grid="y")
+    class_ticks(ax, names, length=6)
+    mark(ax, class_index, len(shares))
+    percent_axis(ax, top=1.2 * max(0.05, shares.max()))

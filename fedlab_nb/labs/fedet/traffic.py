@@ -1,7 +1,10 @@
-"""Accuracy against the numbers sent, and in words the rounds: what a large model saves, and what it doesn't."""
+"""Accuracy against the numbers sent, and in words the rounds: what a large model saves, and what it
+does not.
+"""
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
+from typing import NamedTuple
 
 import ipywidgets as widgets
 
@@ -10,116 +13,190 @@ from ...plots import Picture, drawing, dress, percent, seeds_of, tabled, told
 from ...plots.axes import end_labels, level_line, log_axis, percent_axis, seed_lines
 from ...plots.style import INK, looks
 from ...studies import Outcome
-from ..runs import Steps, all_of, choices
+from ..runs import Steps, plan_runs, run_all
 
-FEWEST = 10  # rounds of FedAvg beside a one-shot run
-Points = Sequence[tuple[int, float, float]]  # (round, numbers sent so far, accuracy 0–1)
+ONE_SHOT_ROUNDS = 10  # of FedAvg beside a one-shot run
+ONE_SHOT_EPOCHS = 2
+BYTES_A_NUMBER = 4
+
+
+class Point(NamedTuple):
+    """The end of a round: its number, how many numbers were sent so far, and the accuracy 0–1."""
+
+    round: int
+    sent: float
+    accuracy: float
+
+
+RunsBySeed = Mapping[int, Sequence[Point]]
 
 
 class Traffic(LabView):
     """Accuracy against the numbers that were sent."""
 
-    name, title, work_label = "traffic", "Traffic", "Run FedAvg beside it"
+    name, title = "traffic", "Traffic"
+    summary = "Then this shows the accuracy against the numbers that were sent."
+    work_label = "Run FedAvg beside it"
+    work_help = (
+        "Run FedAvg with the server's model, and with the clients' smallest one. The rounds and "
+        "local steps are about the same (in one shot: 10 rounds of 2 epochs). All clients take "
+        "part in every round."
+    )
 
     def __init__(self) -> None:
-        ends = {"value": 0.6, "min": 0.2, "max": 0.98, "step": 0.02, "readout_format": ".0%"}
-        help = "The traffic until this accuracy is reached for the first time is compared"
         self.goal = made(
-            widgets.FloatSlider, label="Accuracy to reach", help=help, width=330, **ends
+            widgets.FloatSlider,
+            label="Accuracy to reach",
+            help="The traffic until this accuracy is reached for the first time is compared",
+            width=330,
+            value=0.6,
+            min=0.2,
+            max=0.98,
+            step=0.02,
+            readout_format=".0%",
         )
 
     def work(self, state: PanelState) -> Steps:
-        """Run FedAvg with the server's model, and with the clients' smallest one. The rounds and local steps are about
-        the same (in one shot: 10 rounds of 2 epochs). All clients take part in every round.
-        """
-        return (yield from all_of(self.asked(state)))
+        """{name: {seed: Outcome}} of FedAvg with both models."""
+        return (yield from run_all(self.asked(state)))
 
     def asked(self, state: PanelState) -> Asked:
-        outcome, report = state.outcome, state.report
-        total, epochs = outcome.options["rounds"], 2
-        if total == 1:
-            total = FEWEST
-        else:
-            seen = (
-                (1 - outcome.plan.holdout) * outcome.label_counts.sum() / len(outcome.label_counts)
-            )
-            epochs = max(
-                1, round(outcome.options["local_steps"] * outcome.recipe.batch_size / seen)
-            )
-        sizes = dict(zip(dict.fromkeys(report.architectures), report.small_parameters, strict=True))
-        models = {
-            "FedAvg, large": report.server,
-            "FedAvg, smallest": min(sizes, key=sizes.__getitem__),
-        }
-        rounds = {"fedavg_multi.rounds": total, "fedavg_multi.local_epochs": epochs}
-        of = {f"{name} ({model})": {"model": model, **rounds} for name, model in models.items()}
-        return choices("fedavg_multi", state.runs.find("fedet").settings, of)
+        rounds, epochs = comparable_rounds(state.outcome)
+        changes = {}
+        for name, model in compared_models(state.outcome).items():
+            changes[f"{name} ({model})"] = {
+                "model": model,
+                "fedavg_multi.rounds": rounds,
+                "fedavg_multi.local_epochs": epochs,
+            }
+        return plan_runs("fedavg_multi", state.runs.find("fedet").settings, changes)
 
     def draw(self, state: PanelState) -> Picture:
-        shown = {"Fed-ET": state.outcomes, **(state.worked or {})}
-        lines = {
-            name: {seed: by_round(outcome) for seed, outcome in of.items()}
-            for name, of in shown.items()
-        }
-        return traffic(lines, state.setting, self.goal.value)
+        outcomes_by_name = {"Fed-ET": state.outcomes, **(state.worked or {})}
+        runs = {}
+        for name, outcomes in outcomes_by_name.items():
+            runs[name] = {seed: read_points(outcome) for seed, outcome in outcomes.items()}
+        return draw_traffic(runs, state.setting, self.goal.value)
 
 
-def by_round(outcome: Outcome) -> Points:
-    """(round, numbers of 4 bytes sent so far, accuracy) at the end of each round that the curve shows."""
-    total = outcome.options["rounds"]
-    if total == 1:
-        return [(1, outcome.ledger.total / 4, outcome.accuracy)]
-    points = [p for p in outcome.history if p["phase"] == "rounds"]
-    return [(round(p["progress"] * total), p["bytes"] / 4, p["accuracy"]) for p in points]
+# ------------------------------------------------------------------------------------------ numbers
+def comparable_rounds(outcome: Outcome) -> tuple[int, int]:
+    """Rounds and local epochs of FedAvg that make about as many local steps as a run of Fed-ET."""
+    options = outcome.options
+    if options["rounds"] == 1:
+        return ONE_SHOT_ROUNDS, ONE_SHOT_EPOCHS
+    counts = outcome.label_counts
+    samples = (1 - outcome.plan.holdout) * counts.sum() / len(counts)
+    epochs = options["local_steps"] * outcome.recipe.batch_size / samples
+    return options["rounds"], max(1, round(epochs))
 
 
-def first_reached(of: Mapping[int, Points], target: float) -> tuple[float, float] | None:
-    """(rounds, numbers) at which `target` is first reached, means over the seeds; None unless every seed gets there."""
-    firsts = [next((p for p in points if p[2] >= target), None) for points in of.values()]
-    if not firsts or any(p is None for p in firsts):
+def compared_models(outcome: Outcome) -> dict[str, str]:
+    """The networks that FedAvg is run with: the server's, and the clients' smallest one."""
+    report = outcome.report
+    kinds = dict.fromkeys(report.architectures)
+    sizes = dict(zip(kinds, report.small_parameters, strict=True))
+    smallest = min(sizes, key=lambda kind: sizes[kind])
+    return {"FedAvg, large": report.server, "FedAvg, smallest": smallest}
+
+
+def read_points(outcome: Outcome) -> list[Point]:
+    """The end of each round that the run's curve has."""
+    rounds = outcome.options["rounds"]
+    if rounds == 1:
+        return [Point(1, outcome.ledger.total / BYTES_A_NUMBER, outcome.accuracy)]
+    points = []
+    for point in outcome.history:
+        if point["phase"] == "rounds":
+            number = round(point["progress"] * rounds)
+            points.append(Point(number, point["bytes"] / BYTES_A_NUMBER, point["accuracy"]))
+    return points
+
+
+def first_above(points: Sequence[Point], goal: float) -> Point | None:
+    """The first point with an accuracy of at least `goal`."""
+    for point in points:
+        if point.accuracy >= goal:
+            return point
+    return None
+
+
+def traffic_to_goal(runs: RunsBySeed, goal: float) -> tuple[float, float] | None:
+    """(rounds, numbers sent) until the goal is first reached, means over the seeds; None unless
+    every seed gets there.
+    """
+    firsts = []
+    for points in runs.values():
+        first = first_above(points, goal)
+        if first is None:
+            return None
+        firsts.append(first)
+    if not firsts:
         return None
-    return mean(p[0] for p in firsts), mean(p[1] for p in firsts)
+    return mean(point.round for point in firsts), mean(point.sent for point in firsts)
 
 
-def traffic(lines: Mapping[str, Mapping[int, Points]], setting: str, target: float) -> Picture:
-    """`lines`: {method: {seed: points}}, the lab's method first. Numbers are model parameters up and down, all clients;
-    `target`: the accuracy to be reached."""
-    reached = {name: first_reached(of, target) for name, of in lines.items()}
-    ends = []
+# ------------------------------------------------------------------------------------------ picture
+def draw_traffic(runs: Mapping[str, RunsBySeed], setting: str, goal: float) -> Picture:
+    """Accuracy against numbers sent, a line for each method, and the goal.
+
+    runs: {method: {seed: points}}, the lab's method first. Numbers are model parameters, up and
+    down, of all clients
+    """
+    labels = []
     with drawing() as (figure, ax):
         dress(ax, title="Accuracy against numbers sent", x="numbers, up and down (log)", grid="y")
-        for name, (hue, mark, dashes) in looks(lines).items():
-            points = {
-                seed: [(sent, share) for _, sent, share in of] for seed, of in lines[name].items()
-            }
-            _, y = seed_lines(ax, points, hue, mark, label=name, ls=dashes)
-            ends.append((y[-1], name.replace(" (", "\n("), hue))
-            if reached[name] is not None:
-                ax.plot(
-                    [reached[name][1]], [target], mark, ms=11, color=hue, mec=INK, mew=1.4, zorder=5
-                )
-        level_line(ax, target, percent(target), left=True)
+        for name, (colour, marker, dashes) in looks(runs).items():
+            lines = {}
+            for seed, points in runs[name].items():
+                lines[seed] = [(point.sent, point.accuracy) for point in points]
+            _, y = seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
+            labels.append((y[-1], name.replace(" (", "\n("), colour))
+            traffic = traffic_to_goal(runs[name], goal)
+            if traffic is not None:
+                style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
+                ax.plot([traffic[1]], [goal], marker, **style)
+        level_line(ax, goal, percent(goal), left=True)
         percent_axis(ax, top=1.02)
-        log_axis(ax, form=amount)
-        end_labels(ax, ends, gap=0.1)
-    rows, said = [], []
-    for name, of in lines.items():
-        count = sum(any(p[2] >= target for p in points) for points in of.values())
-        first = (f"only {count} of {len(of)} seeds", "")
-        if reached[name] is not None:
-            first = amount(reached[name][1]), f"{reached[name][0]:.1f}".removesuffix(".0")
-        rounds = "round" if first[1] == "1" else "rounds"
-        said.append(f"{name} {first[0]}" + (f" numbers in {first[1]} {rounds}" if first[1] else ""))
-        best = percent(max(p[2] for points in of.values() for p in points))
-        rows.append((name, *first, best, amount(mean(points[-1][1] for points in of.values()))))
-    sentence = (
-        f"To reach {percent(target)} ({seeds_of(next(iter(lines.values())))}): {'; '.join(said)}."
-    )
-    columns = f"method | numbers to {percent(target)} | rounds | best accuracy | numbers in all"
+        log_axis(ax, form=format_count)
+        end_labels(ax, labels, gap=0.1)
+    rows = []
+    descriptions = []
+    for name, by_seed in runs.items():
+        numbers, rounds = describe_traffic(by_seed, goal)
+        rows.append((name, numbers, rounds, best_accuracy(by_seed), total_sent(by_seed)))
+        if rounds:
+            unit = "round" if rounds == "1" else "rounds"
+            descriptions.append(f"{name} {numbers} numbers in {rounds} {unit}")
+        else:
+            descriptions.append(f"{name} {numbers}")
+    seeds = seeds_of(next(iter(runs.values())))
+    sentence = f"To reach {percent(goal)} ({seeds}): {'; '.join(descriptions)}."
+    columns = f"method | numbers to {percent(goal)} | rounds | best accuracy | numbers in all"
     return told(figure, "Accuracy against numbers sent", setting, sentence, tabled(columns, rows))
 
 
-def amount(count: float) -> str:
+def describe_traffic(runs: RunsBySeed, goal: float) -> tuple[str, str]:
+    """The numbers and rounds until the goal is reached; else how many seeds reach it, and ''."""
+    traffic = traffic_to_goal(runs, goal)
+    if traffic is None:
+        reached = [first_above(points, goal) is not None for points in runs.values()]
+        return f"only {sum(reached)} of {len(runs)} seeds", ""
+    rounds, sent = traffic
+    return format_count(sent), f"{rounds:.1f}".removesuffix(".0")
+
+
+def best_accuracy(runs: RunsBySeed) -> str:
+    """The best accuracy of all points of all seeds."""
+    return percent(max(point.accuracy for points in runs.values() for point in points))
+
+
+def total_sent(runs: RunsBySeed) -> str:
+    """The numbers that a whole run sends, mean over the seeds."""
+    return format_count(mean(points[-1].sent for points in runs.values()))
+
+
+def format_count(count: float) -> str:
     """1234567 -> '1.23 M'."""
     for unit in ("", " k", " M"):
         if abs(count) < 999.5:

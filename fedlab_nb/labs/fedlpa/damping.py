@@ -1,6 +1,8 @@
-"""Accuracy against λ_damp for what a server may make of the uploads, under both rules for π.
+"""Accuracy against λ_damp for each way in which a server can use the uploads, under both rules for
+π.
 
-The curves are on validation images, so that a λ_damp may be chosen; only the chosen one is tried on the test images.
+The curves are on validation images, so that a λ_damp may be chosen. Only the chosen one is tried on
+the test images.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -18,17 +20,32 @@ from ...plots.axes import FIFTHS, end_labels, log_axis, percent_axis
 from ...plots.style import ACCENT, INK, SERIES, look, narrow
 from ...studies.experiment import validation_of
 from ...studies.outcome import WORDS
-from ..runs import where
-from .replay import DAMPINGS, offered, power, replay, ten
+from ..runs import describe_setting
+from .replay import (
+    DAMPINGS,
+    damping_menu,
+    format_number,
+    format_power_of_ten,
+    nearest_damping,
+    replay_server,
+)
 
-MARKED = "The λ_damp that is marked in the picture"
-# use of the uploads -> words, colour, line, marker
-LOOKS = {
-    "exact": ("exact (FedLPA)", look("fedlpa").colour, "-", "o"),
-    "shortcut": ("shortcut EA", SERIES[1], "--", "s"),
-    "inputs": ("A alone (RegMean)", look("regmean").colour, "-.", "^"),
-    "diagonal": ("factor diagonals", SERIES[3], ":", "D"),
-    "none": ("average", "#7F7F7F", (0, (1, 2)), ""),
+
+class Curve(NamedTuple):
+    """How the curve of one use of the uploads is drawn."""
+
+    label: str
+    colour: str
+    line: Any
+    marker: str
+
+
+CURVES = {
+    "exact": Curve("exact (FedLPA)", look("fedlpa").colour, "-", "o"),
+    "shortcut": Curve("shortcut EA", SERIES[1], "--", "s"),
+    "inputs": Curve("A alone (RegMean)", look("regmean").colour, "-.", "^"),
+    "diagonal": Curve("factor diagonals", SERIES[3], ":", "D"),
+    "none": Curve("average", "#7F7F7F", (0, (1, 2)), ""),
 }
 
 
@@ -36,41 +53,54 @@ class Damping(LabView):
     """Accuracy against λ_damp for five uses of the uploads."""
 
     name, title = "damping", "λ_damp and π"
-    _outcome: Any = None
+    summary = "Then this shows the accuracy against λ_damp for five uses of the uploads."
+    _outcome: Any = None  # of the last drawing
 
     def __init__(self) -> None:
-        rules = [("π = 1", "one"), ("π by the traces", "trace")]
         self.damping = made(
-            SelectionSlider, label="λ_damp", help=MARKED, width=366, label_width=56, **offered()
+            SelectionSlider,
+            label="λ_damp",
+            help="The λ_damp that is marked in the picture",
+            width=366,
+            label_width=56,
+            **damping_menu(),
         )
         self.pi = made(
             Dropdown,
             label="Split",
             help="How the two factors share the damping",
             width=210,
-            options=rules,
+            options=[("π = 1", "one"), ("π by the traces", "trace")],
         )
 
     def adapt(self, state: PanelState) -> None:
         """Start at what the run had."""
-        if state.outcome is not self._outcome:
-            self._outcome, options = state.outcome, state.outcome.options
-            self.damping.value, self.pi.value = offered(options["damping"])["value"], options["pi"]
+        if state.outcome is self._outcome:
+            return
+        self._outcome = state.outcome
+        options = state.outcome.options
+        self.damping.value = nearest_damping(options["damping"])
+        self.pi.value = options["pi"]
 
     def prepare(self, state: PanelState) -> Generator[None, None, "DampingSweep"]:
         return sweep_dampings(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        return damping(state.prepared, self.pi.value, self.damping.index)
+        return draw_damping(state.prepared, self.pi.value, self.damping.index)
 
 
+# ------------------------------------------------------------------------------------------ numbers
 class DampingSweep(NamedTuple):
     """The server's part for each of `dampings` λ_damp, from the same uploads.
 
-    accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0-1 for each λ_damp
-    tested:     rule for π -> test accuracy 0-1 of the exact solution with the λ_damp that is best on validation images
-    measured:   `[M, layers]`, mean diagonal of the undamped B;   ratios: rule -> `[M, layers]`, π
+    accuracies: rule for π -> use of the uploads (of USES) -> validation accuracy 0–1 for each
+        λ_damp
+    measured:   `[M, layers]`, mean diagonal of the undamped B
+    damping_ratios: rule -> `[M, layers]`, π
     layers:     their names in words;   setting: of the run, in words
+    test_accuracies: rule for π -> test accuracy 0–1 of the exact solution with the λ_damp that is
+                best on validation images
+    judged_on:  where the validation images come from, a key of `outcome.WORDS`
     """
 
     dampings: Sequence[float]
@@ -79,90 +109,132 @@ class DampingSweep(NamedTuple):
     damping_ratios: Mapping[str, np.ndarray]
     layers: Sequence[str]
     setting: str
-    tested: Mapping[str, float] = {}
+    test_accuracies: Mapping[str, float] = {}
     judged_on: str = "held-out"
 
-    def best(self, rule: str) -> int:
+    def best_index(self, rule: str) -> int:
         """Number of the λ_damp with which the exact solution is best on validation images."""
-        shares = self.accuracies[rule]["exact"]
-        return shares.index(max(shares))
+        accuracies = self.accuracies[rule]["exact"]
+        return accuracies.index(max(accuracies))
 
-    def over(self, rule: str, chosen: int) -> list[str]:
-        """In which layers λ_damp number `chosen` adds more to B than was measured, at most clients."""
-        over = (self.dampings[chosen] ** 0.5 / self.damping_ratios[rule] > self.measured).mean(
-            0
-        ) > 0.5
-        return [self.layers[i] for i in np.flatnonzero(over)]
+    def overdamped_layers(self, rule: str, index: int) -> list[str]:
+        """The layers in which λ_damp number `index` adds more to B than was measured, for most of
+        the clients.
+        """
+        added = self.dampings[index] ** 0.5 / self.damping_ratios[rule]
+        share_of_clients = (added > self.measured).mean(0)
+        return [self.layers[i] for i in np.flatnonzero(share_of_clients > 0.5)]
 
 
 def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
-    """Every λ_damp, both rules for π, every use of the uploads, on validation images; of the λ_damp that is best there,
-    and of it alone, the test accuracy. RunError where the run has no validation images."""
-    held = validation_of(outcome)
-    if held is None:
+    """Every λ_damp, both rules for π, and every use of the uploads on validation images; then the
+    test accuracy of the λ_damp that is best there. RunError where the run has no validation images.
+    """
+    validation = validation_of(outcome)
+    if validation is None:
         raise RunError(
             "This run has no validation images to compare λ_damp on; choose a holdout above 0."
         )
-    server = replay(outcome, held[:2])
-    accuracies: dict[str, dict[str, list[float]]] = {
-        rule: {use: [] for use in USES} for rule in PI_RULES
-    }
-    for rule, by_use in accuracies.items():
-        for damping in DAMPINGS:
-            received = server.uploads(damping, rule)
-            for use, shares in by_use.items():
-                known = use == "none" and shares  # the average does not depend on λ_damp
-                shares.append(
-                    shares[0] if known else server.accuracy(server.solve_with(use, received))
-                )
-                yield
-    of_clients = server.posteriors
-    measured = np.array(
-        [[layer.b.diagonal().mean().item() for layer in own.factors.values()] for own in of_clients]
-    )
-    ratios = {rule: np.array([own.damping_ratios(rule) for own in of_clients]) for rule in PI_RULES}
-    names, tested = [f"layer {i + 1}" for i in range(len(outcome.report.layers))], {}
-    sweep = DampingSweep(
-        DAMPINGS, accuracies, measured, ratios, names, where(outcome), tested, held[2]
-    )
-    on_test = replay(outcome)
+    x, y, judged_on = validation
+    server = replay_server(outcome, (x, y))
+    accuracies: dict[str, dict[str, list[float]]] = {}
     for rule in PI_RULES:
-        received = on_test.uploads(DAMPINGS[sweep.best(rule)], rule)
-        tested[rule] = on_test.accuracy(on_test.solve_with("exact", received))
-    return sweep
+        accuracies[rule] = {use: [] for use in USES}
+        for damping in DAMPINGS:
+            uploads = server.uploads(damping, rule)
+            for use, curve in accuracies[rule].items():
+                if use == "none" and curve:  # the average does not depend on λ_damp
+                    curve.append(curve[0])
+                else:
+                    curve.append(server.accuracy(server.solve_with(use, uploads)))
+                yield
+    posteriors = server.posteriors
+    sweep = DampingSweep(
+        dampings=DAMPINGS,
+        accuracies=accuracies,
+        measured=np.array([mean_diagonals(posterior) for posterior in posteriors]),
+        damping_ratios={
+            rule: np.array([posterior.damping_ratios(rule) for posterior in posteriors])
+            for rule in PI_RULES
+        },
+        layers=[f"layer {i + 1}" for i in range(len(outcome.report.layers))],
+        setting=describe_setting(outcome),
+        judged_on=judged_on,
+    )
+    return sweep._replace(test_accuracies=test_best_dampings(outcome, sweep))
 
 
-def damping(sweep: DampingSweep, rule: str, chosen: int) -> Picture:
-    """Every use of the uploads under a `rule` for π; λ_damp number `chosen` is marked."""
-    dampings, accuracies, over = sweep.dampings, sweep.accuracies[rule], sweep.over(rule, chosen)
-    best, tested = sweep.best(rule), sweep.tested.get(rule)
+def mean_diagonals(posterior: Any) -> list[float]:
+    """The mean diagonal of B of each layer of one client."""
+    return [factors.b.diagonal().mean().item() for factors in posterior.factors.values()]
+
+
+def test_best_dampings(outcome: Any, sweep: DampingSweep) -> dict[str, float]:
+    """{rule for π: test accuracy with the λ_damp that is best on validation images}."""
+    server = replay_server(outcome)
+    accuracies = {}
+    for rule in PI_RULES:
+        damping = sweep.dampings[sweep.best_index(rule)]
+        uploads = server.uploads(damping, rule)
+        accuracies[rule] = server.accuracy(server.solve_with("exact", uploads))
+    return accuracies
+
+
+# ------------------------------------------------------------------------------------------ picture
+def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
+    """A curve for each use of the uploads, under a `rule` for π. λ_damp number `index` is
+    marked.
+    """
+    dampings = sweep.dampings
+    accuracies = sweep.accuracies[rule]
+    best = dampings[sweep.best_index(rule)]
+    test_accuracy = sweep.test_accuracies.get(rule)
     with drawing() as (figure, ax):
         dress(ax, title="Validation accuracy (ring: test)", x="damping λ_damp", grid="y")
-        for use, shares in accuracies.items():
-            words, colour, line, marker = LOOKS[use]
-            ax.plot(
-                dampings, shares, ls=line, marker=marker, color=colour, ms=4.5, lw=1.9, label=words
-            )
-        if tested is not None:
-            ax.plot(dampings[best], tested, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
-        ax.axvline(dampings[chosen], color=ACCENT, lw=7, alpha=0.16, zorder=0)
-        log_axis(ax, most=5 if narrow() else 9, form=ten)
+        for use, curve in accuracies.items():
+            label, colour, line, marker = CURVES[use]
+            style = {"ls": line, "marker": marker, "color": colour, "ms": 4.5, "lw": 1.9}
+            ax.plot(dampings, curve, label=label, **style)
+        if test_accuracy is not None:
+            ax.plot(best, test_accuracy, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
+        ax.axvline(dampings[index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
+        log_axis(ax, most=5 if narrow() else 9, form=format_power_of_ten)
         percent_axis(ax, "y", 1.03, ticks=FIFTHS)
-        end_labels(ax, [(shares[-1], *LOOKS[use][:2]) for use, shares in accuracies.items()])
-    here = ", ".join(
-        f"{LOOKS[use][0].split(' (')[0]} {percent(shares[chosen])}"
-        for use, shares in accuracies.items()
-    )
-    on_test = "" if tested is None else f"; on test images {percent(tested)}"
-    rows = zip(
-        map(power, dampings), *(map(percent, shares) for shares in accuracies.values()), strict=True
-    )
+        labels = []
+        for use, curve in accuracies.items():
+            labels.append((curve[-1], CURVES[use].label, CURVES[use].colour))
+        end_labels(ax, labels)
+    rows = []
+    for i, damping in enumerate(dampings):
+        cells = [percent(curve[i]) for curve in accuracies.values()]
+        rows.append((format_number(damping), *cells))
+    columns = ["λ_damp", *(CURVES[use].label for use in accuracies)]
     return told(
         figure,
         "Validation accuracy against λ_damp for each use of the uploads",
         f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
-        f"At λ_damp = {power(dampings[chosen])}, on validation images ({WORDS[sweep.judged_on]}): {here}. "
-        f"Best for FedLPA: {power(dampings[best])} ({percent(accuracies['exact'][best])}{on_test}). "
-        f"λ_damp adds more to B than was measured in {listed(over) or 'no layer'}.",
-        tabled(["λ_damp", *(LOOKS[use][0] for use in accuracies)], rows),
+        describe_damping(sweep, rule, index),
+        tabled(columns, rows),
+    )
+
+
+def describe_damping(sweep: DampingSweep, rule: str, index: int) -> str:
+    """The accuracies at λ_damp number `index`, the best λ_damp, and where damping has taken
+    over.
+    """
+    accuracies = sweep.accuracies[rule]
+    at_index = []
+    for use, curve in accuracies.items():
+        short_label = CURVES[use].label.split(" (")[0]
+        at_index.append(f"{short_label} {percent(curve[index])}")
+    best = sweep.best_index(rule)
+    best_accuracy = percent(accuracies["exact"][best])
+    if rule in sweep.test_accuracies:
+        best_accuracy += f"; on test images {percent(sweep.test_accuracies[rule])}"
+    overdamped = listed(sweep.overdamped_layers(rule, index)) or "no layer"
+    return (
+        f"At λ_damp = {format_number(sweep.dampings[index])}, on validation images "
+        f"({WORDS[sweep.judged_on]}): {', '.join(at_index)}. "
+        f"Best for FedLPA: {format_number(sweep.dampings[best])} ({best_accuracy}). "
+        f"λ_damp adds more to B than was measured in {overdamped}."
     )

@@ -1,4 +1,6 @@
-"""What one client sends of one layer beside its weights: the damped factors A and B, and the mean input in A."""
+"""What one client sends of one layer beside its weights: the damped factors A and B, and the mean
+input in A.
+"""
 
 import math
 from collections.abc import Sequence
@@ -16,19 +18,22 @@ from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
 from ...plots.characters import own_name
 from ...plots.kit import heat_map
 from ...rng import generator
-from ..runs import mostly, where
-from .replay import posteriors_of, power
+from ..runs import describe_classes, describe_setting
+from .replay import format_number, get_posteriors
 
-WHAT = "A and B as the client sends them, with λ_damp on their diagonals, or as it measured them (these are not sent)"
+MAX_ROWS = 100  # of the table
+TINY = 1e-300
 
 
 class Factors(LabView):
-    """A and B of one layer of one client, as sent or before damping, and the image in A's last column."""
+    """A and B of one layer of one client, as sent or before damping, and the image in A's last
+    column.
+    """
 
     name, title = "factors", "Factors"
+    summary = "Then this shows the factors A and B of a client, and the image in A's last column."
 
     def __init__(self) -> None:
-        how = [("as sent", "sent"), ("before damping", "measured")]
         self.layer = made(
             Dropdown,
             label="Layer",
@@ -36,37 +41,49 @@ class Factors(LabView):
             width=190,
             options=[("layer 1", 0)],
         )
-        self.what = made(Dropdown, label="Factors", help=WHAT, width=220, options=how)
+        self.what = made(
+            Dropdown,
+            label="Factors",
+            help="A and B as the client sends them, with λ_damp on their diagonals, or as it "
+            "measured them (these are not sent)",
+            width=220,
+            options=[("as sent", "sent"), ("before damping", "measured")],
+        )
 
     def adapt(self, state: PanelState) -> None:
         last = len(state.report.layers) - 1
-        offer(
-            self.layer,
-            [(f"layer {i + 1}" + " (last)" * (i == last), i) for i in range(last + 1)],
-            last,
-        )
+        options = [(f"layer {i + 1}", i) for i in range(last)]
+        options.append((f"layer {last + 1} (last)", last))
+        offer(self.layer, options, last)
 
     def prepare(self, state: PanelState) -> list:
-        return posteriors_of(state.outcome)
+        return get_posteriors(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        client = (
-            state.client if state.client is not None and state.client < len(state.prepared) else 0
+        client = state.client
+        if client is None or client >= len(state.prepared):
+            client = 0
+        layer = read_layer(
+            state.outcome,
+            state.prepared[client],
+            client,
+            self.layer.value,
+            as_sent=self.what.value == "sent",
         )
-        layer = layer_factors(
-            state.outcome, state.prepared, client, self.layer.value, self.what.value == "sent"
-        )
-        return factors(layer, state.class_names, state.klass)
+        return draw_factors(layer, state.class_names, state.klass)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class LayerFactors(NamedTuple):
-    """Undamped `a [i, i]` and `b [o, o]` of `layer` (in words) of a `client` with `counts [C]` samples by class.
+    """Undamped `a [i, i]` and `b [o, o]` of `layer` (in words) of a client.
 
-    seen, shape: what A's last column is the mean of, "image" or "patch, all positions mixed", and its channels, height
-    and width; empty where the layer sees neither, or has no bias
-    outputs_are_classes: rows of B are classes;   sent: A and B as they are sent, damped (and noised), None: the picture
-    shows them before that;   setting: of the run, in words
+    counts: `[C]`, the client's samples by class
+    input_name, input_shape: what A's last column is the mean of: "image" or "patch, all positions
+            mixed", and its channels, height and width. Empty where the layer reads neither, or has
+            no bias
+    has_class_outputs: whether rows of B are classes
+    sent:   A and B as they are sent, damped (and noised). None: the picture shows them before that
+    setting: of the run, in words
     """
 
     a: np.ndarray
@@ -74,90 +91,109 @@ class LayerFactors(NamedTuple):
     layer: str
     client: int
     counts: np.ndarray
-    seen: str = ""
-    shape: tuple[int, ...] = ()
-    outputs_are_classes: bool = False
+    input_name: str = ""
+    input_shape: tuple[int, ...] = ()
+    has_class_outputs: bool = False
     setting: str = ""
     sent: tuple[np.ndarray, np.ndarray] | None = None
 
     @property
-    def mean(self) -> np.ndarray:
-        """The client's mean image or patch `[c, h, w]`. The corner of A counts positions: 1, or Q of a convolution."""
-        return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.shape)
+    def mean_input(self) -> np.ndarray:
+        """The client's mean image or patch `[c, h, w]`. The corner of A counts positions: 1, or Q
+        of a convolution.
+        """
+        return (self.a[:-1, -1] / self.a[-1, -1]).reshape(self.input_shape)
 
 
-def layer_factors(
-    outcome: Any, posteriors: Sequence[Any], client: int, at: int, sent: bool = True
+def read_layer(
+    outcome: Any, posterior: Any, client: int, index: int, as_sent: bool = True
 ) -> LayerFactors:
-    """Layer number `at` of a client, as it was sent or before damping."""
-    own, report, options = posteriors[client], outcome.report, outcome.options
-    name = report.layers[at]
-    of, weight, seen, shape, both = own.factors[name], own.state[f"{name}.weight"], "", (), None
-    if sent:
-        noise = generator(outcome.settings.seed, "fedlpa", "noise", client)  # the run's own draw
-        upload = own.upload(options["damping"], options["pi"], options["noise"], noise)["factors"][
-            name
-        ]
-        both = (
-            from_upper_triangle(upload["a"]).cpu().numpy(),
-            from_upper_triangle(upload["b"]).cpu().numpy(),
-        )
-    if at == 0 and f"{name}.bias" in own.state:
-        shape = image_shape(outcome.settings.dataset, tuple(weight.shape))
-        seen = "" if not shape else "patch, all positions mixed" if weight.ndim == 4 else "image"
-    classes = at == len(report.layers) - 1 and len(of.b) == len(outcome.per_class)
-    a, b, counts = of.a.cpu().numpy(), of.b.cpu().numpy(), report.train_counts[client]
+    """Layer number `index` of a client, as it was sent or before damping."""
+    layers = outcome.report.layers
+    name = layers[index]
+    factors = posterior.factors[name]
+    input_name = ""
+    input_shape: tuple[int, ...] = ()
+    if index == 0 and f"{name}.bias" in posterior.state:
+        weight = posterior.state[f"{name}.weight"]
+        input_shape = image_shape(outcome.settings.dataset, tuple(weight.shape))
+        if input_shape:
+            input_name = "patch, all positions mixed" if weight.ndim == 4 else "image"
+    is_last = index == len(layers) - 1
     return LayerFactors(
-        a, b, f"layer {at + 1}", client, counts, seen, shape, classes, where(outcome), both
+        a=factors.a.cpu().numpy(),
+        b=factors.b.cpu().numpy(),
+        layer=f"layer {index + 1}",
+        client=client,
+        counts=outcome.report.train_counts[client],
+        input_name=input_name,
+        input_shape=input_shape,
+        has_class_outputs=is_last and len(factors.b) == len(outcome.per_class),
+        setting=describe_setting(outcome),
+        sent=read_sent_factors(outcome, posterior, client, name) if as_sent else None,
     )
 
 
-def image_shape(dataset: str, weight: tuple[int, ...]) -> tuple[int, ...]:
-    """Channels, height and width of what the first layer sees: the image, or a convolution's patch; else empty."""
-    shape = weight[1:] if len(weight) == 4 else tuple(load(dataset).input_shape)
-    seen = len(shape) == 3 and shape[0] in (1, 3) and math.prod(shape) == math.prod(weight[1:])
-    return tuple(shape) if seen else ()
+def read_sent_factors(
+    outcome: Any, posterior: Any, client: int, layer: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """A and B of a layer as the client sent them, with the noise that the run drew."""
+    options = outcome.options
+    stream = generator(outcome.settings.seed, "fedlpa", "noise", client)
+    upload = posterior.upload(options["damping"], options["pi"], options["noise"], stream)
+    factors = upload["factors"][layer]
+    a = from_upper_triangle(factors["a"]).cpu().numpy()
+    b = from_upper_triangle(factors["b"]).cpu().numpy()
+    return a, b
 
 
-# ------------------------------------------------------------------------------------------------ picture
-def factors(layer: LayerFactors, class_names: Sequence[str], klass: int | None = None) -> Picture:
-    """A, B and, where the layer reads images, the mean image. `klass` is marked."""
-    names = class_names if layer.outputs_are_classes else ()
+def image_shape(dataset: str, weight_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Channels, height and width of what the first layer reads: the image, or the patch of a
+    convolution. Empty if that is no image.
+    """
+    is_convolution = len(weight_shape) == 4
+    shape = weight_shape[1:] if is_convolution else tuple(load(dataset).input_shape)
+    has_channels = len(shape) == 3 and shape[0] in (1, 3)
+    if has_channels and math.prod(shape) == math.prod(weight_shape[1:]):
+        return tuple(shape)
+    return ()
+
+
+def rank(matrix: np.ndarray) -> int:
+    """How many directions a factor excites: eigenvalues above a millionth of the largest."""
+    values = np.linalg.eigvalsh(matrix.astype(np.float64))
+    return int((values > 1e-6 * max(values[-1], TINY)).sum())
+
+
+# ------------------------------------------------------------------------------------------ picture
+def draw_factors(
+    layer: LayerFactors, class_names: Sequence[str], class_index: int | None = None
+) -> Picture:
+    """A, B and, where the layer reads images, the mean image. The class is marked."""
+    names = class_names if layer.has_class_outputs else ()
     a, b = layer.sent or (layer.a, layer.b)
-    with drawing(1, 3 if layer.seen else 2, subplot_kw={"anchor": "N"}) as (figure, axes):
-        symmetric(axes[0], a, "A: inputs", "input")
-        symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
+    columns = 3 if layer.input_name else 2
+    with drawing(1, columns, subplot_kw={"anchor": "N"}) as (figure, axes):
+        draw_symmetric(axes[0], a, "A: inputs", "input")
+        draw_symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
-            mark(axes[1], klass, len(names), axis, frame=True)
-        if layer.seen:
-            dress(axes[2], title=f"Mean {layer.seen.split(',')[0]}", x="the last column of A").set(
-                xticks=[], yticks=[]
-            )
-            axes[2].imshow(
-                np.moveaxis(layer.mean / max(1e-300, layer.mean.max()), 0, -1).clip(0),
-                cmap="gray_r",
-            )
-    column = f"; the last column of A is its mean {layer.seen}" if layer.seen else ""
-    how = (
-        "before damping, as they are not sent"
-        if layer.sent is None
-        else "as sent, with λ_damp on the diagonals"
-    )
-    who = own_name(layer.client, layer.setting)
-    rows = zip(
-        names or map(str, range(len(b))), (float(f"{v:.3g}") for v in b.diagonal()), strict=True
-    )
+            mark(axes[1], class_index, len(names), axis, frame=True)
+        if layer.input_name:
+            draw_mean_input(axes[2], layer)
+    outputs = names or [str(i) for i in range(len(b))]
+    rows = []
+    for output, value in zip(outputs, b.diagonal(), strict=True):
+        rows.append((output, float(f"{value:.3g}")))
     return told(
         figure,
-        f"Factors A and B of {layer.layer} of client {who}",
+        f"Factors A and B of {layer.layer} of client {own_name(layer.client, layer.setting)}",
         layer.setting,
-        f"Client {who} holds {mostly(layer.counts, class_names)}. Its inputs to {layer.layer} vary "
-        f"in {rank(layer.a)} of {len(a)} directions, its errors in {rank(layer.b)} of {len(b)}{column}. Shown {how}.",
-        tabled("output | diagonal of B", rows)[:100],
+        describe_factors(layer, class_names),
+        tabled("output | diagonal of B", rows[:MAX_ROWS]),
     )
 
 
-def symmetric(
+def draw_symmetric(
     ax: Axes, matrix: np.ndarray, title: str, side: str, names: Sequence[str] = ()
 ) -> None:
     """A symmetric matrix in colours, white at 0."""
@@ -169,11 +205,31 @@ def symmetric(
         few_ticks(ax, axis, 4, whole=True)
         if 0 < len(names) <= 10:
             class_ticks(ax, names, axis, length=4)
-    ticks = {"ticks": [-top, 0, top], "labels": [f"−{power(top)}", "0", power(top)]}
-    colour_bar(image, ax, orientation="horizontal", pad=0.03).set_ticks(**ticks)
+    bar = colour_bar(image, ax, orientation="horizontal", pad=0.03)
+    bar.set_ticks(ticks=[-top, 0, top], labels=[f"−{format_number(top)}", "0", format_number(top)])
 
 
-def rank(matrix: np.ndarray) -> int:
-    """How many directions a factor excites: eigenvalues above a millionth of the largest."""
-    values = np.linalg.eigvalsh(matrix.astype(np.float64))
-    return int((values > 1e-6 * max(values[-1], 1e-300)).sum())
+def draw_mean_input(ax: Axes, layer: LayerFactors) -> None:
+    """The mean image or patch, black for its largest value."""
+    kind = layer.input_name.split(",")[0]
+    dress(ax, title=f"Mean {kind}", x="the last column of A")
+    ax.set(xticks=[], yticks=[])
+    image = layer.mean_input / max(TINY, layer.mean_input.max())
+    ax.imshow(np.moveaxis(image, 0, -1).clip(0), cmap="gray_r")
+
+
+def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
+    """What the client holds, and how much of it the factors show."""
+    mean_input = ""
+    if layer.input_name:
+        mean_input = f"; the last column of A is its mean {layer.input_name}"
+    if layer.sent is None:
+        version = "before damping, as they are not sent"
+    else:
+        version = "as sent, with λ_damp on the diagonals"
+    return (
+        f"Client {own_name(layer.client, layer.setting)} holds "
+        f"{describe_classes(layer.counts, class_names)}. "
+        f"Its inputs to {layer.layer} vary in {rank(layer.a)} of {len(layer.a)} directions, its "
+        f"errors in {rank(layer.b)} of {len(layer.b)}{mean_input}. Shown {version}."
+    )

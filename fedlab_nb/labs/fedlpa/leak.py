@@ -1,12 +1,16 @@
-"""What the uploads say of the labels: true counts, an attacker's guess of each client's classes, and noise on it."""
+"""What the uploads tell about the labels: the true counts, an attacker's guess of each client's
+classes, and noise on it.
+"""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from ipywidgets import Dropdown, SelectionSlider
+from matplotlib.axes import Axes
+from torch import Tensor
 
 from ...comm import from_upper_triangle
 from ...methods.fedlpa.client import guess_classes, label_leak
@@ -16,46 +20,63 @@ from ...plots.axes import HALVES, PERCENT, class_ticks, colour_bar, mark
 from ...plots.characters import client_axis, own_name
 from ...plots.kit import heat_map
 from ...plots.style import INK, SECOND
-from ..runs import where
-from .replay import replay
+from ..runs import describe_setting
+from .replay import replay_server
 
-SOURCE = "Which numbers of the upload the attacker reads. FedAvg also sends the bias"
-NOISE = (
-    "Laplace noise on all uploads, as a share of the size of each tensor. It guarantees no privacy"
-)
 NOISES = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0)
-DIAGONAL, BIAS = "diagonal of the last B", "bias of the last layer"
+NOISY_DRAWS = 3
+DIAGONAL = "diagonal of the last B"
+BIAS = "bias of the last layer"
+LARGEST = 5  # classes in the last column of the table
 
 
 class Leak(LabView):
-    """Which classes can be read off the uploads, beside the true counts; and what noise does to both."""
+    """Which classes can be read off the uploads, beside the true counts; and what noise does to
+    both.
+    """
 
     name, title = "leak", "What leaks"
+    summary = "Then this shows which classes can be read off the uploads, and what noise changes."
 
     def __init__(self) -> None:
-        noises = [(f"{noise:g}", noise) for noise in NOISES]
-        self.source = made(Dropdown, label="Read", help=SOURCE, width=260, options=[DIAGONAL, BIAS])
+        self.source = made(
+            Dropdown,
+            label="Read",
+            help="Which numbers of the upload the attacker reads. FedAvg also sends the bias",
+            width=260,
+            options=[DIAGONAL, BIAS],
+        )
         self.noise = made(
-            SelectionSlider, label="Noise", help=NOISE, width=280, label_width=46, options=noises
+            SelectionSlider,
+            label="Noise",
+            help="Laplace noise on all uploads, as a share of the size of each tensor. It "
+            "guarantees no privacy",
+            width=280,
+            label_width=46,
+            options=[(f"{noise:g}", noise) for noise in NOISES],
         )
 
     def prepare(self, state: PanelState) -> Generator[None, None, "NoiseSweep"]:
         return sweep_noises(state.outcome)
 
     def draw(self, state: PanelState) -> Picture:
-        sweep, read = state.prepared, self.source.value
-        read = read if read in sweep.sent else DIAGONAL
-        chosen = sweep.noises.index(self.noise.value)
-        return leak(sweep, read, chosen, state.class_names, state.client, state.klass)
+        sweep = state.prepared
+        source = self.source.value
+        if source not in sweep.sent:
+            source = DIAGONAL
+        index = sweep.noises.index(self.noise.value)
+        return draw_leak(sweep, source, index, state.class_names, state.client, state.klass)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class NoiseSweep(NamedTuple):
-    """Which classes are read off the uploads for each of `noises`; `counts [M, C]`: true samples by class.
+    """Which classes are read off the uploads for each of `noises`.
 
-    sent:       what is read (DIAGONAL, BIAS) -> `[M, C]` for each noise
-    precision:  what is read -> share of right guesses for each noise;   chance: of a blind attacker
-    accuracy:   test accuracy of FedLPA for each noise;   setting: of the run, in words
+    counts:    `[M, C]`, true samples by class
+    sent:      source (DIAGONAL or BIAS) -> for each noise `[M, C]`, the numbers that are read
+    precision: source -> for each noise the share of right guesses
+    accuracy:  for each noise the test accuracy of FedLPA
+    chance:    share of right guesses of a blind attacker;   setting: of the run, in words
     """
 
     noises: Sequence[float]
@@ -66,94 +87,146 @@ class NoiseSweep(NamedTuple):
     chance: float
     setting: str
 
-    def guesses(self, what: str, chosen: int) -> list[list[int]]:
-        """The classes that are taken to be there, by client, as many as it has."""
-        held = (self.counts > 0).sum(1).tolist()
-        return [
-            guess_classes(torch.as_tensor(row), n)
-            for row, n in zip(self.sent[what][chosen], held, strict=True)
-        ]
+    def guesses(self, source: str, index: int) -> list[list[int]]:
+        """For each client the classes that an attacker names at noise number `index`: as many as
+        the client has.
+        """
+        guesses = []
+        for counts, numbers in zip(self.counts, self.sent[source][index], strict=True):
+            classes = int((counts > 0).sum())
+            guesses.append(guess_classes(torch.as_tensor(numbers), classes))
+        return guesses
 
 
 def sweep_noises(outcome: Any) -> Generator[None, None, NoiseSweep]:
-    """Every noise, in three draws; the numbers that are `sent` are those of the first one."""
-    server = replay(outcome)
-    options, last = outcome.options, outcome.report.layers[-1]
+    """Every noise, in three draws. `NoiseSweep.sent` has the numbers of the first draw."""
+    server = replay_server(outcome)
+    damping = outcome.options["damping"]
+    pi = outcome.options["pi"]
     counts = torch.as_tensor(outcome.report.train_counts)
-    readings = {
-        DIAGONAL: lambda upload: from_upper_triangle(upload["factors"][last]["b"]).diagonal()
-    }
-    if f"{last}.bias" in server.posteriors[0].state:
-        readings[BIAS] = lambda upload: upload["state"][f"{last}.bias"]
-    sent: dict[str, list[np.ndarray]] = {what: [] for what in readings}
-    precision: dict[str, list[float]] = {what: [] for what in readings}
+    readers = make_readers(outcome, server.posteriors[0])
+    sent: dict[str, list[np.ndarray]] = {source: [] for source in readers}
+    precision: dict[str, list[float]] = {source: [] for source in readers}
     accuracy = []
     for noise in NOISES:
         draws = []
-        for draw in range(3 if noise else 1):
-            draws.append(server.uploads(options["damping"], options["pi"], noise, seed=draw))
+        for seed in range(NOISY_DRAWS if noise else 1):
+            draws.append(server.uploads(damping, pi, noise, seed=seed))
             yield
-        accuracy.append(
-            mean(server.accuracy(server.solve_with("exact", received)) for received in draws)
-        )
-        for what, read in readings.items():
-            numbers = [
-                torch.stack([read(upload) for upload in received]).cpu() for received in draws
-            ]
-            sent[what].append(numbers[0].double().numpy())
-            precision[what].append(mean(label_leak(of, counts)["precision"] for of in numbers))
-    chance = float((counts > 0).double().mean())
-    return NoiseSweep(NOISES, counts.numpy(), sent, precision, accuracy, chance, where(outcome))
+        accuracy.append(mean(server.accuracy(server.solve_with("exact", draw)) for draw in draws))
+        for source, read in readers.items():
+            numbers = [torch.stack([read(upload) for upload in draw]).cpu() for draw in draws]
+            sent[source].append(numbers[0].double().numpy())
+            precisions = [label_leak(values, counts)["precision"] for values in numbers]
+            precision[source].append(mean(precisions))
+    return NoiseSweep(
+        noises=NOISES,
+        counts=counts.numpy(),
+        sent=sent,
+        precision=precision,
+        accuracy=accuracy,
+        chance=float((counts > 0).double().mean()),
+        setting=describe_setting(outcome),
+    )
 
 
-# ------------------------------------------------------------------------------------------------ picture
-def leak(
+def make_readers(outcome: Any, posterior: Any) -> dict[str, Callable[[Mapping], Tensor]]:
+    """What an attacker can read: {source: function of an upload that returns numbers `[C]`}."""
+    layer = outcome.report.layers[-1]
+    bias = f"{layer}.bias"
+
+    def read_diagonal(upload: Mapping) -> Tensor:
+        return from_upper_triangle(upload["factors"][layer]["b"]).diagonal()
+
+    def read_bias(upload: Mapping) -> Tensor:
+        return upload["state"][bias]
+
+    readers = {DIAGONAL: read_diagonal}
+    if bias in posterior.state:
+        readers[BIAS] = read_bias
+    return readers
+
+
+# ------------------------------------------------------------------------------------------ picture
+def draw_leak(
     sweep: NoiseSweep,
-    what: str,
-    chosen: int,
+    source: str,
+    index: int,
     names: Sequence[str],
     client: int | None = None,
-    klass: int | None = None,
+    class_index: int | None = None,
 ) -> Picture:
-    """What the clients hold, and what an attacker reads off the numbers `what` (in words, a key of `sweep.sent`) at
-    noise number `chosen`: a ring where the guess of a class is right, a cross where it is wrong."""
-    counts, guesses, sent = sweep.counts, sweep.guesses(what, chosen), sweep.sent[what][chosen]
-    named = np.array([(k, c, counts[k, c] > 0) for k, own in enumerate(guesses) for c in own])
+    """What the clients hold, and what an attacker reads off the numbers `source` (a key of
+    `sweep.sent`) at noise number `index`.
+    """
+    counts = sweep.counts
+    guesses = sweep.guesses(source, index)
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
-        held = heat_map(ax, (counts / np.maximum(counts.max(1, keepdims=True), 1)).T)
-        colour_bar(held, ax, "samples, of the client's largest class", format=PERCENT, ticks=HALVES)
+        shares = counts / np.maximum(counts.max(1, keepdims=True), 1)
+        image = heat_map(ax, shares.T)
+        bar_label = "samples, of the client's largest class"
+        colour_bar(image, ax, bar_label, format=PERCENT, ticks=HALVES)
         heading(ax, "What the clients hold (ring: named, cross: named wrongly)")
         class_ticks(ax, names, "y", length=6)
         client_axis(ax, len(counts), sweep.setting, few=12)
         mark(ax, client, len(counts), frame=True)
-        mark(ax, klass, len(names), "y", frame=True)
-        for right, marker, colour in ((1, "o", INK), (0, "x", SECOND)):
-            style = {"ms": 200 / max(25, *counts.shape), "mfc": "none", "mec": colour, "mew": 1.6}
-            ax.plot(*named[named[:, 2] == right, :2].T, marker, **style)
-    classes = [
-        [np.flatnonzero(own).tolist() for own in counts],
-        guesses,
-        np.argsort(-sent, kind="stable")[:, :5],
-    ]
-    rows = [
-        (k, *([names[c] for c in each] for each in of))
-        for k, of in enumerate(zip(*classes, strict=True))
-    ]
-    noise = sweep.noises[chosen]
-    words = f"At noise {noise:g}" if noise else "Without noise"
-    if client is not None and client < len(rows):
-        own, guess = map(listed, rows[client][1:3])
-        words = f"Client {own_name(client, sweep.setting)} holds {own}; a reader of its upload names {guess}. {words}"
+        mark(ax, class_index, len(names), "y", frame=True)
+        draw_guesses(ax, counts, guesses)
+
+    rows = []
+    for k, (held, guess) in enumerate(zip(counts, guesses, strict=True)):
+        largest = np.argsort(-sweep.sent[source][index][k], kind="stable")[:LARGEST]
+        columns = [np.flatnonzero(held), guess, largest]
+        cells = [", ".join(names[c] for c in classes) for classes in columns]
+        rows.append((own_name(k, sweep.setting), *cells))
     return told(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
         sweep.setting,
-        f"{words} a reader of the {what}, who is told how many classes a client has, names "
-        f"{percent(sweep.precision[what][chosen])} of them correctly (blind guess {percent(sweep.chance)}); FedLPA has "
-        f"an accuracy of {percent(sweep.accuracy[chosen])}.",
-        tabled(
-            "client | holds | guessed | largest",
-            ((own_name(k, sweep.setting), *map(", ".join, of)) for k, *of in rows),
-        ),
+        describe_leak(sweep, source, index, guesses, names, client),
+        tabled("client | holds | guessed | largest", rows),
+    )
+
+
+def draw_guesses(ax: Axes, counts: np.ndarray, guesses: Sequence[Sequence[int]]) -> None:
+    """A ring where a class is named rightly, a cross where it is named wrongly."""
+    right = []
+    wrong = []
+    for k, classes in enumerate(guesses):
+        for c in classes:
+            if counts[k, c] > 0:
+                right.append((k, c))
+            else:
+                wrong.append((k, c))
+    size = 200 / max(25, *counts.shape)
+    for places, marker, colour in ((right, "o", INK), (wrong, "x", SECOND)):
+        x = [k for k, _ in places]
+        y = [c for _, c in places]
+        ax.plot(x, y, marker, ms=size, mfc="none", mec=colour, mew=1.6)
+
+
+def describe_leak(
+    sweep: NoiseSweep,
+    source: str,
+    index: int,
+    guesses: Sequence[Sequence[int]],
+    names: Sequence[str],
+    client: int | None,
+) -> str:
+    """How often an attacker is right; before it the guess for the selected client."""
+    noise = sweep.noises[index]
+    begin = f"At noise {noise:g}" if noise else "Without noise"
+    if client is not None and client < len(guesses):
+        held = listed([names[c] for c in np.flatnonzero(sweep.counts[client])])
+        guess = listed([names[c] for c in guesses[client]])
+        begin = (
+            f"Client {own_name(client, sweep.setting)} holds {held}; a reader of its upload names "
+            f"{guess}. {begin}"
+        )
+    return (
+        f"{begin} a reader of the {source}, who is told how many classes a client has, names "
+        f"{percent(sweep.precision[source][index])} of them correctly "
+        f"(blind guess {percent(sweep.chance)}); "
+        f"FedLPA has an accuracy of {percent(sweep.accuracy[index])}."
     )

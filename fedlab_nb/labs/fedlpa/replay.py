@@ -1,5 +1,5 @@
-"""A finished run's server, ready to do its part again from what the clients had measured; and what the pictures of it
-share.
+"""A finished run's server, which can do its part again with what the clients had measured; and the
+numbers and menus that several views of it share.
 """
 
 import math
@@ -12,46 +12,63 @@ from ...errors import RunError
 from ...methods.fedlpa.server import LIMIT, ServerReplay
 
 Samples = tuple[torch.Tensor, torch.Tensor]
-LARGE = 400_000  # bytes that one client measured; beyond that fewer test images are looked at
-DAMPINGS = [10.0**e for e in range(-6, 3)]  # λ_damp
+LARGE_POSTERIOR = 400_000  # bytes of one client, beyond which fewer test images are looked at
+FEW_IMAGES = 1000
+DAMPINGS = [10.0**exponent for exponent in range(-6, 3)]  # λ_damp
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def posteriors_of(outcome: Any) -> list:
-    """What the clients of a run had measured; RunError where it was too large to stay with the model."""
+def get_posteriors(outcome: Any) -> list:
+    """What the clients of a run had measured; RunError where it was too large to keep."""
     if not outcome.model.posteriors:
-        most = f"more than {LIMIT // 10**6} MB in all"
         raise RunError(
-            f"The factors are too large to be stored ({most}); choose a smaller network or fewer clients."
+            f"The factors are too large to be stored (more than {LIMIT // 10**6} MB in all); "
+            "choose a smaller network or fewer clients."
         )
     return outcome.model.posteriors
 
 
-def replay(outcome: Any, samples: Samples | None = None) -> ServerReplay:
-    """The run's server, ready to do its part again. `samples`: on which accuracies are reported; default: the test
-    images."""
-    one = posteriors_of(outcome)[0]
-    dataset, like = load(outcome.settings.dataset), next(iter(one.state.values()))
-    rows = slice(0, 1000 if one.size > LARGE else None)
-    x, y = samples or (dataset.x_test, dataset.y_test)
-    x, y = x[rows].to(like.device, like.dtype), y[rows].to(like.device)
+def replay_server(outcome: Any, samples: Samples | None = None) -> ServerReplay:
+    """The run's server, ready to do its part again.
+
+    samples: x and y on which accuracies are reported; the default is the test images
+    """
+    posterior = get_posteriors(outcome)[0]
+    if samples is None:
+        dataset = load(outcome.settings.dataset)
+        samples = (dataset.x_test, dataset.y_test)
+    x, y = samples
+    if posterior.size > LARGE_POSTERIOR:
+        x = x[:FEW_IMAGES]
+        y = y[:FEW_IMAGES]
+    weight = next(iter(posterior.state.values()))
+    x = x.to(weight.device, weight.dtype)
+    y = y.to(weight.device)
     return ServerReplay(outcome.model, x, y, outcome.options["weights"])
 
 
-def offered(damping: float = 1e-3) -> dict[str, Any]:
-    """Options of a menu of DAMPINGS, and its value: the one that is nearest to `damping`."""
-    value = min(DAMPINGS, key=lambda each: abs(math.log(each / damping)))
-    return {"options": [(f"{each:.1g}", each) for each in DAMPINGS], "value": value}
+def nearest_damping(damping: float) -> float:
+    """The one of DAMPINGS that is nearest to `damping`, on a logarithmic scale."""
+    return min(DAMPINGS, key=lambda value: abs(math.log(value / damping)))
 
 
-def ten(value: float) -> str:
+def damping_menu(damping: float = 1e-3) -> dict[str, Any]:
+    """Options and value of a control that offers DAMPINGS."""
+    options = [(f"{value:.1g}", value) for value in DAMPINGS]
+    return {"options": options, "value": nearest_damping(damping)}
+
+
+def format_power_of_ten(value: float) -> str:
     """A power of ten, such as 10⁻³."""
     return "10" + str(round(math.log10(value))).translate(SUPERSCRIPT)
 
 
-def power(value: float) -> str:
+def format_number(value: float) -> str:
     """A positive number in at most two digits: 16, 0.25, 8.6·10⁻⁶, 10⁻³."""
-    if 0.01 <= value < 1000:
-        return f"{value:.2g}" if value < 100 else f"{value:.0f}"
+    if 0.01 <= value < 100:
+        return f"{value:.2g}"
+    if 100 <= value < 1000:
+        return f"{value:.0f}"
     digits, exponent = f"{value:.1e}".split("e")
-    return ten(value) if digits == "1.0" else f"{digits}·{ten(10.0 ** int(exponent))}"
+    power = format_power_of_ten(10.0 ** int(exponent))
+    return power if digits == "1.0" else f"{digits}·{power}"

@@ -1,5 +1,5 @@
-"""Solving the server's linear systems: each layer's distance from its solution step by step, and in words what that is
-worth.
+"""Solving the server's linear systems: each layer's distance from its solution step by step, and in
+words what that is worth.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -15,27 +15,40 @@ from ...panels import LabView, PanelState, made
 from ...plots import Picture, capital, drawing, dress, legend, percent, plural, told
 from ...plots.axes import log_axis
 from ...plots.style import SERIES
-from ..runs import Steps, where
-from .replay import offered, power, replay, ten
+from ..runs import Steps, describe_setting
+from .replay import damping_menu, format_number, format_power_of_ten, replay_server
 
-STEPS = "How many steps gradient descent makes. Conjugate gradients stop by themselves"
-# solver -> words, colour, line
+
+class Look(NamedTuple):
+    """How one solver is drawn."""
+
+    label: str
+    colour: str
+    line: str
+
+
 SOLVERS = {
-    "cg": ("conjugate gradients", SERIES[2], "-"),
-    "gd": ("gradient descent", SERIES[1], "--"),
-    "ea": ("shortcut EA", SERIES[0], ""),
+    "cg": Look("conjugate gradients", SERIES[2], "-"),
+    "gd": Look("gradient descent", SERIES[1], "--"),
+    "ea": Look("shortcut EA", SERIES[0], ""),
 }
-LEAST = 1e-16  # of a residual on the axis
-DOUBLED = [0, *(2**e for e in range(20))]
+LEAST_RESIDUAL = 1e-16  # on the axis; what is smaller is rounding
+MARKED_STEPS = [0, *(2**exponent for exponent in range(20))]  # 0, 1, 2, 4, …
+YIELD_EVERY = 10  # steps
 
-Path = Sequence[tuple[int, float]]  # steps, accuracy 0-1
+AccuracyPath = Sequence[tuple[int, float]]  # (steps, accuracy 0–1)
 
 
 class Solver(LabView):
     """The run's residuals, while it runs too; and all three solvers from the same uploads."""
 
     name, title, ready = "solver", "Solver", "live"
+    summary = "Then this shows how far the server's solution is from solved, step by step."
     work_label = "Solve in three ways"
+    work_help = (
+        "Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the "
+        "chosen λ_damp."
+    )
 
     def __init__(self) -> None:
         self.damping = made(
@@ -43,78 +56,93 @@ class Solver(LabView):
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
-            **offered(),
+            **damping_menu(),
         )
-        many = {"options": [100, 1000, 10000], "value": 1000}
-        self.steps = made(Dropdown, label="Gradient steps", help=STEPS, width=196, **many)
+        self.steps = made(
+            Dropdown,
+            label="Gradient steps",
+            help="How many steps gradient descent makes. Conjugate gradients stop by themselves",
+            width=196,
+            options=[100, 1000, 10000],
+            value=1000,
+        )
 
     def work(self, state: PanelState) -> Steps:
-        """Conjugate gradients, gradient descent and the shortcut on the run's uploads, with the chosen λ_damp"""
+        """`Solutions` of all three solvers."""
         if state.outcome is None:
             raise RunError("There is no finished run yet; press Run first.")
-        return (yield from solutions(state.outcome, self.damping.value, self.steps.value))
+        return (yield from solve_in_three_ways(state.outcome, self.damping.value, self.steps.value))
 
     def draw(self, state: PanelState) -> Picture:
-        outcome, report = state.outcome, state.report
-        if outcome is None:
-            asked = state.runs.find("fedlpa").settings  # the knob may have been moved since
-            name = asked.get("fedlpa.solver", FedLPA.solver)
-            return solver(Solutions({name: report.curves}, {}, state.setting), running=True)
-        return solver(state.worked or own_solution(outcome))
+        if state.outcome is None:
+            # The settings of the run, as the knob may have been moved since it began.
+            settings = state.runs.find("fedlpa").settings
+            name = settings.get("fedlpa.solver", FedLPA.solver)
+            solutions = Solutions({name: state.report.curves}, {}, state.setting)
+            return draw_solutions(solutions, is_running=True)
+        return draw_solutions(state.worked or read_solution(state.outcome))
 
 
-# ------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 class Solutions(NamedTuple):
     """How solvers went, from the same uploads.
 
-    curves:  solver -> layer -> relative residual after 0, 1, 2, … steps;   points: solver -> (steps, accuracy 0-1)
-    setting: in words
+    curves:  solver -> layer -> relative residual after 0, 1, 2, … steps
+    points:  solver -> (steps, accuracy 0–1);   setting: in words
     """
 
     curves: Mapping[str, Mapping[str, Sequence[float]]]
-    points: Mapping[str, Path]
+    points: Mapping[str, AccuracyPath]
     setting: str
 
+    def longest(self) -> int:
+        """Steps of the longest curve."""
+        lengths = []
+        for by_layer in self.curves.values():
+            lengths += [len(curve) - 1 for curve in by_layer.values()]
+        return max(lengths)
 
-def solutions(
+
+def solve_in_three_ways(
     outcome: Any, damping: float, steps: int
 ) -> Generator[tuple[int, int, str], None, Solutions]:
-    """The three solvers of the paper's question on the run's uploads; `steps` of gradient descent."""
-    server = replay(outcome)
-    received = server.uploads(damping, outcome.options["pi"])
-    curves, points = {}, {}
+    """The three solvers on the run's uploads; `steps` of gradient descent."""
+    server = replay_server(outcome)
+    uploads = server.uploads(damping, outcome.options["pi"])
+    curves = {}
+    points = {}
     for name in SOLVERS:
-        accuracies = {}
-        for now, accuracy in server.solver_path(name, steps, received, outcome.options["step"]):
+        accuracies: dict[int, float] = {}
+        residuals: Mapping[str, list[torch.Tensor]] = {}
+        for iterate, accuracy in server.solver_path(name, steps, uploads, outcome.options["step"]):
+            step = iterate.iteration
+            residuals = iterate.residuals
             if accuracy is not None:
-                accuracies[now.iteration] = accuracy
-            if now.iteration % 10 == 0:
-                yield min(now.iteration, steps), steps, f"{name}, step {now.iteration}"
-        curves[name] = {
-            layer: torch.stack(curve).tolist() for layer, curve in now.residuals.items()
-        }
+                accuracies[step] = accuracy
+            if step % YIELD_EVERY == 0:
+                yield min(step, steps), steps, f"{name}, step {step}"
+        curves[name] = {layer: torch.stack(curve).tolist() for layer, curve in residuals.items()}
         points[name] = list(accuracies.items())
-    return Solutions(curves, points, where(outcome, f"λ_damp = {damping:g}"))
+    return Solutions(curves, points, describe_setting(outcome, f"λ_damp = {damping:g}"))
 
 
-def own_solution(outcome: Any) -> Solutions:
-    """The run's own solver: its curve has a point after 0, 1, 2, 4, … steps; then the end."""
-    options, report = outcome.options, outcome.report
-    accuracies = [p["accuracy"] for p in outcome.history if p["phase"] == "solve"]
-    points = dict(zip(DOUBLED, accuracies, strict=False))
+def read_solution(outcome: Any) -> Solutions:
+    """How the run's own solver went. Its accuracy is known at MARKED_STEPS and at the end."""
+    options = outcome.options
+    report = outcome.report
+    accuracies = [point["accuracy"] for point in outcome.history if point["phase"] == "solve"]
+    points = dict(zip(MARKED_STEPS, accuracies, strict=False))
     if not options["rounds"]:
         points[max(report.iterations.values())] = outcome.accuracy
-    name, setting = options["solver"], where(outcome, f"λ_damp = {options['damping']:g}")
+    name = options["solver"]
+    setting = describe_setting(outcome, f"λ_damp = {options['damping']:g}")
     return Solutions({name: report.curves}, {name: sorted(points.items())}, setting)
 
 
-# ------------------------------------------------------------------------------------------------ picture
-def solver(solutions: Solutions, *, running: bool = False) -> Picture:
-    """Every solver's residuals, a line a layer; in words how far it came; `running`: so far."""
-    longest = max(
-        9,
-        *(len(curve) - 1 for by_layer in solutions.curves.values() for curve in by_layer.values()),
-    )
+# ------------------------------------------------------------------------------------------ picture
+def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture:
+    """Every solver's residuals, a line for each layer, and in words how far it came."""
+    longest = max(9, solutions.longest())
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -124,53 +152,68 @@ def solver(solutions: Solutions, *, running: bool = False) -> Picture:
             grid="y",
         )
         for name, by_layer in solutions.curves.items():
-            words, colour, line = SOLVERS[name]
+            look = SOLVERS[name]
             for i, curve in enumerate(by_layer.values()):
-                marked = [at for at in DOUBLED if at < len(curve)]
-                style = {
-                    "ls": line,
-                    "marker": "o",
-                    "ms": 4,
-                    "markevery": marked,
-                    "label": "" if i else words,
-                }
-                ax.plot(np.maximum(curve, LEAST), color=colour, lw=1.6, **style)
-        log_axis(ax, "y", most=7, form=ten)
+                ax.plot(
+                    np.maximum(curve, LEAST_RESIDUAL),
+                    color=look.colour,
+                    lw=1.6,
+                    ls=look.line,
+                    marker="o",
+                    ms=4,
+                    markevery=[step for step in MARKED_STEPS if step < len(curve)],
+                    label=look.label if i == 0 else "",
+                )
+        log_axis(ax, "y", most=7, form=format_power_of_ten)
         ax.set_xscale("symlog", linthresh=1, linscale=0.4)  # step 0, then powers of ten
         ax.set_xlim(-0.25, longest * 1.6)
-        ax.set_xticks(ticks := [0, *(10**e for e in range(6) if 10**e <= longest)], ticks)
+        ticks = [0, *(10**exponent for exponent in range(6) if 10**exponent <= longest)]
+        ax.set_xticks(ticks, ticks)
         ax.set_xticks([], minor=True)
         legend(ax, loc="best")
-    by_solver = [rows(solutions, name) for name in solutions.curves]
-    shown = []
-    for *_, end in by_solver:
-        accuracy = f", accuracy {end['accuracy']}" if "accuracy" in end else ""
-        shown.append(
-            f"{end['solver']} after {plural(end['steps'], 'step')}: residual {end['residual']}{accuracy}"
-        )
-    title, text = (
-        "Relative residual of each layer against the solver's steps",
-        f"{capital('; '.join(shown))}.",
-    )
-    setting, table = (
-        solutions.setting + ", so far" * running,
-        [row for of in by_solver for row in of],
-    )
-    return told(figure, title, setting, "Solving. " * running + text, table)
+
+    table = []
+    descriptions = []
+    for name in solutions.curves:
+        rows = make_rows(solutions, name)
+        table += rows
+        descriptions.append(describe_end(rows[-1]))
+    sentence = f"{capital('; '.join(descriptions))}."
+    setting = solutions.setting
+    if is_running:
+        sentence = f"Solving. {sentence}"
+        setting += ", so far"
+    title = "Relative residual of each layer against the solver's steps"
+    return told(figure, title, setting, sentence, table)
 
 
-def rows(solutions: Solutions, name: str) -> list[dict]:
-    """Largest residual and accuracy of a solver after 0, 1, 2, 4, … steps and at its end: what is no longer above
-    rounding is LEAST, and an accuracy is that of the last point before.
+def make_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:
+    """Rows of the table for one solver, after 0, 1, 2, 4, … steps and at its end: the largest
+    residual of all layers, and the last accuracy that is known by then.
     """
-    curves, path, table = solutions.curves[name].values(), solutions.points.get(name, ()), []
-    last = max(map(len, curves)) - 1
-    for step in sorted({last, *(step for step in DOUBLED if step < last)}):
-        worst = max(LEAST, *(curve[min(step, len(curve) - 1)] for curve in curves))
-        row = {"solver": SOLVERS[name][0], "steps": step, "residual": power(worst)}
-        table.append(
-            row | {"accuracy": percent([share for at, share in path if at <= step][-1])}
-            if path
-            else row
-        )
-    return table
+    curves = list(solutions.curves[name].values())
+    points = solutions.points.get(name, ())
+    end = max(len(curve) for curve in curves) - 1
+    steps = [step for step in MARKED_STEPS if step < end] + [end]
+    rows = []
+    for step in steps:
+        residuals = [curve[min(step, len(curve) - 1)] for curve in curves]
+        largest = max(LEAST_RESIDUAL, *residuals)
+        row = {
+            "solver": SOLVERS[name].label,
+            "steps": step,
+            "residual": format_number(largest),
+        }
+        if points:
+            known = [accuracy for point, accuracy in points if point <= step]
+            row["accuracy"] = percent(known[-1])
+        rows.append(row)
+    return rows
+
+
+def describe_end(row: Mapping[str, Any]) -> str:
+    """The last row of a solver in words."""
+    text = f"{row['solver']} after {plural(row['steps'], 'step')}: residual {row['residual']}"
+    if "accuracy" in row:
+        text += f", accuracy {row['accuracy']}"
+    return text

@@ -1,5 +1,5 @@
-"""FENS in the classroom: whom the aggregator trusts, round by round; one test sample; phase 2 without a client; one
-client's bytes at two sizes.
+"""The lab of FENS: how much the aggregator trusts each client, round by round; one test sample;
+phase 2 without a client; the bytes of one client for two sizes of network.
 """
 
 from ...panels import Extra, LabSpec
@@ -8,12 +8,17 @@ from .forget import Forget
 from .sample import Sample
 from .trust import Trust
 
-HELD = (
+PROXY_HELP = (
     "How much of its data each client keeps out of local training. The aggregator is trained on it"
 )
-SHARES = (("10 %", 0.1), ("2 %", 0.02), ("5 %", 0.05), ("20 %", 0.2), ("40 %", 0.4))
+PROXY_SHARES = (("10 %", 0.1), ("2 %", 0.02), ("5 %", 0.05), ("20 %", 0.2), ("40 %", 0.4))
+
 LAB = LabSpec(
-    method="fens", name="fens", companions=("fedavg", "ensemble"), settings={"alpha": 0.1, "seeds": 1},
-    knobs=("aggregator", "rounds", "bits", "without"), extras=(Extra("holdout", "Proxy share", SHARES, HELD),),
+    method="fens",
+    name="fens",
+    companions=("fedavg", "ensemble"),
+    settings={"alpha": 0.1, "seeds": 1},
+    knobs=("aggregator", "rounds", "bits", "without"),
+    extras=(Extra("holdout", "Proxy share", PROXY_SHARES, PROXY_HELP),),
     views=(Trust, Sample, Forget, Cost),
-)  # fmt: skip
+)

@@ -1,5 +1,6 @@
-"""FENS on one test sample: every client's logits, the average's answer, FENS' answer, and the sample itself. Or on a
-digit that a hand draws: then the methods that ran beside it answer, too.
+"""FENS on one test sample: every client's logits, the answers of the plain average and of FENS, and
+the sample itself. Or on a digit that a person draws: then the methods that ran beside FENS answer,
+too.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,176 +19,287 @@ from ...plots.identity import shorten_title
 from ...plots.style import shorten
 from ...studies import Outcome
 from ...studies.experiment import test_points
-from ..one_sample import OneSample, one_sample
-from ..runs import where
+from ..one_sample import OneSample, draw_one_sample
+from ..runs import describe_setting
+
+DIGIT_SHAPE = (1, 8, 8)  # what a drawing is turned into
+ALL, FENS_BETTER, FENS_WRONG, CLIENTS_WRONG = (
+    "all",
+    "FENS right, average wrong",
+    "FENS wrong",
+    "every client wrong",
+)
 
 
 class Sample(LabView):
-    """One test sample: every client's logits, the average's answer, FENS' answer."""
+    """One test sample, or a drawing. The test samples are shown here and used for nothing else."""
 
     name, title = "sample", "One sample"
+    summary = (
+        "Then this shows one test sample: every client's logits, and the answers of the average "
+        "and of FENS."
+    )
+    KINDS = (ALL, FENS_BETTER, FENS_WRONG, CLIENTS_WRONG)
     _state: PanelState | None = None  # of the last drawing of this view
-    KINDS = ("all", "FENS right, average wrong", "FENS wrong", "every client wrong")
 
     def __init__(self) -> None:
-        help = "Which test samples to look at"
         self.kind = made(
-            widgets.Dropdown, label="Samples", help=help, width=250, options=self.KINDS
+            widgets.Dropdown,
+            label="Samples",
+            help="Which test samples to look at",
+            width=250,
+            options=self.KINDS,
         )
-        help = "Go from sample to sample"
         self.at = made(
-            widgets.IntSlider, label="Sample", help=help, width=300, max=0, readout=False
+            widgets.IntSlider,
+            label="Sample",
+            help="Go from sample to sample",
+            width=300,
+            max=0,
+            readout=False,
         )
-        help = "Draw a digit, and see at once what every client and every method takes it for"
         self.pen = made(
-            widgets.ToggleButton, "fl-pen", label="Draw a digit", help=help, width="auto"
+            widgets.ToggleButton,
+            "fl-pen",
+            label="Draw a digit",
+            help="Draw a digit, and see at once what every client and every method takes it for",
+            width="auto",
         )
-        self.ink, self.says = made(Ink, "fl-drawn"), made(widgets.HTML, "fl-says")
-        self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.says])]
-        show_if(False, self.pen, self.ink, self.says)
-        self.ink.observe(lambda change: self._see(change["new"]), "seen")
+        self.ink = made(Ink, "fl-drawn")
+        self.answer_text = made(widgets.HTML, "fl-says")
+        # A widget in a box does not redraw the view.
+        self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.answer_text])]
+        show_if(False, self.pen, self.ink, self.answer_text)
+        self.ink.observe(lambda change: self._describe_drawing(change["new"]), "seen")
 
     def prepare(self, state: PanelState) -> Iterator[None]:
-        """The test points, which are shown here and used for nothing else: their logits, `answers` {who: scores}; and
-        all `models`, {who: model}, for what is drawn."""
-        outcome, model = state.outcome, state.outcome.model
+        """The test samples `x`, `y` (numbers `points`), their `logits`, `answers` {name: scores},
+        and all `models` {name: model} for drawings.
+        """
+        outcome = state.outcome
         data = load(outcome.settings.dataset)
         points = test_points(len(data.y_test))
-        fens = getattr(model, "teacher", model)
-        models = {"FENS": fens} | ({} if model is fens else {"student": model})
-        z, answers = heard(models, data.x_test[points].to(outcome.settings.device))
-        shown = {"x": data.x_test[points].numpy(), "y": data.y_test[points].numpy(), "logits": z}
-        for method, others in state.others.items() if drawable(state) else ():
-            yield
-            models[shorten_title(state.runs.find(method).title)] = next(iter(others.values())).model
-        return {**shown, "points": points, "answers": answers, "models": models}
+        x = data.x_test[points]
+        models = models_of(outcome)
+        logits, answers = compute_answers(models, x.to(outcome.settings.device))
+        if accepts_drawing(state):
+            for method, others in state.others.items():
+                yield
+                first = next(iter(others.values()))
+                models[shorten_title(state.runs.find(method).title)] = first.model
+        return {
+            "x": x.numpy(),
+            "y": data.y_test[points].numpy(),
+            "points": points,
+            "logits": logits,
+            "answers": answers,
+            "models": models,
+        }
 
-    def chosen(self, state: PanelState) -> np.ndarray:
-        """Which of the prepared samples are leafed through; all, where none is of the kind that is asked for."""
+    def _select_rows(self, state: PanelState) -> np.ndarray:
+        """Which of the prepared samples the slider goes through: those of the chosen kind, of the
+        chosen class if there are any. All, where no sample is of that kind.
+        """
         y = state.prepared["y"]
-        right = {name: scores.argmax(1) == y for name, scores in state.prepared["answers"].items()}
-        rows = {
-            self.KINDS[0]: np.ones(len(y), dtype=bool),
-            self.KINDS[1]: right["FENS"] & ~right["average"],
-            self.KINDS[2]: ~right["FENS"],
-            self.KINDS[3]: (state.prepared["logits"].argmax(2) != y[:, None]).all(1),
-        }[self.kind.value]
-        of_class = rows & (y == state.klass)
-        rows = of_class if of_class.any() else rows
-        return np.flatnonzero(rows) if rows.any() else np.arange(len(y))
+        fens_right = state.prepared["answers"]["FENS"].argmax(1) == y
+        average_right = state.prepared["answers"]["average"].argmax(1) == y
+        kind = self.kind.value
+        if kind == ALL:
+            is_selected = np.ones(len(y), dtype=bool)
+        elif kind == FENS_BETTER:
+            is_selected = fens_right & ~average_right
+        elif kind == FENS_WRONG:
+            is_selected = ~fens_right
+        else:
+            client_classes = state.prepared["logits"].argmax(2)
+            is_selected = (client_classes != y[:, None]).all(1)
+        of_class = is_selected & (y == state.klass)
+        if of_class.any():
+            is_selected = of_class
+        if not is_selected.any():
+            return np.arange(len(y))
+        return np.flatnonzero(is_selected)
 
     def adapt(self, state: PanelState) -> None:
-        show_if(drawable(state), self.pen)
-        show_if(drawable(state) and self.pen.value, self.ink, self.says)
+        can_draw = accepts_drawing(state)
+        show_if(can_draw, self.pen)
+        show_if(can_draw and self.pen.value, self.ink, self.answer_text)
         self._state = state
-        self.at.max = len(self.chosen(state)) - 1
+        self.at.max = len(self._select_rows(state)) - 1
 
     def draw(self, state: PanelState) -> Picture:
-        p, rows, members = state.prepared, self.chosen(state), state.report.members
-        i, outcome = int(rows[self.at.value]), state.outcome
-        if drawn := drawable(state) and self.pen.value and self.ink.value:
-            x, name, truth, (said, answers) = (
-                np.reshape(drawn, DIGIT),
-                "your drawing",
-                None,
-                of_drawing(state, drawn),
-            )
-            about = int(answers["FENS"].argmax())
-        else:
-            x, name, said, about = (
-                p["x"][i],
-                f"test sample {p['points'][i]}",
-                p["logits"][i],
-                int(p["y"][i]),
-            )
-            truth, answers = (
-                about,
-                {who: probabilities(scores[i]) for who, scores in p["answers"].items()},
-            )
-        known = {
-            f"samples of {shorten([state.class_names[about]], 8)[0]}": outcome.label_counts[
-                members, about
-            ]
-        }
-        of = OneSample(
-            x, name, truth, said, answers, said.argmax(1) != about, known, members.tolist(), state.class_names,
-            where(state), state.client, state.klass,
-        )  # fmt: skip
-        which = f"{capital(of.name)}, {self.at.value + 1} of {len(rows)} ({self.kind.value})."
-        text = (
-            f"Your drawing: {guesses(state, said, answers)}." if drawn else f"{which} {told_by(of)}"
+        if accepts_drawing(state) and self.pen.value and self.ink.value:
+            return self._draw_drawing(state)
+        return self._draw_test_sample(state)
+
+    def _draw_drawing(self, state: PanelState) -> Picture:
+        ink = self.ink.value
+        logits, answers = answer_drawing(state, ink)
+        sample = make_sample(
+            state,
+            x=np.reshape(ink, DIGIT_SHAPE),
+            name="your drawing",
+            truth=None,
+            logits=logits,
+            answers=answers,
+            reference=int(answers["FENS"].argmax()),
         )
-        return one_sample(
-            of, "Logits of the clients", text + ("" if drawn else of_student(outcome))
+        sentence = f"Your drawing: {describe_answers(state, logits, answers)}."
+        return draw_one_sample(sample, "Logits of the clients", sentence)
+
+    def _draw_test_sample(self, state: PanelState) -> Picture:
+        prepared = state.prepared
+        rows = self._select_rows(state)
+        row = int(rows[self.at.value])
+        truth = int(prepared["y"][row])
+        scores = prepared["answers"].items()
+        sample = make_sample(
+            state,
+            x=prepared["x"][row],
+            name=f"test sample {prepared['points'][row]}",
+            truth=truth,
+            logits=prepared["logits"][row],
+            answers={name: probabilities(values[row]) for name, values in scores},
+            reference=truth,
         )
-
-    def _see(self, ink: Sequence[float]) -> None:
-        """Say what everybody takes the drawing for while it grows: a picture would come too late."""
-        words = (
-            guesses(state, *of_drawing(state, ink))
-            if ink and (state := self._state) and state.prepared
-            else ""
+        place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
+        sentence = (
+            f"{capital(sample.name)}, {place}. {describe_sample(sample)}"
+            f"{describe_student(state.outcome)}"
         )
-        self.says.value = f'<p role="status">{words}</p>'
+        return draw_one_sample(sample, "Logits of the clients", sentence)
+
+    def _describe_drawing(self, ink: Sequence[float]) -> None:
+        """Say what everybody takes the drawing for while it grows: a picture would come too
+        late.
+        """
+        state = self._state
+        text = ""
+        if ink and state and state.prepared:
+            text = describe_answers(state, *answer_drawing(state, ink))
+        self.answer_text.value = f'<p role="status">{text}</p>'
 
 
-DIGIT = (1, 8, 8)  # what a drawing becomes
-
-
-def drawable(state: PanelState) -> bool:
-    """Whether a drawing is a sample as the run's are."""
+# ------------------------------------------------------------------------------------------ numbers
+def accepts_drawing(state: PanelState) -> bool:
+    """Whether a drawing has the shape of the run's samples."""
     return state.outcome is not None and state.outcome.settings.dataset == "digits"
 
 
-def heard(models: Mapping[str, Any], x: torch.Tensor) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Of samples `x [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of who answers for them."""
-    z = models["FENS"].experts(x)
-    scores = {"average": z.mean(1), **{who: model.logits(x) for who, model in models.items()}}
-    return z.cpu().numpy(), {who: each.cpu().numpy() for who, each in scores.items()}
+def models_of(outcome: Outcome) -> dict[str, Any]:
+    """{name: model}: FENS, and the student if the run has made one."""
+    model = outcome.model
+    if hasattr(model, "teacher"):
+        return {"FENS": model.teacher, "student": model}
+    return {"FENS": model}
 
 
-def of_drawing(state: PanelState, ink: Sequence[float]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """The clients' logits `[M, C]` on a drawing, and the probabilities `[C]` of who answers for them."""
-    x = torch.tensor(ink, dtype=torch.float32).view(1, *DIGIT).to(state.outcome.settings.device)
-    z, scores = heard(state.prepared["models"], x)
-    return z[0], {who: probabilities(each[0]) for who, each in scores.items()}
+def compute_answers(
+    models: Mapping[str, Any], x: torch.Tensor
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """For samples `x [N, ...]`: the clients' logits `[N, M, C]`, and the scores `[N, C]` of their
+    average and of each of the `models`.
+    """
+    logits = models["FENS"].experts(x)
+    scores = {"average": logits.mean(1).cpu().numpy()}
+    for name, model in models.items():
+        scores[name] = model.logits(x).cpu().numpy()
+    return logits.cpu().numpy(), scores
+
+
+def answer_drawing(
+    state: PanelState, ink: Sequence[float]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The clients' logits `[M, C]` for a drawing, and the probabilities `[C]` of all models."""
+    x = torch.tensor(ink, dtype=torch.float32).view(1, *DIGIT_SHAPE)
+    logits, scores = compute_answers(state.prepared["models"], x.to(state.outcome.settings.device))
+    return logits[0], {name: probabilities(values[0]) for name, values in scores.items()}
 
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
-    """Of scores `[C]`; a rule may forbid classes with minus infinity, even all of them."""
+    """Softmax of scores `[C]`. A rule may forbid classes with minus infinity, even all of them."""
     return softmax(np.nan_to_num(scores.astype(float), neginf=-1e300))
 
 
-def guesses(state: PanelState, said: np.ndarray, answers: Mapping[str, np.ndarray]) -> str:
-    """What all take a drawing for, in words."""
-    names, each = state.class_names, zip(state.report.members, said.argmax(1), strict=True)
-    first = ", ".join(
-        f"{who} says “{names[a.argmax()]}” ({percent(a.max())} sure)" for who, a in answers.items()
+def make_sample(
+    state: PanelState,
+    *,
+    x: np.ndarray,
+    name: str,
+    truth: int | None,
+    logits: np.ndarray,
+    answers: Mapping[str, np.ndarray],
+    reference: int,
+) -> OneSample:
+    """The sample as the picture takes it. reference: the class that the clients are compared
+    with.
+    """
+    members = state.report.members
+    class_name = shorten([state.class_names[reference]], 8)[0]
+    held = state.outcome.label_counts[members, reference]
+    return OneSample(
+        x=x,
+        name=name,
+        truth=truth,
+        outputs=logits,
+        answers=answers,
+        disagrees=logits.argmax(1) != reference,
+        client_numbers={f"samples of {class_name}": held},
+        members=members.tolist(),
+        names=state.class_names,
+        setting=describe_setting(state),
+        client=state.client,
+        class_index=state.klass,
     )
-    return f"{first}; clients: {', '.join(f'{own_name(k, where(state))} “{names[c]}”' for k, c in each)}"
 
 
-def told_by(of: OneSample) -> str:
-    """What the client that is looked at says, or the loudest one; and the answers."""
-    truth, loud, (held,) = of.names[of.truth], of.said.max(1), of.beside.values()
-    each = [
-        f"{who} says {of.top(answer)} ({percent(answer.max())} sure)"
-        for who, answer in of.answers.items()
-    ]
-    i = of.members.index(of.client) if of.client in of.members else int(loud.argmax())
+# -------------------------------------------------------------------------------------------- words
+def describe_answers(
+    state: PanelState, logits: np.ndarray, answers: Mapping[str, np.ndarray]
+) -> str:
+    """What all models and all clients take a drawing for."""
+    names = state.class_names
+    setting = describe_setting(state)
+    model_answers = []
+    for name, shares in answers.items():
+        answer = names[shares.argmax()]
+        model_answers.append(f"{name} says “{answer}” ({percent(shares.max())} sure)")
+    client_answers = []
+    for k, label in zip(state.report.members, logits.argmax(1), strict=True):
+        client_answers.append(f"{own_name(k, setting)} “{names[label]}”")
+    return f"{', '.join(model_answers)}; clients: {', '.join(client_answers)}"
+
+
+def describe_sample(sample: OneSample) -> str:
+    """What the selected client says (without one: the client with the largest logit), and what the
+    models say.
+    """
+    truth = sample.names[sample.truth]
+    largest_logits = sample.outputs.max(1)
+    row = sample.selected_row
+    if row is None:
+        row = int(largest_logits.argmax())
+    client = own_name(sample.members[row], sample.setting)
+    (held,) = sample.client_numbers.values()
+    answers = []
+    for name, shares in sample.answers.items():
+        answers.append(f"{name} says {sample.top_class(shares)} ({percent(shares.max())} sure)")
     return (
-        f"The truth is “{truth}”; {of.against.sum()} of {plural(len(of.said), 'client')} say something else. Client "
-        f"{own_name(of.members[i], of.setting)} says {of.top(of.said[i])} with a logit of {loud[i]:.0f} after "
-        f"training on {plural(int(held[i]), 'sample')} of “{truth}”. {capital(listed(each))}."
+        f"The truth is “{truth}”; {sample.disagrees.sum()} of "
+        f"{plural(len(sample.outputs), 'client')} say something else. "
+        f"Client {client} says {sample.top_class(sample.outputs[row])} with a logit of "
+        f"{largest_logits[row]:.0f} after training on {plural(int(held[row]), 'sample')} of "
+        f"“{truth}”. {capital(listed(answers))}."
     )
 
 
-def of_student(outcome: Outcome) -> str:
-    """A closing sentence on a run with `distil`: how good its student is beside its teacher."""
+def describe_student(outcome: Outcome) -> str:
+    """How good the student of a run with `distil` is beside its teacher; else nothing."""
     report = outcome.report
     if report.agreement is None:
         return ""
-    text = (
+    return (
         f" On all test samples the student has {percent(outcome.accuracy)}, the whole FENS model "
+        f"{percent(report.teacher_accuracy)}; on unlabelled images they agree in "
+        f"{percent(report.agreement)}."
     )
-    return f"{text}{percent(report.teacher_accuracy)}; on unlabelled images they agree in {percent(report.agreement)}."

@@ -1,7 +1,9 @@
-"""FENS, whom the aggregator trusts for what: its table beside who holds what, the clients in the same order."""
+"""How much FENS' aggregator trusts each client for each class: its weights beside the training
+samples, with the clients in the same order.
+"""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
@@ -12,25 +14,38 @@ from ...plots import Picture, drawing, percent, tabled, told
 from ...plots.axes import colour_bar
 from ...plots.characters import own_name
 from ...plots.kit import clients_and_classes
-from ..runs import where
+from ..runs import describe_setting
 
-# What the numbers beside the partition are, rule by rule: title, unit, whether they can be negative.
+TINY = 1e-6  # a table whose values differ by less than this has no correlation
+
+
+class Kind(NamedTuple):
+    """What the numbers beside the samples are for one rule of the aggregator."""
+
+    title: str
+    unit: str
+    can_be_negative: bool
+
+
 KINDS = {
-    "averaging": ("Weight, fixed", "weight λ", False),
-    "weighted": ("Weight, from the counts", "weight λ", False),
-    "voting": ("Right votes", "P(votes c | truth c)", False),
-    "linear": ("Weight, trained", "weight λ", True),
-    "per_class": ("Weight, trained", "weight λ", True),
-    "nn": ("Slope of the network", "mean ∂f_c / ∂z_ic", True),
-    "deepset": ("Slope of the network", "mean ∂f_c / ∂z_ic", True),
-    "moe": ("Gate", "mean gate", False),
-    "added": ("What it adds", "mean weight × logit, own class", True),
+    "averaging": Kind("Weight, fixed", "weight λ", False),
+    "weighted": Kind("Weight, from the counts", "weight λ", False),
+    "voting": Kind("Right votes", "P(votes c | truth c)", False),
+    "linear": Kind("Weight, trained", "weight λ", True),
+    "per_class": Kind("Weight, trained", "weight λ", True),
+    "nn": Kind("Slope of the network", "mean ∂f_c / ∂z_ic", True),
+    "deepset": Kind("Slope of the network", "mean ∂f_c / ∂z_ic", True),
+    "moe": Kind("Gate", "mean gate", False),
+    "added": Kind("What it adds", "mean weight × logit, own class", True),
 }
 
 
+# ------------------------------------------------------------------------------------------ numbers
 class Likeness(NamedTuple):
-    """How far weights resemble the partition: `correlation` with each client's share of a class, `owners` (classes
-    whose heaviest client holds most of their samples) of `classes`, and the share of `negative` weights.
+    """How far weights resemble the partition.
+
+    correlation: with each client's share of a class;   owners: of `classes` classes those whose
+    heaviest client holds most of their samples;   negative: share of negative weights
     """
 
     correlation: float
@@ -40,151 +55,255 @@ class Likeness(NamedTuple):
 
 
 def likeness(counts: np.ndarray, weights: np.ndarray) -> Likeness:
-    """Of `weights [M, C]` (a row of nan: forgotten) and label `counts [M, C]`."""
-    members = np.isfinite(weights).all(1)
-    counts, weights = np.asarray(counts, dtype=float)[members], weights[members]
-    share = shares(counts)
-    flat = np.ptp(share) < 1e-6 or np.ptp(weights) < 1e-6
-    judged = (counts.sum(0) > 0) & (np.ptp(weights, axis=0) > 1e-6)
+    """Compare `weights [M, C]` (a row of nan: forgotten) with label `counts [M, C]`."""
+    is_member = np.isfinite(weights).all(1)
+    weights = weights[is_member]
+    counts = np.asarray(counts, dtype=float)[is_member]
+    shares = class_shares(counts)
+    correlation = 0.0
+    if np.ptp(shares) >= TINY and np.ptp(weights) >= TINY:
+        correlation = float(np.corrcoef(shares.ravel(), weights.ravel())[0, 1])
+    has_samples = counts.sum(0) > 0
+    has_favourite = np.ptp(weights, axis=0) > TINY
+    is_compared = has_samples & has_favourite
+    is_owner = weights.argmax(0) == counts.argmax(0)
     return Likeness(
-        correlation=0.0 if flat else float(np.corrcoef(share.ravel(), weights.ravel())[0, 1]),
-        owners=int((weights.argmax(0) == counts.argmax(0))[judged].sum()),
-        classes=int(judged.sum()),
+        correlation=correlation,
+        owners=int(is_owner[is_compared].sum()),
+        classes=int(is_compared.sum()),
         negative=float((weights < 0).mean()),
     )
 
 
-def shares(counts: np.ndarray) -> np.ndarray:
-    """Each client's share of a class's samples, `[M, C]`."""
+def class_shares(counts: np.ndarray) -> np.ndarray:
+    """Each client's share of the samples of a class, `[M, C]`."""
     return counts / np.maximum(counts.sum(0), 1)
 
 
-def for_everybody(table: np.ndarray, members: np.ndarray, clients: int) -> np.ndarray:
+def spread_over_clients(table: np.ndarray, members: np.ndarray, clients: int) -> np.ndarray:
     """`table [members, C]` with a row for each of `clients`; nan for those who take no part."""
     whole = np.full((clients, table.shape[1]), np.nan)
-    inside = members < clients  # the sliders may have moved on while the method runs
-    whole[members[inside]] = table[inside]
+    is_known = members < clients  # the sliders may have moved on while the method runs
+    whole[members[is_known]] = table[is_known]
     return whole
 
 
+# ----------------------------------------------------------------------------------------- the view
+class Weights(NamedTuple):
+    """A table of weights `[members, C]`. rule: a key of KINDS;   when: "round 4 of 9", or empty;
+    limit: end of the colours, 0: the largest weight
+    """
+
+    table: np.ndarray
+    rule: str
+    when: str = ""
+    limit: float = 0.0
+
+
 class Trust(LabView):
-    """The aggregator's table beside who holds what, round by round while phase 2 runs, and as a replay afterwards."""
+    """The aggregator's weights beside the training samples, round by round while phase 2 runs, and
+    as a replay afterwards.
+    """
 
     name, title, ready = "trust", "Who is trusted", "live"
+    summary = "Then this shows how much the aggregator trusts each client for each class."
 
     def __init__(self) -> None:
-        help = "After which round the table is shown"
         self.round = made(
-            widgets.SelectionSlider, label="Round", help=help, width=250, options=["end"]
+            widgets.SelectionSlider,
+            label="Round",
+            help="After which round the table is shown",
+            width=250,
+            options=["end"],
         )
         self.play = player(self.round, interval=450, tooltip="Replay the rounds", show_repeat=False)
-        help = "The weight alone, or what a client adds on average to the score of the true class, at the end"
-        options = [("weight", False), ("weight × logit", True)]
-        self.table = made(widgets.Dropdown, label="Table", help=help, width=190, options=options)
-        self._shown = None
+        self.table = made(
+            widgets.Dropdown,
+            label="Table",
+            help="The weight alone, or what a client adds on average to the score of the true "
+            "class, at the end",
+            width=190,
+            options=[("weight", False), ("weight × logit", True)],
+        )
+        self._outcome = None  # of the last drawing
 
     def adapt(self, state: PanelState) -> None:
-        """A new outcome brings its own rounds, and is seen from its end."""
-        if state.outcome is self._shown:
+        """A new outcome brings its own rounds, and is shown at its end."""
+        if state.outcome is self._outcome:
             return
-        self._shown = state.outcome
+        self._outcome = state.outcome
         rounds = None if state.outcome is None else state.report.frame_rounds
-        self.round.options = ["end"] if rounds is None else [str(int(t)) for t in rounds]
-        self.play.max = self.round.index = self.play.value = len(self.round.options) - 1
+        if rounds is None:
+            self.round.options = ["end"]
+        else:
+            self.round.options = [str(int(number)) for number in rounds]
+        last = len(self.round.options) - 1
+        self.play.max = last
+        self.round.index = last
+        self.play.value = last
 
     def draw(self, state: PanelState) -> Picture:
-        outcome, report = state.outcome, state.report
-        options = state.knobs if outcome is None else outcome.options
-        counts = state.federation.label_counts.numpy() if outcome is None else outcome.label_counts
-        rule, when, limit = options["aggregator"], "", 0.0
-        if report.frames is None:
-            table = (
-                report.competency.diagonal(axis1=1, axis2=2) if rule == "voting" else report.weights
-            )
-        elif self.table.value and outcome is not None:
-            rule, table = "added", report.contribution
+        if state.outcome is None:
+            counts = state.federation.label_counts.numpy()
         else:
-            at = -1 if outcome is None else self.round.index
-            table, when = (
-                report.frames[at],
-                f"round {report.frame_rounds[at]} of {options['rounds']}",
-            )
-            limit = 0.0 if outcome is None else float(np.abs(report.frames).max())
-        weights, marks = (
-            for_everybody(table, report.members, len(counts)),
-            (state.client, state.klass),
+            counts = state.outcome.label_counts
+        shown = self._select_weights(state)
+        return draw_trust(
+            counts,
+            spread_over_clients(shown.table, state.report.members, len(counts)),
+            state.class_names,
+            describe_setting(state),
+            rule=shown.rule,
+            when=shown.when,
+            limit=shown.limit,
+            client=state.client,
+            class_index=state.klass,
         )
-        return trust(counts, weights, state.class_names, where(state), rule, when, limit, *marks)
+
+    def _select_weights(self, state: PanelState) -> Weights:
+        """What the controls ask for; while phase 2 runs, the last round."""
+        outcome = state.outcome
+        report = state.report
+        options = state.knobs if outcome is None else outcome.options
+        rule = options["aggregator"]
+        if report.frames is None and rule == "voting":
+            return Weights(report.competency.diagonal(axis1=1, axis2=2), rule)
+        if report.frames is None:
+            return Weights(report.weights, rule)
+        if self.table.value and outcome is not None:
+            return Weights(report.contribution, "added")
+        if outcome is None:
+            index = -1
+            limit = 0.0
+        else:
+            index = self.round.index
+            limit = float(np.abs(report.frames).max())
+        when = f"round {report.frame_rounds[index]} of {options['rounds']}"
+        return Weights(report.frames[index], rule, when, limit)
 
 
-def trust(
-    counts: np.ndarray, weights: np.ndarray, names: Sequence[str], setting: str, rule: str = "per_class",
-    when: str = "", limit: float = 0.0, client: int | None = None, klass: int | None = None,
-) -> Picture:  # fmt: skip
-    """Label counts `[M, C]`, and the rule's `weights [M, C]` (nan: forgotten).
+# ------------------------------------------------------------------------------------------ picture
+def draw_trust(
+    counts: np.ndarray,
+    weights: np.ndarray,
+    names: Sequence[str],
+    setting: str,
+    *,
+    rule: str = "per_class",
+    when: str = "",
+    limit: float = 0.0,
+    client: int | None = None,
+    class_index: int | None = None,
+) -> Picture:
+    """Label counts `[M, C]`, and beside them `weights [M, C]` (nan: forgotten).
 
-    rule: a key of KINDS;   when: the weights were like this, "round 4 of 9";   limit: end of the colours
+    rule: a key of KINDS;   when: the weights were like this, "round 4 of 9"
+    limit: end of the colours, 0: the largest weight;   client, class_index: what is looked at
     """
-    title, unit, signed = KINDS[rule]
-    title += f", {when}" if when else ""
-    limit = limit or float(np.nanmax(np.abs(weights))) or 1.0
-    figure = beside_the_samples(
-        counts, weights, names, setting, title, unit, limit, signed, client, klass
+    kind = KINDS[rule]
+    title = f"{kind.title}, {when}" if when else kind.title
+    figure = draw_beside_samples(
+        counts,
+        weights,
+        names,
+        setting,
+        title=title,
+        unit=kind.unit,
+        limit=limit or float(np.nanmax(np.abs(weights))) or 1.0,
+        signed=kind.can_be_negative,
+        client=client,
+        class_index=class_index,
     )
-    rows: list[tuple[Any, ...]] = []
+    rows: list[tuple] = []
     for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
-        cells = ("forgotten" if np.isnan(v) else round(float(v), 3) for v in row)
         who = own_name(k, setting)
-        rows += [(who, "samples", *map(int, held)), (who, unit, *cells)]
-    table = tabled(["client", "what", *(f"class {n}" for n in names)], rows)
-    sentence = f"After {when}" if when else "Here"
-    sentence += f" {trusted(counts, weights, names, setting, client, klass)}."
+        cells = ["forgotten" if np.isnan(weight) else round(float(weight), 3) for weight in row]
+        rows.append((who, "samples", *(int(count) for count in held)))
+        rows.append((who, kind.unit, *cells))
+    columns = ["client", "what", *(f"class {name}" for name in names)]
+    begin = f"After {when}" if when else "Here"
+    description = describe_weights(counts, weights, names, setting, client, class_index)
     return told(
-        figure, f"Two heat-maps, training samples and {title} ({unit})", setting, sentence, table
+        figure,
+        f"Two heat-maps, training samples and {title} ({kind.unit})",
+        setting,
+        f"{begin} {description}.",
+        tabled(columns, rows),
     )
 
 
-def beside_the_samples(
-    counts: np.ndarray, values: np.ndarray, names: Sequence[str], setting: str, title: str, unit: str, limit: float,
-    signed: bool, client: int | None, klass: int | None, ring: bool = True,
-) -> Figure:  # fmt: skip
-    """Two heat-maps, of label counts and of `values`, both `[M, C]`. limit: end of the colours;   signed: values may be
-    below zero;   client, klass: marked;   ring: round the largest value of each class
+def draw_beside_samples(
+    counts: np.ndarray,
+    values: np.ndarray,
+    names: Sequence[str],
+    setting: str,
+    *,
+    title: str,
+    unit: str,
+    limit: float,
+    signed: bool,
+    client: int | None,
+    class_index: int | None,
+    ring: bool = True,
+) -> Figure:
+    """Two heat-maps, of label counts and of `values`, both `[M, C]`.
+
+    title, unit, limit, signed: of the values: what the heat-map says, the end of its colours, and
+    whether values may be below zero
+    client, class_index: marked;   ring: round the largest value of each class
     """
+    if limit > 10:
+        number_format = "{:.0f}"
+    elif limit > 2:
+        number_format = "{:.1f}"
+    else:
+        number_format = "{:.2f}"
+    marks = {"client": client, "klass": class_index, "setting": setting}
+    most = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
-        text = "{:.0f}" if limit > 10 else "{:.1f}" if limit > 2 else "{:.2f}"
-        marks = {"client": client, "klass": klass, "setting": setting}
-        most = max(int(counts.max(initial=0)), 1)
         clients_and_classes(left, counts, names, "Training samples", most, ring=True, **marks)
-        marks |= {"text": text, "signed": signed, "ring": ring, "first": False}
-        colour_bar(clients_and_classes(right, values, names, title, limit, **marks), right, unit)
+        image = clients_and_classes(
+            right,
+            values,
+            names,
+            title,
+            limit,
+            text=number_format,
+            signed=signed,
+            ring=ring,
+            first=False,
+            **marks,
+        )
+        colour_bar(image, right, unit)
     return figure
 
 
-def trusted(
+def describe_weights(
     counts: np.ndarray,
     weights: np.ndarray,
     names: Sequence[str],
     setting: str,
     client: int | None,
-    klass: int | None,
+    class_index: int | None,
 ) -> str:
-    """How like both tables are; before it the heaviest class of the chosen client, or client of the chosen class."""
-    like, text = likeness(counts, weights), ""
+    """How like both tables are. Before it, for a selected client its heaviest class, or for a
+    selected class its heaviest client.
+    """
+    like = likeness(counts, weights)
     if not like.classes:
         return "every client counts the same for every class"
-    if (
-        client is not None
-        and np.isfinite(weights[client : client + 1]).all()
-        and client < len(counts)
-    ):
-        klass = int(weights[client].argmax())
-    if klass is not None and klass < len(names):
-        k = int(np.nanargmax(weights[:, klass])) if client is None else client
-        text = f"client {own_name(k, setting)} counts most for class {names[klass]} (weight {weights[k, klass]:.2f}, "
-        text += f"{counts[k, klass]} samples), "
+    selected = ""
+    is_member = client is not None and client < len(counts) and np.isfinite(weights[client]).all()
+    if is_member:
+        class_index = int(weights[client].argmax())
+    if class_index is not None and class_index < len(names):
+        k = client if is_member else int(np.nanargmax(weights[:, class_index]))
+        selected = (
+            f"client {own_name(k, setting)} counts most for class {names[class_index]} "
+            f"(weight {weights[k, class_index]:.2f}, {counts[k, class_index]} samples), "
+        )
     return (
-        f"{text}the heaviest client of a class is the one with most of its samples for {like.owners} of {like.classes} "
-        f"classes; weights and shares of samples correlate with {like.correlation:.2f}. {percent(like.negative)} of "
-        "the weights are below zero"
+        f"{selected}the heaviest client of a class is the one with most of its samples for "
+        f"{like.owners} of {like.classes} classes; weights and shares of samples correlate with "
+        f"{like.correlation:.2f}. {percent(like.negative)} of the weights are below zero"
     )

@@ -1,5 +1,6 @@
-"""Clients with a spurious cue: right at home, lost outside. A strip of their images with and without it, and a column
-of marks a client; what all clients together achieve stands in the sentence and the table.
+"""Clients with a spurious cue: right at home, lost outside. A strip of a client's images with and
+without the cue, and a column of marks for each client. What all clients together achieve stands in
+the sentence and in the table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,9 +8,9 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from ipywidgets import Dropdown
 from matplotlib.axes import Axes
+from torch import Tensor
 
 from ...data.cues import CUES
 from ...methods import METHODS
@@ -22,82 +23,102 @@ from ...plots.kit import tiles
 from ...plots.style import ACCENT, INK, RULE, SECOND, narrow
 from ...rng import generator
 from ...training import accuracy
-from ..runs import Steps, plain_ensemble, where
+from ..runs import Steps, describe_setting, get_ensemble
 
 TESTS = {
     "clean": "without a cue",
     "tied": "with the cue of their class",
     "untied": "with a random cue",
 }
-HELP = "The test images as they are, with the cue of their own class, or with the cue of a random class"
 STRIP = 10  # images of the client that is shown
-MOST = 2000  # test samples and samples of one client that are looked at, at most
+MAX_SAMPLES = 2000  # of the test set, and of one client
+VARIED_SAMPLES = 200  # of a client, from which its strip is chosen
 
 
 class SpuriousCue(LabView):
-    """Each client's accuracy on its own images and outside, with and without the cue, and that of all together."""
+    """Each client's accuracy on its own images and outside, with and without the cue; and that of
+    all together.
+    """
 
     name, title = "cue", "Spurious cue"
+    summary = (
+        "Then this shows each client's accuracy on its own images and outside, with and without "
+        "the cue."
+    )
 
     def __init__(self) -> None:
-        tests = [(words, name) for name, words in TESTS.items()]
-        self.test = made(Dropdown, label="Test images", help=HELP, width=310, options=tests)
+        self.test = made(
+            Dropdown,
+            label="Test images",
+            help="The test images as they are, with the cue of their own class, or with the cue of "
+            "a random class",
+            width=310,
+            options=[(words, name) for name, words in TESTS.items()],
+        )
 
     def adapt(self, state: PanelState) -> None:
-        offer(self.test, ((TESTS[name], name) for name in state.prepared.outside), "clean")
+        offer(self.test, [(TESTS[name], name) for name in state.prepared.outside], "clean")
 
     def prepare(self, state: PanelState) -> Steps:
-        """Of the plain ensemble's clients, each trained alone."""
-        settings, federation, device = (
-            state.outcome.settings,
-            state.outcome.federation(),
-            state.outcome.settings.device,
-        )
-        clients = (yield from plain_ensemble(state)).model.clients
-        data, plain, y_test = (
-            federation.dataset,
-            settings.data(),
-            federation.dataset.y_test[:MOST].to(device),
-        )
-        cues = with_and_without_cue(
-            data, federation.tint or settings.tint, settings.seed, settings.cue
-        )
-        tests = {name: x.to(device) for name, x in cues.items()}
-        outside = {
-            name: [accuracy(own, y_test) for own in clients.logits(x).argmax(-1)]
-            for name, x in tests.items()
-        }
-        home, bare, images = [], [], []
-        for m, (rows, _) in enumerate(federation.split(state.outcome.plan.holdout)):
-            y, shown = data.y_train[rows[:MOST]].to(device), varied(rows, data.y_train)
-            for source, accuracies in ((data, home), (plain, bare)):
-                x = source.x_train[rows[:MOST]].to(device)
+        """Measure the plain ensemble's clients, each trained alone, and all systems of the run."""
+        outcome = state.outcome
+        settings = outcome.settings
+        federation = outcome.federation()
+        data = federation.dataset
+        plain_data = settings.data()
+        ensemble = yield from get_ensemble(state)
+        clients = ensemble.model.clients
+
+        strength = federation.tint or settings.tint
+        tests = make_test_sets(data, strength, settings.seed, settings.cue)
+        tests = {name: x.to(settings.device) for name, x in tests.items()}
+        y_test = data.y_test[:MAX_SAMPLES].to(settings.device)
+        outside = {}
+        for name, x in tests.items():
+            predictions = clients.logits(x).argmax(-1)
+            outside[name] = [accuracy(labels, y_test) for labels in predictions]
+
+        home = []
+        bare = []
+        images = []
+        for m, (rows, _) in enumerate(federation.split(outcome.plan.holdout)):
+            y = data.y_train[rows[:MAX_SAMPLES]].to(settings.device)
+            for source, accuracies in ((data, home), (plain_data, bare)):
+                x = source.x_train[rows[:MAX_SAMPLES]].to(settings.device)
                 accuracies.append(accuracy(clients.logits(x)[m].argmax(1), y))
-            images.append((plain.x_train[shown].numpy(), data.x_train[shown].numpy()))
+            shown = choose_varied(rows, data.y_train)
+            images.append((plain_data.x_train[shown].numpy(), data.x_train[shown].numpy()))
             yield
+
         systems = {}
         for method, outcomes in {**state.others, "fusefl": state.outcomes}.items():
             if settings.seed in outcomes:
-                model, title = (
-                    outcomes[settings.seed].model,
-                    shorten_title(METHODS[method].info.title),
-                )
+                model = outcomes[settings.seed].model
+                title = shorten_title(METHODS[method].info.title)
                 systems[title] = {name: model.accuracy(x, y_test) for name, x in tests.items()}
-        return Cue(where(state.outcome), federation.spurious, home, bare, outside, systems, images)
+        return CueResults(
+            setting=describe_setting(outcome),
+            marked=federation.spurious,
+            home=home,
+            bare=bare,
+            outside=outside,
+            systems=systems,
+            images=images,
+        )
 
     def draw(self, state: PanelState) -> Picture:
-        return cue(state.prepared, self.test.value, client=state.client)
+        return draw_cue(state.prepared, self.test.value, client=state.client)
 
 
-# ------------------------------------------------------------------------------------------------ numbers
-class Cue(NamedTuple):
-    """What is drawn. All accuracies are 0–1; M clients, each trained alone.
+# ------------------------------------------------------------------------------------------ numbers
+class CueResults(NamedTuple):
+    """What is drawn. All accuracies are 0–1. The M clients are each trained alone.
 
     marked:   clients whose training images carry the cue;   setting: in words
-    home:     [M] on their own training images as they have them;   bare: [M] on the same images without the cue
-    outside:  {"clean", and for images "tied" and "untied": [M]} on test samples
-    systems:  {name: {"clean", ...: accuracy}} of all clients together
-    images:   [M] pairs [n, ...] of a client's images, without the cue and as it has them
+    home:     `[M]` on their own training images;   bare: `[M]` on the same images without the cue
+    outside:  {"clean", and for images "tied" and "untied": `[M]`} on test samples
+    systems:  {name: {"clean", …: accuracy}} of all clients together
+    images:   for each client a pair `[n, ...]`: some images without the cue, and as it has them
     """
 
     setting: str
@@ -108,94 +129,129 @@ class Cue(NamedTuple):
     systems: Mapping[str, Mapping[str, float]]
     images: Sequence[tuple[np.ndarray, np.ndarray]]
 
+    @property
+    def names(self) -> list[str]:
+        """The clients' names."""
+        return [own_name(k, self.setting) for k in range(len(self.home))]
 
-def with_and_without_cue(
-    data: Any, strength: float, seed: int, cue: str = "tint"
-) -> dict[str, torch.Tensor]:
-    """Test samples as they are and, of images, with the cue of their own class and with one drawn at random."""
-    x, y = data.x_test[:MOST], data.y_test[:MOST]
+
+def make_test_sets(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, Tensor]:
+    """Test samples as they are, and, of images, with the cue of their own class and with a cue
+    drawn at random.
+    """
+    x = data.x_test[:MAX_SAMPLES]
+    y = data.y_test[:MAX_SAMPLES]
     if x.ndim != 4:
         return {"clean": x}
+    add_cue = CUES[cue]
 
-    def marked(agree: float) -> torch.Tensor:
+    def with_cue(agreement: float) -> Tensor:
         stream = generator(seed, "random cue")
-        return CUES[cue](x, y, strength, classes=data.classes, agree=agree, generator=stream)
+        return add_cue(x, y, strength, classes=data.classes, agree=agreement, generator=stream)
 
-    return {"clean": x, "tied": marked(1), "untied": marked(0)}
+    return {"clean": x, "tied": with_cue(1), "untied": with_cue(0)}
 
 
-def varied(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def choose_varied(rows: Tensor, labels: Tensor) -> Tensor:
     """A few of the samples `rows`, of as many classes as there are."""
-    own = labels[rows[:200]].tolist()
-    return rows[sorted(range(len(own)), key=lambda i: (own[:i].count(own[i]), i))[:STRIP]]
+    seen: dict[int, int] = {}
+    order = []
+    for i, label in enumerate(labels[rows[:VARIED_SAMPLES]].tolist()):
+        # The first sample of every class comes first, then the second ones, and so on.
+        order.append((seen.get(label, 0), i))
+        seen[label] = seen.get(label, 0) + 1
+    order.sort()
+    return rows[[i for _, i in order[:STRIP]]]
 
 
-# ------------------------------------------------------------------------------------------------ picture
-def cue(data: Cue, test: str = "clean", *, client: int | None = None) -> Picture:
-    """`test`: which test samples are looked at, a key of TESTS."""
-    client = client if client is not None and client < len(data.home) else None
-    who = min(data.marked, default=0) if client is None else client
-    called = [own_name(k, data.setting) for k in range(len(data.home))]
+# ------------------------------------------------------------------------------------------ picture
+def draw_cue(results: CueResults, test: str = "clean", *, client: int | None = None) -> Picture:
+    """A strip of a client's images, and the accuracies of all clients.
+
+    test: which test samples are looked at, a key of TESTS
+    client: the selected one; the strip is then of it, else of the first client with the cue
+    """
+    if client is not None and client >= len(results.home):
+        client = None
+    shown = min(results.marked, default=0) if client is None else client
     with drawing(2, 1, height_ratios=[1, 3]) as (figure, (upper, lower)):
-        names = (f"client {called[who]}, without cue", "as it has them")
-        tiles(upper, list(zip(names, data.images[who], strict=True))[who not in data.marked :])
-        clients(lower, data, test, client)
-    names = (
-        "who",
-        "cue",
-        "own images",
-        "own, cue removed",
-        *(f"test, {TESTS[test]}" for test in data.outside),
+        without_cue, with_cue = results.images[shown]
+        strip = [("as it has them", with_cue)]
+        if shown in results.marked:
+            strip.insert(0, (f"client {results.names[shown]}, without cue", without_cue))
+        tiles(upper, strip)
+        draw_accuracies(lower, results, test, client)
+    return told(
+        figure,
+        f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together",
+        results.setting,
+        describe_cue(results, test, client),
+        make_table(results),
     )
-    each = enumerate(zip(data.home, data.bare, *data.outside.values(), strict=True))
-    table = [
-        (f"client {called[k]}", "yes" if k in data.marked else "", *map(percent, shares))
-        for k, shares in each
-    ]
-    table += [
-        (name, "", "", "", *(percent(shares[t]) for t in data.outside))
-        for name, shares in data.systems.items()
-    ]
-    title = f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together"
-    return told(figure, title, data.setting, sentence(data, test, client), tabled(names, table))
 
 
-def clients(ax: Axes, data: Cue, test: str, client: int | None) -> None:
-    """A column a client: at home, at home without the cue, and outside."""
-    count, marked = len(data.home), list(data.marked)
+def draw_accuracies(ax: Axes, results: CueResults, test: str, client: int | None) -> None:
+    """A column for each client: on its own images, on these without the cue, and on test images."""
+    clients = len(results.home)
+    marked = list(results.marked)
     dress(ax, grid="y")
     heading(ax, "Trained alone", 34 if narrow() else 7)
     for k in marked:
-        mark(ax, k, count, colour=SECOND)
-    mark(ax, client, count, frame=True, lw=2)
-    x, size = np.arange(count), 8 if count <= 16 else 4.5
-    ax.vlines(x, data.outside[test], data.home, color=RULE, lw=2, zorder=1)
-    ax.plot(x, data.home, "o", color=INK, ms=size, label="own images", clip_on=False)
-    bare = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size, "label": "own, cue removed"}
-    ax.plot(marked, [data.bare[k] for k in marked], "D", clip_on=False, **bare)
-    ax.plot(x, data.outside[test], "s", color=ACCENT, ms=size, label="test images", clip_on=False)
-    ax.set_xlim(-0.6, count - 0.4)
-    client_axis(ax, count, data.setting)
-    ax.set_xlabel(ax.get_xlabel() + " (shaded: with the cue)" * bool(marked))
+        mark(ax, k, clients, colour=SECOND)
+    mark(ax, client, clients, frame=True, lw=2)
+    x = np.arange(clients)
+    size = 8 if clients <= 16 else 4.5
+    outside = results.outside[test]
+    ax.vlines(x, outside, results.home, color=RULE, lw=2, zorder=1)
+    ax.plot(x, results.home, "o", color=INK, ms=size, label="own images", clip_on=False)
+    bare = [results.bare[k] for k in marked]
+    diamonds = {"mfc": "white", "mec": INK, "mew": 1.4, "ms": 0.8 * size}
+    ax.plot(marked, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
+    ax.plot(x, outside, "s", color=ACCENT, ms=size, label="test images", clip_on=False)
+    ax.set_xlim(-0.6, clients - 0.4)
+    client_axis(ax, clients, results.setting)
+    if marked:
+        ax.set_xlabel(f"{ax.get_xlabel()} (shaded: with the cue)")
     percent_axis(ax, top=1.1, ticks=QUARTERS)
     above = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.985), "ncols": 3, "borderpad": 0}
     legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
 
 
-def sentence(data: Cue, test: str, client: int | None) -> str:
-    """How often the chosen client, else the clients with the cue, else all are right at home and outside."""
-    who, cue = (
-        list(data.marked) or range(len(data.home)),
-        "with the cue" if data.marked else "without a cue",
-    )
-    text = f"{plural(len(who), 'client')} {cue}"
+def describe_cue(results: CueResults, test: str, client: int | None) -> str:
+    """How often the selected client, else the clients with the cue, else all are right at home and
+    outside.
+    """
     if client is not None:
-        who, text = [client], f"Client {own_name(client, data.setting)}"
-    home, bare, out = (
-        percent(mean(of[k] for k in who)) for of in (data.home, data.bare, data.outside[test])
-    )
-    together = ", ".join(f"{name} {percent(shares[test])}" for name, shares in data.systems.items())
+        chosen = [client]
+        subject = f"Client {results.names[client]}"
+    elif results.marked:
+        chosen = list(results.marked)
+        subject = f"{plural(len(chosen), 'client')} with the cue"
+    else:
+        chosen = list(range(len(results.home)))
+        subject = f"{plural(len(chosen), 'client')} without a cue"
+    home = mean(results.home[k] for k in chosen)
+    bare = mean(results.bare[k] for k in chosen)
+    outside = mean(results.outside[test][k] for k in chosen)
+    together = [f"{name} {percent(shares[test])}" for name, shares in results.systems.items()]
     return (
-        f"{text}: right for {home} of the own images, for {bare} of them without a cue, and for {out} of the test "
-        f"images {TESTS[test]}. All together: {together}."
+        f"{subject}: right for {percent(home)} of the own images, for {percent(bare)} of them "
+        f"without a cue, and for {percent(outside)} of the test images {TESTS[test]}. "
+        f"All together: {', '.join(together)}."
     )
+
+
+def make_table(results: CueResults) -> list[dict[str, Any]]:
+    """A row for each client, then one for each system of all clients."""
+    columns = ["who", "cue", "own images", "own, cue removed"]
+    columns += [f"test, {TESTS[name]}" for name in results.outside]
+    rows = []
+    for k, name in enumerate(results.names):
+        shares = [results.home[k], results.bare[k]]
+        shares += [accuracies[k] for accuracies in results.outside.values()]
+        has_cue = "yes" if k in results.marked else ""
+        rows.append((f"client {name}", has_cue, *(percent(share) for share in shares)))
+    for name, accuracies in results.systems.items():
+        shares = [accuracies[test] for test in results.outside]
+        rows.append((name, "", "", "", *(percent(share) for share in shares)))
+    return tabled(columns, rows)

@@ -1,5 +1,6 @@
-"""FuseFL's run step by step: M clients' networks as columns of K blocks, which part is training, sent or frozen and who
-reads whom, with the bytes so far; how good the clients are at home and outside stands in the sentence and the table.
+"""FuseFL's run step by step: the networks of M clients as columns of K blocks; which part is
+training, sent or frozen, and who reads whom; the bytes so far. How good the clients are on their
+own and on test samples stands in the sentence and in the table.
 """
 
 import itertools
@@ -18,53 +19,70 @@ from ...plots import Picture, data_size, drawing, heading, legend, percent, tabl
 from ...plots.axes import mark, no_spines
 from ...plots.characters import own_name
 from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
-from ..runs import where
+from ..runs import describe_setting
 
-START, TRAIN, SEND, FREEZE, ADAPT, AVERAGE, CALIBRATE = (
-    "start train send freeze adapt average calibrate".split()
-)
-COLUMNS = 8  # more clients than this are not drawn one by one
+# Kinds of steps.
+START = "start"
+TRAIN = "train"
+SEND = "send"
+FREEZE = "freeze"
+ADAPT = "adapt"
+AVERAGE = "average"
+CALIBRATE = "calibrate"
+
+MAX_COLUMNS = 8  # more clients than this are not all drawn
 STATES = {
-    "training": {"color": SECOND}, "being sent": {"color": ACCENT}, "frozen": {"color": "#c3cad1", "hatch": "////"},
+    "training": {"color": SECOND},
+    "being sent": {"color": ACCENT},
+    "frozen": {"color": "#c3cad1", "hatch": "////"},
     "waiting": {"color": "white"},
-}  # fmt: skip
+}
 
 
-class Steps(LabView):
+class RunSteps(LabView):
     """A replay of the run: train, send, freeze, adapt, block after block, with the bytes so far."""
 
     name, title, ready = "steps", "Step by step", "live"
+    summary = "Then this replays the run: train, send, freeze, adapt, block after block."
 
     def __init__(self) -> None:
-        shown = "The step of the run that is shown"
-        self.step = made(IntSlider, label="Step", help=shown, width=300, value=1, min=1, max=10)
+        self.step = made(
+            IntSlider,
+            label="Step",
+            help="The step of the run that is shown",
+            width=300,
+            value=1,
+            min=1,
+            max=10,
+        )
         self.play = player(self.step, interval=1500, tooltip="Play the steps one after the other")
         self.back = made(Button, description="Back", help="One step back", width=64)
         self.next = made(Button, description="Next step", help="One step on", width=88)
         self.back.on_click(lambda _: self._move(-1))
         self.next.on_click(lambda _: self._move(+1))
-        self.controls = [
-            HBox([self.play]),
-            HBox([self.back, self.next]),
-            self.step,
-        ]  # only the slider redraws
+        # Buttons in a box do not redraw the view: they move the slider, and it does.
+        self.controls = [HBox([self.play]), HBox([self.back, self.next]), self.step]
 
-    def _move(self, by: int) -> None:
-        self.step.value += by  # the slider stops at its ends
+    def _move(self, steps: int) -> None:
+        self.step.value += steps  # the slider stops at its ends
 
     def adapt(self, state: PanelState) -> None:
-        self.step.max = self.play.max = len(steps(replay_of(state)))
+        count = len(list_steps(make_replay(state)))
+        self.step.max = count
+        self.play.max = count
 
     def draw(self, state: PanelState) -> Picture:
-        step = None if state.outcome is None else self.step.value - 1
-        return network(replay_of(state), step, client=state.client)
+        index = None if state.outcome is None else self.step.value - 1
+        return draw_step(make_replay(state), index, client=state.client)
 
 
-# ------------------------------------------------------------------------------------------------- the steps
+# ---------------------------------------------------------------------------------------- the steps
 class Replay(NamedTuple):
-    """A run of M clients. setting: in words;   options: of the method (blocks, adaptor, head);   report: so far
+    """A run of M clients.
 
-    phases: {phase: (up, down)} bytes of all clients, in order; empty while the run goes on
+    setting: in words;   options: of the method (blocks, adaptor, head);   report: what is known so
+        far
+    phases:  {phase: (up, down)} bytes of all clients, in order; empty while the run goes on
     """
 
     clients: int
@@ -78,21 +96,33 @@ class Replay(NamedTuple):
         return self.options["blocks"]
 
     @property
+    def has_adaptor(self) -> bool:
+        """Whether a trained adaptor stands in front of each block but the first."""
+        return self.options["adaptor"] == "conv"
+
+    @property
+    def keeps_heads(self) -> bool:
+        """Whether each client's classifier is kept, with its own branch of the network."""
+        return self.options["head"] == "own"
+
+    @property
     def rounds(self) -> list[tuple[Sequence[float], Sequence[float]]]:
-        """Accuracies [M] of the clients after each round, at home and on test samples; empty where nobody knows."""
-        home, outside = self.report.home, self.report.outside
-        return (
-            []
-            if home is None or outside is None
-            else list(zip(home.tolist(), outside, strict=True))
-        )
+        """For each round the accuracies `[M]` of the clients on their own samples and on test
+        samples. Empty where they are not known.
+        """
+        home = self.report.home
+        outside = self.report.outside
+        if home is None or outside is None:
+            return []
+        return list(zip(home.tolist(), outside, strict=True))
 
 
 class Step(NamedTuple):
     """One state of the drawing; `block` counts from 1.
 
-    up, down: bytes of all clients so far
-    right:    accuracies that are then known: the clients' means at home and on test samples, or the fused network's
+    up, down:   bytes of all clients so far
+    accuracies: what is then known: the clients' means on their own and on test samples, or the
+                accuracy of the fused network
     """
 
     kind: str
@@ -101,192 +131,279 @@ class Step(NamedTuple):
     text: str
     up: int
     down: int
-    right: Sequence[float] = ()
+    accuracies: Sequence[float] = ()
 
     @property
-    def frozen(self) -> int:
-        """Rows up to this one are frozen."""
-        return self.block - (self.kind in (START, TRAIN, SEND))
+    def frozen_blocks(self) -> int:
+        """Blocks from 1 to this one are frozen."""
+        is_in_training = self.kind in (START, TRAIN, SEND)
+        return self.block - 1 if is_in_training else self.block
 
     @property
-    def adapted(self) -> int:
+    def last_adapted_block(self) -> int:
         """Adaptors stand in front of blocks 2 to this one."""
-        return self.block + (self.kind == ADAPT)
+        return self.block + 1 if self.kind == ADAPT else self.block
 
 
-RIGHT = (
-    "",
-    ": right for {} of the test samples",
-    ": {} right at home, {} on test samples (mean of the clients)",
-)
-
-
-def replay_of(state: PanelState) -> Replay:
-    """The present run as steps; while it runs, as much of it as the knobs and the report so far say."""
-    outcome, report = state.outcome, state.report
+def make_replay(state: PanelState) -> Replay:
+    """The present run; while it runs, as much of it as the knobs and the report so far say."""
+    outcome = state.outcome
     if outcome is None:
-        return Replay(state.federation.clients, state.setting, state.knobs, {}, report)
+        clients = state.federation.clients
+        return Replay(clients, state.setting, state.knobs, {}, state.report)
     return Replay(
-        len(outcome.label_counts),
-        where(outcome),
-        outcome.options,
-        outcome.ledger.by_phase(),
-        report,
+        clients=len(outcome.label_counts),
+        setting=describe_setting(outcome),
+        options=outcome.options,
+        phases=outcome.ledger.by_phase(),
+        report=state.report,
     )
 
 
-def steps(replay: Replay) -> list[Step]:
+def list_steps(replay: Replay) -> list[Step]:
     """All steps of a run, in order: 4 K + 1 of them, and one or two for the classifier."""
-    every: list[Step] = []
-    clients, last, options, heads = (
-        replay.clients,
-        replay.blocks,
-        replay.options,
-        replay.report.heads or {},
-    )
-    learnt, own = options["adaptor"] == "conv", options["head"] == "own"
+    steps = StepList(replay.phases)
+    clients = replay.clients
+    text = f"The server sends the same first weights to all {clients} clients"
+    steps.add(START, 1, "Start", text, phase="initial model")
+    for block in range(1, replay.blocks + 1):
+        add_block_steps(steps, replay, block)
+    add_classifier_steps(steps, replay)
+    return steps.steps
+
+
+class StepList:
+    """Steps with their texts, and the bytes added up. phases: as in `Replay`"""
+
+    def __init__(self, phases: Mapping[str, tuple[int, int]]) -> None:
+        self.steps: list[Step] = []
+        self._phases = phases
+        self._up = 0
+        self._down = 0
 
     def add(
-        kind: str, block: int, title: str, text: str, phase: str = "", right: Sequence[float] = ()
+        self,
+        kind: str,
+        block: int,
+        title: str,
+        text: str,
+        *,
+        phase: str = "",
+        accuracies: Sequence[float] = (),
     ) -> None:
-        up, down = replay.phases.get(phase, (0, 0))
-        text += RIGHT[len(right)].format(*map(percent, right))
-        text += f" ({data_size(up)} up, {data_size(down)} down)." if up or down else "."
-        up, down = up + (every[-1].up if every else 0), down + (every[-1].down if every else 0)
-        every.append(Step(kind, block, title, text, up, down, right))
+        """Add a step, with the bytes of a `phase` of the ledger."""
+        up, down = self._phases.get(phase, (0, 0))
+        self._up += up
+        self._down += down
+        text += describe_accuracies(accuracies)
+        if up or down:
+            text += f" ({data_size(up)} up, {data_size(down)} down)"
+        self.steps.append(Step(kind, block, title, f"{text}.", self._up, self._down, accuracies))
 
-    add(
-        START,
-        1,
-        "Start",
-        f"The server sends the same first weights to all {clients} clients",
-        "initial model",
-    )
-    for k in range(1, last + 1):
-        adaptor = "its adaptor, " * learnt
-        text = f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {k} on and its classifier"
-        text = "Each client trains its whole network alone, on its own samples" if k == 1 else text
-        right = tuple(map(mean, replay.rounds[k - 1])) if replay.rounds else ()
-        add(TRAIN, k, f"Train for block {k}", text, right=right)
-        text = f"Block {k} of every client goes up, and comes down to all other clients that still need it"
-        add(SEND, k, f"Send block {k}", text, f"block {k}")
-        text = f"All {clients} copies of block {k} now stand side by side at every client, and never change again"
-        add(FREEZE, k, f"Fuse and freeze block {k}", text)
-        if k < last:
-            text = (
-                f"A new adaptor in front of block {k + 1} reads"
-                if learnt
-                else f"Block {k + 1} reads the mean of"
-            )
-            add(ADAPT, k, f"Adapt block {k + 1}", f"{text} all {clients} outputs below")
+
+def describe_accuracies(accuracies: Sequence[float]) -> str:
+    """The accuracies of a step, see `Step`."""
+    if len(accuracies) == 1:
+        return f": {percent(accuracies[0])} of the test samples right"
+    if len(accuracies) == 2:
+        home, outside = accuracies
+        return (
+            f": {percent(home)} right at home, {percent(outside)} on test samples "
+            "(mean of the clients)"
+        )
+    return ""
+
+
+def add_block_steps(steps: StepList, replay: Replay, block: int) -> None:
+    """Train a block, send it, freeze it, and adapt the next one."""
+    clients = replay.clients
+    adaptor = "its adaptor, " if replay.has_adaptor else ""
+    if block == 1:
+        text = "Each client trains its whole network alone, on its own samples"
+    else:
+        text = (
+            f"On everybody's frozen blocks, each client trains {adaptor}its blocks from {block} on "
+            "and its classifier"
+        )
+    accuracies = ()
+    if replay.rounds:
+        home, outside = replay.rounds[block - 1]
+        accuracies = (mean(home), mean(outside))
+    steps.add(TRAIN, block, f"Train for block {block}", text, accuracies=accuracies)
     text = (
-        f"The classifiers go up and are {'kept, each with its own branch' if own else 'averaged'}"
+        f"Block {block} of every client goes up, and comes down to all other clients that still "
+        "need it"
     )
-    right = [heads["own" if own else "average"]] if heads else ()
-    add(AVERAGE, last, "Fuse the classifiers", text, "classifiers", right)
-    if options["head"] == "ccvr":
-        text = "Means and covariances of every class go up; the classifier is trained on features drawn from them"
-        add(
-            CALIBRATE, last, "Calibrate", text, "class statistics", [heads["ccvr"]] if heads else ()
+    steps.add(SEND, block, f"Send block {block}", text, phase=f"block {block}")
+    text = (
+        f"All {clients} copies of block {block} now stand side by side at every client, and never "
+        "change again"
+    )
+    steps.add(FREEZE, block, f"Fuse and freeze block {block}", text)
+    if block == replay.blocks:
+        return
+    if replay.has_adaptor:
+        text = f"A new adaptor in front of block {block + 1} reads all {clients} outputs below"
+    else:
+        text = f"Block {block + 1} reads the mean of all {clients} outputs below"
+    steps.add(ADAPT, block, f"Adapt block {block + 1}", text)
+
+
+def add_classifier_steps(steps: StepList, replay: Replay) -> None:
+    """Fuse the classifiers, and calibrate the result if the run does."""
+    heads = replay.report.heads or {}
+    if replay.keeps_heads:
+        text = "The classifiers go up and are kept, each with its own branch"
+        head = "own"
+    else:
+        text = "The classifiers go up and are averaged"
+        head = "average"
+    accuracies = (heads[head],) if heads else ()
+    steps.add(
+        AVERAGE,
+        replay.blocks,
+        "Fuse the classifiers",
+        text,
+        phase="classifiers",
+        accuracies=accuracies,
+    )
+    if replay.options["head"] == "ccvr":
+        text = (
+            "Means and covariances of every class go up; the classifier is trained on features "
+            "drawn from them"
         )
-    return every
+        accuracies = (heads["ccvr"],) if heads else ()
+        steps.add(
+            CALIBRATE,
+            replay.blocks,
+            "Calibrate",
+            text,
+            phase="class statistics",
+            accuracies=accuracies,
+        )
 
 
-# ------------------------------------------------------------------------------------------------- the picture
-def network(replay: Replay, step: int | None = None, *, client: int | None = None) -> Picture:
-    """The network at step number `step` of `steps(replay)` (at most its last), the bytes and the accuracies so far.
+def step_in_training(steps: Sequence[Step], report: FuseFLReport, blocks: int) -> int:
+    """The step at which a running method is: the last one that fits the block of its report."""
+    if report.block > blocks:
+        kinds = (AVERAGE, CALIBRATE)
+    else:
+        kinds = (TRAIN,)
+    block = min(report.block, blocks)
+    fitting = [i for i, step in enumerate(steps) if step.kind in kinds and step.block == block]
+    return fitting[-1]
 
-    step None: while it trains, in the round and with the bytes of the report so far
+
+# -------------------------------------------------------------------------------------- the picture
+def draw_step(replay: Replay, index: int | None = None, *, client: int | None = None) -> Picture:
+    """The network at step number `index` (at most the last), the bytes and the accuracies so far.
+
+    index None: while the method runs, in the round and with the bytes of the report so far
     """
-    every, blocks = steps(replay), replay.blocks
-    if step is None:
-        block, (up, down) = replay.report.block, replay.report.sent
-        kinds = (AVERAGE, CALIBRATE) if block > blocks else (TRAIN,)
-        step = max(
-            i for i, s in enumerate(every) if s.kind in kinds and s.block == min(block, blocks)
-        )
-        every[step] = every[step]._replace(up=up, down=down)
-    step = min(step, len(every) - 1)
-    now = every[step]
-    over = replay.rounds[: now.block if now.kind != START else 0]
+    steps = list_steps(replay)
+    if index is None:
+        index = step_in_training(steps, replay.report, replay.blocks)
+        up, down = replay.report.sent
+        steps[index] = steps[index]._replace(up=up, down=down)
+    index = min(index, len(steps) - 1)
+    step = steps[index]
     with drawing() as (figure, ax):
-        columns(ax, replay, now, client)
-    text = f"Step {step + 1} of {len(every)}, {now.title.lower()}. {now.text}"
-    if client is not None and over and client < replay.clients:
-        home, outside = (percent(values[client]) for values in over[-1])
-        text += (
-            f" Client {own_name(client, replay.setting)} after round {len(over)}: {home} at home, "
-        )
-        text += f"{outside} on test samples."
-    each = (
-        (s.title, data_size(s.up), data_size(s.down), ", ".join(map(percent, s.right)))
-        for s in every
+        draw_columns(ax, replay, step, client)
+    sentence = f"Step {index + 1} of {len(steps)}, {step.title.lower()}. {step.text}"
+    sentence += describe_client(replay, step, client)
+    rows = []
+    for number, each in enumerate(steps, 1):
+        accuracies = ", ".join(percent(share) for share in each.accuracies)
+        rows.append((number, each.title, data_size(each.up), data_size(each.down), accuracies))
+    return told(
+        figure,
+        f"The networks of {replay.clients} clients as columns of {replay.blocks} blocks, "
+        f"{step.frozen_blocks} of them frozen",
+        replay.setting,
+        sentence,
+        tabled("step | what | up so far | down so far | at home, on test samples; fused", rows),
     )
-    rows = ((i, *cells) for i, cells in enumerate(each, 1))
-    columns_of_table = "step | what | up so far | down so far | at home, on test samples; fused"
-    title = f"The networks of {replay.clients} clients as columns of {blocks} blocks, {now.frozen} of them frozen"
-    return told(figure, title, replay.setting, text, tabled(columns_of_table, rows))
 
 
-def shown_clients(clients: int, client: int | None) -> list[int]:
-    """Which clients are drawn: all of a few; of many the first, and the chosen one or the last."""
-    *first, last = range(min(clients, COLUMNS))
-    if clients > COLUMNS and client not in first:
-        last = clients - 1 if client is None else client
-    return [*first, last]
+def describe_client(replay: Replay, step: Step, client: int | None) -> str:
+    """The accuracies of the selected client after the last round up to this step."""
+    if client is None or client >= replay.clients or step.kind == START:
+        return ""
+    rounds = replay.rounds[: step.block]
+    if not rounds:
+        return ""
+    home, outside = rounds[-1]
+    return (
+        f" Client {own_name(client, replay.setting)} after round {len(rounds)}: "
+        f"{percent(home[client])} at home, {percent(outside[client])} on test samples."
+    )
 
 
-def state_of(step: Step, row: int, blocks: int) -> str:
+def list_shown_clients(clients: int, client: int | None) -> list[int]:
+    """Which clients are drawn: all of a few; of many the first, and the selected one or the
+    last.
+    """
+    if clients <= MAX_COLUMNS:
+        return list(range(clients))
+    shown = list(range(MAX_COLUMNS - 1))
+    if client is None:
+        return [*shown, clients - 1]
+    if client in shown:
+        return [*shown, MAX_COLUMNS - 1]
+    return [*shown, client]
+
+
+def block_state(step: Step, row: int, blocks: int) -> str:
     """Which of STATES block `row` (from 1; K + 1: the classifier) is in at a step."""
-    if row <= step.frozen:
+    is_classifier = row == blocks + 1
+    if row <= step.frozen_blocks:
         return "frozen"
-    if step.kind == TRAIN or (step.kind == CALIBRATE and row == blocks + 1):
+    if step.kind == TRAIN or (step.kind == CALIBRATE and is_classifier):
         return "training"
-    sent = {SEND: step.block, AVERAGE: blocks + 1}.get(step.kind)
-    return "being sent" if row == sent else "waiting"
+    if step.kind == SEND and row == step.block:
+        return "being sent"
+    if step.kind == AVERAGE and is_classifier:
+        return "being sent"
+    return "waiting"
 
 
-def columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
-    """The clients' networks, images at the bottom: thin lines say who reads whom, small squares are adaptors."""
-    who, blocks = shown_clients(replay.clients, client), replay.blocks
-    places, middle, reads = range(len(who)), (len(who) - 1) / 2, []
-    heading(
-        ax,
-        f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)",
-        38 if narrow() else 24,
-    )
-    for name, style in STATES.items():
+def draw_columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> None:
+    """The clients' networks, images at the bottom. Thin lines say who reads whom, small squares are
+    adaptors.
+    """
+    shown = list_shown_clients(replay.clients, client)
+    blocks = replay.blocks
+    places = list(range(len(shown)))
+    middle = (len(shown) - 1) / 2
+    title = f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)"
+    heading(ax, title, 38 if narrow() else 24)
+    for name, style in STATES.items():  # for the legend
         ax.bar(0, 0, 0, ec=INK, lw=0.9, label=name, **style)
+    is_fused = step.kind in (AVERAGE, CALIBRATE) and not replay.keeps_heads
+    lines = []
     for row in range(1, blocks + 2):
-        low, high, style = row - 1.22, row - 0.78, STATES[state_of(step, row, blocks)]
-        joined = (
-            row == blocks + 1
-            and replay.options["head"] != "own"
-            and step.kind in (AVERAGE, CALIBRATE)
-        )
-        at = [middle] if joined else places
-        everybody = (
-            1 < row <= min(step.adapted, step.frozen + 1)
-        )  # all outputs below go to every client
+        bottom = row - 1.22  # where lines from below start
+        top = row - 0.78  # where the block begins
+        style = STATES[block_state(step, row, blocks)]
+        is_joined = is_fused and row == blocks + 1  # one classifier for all
+        columns = [middle] if is_joined else places
+        # From here on all outputs below go to every client.
+        is_shared = 1 < row <= min(step.last_adapted_block, step.frozen_blocks + 1)
         if row > 1:
-            pairs = (
-                itertools.product(places, at)
-                if joined or everybody
-                else zip(places, at, strict=True)
-            )
-            reads += [((a, low), (b, high)) for a, b in pairs]
-        if everybody and not joined and replay.options["adaptor"] == "conv":
-            ax.plot(
-                places, [high - 0.1] * len(who), "s", color=style["color"], mec=INK, ms=7, zorder=4
-            )
-        ax.bar(at, 0.56, 0.62, high, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
-    ax.add_collection(LineCollection(reads, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
-    mark(ax, who.index(client) if client in who else None, len(who))
-    ax.set_xticks(places, [own_name(k, replay.setting) for k in who])
-    ax.set_yticks(
-        np.arange(blocks + 1) + 0.5,
-        [*(f"block {row}" for row in range(1, blocks + 1)), "classifier"],
-    )
+            if is_joined or is_shared:
+                pairs = itertools.product(places, columns)
+            else:
+                pairs = zip(places, columns, strict=True)
+            lines += [((start, bottom), (end, top)) for start, end in pairs]
+        if is_shared and not is_joined and replay.has_adaptor:
+            squares = {"color": style["color"], "mec": INK, "ms": 7, "zorder": 4}
+            ax.plot(places, [top - 0.1] * len(places), "s", **squares)
+        ax.bar(columns, 0.56, 0.62, top, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
+    ax.add_collection(LineCollection(lines, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
+    mark(ax, shown.index(client) if client in shown else None, len(shown))
+    ax.set_xticks(places, [own_name(k, replay.setting) for k in shown])
+    row_names = [f"block {row}" for row in range(1, blocks + 1)] + ["classifier"]
+    ax.set_yticks(np.arange(blocks + 1) + 0.5, row_names)
     ax.set_xlabel("client", color=QUIET)
     ax.tick_params(length=0, labelcolor=INK)
     no_spines(ax)

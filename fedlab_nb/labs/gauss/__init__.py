@@ -1,12 +1,18 @@
-"""The Gaussian heads in the classroom: classes as images, what one client sends, and all heads side by side. Each view
-is a file here."""
+"""The lab of Gaussian heads: classes as images, what one client sends, and all heads side by
+side.
+"""
 
 from ...panels import LabSpec
+from .class_pictures import ClassPictures
 from .heads import Heads
-from .pictures import Pictures
-from .sent import Sent
+from .sent_means import SentMeans
 
 LAB = LabSpec(
-    method="gauss", name="gauss", companions=("fedpft", "ensemble", "fedavg"), settings={"alpha": 0.1, "seeds": 1},
-    knobs=("head", "shrinkage", "features", "size"), first="pictures", views=(Pictures, Sent, Heads),
-)  # fmt: skip
+    method="gauss",
+    name="gauss",
+    companions=("fedpft", "ensemble", "fedavg"),
+    knobs=("head", "shrinkage", "features", "size"),
+    settings={"alpha": 0.1, "seeds": 1},
+    views=(ClassPictures, SentMeans, Heads),
+    first="pictures",
+)

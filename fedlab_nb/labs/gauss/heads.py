@@ -1,68 +1,91 @@
-"""Accuracy against the bytes that a client sends, for every picture of a class: from the mean alone to a covariance."""
+"""Accuracy against the bytes that a client sends, for every head: from the mean of a class alone to
+its covariance.
+"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...methods.gauss import HEADS, TRAINED
 from ...panels import Asked, PanelState, words
 from ...plots import Picture, Series, data_size, drawing, dress, percent, tabled, told
 from ...plots.kit import points
 from ...plots.words import seed_words
-from ..runs import Steps, all_of, choices
-from ..tried import Tried, series
+from ..button_view import ButtonView, make_series
+from ..runs import Steps, plan_runs, run_all
 
 MIXTURES = {"none": "FedPFT, means", "diagonal": "FedPFT, diagonal", "full": "FedPFT, full"}
-SHARED = ("features", "size", "features_seed")  # knobs that both methods have
+FEATURE_KNOBS = ("features", "size", "features_seed")  # both methods have them
+OTHER_KNOBS = ("head", "shrinkage")  # what is compared, or what one of the methods has alone
 
 
-class Heads(Tried):
-    """Every head, and FedPFT with three spreads, on the federation that the controls say."""
+class Heads(ButtonView):
+    """Every head, and FedPFT with three kinds of covariance, on the federation that the controls
+    describe.
+    """
 
-    name, title, work_label = "heads", "All heads", "Run all heads"
+    name, title = "heads", "All heads"
+    work_label = "Run all heads"
+    work_help = (
+        "Run every head, and FedPFT with three kinds of covariance, on the federation that the "
+        "controls describe."
+    )
 
     def asked(self, state: PanelState) -> Asked:
-        given = {k.removeprefix("gauss."): v for k, v in state.settings.items()}
-        features = {name: given[name] for name in SHARED if name in given}
-        plain = {
-            k: v
-            for k, v in state.settings.items()
-            if "." not in k and k not in (*SHARED, "head", "shrinkage")
+        heads = {head: {"gauss.head": head} for head in (*HEADS, *TRAINED)}
+        mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
+        return {
+            **plan_runs("gauss", shared_settings(state.settings, "gauss"), heads),
+            **plan_runs("fedpft", shared_settings(state.settings, "fedpft"), mixtures),
         }
-        variants = {"gauss": {h: {"gauss.head": h} for h in (*HEADS, *TRAINED)}}
-        variants["fedpft"] = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
-        asked = {}
-        for method, of in variants.items():
-            asked |= choices(
-                method, plain | {f"{method}.{name}": v for name, v in features.items()}, of
-            )
-        return asked
 
     def work(self, state: PanelState) -> Steps:
-        """Run every head, and FedPFT with three spreads, on the federation that the controls describe"""
-        runs = yield from all_of(asked := self.asked(state))
-        return [series(name, of, asked[name][0]) for name, of in runs.items()], words(
-            state.settings
-        )
+        """A Series for each head, and the setting in words."""
+        planned = self.asked(state)
+        runs = yield from run_all(planned)
+        series = []
+        for name, outcomes in runs.items():
+            method, _ = planned[name]
+            series.append(make_series(name, outcomes, method))
+        return series, words(state.settings)
 
-    def tried(self, state: PanelState) -> Picture:
-        return heads(*state.worked)
+    def draw_result(self, state: PanelState) -> Picture:
+        series, setting = state.worked
+        return draw_heads(series, setting)
 
 
-def heads(tried: Sequence[Series], setting: str) -> Picture:
-    """A point a classifier. tried: `up` is the mean of a client's bytes"""
+def shared_settings(settings: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """The settings of the panel for a run of `method`: without the knobs of Gaussian heads, but
+    with the same features.
+    """
+    shared = {}
+    for name, value in settings.items():
+        knob = name.removeprefix("gauss.")
+        if knob in FEATURE_KNOBS:
+            shared[f"{method}.{knob}"] = value
+        elif "." not in name and name not in OTHER_KNOBS:
+            shared[name] = value
+    return shared
+
+
+def draw_heads(series: Sequence[Series], setting: str) -> Picture:
+    """A point for each classifier; `up` of a series is the mean of a client's bytes."""
+    lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        points(ax, tried, low=max(0.0, 0.9 * min(min(s.accuracies.values()) for s in tried)))
-    least, *_, best = sorted(tried, key=lambda s: s.mean)
-    high, low = (f"with {percent(s.mean)} for {data_size(s.up)} a client" for s in (best, least))
-    rows = ((s.name, seed_words(s.accuracies), data_size(s.up)) for s in tried)
-    table = tabled("classifier | accuracy | bytes up of a client", rows)
-    text = (
-        f"{best.name} is the most accurate {high}, {least.name} the least {low} ({tried[0].seeds})."
+        points(ax, series, low=max(0.0, 0.9 * lowest))
+    ranking = sorted(series, key=lambda row: row.mean)
+    worst = ranking[0]
+    best = ranking[-1]
+    sentence = (
+        f"{best.name} is the most accurate with {percent(best.mean)} for {data_size(best.up)} a "
+        f"client, {worst.name} the least with {percent(worst.mean)} for {data_size(worst.up)} a "
+        f"client ({series[0].seeds})."
     )
+    rows = [(row.name, seed_words(row.accuracies), data_size(row.up)) for row in series]
     return told(
         figure,
         "Accuracy against a client's bytes for classifiers on frozen features",
         setting,
-        text,
-        table,
+        sentence,
+        tabled("classifier | accuracy | bytes up of a client", rows),
     )

@@ -1,19 +1,28 @@
-"""The classroom of neuron matching: a game by hand, the loss barrier, who is matched with whom."""
+"""The lab of neuron matching: a game by hand, the loss barrier, who is matched with whom."""
 
 from ...panels import Extra, LabSpec
 from .barrier import Barrier
 from .game import Game
 from .partners import Partners
 
-INIT = "All clients start from the server's initial model, or each client starts from its own random weights"
-NETWORKS = (("by the image size", "auto"), ("one hidden layer", "mlp1"), ("five-layer CNN", "cnn"))
-MODEL = "The clients' network. PFNM needs exactly one hidden layer"
+INIT_HELP = (
+    "All clients start from the server's initial model, or each client starts from its own random "
+    "weights"
+)
+INITS = (("the same for all", "same"), ("each its own", "different"))
+MODEL_HELP = "The clients' network. PFNM needs exactly one hidden layer"
+MODELS = (("by the image size", "auto"), ("one hidden layer", "mlp1"), ("five-layer CNN", "cnn"))
+
 LAB = LabSpec(
-    method="matching", name="matching", companions=("fedavg", "ensemble"), first="game",
-    views=(Game, Barrier, Partners), settings={"alpha": 100, "seeds": 1, "init": "different"},
+    method="matching",
+    name="matching",
+    companions=("fedavg", "ensemble"),
     knobs=("rule", "sweeps", "gamma"),
+    settings={"alpha": 100, "seeds": 1, "init": "different"},
     extras=(
-        Extra("init", "Initial models", (("the same for all", "same"), ("each its own", "different")), INIT),
-        Extra("model", "Network", NETWORKS, MODEL),
+        Extra("init", "Initial models", INITS, INIT_HELP),
+        Extra("model", "Network", MODELS, MODEL_HELP),
     ),
-)  # fmt: skip
+    views=(Game, Barrier, Partners),
+    first="game",
+)

@@ -1,4 +1,8 @@
-"""The loss barrier: loss or accuracy on the straight line between two clients' networks, before and after matching."""
+"""The loss barrier: loss or accuracy on the straight line between two clients' networks, before and
+after matching.
+"""
+
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -10,58 +14,86 @@ from .pairs import RULES, Pair, TwoClients
 
 
 class Barrier(TwoClients):
-    """Loss or accuracy on the straight line between two clients, with the units as they stand and matched."""
+    """Loss or accuracy on the straight line between two clients, with the units as they stand and
+    matched.
+    """
 
     name, title = "barrier", "Barrier"
+    summary = "Then this shows the loss on the straight line between two clients' networks."
 
     def __init__(self) -> None:
         super().__init__()
-        help = "What is drawn along the line"
         self.measure = made(
-            widgets.Dropdown, label="Show", help=help, width=150, options=["loss", "accuracy"]
+            widgets.Dropdown,
+            label="Show",
+            help="What is drawn along the line",
+            width=150,
+            options=["loss", "accuracy"],
         )
 
     def draw(self, state: PanelState) -> Picture:
-        return barrier(self.pair(state), self.measure.value, 1 / len(state.class_names))
+        chance = 1 / len(state.class_names)
+        return draw_barrier(self.match(state), self.measure.value, chance)
 
 
-def barrier(pair: Pair, measure: str, chance: float) -> Picture:
-    """`measure`: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies."""
-    shown = {
-        "as they stand": (pair.before, SECOND, (0, (4, 2))),
-        "matched": (pair.after, ACCENT, "-"),
-    }
+def draw_barrier(pair: Pair, measure: str, chance: float) -> Picture:
+    """The line between two clients, before and after matching.
+
+    measure: "loss" or "accuracy";   chance: accuracy of guessing, drawn beside accuracies
+    """
     a, b = pair.names
     title = f"From client {a} to client {b}"
+    styles = (
+        ("as they stand", pair.before, {"color": SECOND, "ls": (0, (4, 2))}),
+        ("matched", pair.after, {"color": ACCENT, "ls": "-"}),
+    )
     with drawing() as (figure, ax):
-        x = f"way: 0 is client {a}, 1 is client {b}, ½ their average"
-        dress(ax, title=title, x=x, y=f"test {measure}", grid="y")
-        for name, (line, colour, dashes) in shown.items():
-            ax.plot(
-                line.along,
-                getattr(line, measure),
-                color=colour,
-                ls=dashes,
-                lw=2.2,
-                label=f"units {name}",
-            )
+        x_label = f"way: 0 is client {a}, 1 is client {b}, ½ their average"
+        dress(ax, title=title, x=x_label, y=f"test {measure}", grid="y")
+        labels = []
+        for name, line, style in styles:
+            values = getattr(line, measure)
+            ax.plot(line.t, values, lw=2.2, label=f"units {name}", **style)
+            labels.append((values[-1], name, style["color"]))
         if measure == "accuracy":
             percent_axis(ax)
             level_line(ax, chance, "guessing")
         few_ticks(ax, "x", 5, form="{:g}".format)
         ax.set_xlim(0, 1)
-        end_labels(
-            ax, [(getattr(line, measure)[-1], name, hue) for name, (line, hue, _) in shown.items()]
-        )
-    before, after = pair.before, pair.after
-    sentence = (
-        f"The loss barrier between clients {a} and {b} is {before.barrier:.2f} with the units as they stand, "
-        f"and {after.barrier:.2f} after matching by {RULES[pair.rule]}. Their average is right for "
-        f"{percent(before.middle)} before and {percent(after.middle)} after matching. The two networks themselves are "
-        f"right for {percent(before.accuracy[0])} and {percent(before.accuracy[-1])}."
+        end_labels(ax, labels)
+    return told(
+        figure, f"{title}: test {measure}", pair.setting, describe_barrier(pair), make_table(pair)
     )
-    losses = zip(before.along.round(2), before.loss.round(3), after.loss.round(3), strict=True)
-    shares = zip(map(percent, before.accuracy), map(percent, after.accuracy), strict=True)
+
+
+def describe_barrier(pair: Pair) -> str:
+    """The barrier and the accuracy of the average, before and after matching."""
+    a, b = pair.names
+    before = pair.before
+    after = pair.after
+    return (
+        f"The loss barrier between clients {a} and {b} is {before.barrier:.2f} with the units as "
+        f"they stand, and {after.barrier:.2f} after matching by {RULES[pair.rule]}. "
+        f"Their average is right for {percent(before.average_accuracy)} before and "
+        f"{percent(after.average_accuracy)} after matching. The two networks themselves are right "
+        f"for {percent(before.accuracy[0])} and {percent(before.accuracy[-1])}."
+    )
+
+
+def make_table(pair: Pair) -> list[dict[str, Any]]:
+    """A row for each point of the line."""
+    before = pair.before
+    after = pair.after
+    rows = []
+    for i, t in enumerate(before.t):
+        rows.append(
+            (
+                float(t.round(2)),
+                float(before.loss[i].round(3)),
+                float(after.loss[i].round(3)),
+                percent(before.accuracy[i]),
+                percent(after.accuracy[i]),
+            )
+        )
     columns = "way | loss as they stand | loss matched | accuracy as they stand | accuracy matched"
-    rows = [(*map(float, loss), *share) for loss, share in zip(losses, shares, strict=True)]
-    return told(figure, f"{title}: test {measure}", pair.setting, sentence, tabled(columns, rows))
+    return tabled(columns, rows)

@@ -1,8 +1,10 @@
-"""The matching game: two tiny networks whose units the player pairs by hand, and the barrier for each pairing.
+"""The matching game: two tiny networks whose units the player pairs by hand, and the barrier for
+each pairing.
 
-A network of one number x: f(x) = Σ_i v_i max(0, w_i x + b_i), four hidden units. Network B is network A with its units
-in another order and a little noise on every number. The loss is the mean squared difference from A's answers, so A has
-0 and B next to nothing; in between it depends on who is paired with whom. There are 24 orders, so the best is known.
+A network of one number x: f(x) = Σ_i v_i max(0, w_i x + b_i), four hidden units. Network B is
+network A with its units in another order and a little noise on every number. The loss is the mean
+squared difference from A's answers, so A has 0 and B next to nothing; in between it depends on who
+is paired with whom. There are 24 orders, so the best is known.
 """
 
 import itertools
@@ -11,24 +13,21 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 import numpy as np
+from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, tabled, told
 from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
 
-UNITS, NOISE, POINTS = 4, 0.06, 41
+UNITS = 4
+NOISE = 0.06
+LINE_POINTS = 41
 INPUTS = np.linspace(-2, 2, 81)
-STREAMS = (
-    4,
-    12,
-    20,
-    27,
-    47,
-    51,
-)  # puzzles with one clear solution, in which every unit of B has another place
+# Puzzles with one clear solution, in which every unit of B has another place than its partner in A.
+STREAMS = (4, 12, 20, 27, 47, 51)
 
 
-# ------------------------------------------------------------------------------------------------ the puzzles
+# -------------------------------------------------------------------------------------- the puzzles
 class Puzzle(NamedTuple):
     """Networks `a`, `b` `[units, 3]`: a row (w, b, v) for each unit."""
 
@@ -36,124 +35,174 @@ class Puzzle(NamedTuple):
     b: np.ndarray
 
     def loss(self, order: Sequence[int]) -> np.ndarray:
-        """`[POINTS]`: along the straight line from A to B, B's units in `order` (place i: B's unit order[i])."""
-        t = np.linspace(0, 1, POINTS)[:, None, None]
+        """`[LINE_POINTS]`: along the straight line from A to B, with B's unit order[i] beside A's
+        unit i.
+        """
+        t = np.linspace(0, 1, LINE_POINTS)[:, None, None]
         between = (1 - t) * self.a + t * self.b[list(order)]
-        return ((answers(between) - answers(self.a[None])) ** 2).mean(1)
+        errors = network_outputs(between) - network_outputs(self.a[None])
+        return (errors**2).mean(1)
 
     def barrier(self, order: Sequence[int]) -> float:
         """How far the loss rises, at most, above the straight line between its ends."""
         loss = self.loss(order)
-        return float(max(0.0, (loss - np.linspace(loss[0], loss[-1], POINTS)).max()))
+        straight = np.linspace(loss[0], loss[-1], LINE_POINTS)
+        return float(max(0.0, (loss - straight).max()))
 
-    def best(self) -> tuple[int, ...]:
-        """Of all 24 orders the one with the lowest barrier."""
+    def best_order(self) -> tuple[int, ...]:
+        """The one of all 24 orders that has the lowest barrier."""
         return min(itertools.permutations(range(UNITS)), key=self.barrier)
 
 
-def puzzle(number: int) -> Puzzle:
+def make_puzzle(number: int) -> Puzzle:
     """Puzzle `number`, counted from 0: one of STREAMS."""
     stream = np.random.default_rng([11, STREAMS[number]])
     signs = np.array([1, -1, 1, -1])  # two units look to the right, two to the left
-    a = np.stack(
-        [signs * stream.uniform(0.6, 1.6, UNITS), stream.uniform(-0.6, 0.8, UNITS), signs], 1
-    )
-    a[:, 2] = stream.permutation([1.2, -1.0, 0.7, -1.5])
-    hidden = stream.permutation(UNITS)
-    while (hidden == np.arange(UNITS)).any():
-        hidden = stream.permutation(UNITS)
-    b = np.empty_like(a)
-    b[hidden] = a + NOISE * stream.normal(size=a.shape)
-    return Puzzle(a, b)
+    w = signs * stream.uniform(0.6, 1.6, UNITS)
+    b = stream.uniform(-0.6, 0.8, UNITS)
+    v = stream.permutation([1.2, -1.0, 0.7, -1.5])
+    network_a = np.stack([w, b, v], 1)
+    order = stream.permutation(UNITS)
+    while (order == np.arange(UNITS)).any():
+        order = stream.permutation(UNITS)
+    network_b = np.empty_like(network_a)
+    network_b[order] = network_a + NOISE * stream.normal(size=network_a.shape)
+    return Puzzle(network_a, network_b)
 
 
-def answers(networks: np.ndarray) -> np.ndarray:
+def network_outputs(networks: np.ndarray) -> np.ndarray:
     """`[T, X]`: what networks `[T, units, 3]` answer to INPUTS."""
-    return units(*np.moveaxis(networks[..., None], 2, 0)).sum(1)
+    w, b, v = np.moveaxis(networks[..., None], 2, 0)
+    return unit_outputs(w, b, v).sum(1)
 
 
-def units(w: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
+def unit_outputs(w: np.ndarray, b: np.ndarray, v: np.ndarray) -> np.ndarray:
     """v · max(0, w x + b) at INPUTS."""
     return v * np.maximum(0, w * INPUTS + b)
 
 
-def swapped(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
-    """`order` with B's `unit` at `place`; what stood there goes where the unit came from."""
-    new = list(order)
-    new[new.index(unit)], new[place] = new[place], unit
-    return tuple(new)
+def swap_units(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
+    """`order` with B's `unit` at `place`. The unit that stood there goes where this one came
+    from.
+    """
+    swapped = list(order)
+    swapped[swapped.index(unit)] = swapped[place]
+    swapped[place] = unit
+    return tuple(swapped)
 
 
-# ------------------------------------------------------------------------------------------------ the picture
-def game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
+# -------------------------------------------------------------------------------------- the picture
+def draw_game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
     """Puzzle `number` with B's unit order[i] beside A's unit i."""
-    loss, start = puzzle.loss(order), puzzle.loss(range(UNITS))
-    present, own, best = (puzzle.barrier(o) for o in (order, range(UNITS), puzzle.best()))
     with drawing(fixed=True) as (figure, _):
-        grid = {"height_ratios": [1, 1, 2]} if narrow() else {"width_ratios": [1, 1, 2]}
-        parts = figure.subplot_mosaic("01;23;ll" if narrow() else "01l;23l", **grid)
+        if narrow():
+            axes = figure.subplot_mosaic("01;23;ll", height_ratios=[1, 1, 2])
+        else:
+            axes = figure.subplot_mosaic("01l;23l", width_ratios=[1, 1, 2])
         figure.subplots_adjust(left=0.1, right=0.97, bottom=0.14, top=0.84, wspace=0.3, hspace=0.45)
         for i, j in enumerate(order):
-            ax = dress(parts[str(i)], title=f"A {i + 1} with B {j + 1}")
-            ax.plot(INPUTS, units(*puzzle.a[i]), color=INK, lw=1.8)
-            ax.plot(INPUTS, units(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8)
+            ax = axes[str(i)]
+            dress(ax, title=f"A {i + 1} with B {j + 1}")
+            ax.plot(INPUTS, unit_outputs(*puzzle.a[i]), color=INK, lw=1.8)
+            ax.plot(INPUTS, unit_outputs(*puzzle.b[j]), color=ACCENT, ls=(0, (3, 1.5)), lw=1.8)
             ax.set(xlim=(-2, 2), ylim=(-6.5, 6.5))
-        ax = dress(parts["l"], title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
-        along = np.linspace(0, 1, len(loss))
-        ax.plot(along, start, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
-        ax.plot(along, loss, color=ACCENT, lw=2.4, label="loss in your order")
-        ax.set(xlim=(0, 1), ylim=(0, 1.25 * max(start.max(), loss.max())))
-        legend(ax, loc="upper right")
-        words = "What each unit adds to the answer,\nagainst x: A plain, B blue and dashed"
-        figure.text(0.1, 0.91, words, fontsize=9.5, color=QUIET)
-    pairs = ", ".join(f"A {i + 1} with B {j + 1}" for i, j in enumerate(order))
-    sentence = f"With {pairs} the barrier is {present:.2f}; in B's own order it is {own:.2f}, in the best of all 24 "
-    sentence += f"orders {best:.2f}." + (" You have found it." if present < best + 1e-9 else "")
-    columns = "unit of A | its w, b, v | unit of B beside it | its w, b, v of B"
-    rows = [(i + 1, numbers(puzzle.a[i]), j + 1, numbers(puzzle.b[j])) for i, j in enumerate(order)]
-    title = f"Puzzle {number + 1}: units of networks A and B side by side, and the loss on the line from A to B"
-    return told(figure, title, "", sentence, tabled(columns, rows))
+        draw_losses(axes["l"], puzzle, order)
+        text = "What each unit adds to the answer,\nagainst x: A plain, B blue and dashed"
+        figure.text(0.1, 0.91, text, fontsize=9.5, color=QUIET)
+    rows = []
+    for i, j in enumerate(order):
+        rows.append((i + 1, format_unit(puzzle.a[i]), j + 1, format_unit(puzzle.b[j])))
+    return told(
+        figure,
+        f"Puzzle {number + 1}: units of networks A and B side by side, and the loss on the line "
+        "from A to B",
+        "",
+        describe_game(puzzle, order),
+        tabled("unit of A | its w, b, v | unit of B beside it | its w, b, v of B", rows),
+    )
 
 
-def numbers(row: np.ndarray) -> str:
-    """'1.20, -0.31, 0.70'."""
-    return ", ".join(f"{value:.2f}" for value in row)
+def draw_losses(ax: Axes, puzzle: Puzzle, order: Sequence[int]) -> None:
+    """The loss on the line from A to B, in B's own order and in the player's."""
+    own_loss = puzzle.loss(range(UNITS))
+    loss = puzzle.loss(order)
+    t = np.linspace(0, 1, LINE_POINTS)
+    dress(ax, title="On the line from A to B", x="way: 0 is A, 1 is B", grid="y")
+    ax.plot(t, own_loss, color=SECOND, ls=(0, (4, 2)), lw=1.6, label="loss in B's own order")
+    ax.plot(t, loss, color=ACCENT, lw=2.4, label="loss in your order")
+    ax.set(xlim=(0, 1), ylim=(0, 1.25 * max(own_loss.max(), loss.max())))
+    legend(ax, loc="upper right")
 
 
-# ------------------------------------------------------------------------------------------------ the view
+def describe_game(puzzle: Puzzle, order: Sequence[int]) -> str:
+    """The barrier of this order beside that of B's own order and the best one."""
+    pairs = [f"A {i + 1} with B {j + 1}" for i, j in enumerate(order)]
+    barrier = puzzle.barrier(order)
+    best = puzzle.barrier(puzzle.best_order())
+    sentence = (
+        f"With {', '.join(pairs)} the barrier is {barrier:.2f}; in B's own order it is "
+        f"{puzzle.barrier(range(UNITS)):.2f}, in the best of all 24 orders {best:.2f}."
+    )
+    if barrier < best + 1e-9:
+        sentence += " You have found it."
+    return sentence
+
+
+def format_unit(numbers: np.ndarray) -> str:
+    """w, b, v of a unit: '1.20, -0.31, 0.70'."""
+    return ", ".join(f"{value:.2f}" for value in numbers)
+
+
+# ----------------------------------------------------------------------------------------- the view
 class Game(LabView):
     """Four units of B to be paired by hand with four of A."""
 
     name, title, ready = "game", "By hand", "always"
 
     def __init__(self) -> None:
-        options = [(f"puzzle {i + 1}", i) for i in range(len(STREAMS))]
         self.puzzle = made(
-            widgets.Dropdown, label="Puzzle", help="Which two networks", width=150, options=options
+            widgets.Dropdown,
+            label="Puzzle",
+            help="Which two networks",
+            width=150,
+            options=[(f"puzzle {i + 1}", i) for i in range(len(STREAMS))],
         )
-        help = "The unit of network B beside unit {} of network A. The two units of B change places"
-        menu = {"width": 130, "options": [(f"B {j + 1}", j) for j in range(UNITS)]}
-        self.place1, self.place2, self.place3, self.place4 = self.places = [
-            made(
-                widgets.Dropdown, label=f"A {i + 1} with", help=help.format(i + 1), value=i, **menu
-            )
-            for i in range(UNITS)
-        ]
+        self.place1 = make_place_menu(0)
+        self.place2 = make_place_menu(1)
+        self.place3 = make_place_menu(2)
+        self.place4 = make_place_menu(3)
+        self.places = [self.place1, self.place2, self.place3, self.place4]
         self.controls = [self.puzzle, *self.places]
-        self.order, self.shown = tuple(range(UNITS)), 0
+        self.number = 0  # of the puzzle that is shown
+        self.order = tuple(range(UNITS))
 
     def adapt(self, state: PanelState) -> None:
-        """A unit that is put somewhere changes places with the one that stood there; a new puzzle starts anew."""
-        if self.puzzle.value != self.shown:
-            self.order, self.shown = tuple(range(UNITS)), self.puzzle.value
+        """A unit that is put somewhere changes places with the one that stood there. A new puzzle
+        starts in B's own order.
+        """
+        if self.puzzle.value != self.number:
+            self.number = self.puzzle.value
+            self.order = tuple(range(UNITS))
         else:
-            moved = [
-                place for place, menu in enumerate(self.places) if menu.value != self.order[place]
-            ]
-            for place in moved[:1]:
-                self.order = swapped(self.order, place, self.places[place].value)
+            for place, menu in enumerate(self.places):
+                if menu.value != self.order[place]:
+                    self.order = swap_units(self.order, place, menu.value)
+                    break
         for menu, unit in zip(self.places, self.order, strict=True):
             menu.value = unit
 
     def draw(self, state: PanelState) -> Picture:
-        return game(puzzle(self.shown), self.order, self.shown)
+        return draw_game(make_puzzle(self.number), self.order, self.number)
+
+
+def make_place_menu(place: int) -> widgets.Dropdown:
+    """The menu of B's unit beside A's unit number `place`."""
+    return made(
+        widgets.Dropdown,
+        label=f"A {place + 1} with",
+        help=f"The unit of network B beside unit {place + 1} of network A. The two units of B "
+        "change places",
+        width=130,
+        options=[(f"B {unit + 1}", unit) for unit in range(UNITS)],
+        value=place,
+    )

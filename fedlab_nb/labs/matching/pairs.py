@@ -1,5 +1,5 @@
-"""Two clients of a run of matching: their networks, the straight line between them, their units side by side; and
-`TwoClients`, what the views of two clients have in common.
+"""Two clients of a run of matching: their networks, the straight line between them, and their units
+side by side. `TwoClients` is what the views of two clients have in common.
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,16 @@ from ...panels import LabView, PanelState, made, offer
 from ...plots.characters import own_name
 from ...rng import generator
 from ...training import ClientModels
-from ..runs import clients_in, where
+from ..runs import describe_setting, list_clients
 
-POINTS = 21  # of the line between two networks, both ends included
-SAMPLES = 1000  # test images at most
+LINE_POINTS = 21  # on the line between two networks, both ends included
+MAX_SAMPLES = 1000  # test images
+NOISE_SAMPLES = 500  # on which activations are compared
 RULES = {"rebasin": "Git Re-Basin", "greedy": "OT-Fusion", "activations": "activations"}
 
 
-def clients_of(outcome: Any) -> ClientModels:
-    """The clients' networks of a run; RunError where they were too large to stay with the model."""
+def get_clients(outcome: Any) -> ClientModels:
+    """The clients' networks of a run; RunError where they were too large to keep."""
     if outcome.model.clients is None:
         raise RunError(
             "These networks are too large to be stored with the run: choose fewer or smaller ones."
@@ -38,52 +39,62 @@ def clients_of(outcome: Any) -> ClientModels:
     return outcome.model.clients
 
 
-# ------------------------------------------------------------------------------------------------ the line
+# ----------------------------------------------------------------------------------------- the line
 class Line(NamedTuple):
-    """The straight line (1 - t) θ + t θ' between two networks, at t = 0, …, 1: `loss [T]` and `accuracy [T]` (0–1)."""
+    """The straight line (1 - t) θ + t θ' between two networks, at t = 0, …, 1: `loss [T]` and
+    `accuracy [T]` (0–1).
+    """
 
     loss: np.ndarray
     accuracy: np.ndarray
 
     @property
-    def along(self) -> np.ndarray:
-        """t `[T]`."""
+    def t(self) -> np.ndarray:
+        """`[T]`: 0 at the first network, 1 at the second."""
         return np.linspace(0, 1, len(self.loss))
 
     @property
     def barrier(self) -> float:
-        """How far the loss rises, at most, above the straight line between its two ends: 0 or more."""
-        straight = (1 - self.along) * self.loss[0] + self.along * self.loss[-1]
+        """How far the loss rises, at most, above the straight line between its two ends: 0 or
+        more.
+        """
+        straight = (1 - self.t) * self.loss[0] + self.t * self.loss[-1]
         return float(max(0.0, (self.loss - straight).max()))
 
     @property
-    def middle(self) -> float:
-        """Accuracy of the plain average of the two, 0–1."""
+    def average_accuracy(self) -> float:
+        """Accuracy of the plain average of the two networks, 0–1."""
         return float(self.accuracy[len(self.accuracy) // 2])
 
 
 @torch.no_grad()
-def line(
-    network: Network, one: State, other: State, x: Tensor, y: Tensor, points: int = POINTS
+def measure_line(
+    network: Network, start: State, end: State, x: Tensor, y: Tensor, points: int = LINE_POINTS
 ) -> Line:
-    """The line between the states `one` and `other` of networks like `network`, on samples `x [N, ...]`, `y [N]`."""
-    walker, losses, accuracies = copy_model(network).eval(), [], []
+    """The line between two states of networks like `network`, on samples `x [N, ...]`, `y [N]`."""
+    between = copy_model(network).eval()
+    losses = []
+    accuracies = []
     for t in np.linspace(0, 1, points).tolist():
-        load_state(walker, weighted_mean([one, other], [1 - t, t]))
-        logits = walker(x)
+        load_state(between, weighted_mean([start, end], [1 - t, t]))
+        logits = between(x)
         losses.append(F.cross_entropy(logits, y))
         accuracies.append((logits.argmax(1) == y).double().mean())
-    return Line(*(torch.stack(values).double().cpu().numpy() for values in (losses, accuracies)))
+    loss = torch.stack(losses).double().cpu().numpy()
+    accuracy = torch.stack(accuracies).double().cpu().numpy()
+    return Line(loss, accuracy)
 
 
-# ------------------------------------------------------------------------------------------------ two clients
+# -------------------------------------------------------------------------------------- two clients
 class Pair(NamedTuple):
-    """Clients `a` and `b`, b's units matched with a's by `rule`.
+    """Clients `a` and `b`; the units of b are matched with those of a by `rule`.
 
-    before, after: the line between them, with b's units as they stand and in the order that was found
-    similarity:    for each layer the cosines `[units, units]` of a's units (rows) with
-                   b's as they stand (columns), of the weights that come in, earlier layers being matched
-    orders:        for each layer `[units]`, which unit of b is matched with each of a's;   setting: in words
+    before, after: the line between them, with b's units as they stand and in the order that was
+        found
+    similarity:    for each layer `[units, units]`, cosines of the incoming weights of a's units
+                   (rows) and of b's units as they stand (columns); earlier layers are matched
+    orders:        for each layer `[units]`, which unit of b is matched with each unit of a
+    setting:       in words
     """
 
     a: int
@@ -97,103 +108,144 @@ class Pair(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """What the two are called."""
+        """The names of the two clients."""
         return [own_name(k, self.setting) for k in (self.a, self.b)]
 
 
-def pair_of(outcome: Any, a: int, b: int, rule: str) -> Pair:
+def match_clients(outcome: Any, a: int, b: int, rule: str) -> Pair:
     """Clients `a` and `b` of a run, matched by `rule` (of RULES), on its test images."""
-    clients, data = clients_of(outcome), load(outcome.settings.dataset)
+    clients = get_clients(outcome)
+    data = load(outcome.settings.dataset)
     first = clients.module(a)
-    like = next(first.parameters())
-    x, y = data.x_test[:SAMPLES].to(like.device, like.dtype), data.y_test[:SAMPLES].to(like.device)
-    return pair(first, clients.module(b), (a, b), rule, x, y, where(outcome))
+    second = clients.module(b)
+    weight = next(first.parameters())
+    x = data.x_test[:MAX_SAMPLES].to(weight.device, weight.dtype)
+    y = data.y_test[:MAX_SAMPLES].to(weight.device)
+    return match_networks(first, second, (a, b), rule, x, y, describe_setting(outcome))
 
 
-def pair(
+def match_networks(
     first: Network,
     second: Network,
-    numbers: tuple[int, int],
+    clients: tuple[int, int],
     rule: str,
     x: Tensor,
     y: Tensor,
     setting: str = "",
 ) -> Pair:
-    """The Pair of two networks with these client numbers, looked at on samples `x [N, ...]`, `y [N]`.
+    """Match two networks by `rule` (of RULES), and measure the line between them.
 
-    Activations are compared on noise, as in the method's default.
+    clients: their numbers;   x `[N, ...]`, y `[N]`: the samples of the line
     """
     wiring = find_wiring(first)
-    states = [model_state(first), model_state(second)]
-    one, other = copy_to_cpu(states)
+    start = model_state(first)
+    end = model_state(second)
+    start_on_cpu, end_on_cpu = copy_to_cpu([start, end])
     if rule == "greedy":
-        orders = rules.greedy(one, other, wiring)
+        orders = rules.greedy(start_on_cpu, end_on_cpu, wiring)
     elif rule == "rebasin":
-        stream = generator(0, "matching", *numbers)
-        orders = rules.rebasin(one, other, wiring, stream, wiring.identity(), lambda value: None)
+        stream = generator(0, "matching", *clients)
+        identity = wiring.identity()
+        orders = rules.rebasin(
+            start_on_cpu, end_on_cpu, wiring, stream, identity, lambda value: None
+        )
     else:
-        draw = torch.rand if x.dim() == 4 else torch.randn
-        noise = draw(500, *x.shape[1:], generator=generator(0, "matching", "noise")).to(x)
-        ours, theirs = (activations(first, state, wiring, noise) for state in states)
-        orders = [
-            rules.best_order(rules.correlation(p, q)) for p, q in zip(ours, theirs, strict=True)
-        ]
-    matched = permute_units(states[1], wiring, orders)
-    lines = [line(first, states[0], end, x, y) for end in (states[1], matched)]
-    likeness = [cosines(one, other, wiring, orders, g).numpy() for g in range(len(wiring.units))]
-    return Pair(*numbers, rule, *lines, likeness, [order.numpy() for order in orders], setting)
+        orders = match_activations(first, start, end, wiring, x)
+    matched = permute_units(end, wiring, orders)
+    similarity = []
+    for group in range(len(wiring.units)):
+        cosines = unit_cosines(start_on_cpu, end_on_cpu, wiring, orders, group)
+        similarity.append(cosines.numpy())
+    a, b = clients
+    return Pair(
+        a=a,
+        b=b,
+        rule=rule,
+        before=measure_line(first, start, end, x, y),
+        after=measure_line(first, start, matched, x, y),
+        similarity=similarity,
+        orders=[order.numpy() for order in orders],
+        setting=setting,
+    )
 
 
-def cosines(
-    one: State, other: State, wiring: Wiring, orders: Sequence[Tensor], group: int
+def match_activations(
+    network: Network, start: State, end: State, wiring: Wiring, x: Tensor
+) -> list[Tensor]:
+    """Orders of the units of `end` by how their activations correlate with those of `start`.
+
+    They are compared on noise of the shape of `x`, as in the method's default.
+    """
+    draw = torch.rand if x.dim() == 4 else torch.randn
+    stream = generator(0, "matching", "noise")
+    noise = draw(NOISE_SAMPLES, *x.shape[1:], generator=stream).to(x)
+    start_activations = activations(network, start, wiring, noise)
+    end_activations = activations(network, end, wiring, noise)
+    orders = []
+    for first, second in zip(start_activations, end_activations, strict=True):
+        orders.append(rules.assigned(rules.correlation(first, second)))
+    return orders
+
+
+def unit_cosines(
+    first: State, second: State, wiring: Wiring, orders: Sequence[Tensor], group: int
 ) -> Tensor:
-    """`[units, units]`: of the numbers that come into units of `group`; those of `other` stand as they are there, and
-    in `orders` everywhere else."""
-    others = [torch.arange(len(o)) if g == group else o for g, o in enumerate(orders)]
-    turned, ours, theirs = permute_units(other, wiring, others), [], []
+    """`[units, units]`: cosines of the incoming weights of the units of `group`, of `first` (rows)
+    and of `second` (columns). The units of `second` are in `orders` in all groups but this one.
+    """
+    orders = list(orders)
+    orders[group] = torch.arange(len(orders[group]))
+    second = permute_units(second, wiring, orders)
+    count = wiring.units[group]
+    first_rows = []
+    second_rows = []
     for name in wiring.tensors_of_group(group):
-        if (0, group) in wiring.axes[name]:
-            ours.append(unit_rows(one[name], 0, wiring.units[group]))
-            theirs.append(unit_rows(turned[name], 0, wiring.units[group]))
-    return F.normalize(torch.cat(ours, 1), dim=1) @ F.normalize(torch.cat(theirs, 1), dim=1).T
+        if (0, group) in wiring.axes[name]:  # a tensor of weights that come into these units
+            first_rows.append(unit_rows(first[name], 0, count))
+            second_rows.append(unit_rows(second[name], 0, count))
+    first_units = F.normalize(torch.cat(first_rows, 1), dim=1)
+    second_units = F.normalize(torch.cat(second_rows, 1), dim=1)
+    return first_units @ second_units.T
 
 
-# ------------------------------------------------------------------------------------------------ their views
+# -------------------------------------------------------------------------------------- their views
 class TwoClients(LabView):
     """A view of two clients of the run, `a` and `b`, matched by `rule`."""
 
     def __init__(self) -> None:
-        help, rules = (
-            "The network at the {} end. Its units {}",
-            [(words, rule) for rule, words in RULES.items()],
-        )
-        menu = {"options": [("client A", 0), ("client B", 1)], "width": 150}
+        clients = [("client A", 0), ("client B", 1)]
         self.a = made(
-            widgets.Dropdown, label="From", help=help.format("left", "stay where they are"), **menu
+            widgets.Dropdown,
+            label="From",
+            help="The network at the left end. Its units stay where they are",
+            width=150,
+            options=clients,
         )
         self.b = made(
             widgets.Dropdown,
             label="to",
-            help=help.format("right", "change places"),
+            help="The network at the right end. Its units change places",
+            width=150,
+            options=clients,
             value=1,
-            **menu,
         )
         self.rule = made(
             widgets.Dropdown,
             label="Rule",
             help="How the units are matched",
             width=190,
-            options=rules,
+            options=[(label, rule) for rule, label in RULES.items()],
         )
 
     def adapt(self, state: PanelState) -> None:
-        """Fit both menus to the run's clients; two different ones at the start."""
-        clients = clients_in(state)
+        """Offer the run's clients; two different ones at the start."""
+        clients = list_clients(state)
         offer(self.a, clients, 0)
         offer(self.b, clients, min(1, len(clients) - 1))
 
     def prepare(self, state: PanelState) -> ClientModels:
-        return clients_of(state.outcome)
+        return get_clients(state.outcome)
 
-    def pair(self, state: PanelState) -> Pair:
-        return pair_of(state.outcome, self.a.value, self.b.value, self.rule.value)
+    def match(self, state: PanelState) -> Pair:
+        """The two clients that are chosen."""
+        return match_clients(state.outcome, self.a.value, self.b.value, self.rule.value)

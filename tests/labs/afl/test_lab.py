@@ -5,9 +5,9 @@ import pytest
 from lab_views import sentence_of
 
 from fedlab_nb.labs.afl import budget, size, skew
-from fedlab_nb.labs.afl.budget import budgets
-from fedlab_nb.labs.afl.forget import Forgotten, forget, forgotten
-from fedlab_nb.labs.afl.size import sizes
+from fedlab_nb.labs.afl.budget import draw_budgets
+from fedlab_nb.labs.afl.forget import Removal, draw_removal, remove_client
+from fedlab_nb.labs.afl.size import draw_sizes
 from fedlab_nb.plots import Series, png
 from fedlab_nb.plots.words import data_size
 from fedlab_nb.studies import run
@@ -69,25 +69,24 @@ def test_the_buttons_try_alphas_budgets_and_sizes(make, monkeypatch):
 @pytest.mark.parametrize("features", ["pixels", "relu"])
 def test_forgetting_is_a_fit_without_the_client(features):
     outcome = run("afl", clients=3, alpha=0.5, **{"afl.features": features, "afl.size": 50})
-    forgotten = forget(outcome, 1)
-    assert forgotten.distance < 1e-3 and forgotten.accuracy[0] == pytest.approx(outcome.accuracy)
-    rows = [train for k, (train, _) in enumerate(outcome.federation().split(0.1)) if k == 1]
-    assert forgotten.samples.sum() == len(rows[0])
+    removal = remove_client(outcome, 1)
+    assert removal.distance < 1e-3
+    assert removal.accuracy[0] == pytest.approx(outcome.accuracy)
+    train_rows, _ = outcome.federation().split(0.1)[1]
+    assert removal.samples.sum() == len(train_rows)
 
 
 # ------------------------------------------------------------------------------------------------ the pictures
 def test_a_forgotten_client_in_words():
-    before, after, samples = np.full(10, 0.9), np.full(10, 0.9), np.zeros(10, dtype=int)
-    after[3], samples[3] = 0.2, 40
-    picture = forgotten(
-        Forgotten(None, 2, before, after, (0.9, 0.83), samples, 2e-9),
-        DIGITS,
-        setting="here",
-        klass=3,
-    )
-    assert all(
-        number in picture.sentence for number in ("40 samples", "83 %", "90 %", "more: 3.", "2e-09")
-    )
+    before = np.full(10, 0.9)
+    after = np.full(10, 0.9)
+    after[3] = 0.2
+    samples = np.zeros(10, dtype=int)
+    samples[3] = 40
+    removal = Removal(None, 2, before, after, (0.9, 0.83), samples, 2e-9)
+    picture = draw_removal(removal, DIGITS, setting="here", class_index=3)
+    for number in ("40 samples", "83 %", "90 %", "more: 3.", "2e-09"):
+        assert number in picture.sentence
     assert picture.table[3] == {
         "class": "3",
         "samples of the client": 40,
@@ -97,16 +96,24 @@ def test_a_forgotten_client_in_words():
     assert png(picture)
 
 
-def test_budgets_and_sizes_in_words():
-    of = {1.0: {0: 0.7, 1: 0.8}, 10.0: {0: 0.9, 1: 0.9}, None: {0: 0.94, 1: 0.94}}
-    picture = budgets({"pixels": of, "9 random features": of}, 10.0, 1e-5, setting="here")
-    numbers = ("ε = 10", "σ = 0.71", "pixels 90 %", "94 %", "e^ε = 2.2e+04")
-    assert all(number in picture.sentence for number in numbers) and png(picture)
+def test_budgets_in_words():
+    by_budget = {1.0: {0: 0.7, 1: 0.8}, 10.0: {0: 0.9, 1: 0.9}, None: {0: 0.94, 1: 0.94}}
+    by_features = {"pixels": by_budget, "9 random features": by_budget}
+    picture = draw_budgets(by_features, 10.0, 1e-5, setting="here")
+    for number in ("ε = 10", "σ = 0.71", "pixels 90 %", "94 %", "e^ε = 2.2e+04"):
+        assert number in picture.sentence
+    assert png(picture)
+
+
+def test_sizes_in_words():
     by_size = {
         16: Series("relu", accuracies={0: 0.7}, up=1000),
         64: Series("relu", accuracies={0: 0.9}, up=9000),
     }
-    picture = sizes({"relu": by_size}, Series("pixels", accuracies={0: 0.94}, up=2000), "a")
-    numbers = ("16 relu features 70 % for 1 kB", "64 relu features 90 % for 9 kB", "94 % for 2 kB")
-    assert all(number in picture.sentence for number in numbers)
-    assert [row["method"] for row in picture.table] == ["relu", "pixels"] and png(picture)
+    pixels = Series("pixels", accuracies={0: 0.94}, up=2000)
+    picture = draw_sizes({"relu": by_size}, pixels, "a")
+    assert "16 relu features 70 % for 1 kB" in picture.sentence
+    assert "64 relu features 90 % for 9 kB" in picture.sentence
+    assert "94 % for 2 kB" in picture.sentence
+    assert [row["method"] for row in picture.table] == ["relu", "pixels"]
+    assert png(picture)

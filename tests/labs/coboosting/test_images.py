@@ -3,13 +3,13 @@
 import numpy as np
 from lab_views import sound
 
-from fedlab_nb.labs.coboosting.images import gallery
+from fedlab_nb.labs.coboosting.images import draw_images
 from fedlab_nb.methods.parts.synthesis import SynthesisReport
 
 SETTING = "digits, α = 0.1, 4 clients, seed 0"
 
 
-def show(shape=(20, 1, 8, 8), classes=10, frame=1, real=True, **more):
+def picture_of(shape=(20, 1, 8, 8), classes=10, frame=1, has_real=True, class_index=None):
     """Three epochs of four are done, all three kept."""
     rng = np.random.default_rng(0)
     report = SynthesisReport(
@@ -19,31 +19,29 @@ def show(shape=(20, 1, 8, 8), classes=10, frame=1, real=True, **more):
         difficulty=np.array([0.6, 0.4, 0.3]),
         disagreement=np.array([0.9, 0.5, 0.1]),
     )
-    real = rng.uniform(0, 1, (classes, *shape[1:])) if real else None
-    picture = gallery(
+    real = rng.uniform(0, 1, (classes, *shape[1:])) if has_real else None
+    picture = draw_images(
         report,
-        list(map(str, range(classes))),
+        [str(c) for c in range(classes)],
         setting=SETTING,
         frame=frame,
         epochs=4,
         real=real,
-        **more,
+        class_index=class_index,
     )
     return sound(picture, SETTING)
 
 
 def test_the_gallery_says_how_sure_the_teacher_is_and_how_often_the_student_differs():
-    picture = show(klass=3)
+    picture = picture_of(class_index=3)
     assert "probability of 60 %. Before the server model learns from them" in picture.sentence
     assert "it disagrees with the ensemble on 50 % of them." in picture.sentence
     assert "server epoch 2 of 4" in picture.alt
-    assert (
-        picture.table[0] == {"epoch": 1, "difficulty": "60 %", "disagreement": "90 %"}
-        and len(picture.table) == 3
-    )
-    assert "server epoch 3 of 4" in show(frame=-1).alt
+    assert picture.table[0] == {"epoch": 1, "difficulty": "60 %", "disagreement": "90 %"}
+    assert len(picture.table) == 3
+    assert "server epoch 3 of 4" in picture_of(frame=-1).alt
 
 
 def test_the_gallery_of_many_classes_and_of_features():
-    show(shape=(20, 3, 32, 32), classes=100, real=False, klass=99)
-    show(shape=(20, 30), classes=3, real=False)
+    picture_of(shape=(20, 3, 32, 32), classes=100, has_real=False, class_index=99)
+    picture_of(shape=(20, 30), classes=3, has_real=False)

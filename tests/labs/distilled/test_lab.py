@@ -3,7 +3,7 @@
 import numpy as np
 from lab_views import sentence_of
 
-from fedlab_nb.labs.distilled.budget import PER_CLASS, Budget, budgets
+from fedlab_nb.labs.distilled.budget import PER_CLASS, Budget, draw_budgets
 from fedlab_nb.plots import plural, png
 
 SYSTEM = "distilled"
@@ -25,9 +25,9 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(m
         f"Client C sends {outcome.report.counts[2].sum()} images"
     )
     assert f"images of {held[2]} classes" in sentence_of(panel, "sent")
-    klass = int(np.flatnonzero(outcome.report.counts[2])[-1])
-    panel.views.klass.value = klass
-    assert plural(int(outcome.report.counts[2, klass]), "pair") in panel.show("sent").alt
+    label = int(np.flatnonzero(outcome.report.counts[2])[-1])
+    panel.views.klass.value = label
+    assert plural(int(outcome.report.counts[2, label]), "pair") in panel.show("sent").alt
 
 
 def test_the_button_tries_several_numbers_of_images(make):
@@ -45,11 +45,11 @@ def test_the_button_tries_several_numbers_of_images(make):
 
 def test_bytes_and_accuracy_of_each_number_of_images():
     points = {1: Budget(1000, {0: 0.8}, {0: 0.79}), 3: Budget(3000, {0: 0.9}, {0: 0.91})}
-    picture = budgets(points, 3, setting="here", others={"FENS": Budget(26280, {}, {0: 0.87})})
+    picture = draw_budgets(points, 3, setting="here", others={"FENS": Budget(26280, {}, {0: 0.87})})
     assert "FENS: 87 %, 26.3 kB" in picture.sentence and "right for 91 %" in picture.sentence
     assert "(1: 1 kB, 3: 3 kB)" in picture.sentence and png(picture).startswith(b"\x89PNG")
     rows = {row["method"]: row for row in picture.table}
     assert [rows["validation images"][f"m_c = {m}"].split()[0] for m in (1, 3)] == ["80.0", "90.0"]
     assert rows["test images"]["m_c = 3"].startswith("91") and "m_c = 1" not in rows["test images"]
-    unknown = budgets({2: Budget(10, {}, {0: 0.5})}, 2, setting="here", others={})
+    unknown = draw_budgets({2: Budget(10, {}, {0: 0.5})}, 2, setting="here", others={})
     assert [row["method"] for row in unknown.table] == ["test images"]

@@ -29,7 +29,7 @@ def fresh(panel, name, *words):
     return picture
 
 
-def own(panel, name):
+def view_of(panel, name):
     return panel.lab_views[name]
 
 
@@ -39,7 +39,7 @@ def test_every_view_after_one_round_and_after_several(ran, looped):
 
 
 def test_expert_follows_its_controls(ran):
-    view, outcome = own(ran, "expert"), ran.state("expert").outcome
+    view, outcome = view_of(ran, "expert"), ran.state("expert").outcome
     first = fresh(ran, "expert", "Test sample 0:", "it is")
     assert (
         ran.set("expert", at=5).sentence
@@ -78,7 +78,8 @@ def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples
         f"the consensus of these weights is right for {100 * right:.0f} %, and in effect",
     )
     assert (
-        own(panel, "expert").rule.value == "logit-variance" and own(panel, "expert").heat.value == 5
+        view_of(panel, "expert").rule.value == "logit-variance"
+        and view_of(panel, "expert").heat.value == 5
     )
     fresh(panel, "target", "λ_div = 0.5:")
 
@@ -91,14 +92,14 @@ def test_what_is_shown_while_it_runs(looped):
         "rounds": "Round 3 of 3",
     }
     for name, words in said.items():
-        view, state = own(looped, name), replace(looped.state(name), outcome=None)
+        view, state = view_of(looped, name), replace(looped.state(name), outcome=None)
         assert view.is_ready(state)
         view.adapt(state)
         assert words in view.draw(state).sentence
 
 
 def test_rounds_tells_of_the_round_that_is_marked(looped):
-    view = own(looped, "rounds")
+    view = view_of(looped, "rounds")
     fresh(looped, "rounds", "Round 3 of 3: large")
     assert view.round.max == view.play.max == 3
     view.round.value = 1

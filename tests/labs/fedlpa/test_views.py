@@ -4,19 +4,18 @@ import numpy as np
 import pytest
 from lab_views import every_control_at_both_ends, look_at, picture_of, sentence_of, sound
 
-from fedlab_nb.labs.fedlpa import leak as leaking
-from fedlab_nb.labs.fedlpa.damping import DampingSweep, damping
-from fedlab_nb.labs.fedlpa.factors import LayerFactors, factors, image_shape
-from fedlab_nb.labs.fedlpa.leak import NoiseSweep, leak
-from fedlab_nb.labs.fedlpa.plane import place, plane
-from fedlab_nb.labs.fedlpa.replay import power
-from fedlab_nb.labs.fedlpa.solver import Solutions, solver
+from fedlab_nb.labs.fedlpa.damping import DampingSweep, draw_damping
+from fedlab_nb.labs.fedlpa.factors import LayerFactors, draw_factors, image_shape
+from fedlab_nb.labs.fedlpa.leak import BIAS, DIAGONAL, NoiseSweep, draw_leak
+from fedlab_nb.labs.fedlpa.plane import draw_plane, format_point
+from fedlab_nb.labs.fedlpa.replay import format_number
+from fedlab_nb.labs.fedlpa.solver import Solutions, draw_solutions
 from fedlab_nb.labs.fedlpa.two_weights import two_weights
 from fedlab_nb.plots.words import letter
 
 SYSTEM = "fedlpa"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
-OWN = ["plane", "factors", "damping", "solver", "leak"]
+VIEWS = ["plane", "factors", "damping", "solver", "leak"]
 
 
 # ------------------------------------------------------------------------------------------------------ the lab
@@ -34,7 +33,7 @@ def test_the_plane_has_its_numbers_without_a_run(make):
 
 
 def test_every_view_after_a_run(ran):
-    every_control_at_both_ends(ran, OWN[1:], "")
+    every_control_at_both_ends(ran, VIEWS[1:], "")
 
 
 def test_factors_are_those_of_the_chosen_client_and_layer(ran):
@@ -87,8 +86,8 @@ def test_labels_are_read_off_and_noise_hides_them(ran):
         and clean.sentence.startswith("Without noise")
         and "noise 3" in noisy.sentence
     )
-    assert leaking.BIAS in ran.set("leak", source=leaking.BIAS).sentence
-    ran.set("leak", source=leaking.DIAGONAL, noise=0.0)
+    assert BIAS in ran.set("leak", source=BIAS).sentence
+    ran.set("leak", source=DIAGONAL, noise=0.0)
 
 
 def test_one_image_comes_back_and_of_many_their_mean(make):
@@ -117,7 +116,7 @@ def test_the_residuals_move_while_it_solves(live):
 def test_one_client_with_a_cnn(make):
     panel = make(model="cnn", clients=1, epochs=1)
     panel.run(wait=True)
-    every_control_at_both_ends(panel, OWN[1:3], "")
+    every_control_at_both_ends(panel, VIEWS[1:3], "")
     assert "mean patch" in panel.set("factors", layer=0).sentence
 
 
@@ -156,13 +155,13 @@ def test_two_weights_by_hand():
 
 
 def test_the_ellipses_are_one_and_two_standard_deviations():
-    picture = sound(plane(90, 9, 0), "angle 90 degrees")
+    picture = sound(draw_plane(90, 9, 0), "angle 90 degrees")
     outer, inner = picture.figure.axes[0].patches[
         :2
     ]  # 1/3 and 2/3 along the sure direction, 1 and 2 across it
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
     assert sorted([outer.width, outer.height]) == pytest.approx([4 / 3, 4])
-    assert place([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
+    assert format_point([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
 
 
 def gram(rows):
@@ -177,16 +176,16 @@ def test_factors_of_a_client_with_two_images():
     layer = LayerFactors(
         gram(x), gram(g), "layer 1", 4, np.array([3, 1, 0]), "image", (1, 2, 2), True, "toy"
     )
-    picture = sound(factors(layer, list("abc"), klass=2), "toy")
-    assert layer.mean.flatten().tolist() == [0.5, 0, 0.5, 0.5]
+    picture = sound(draw_factors(layer, list("abc"), class_index=2), "toy")
+    assert layer.mean_input.flatten().tolist() == [0.5, 0, 0.5, 0.5]
     assert (
-        layer._replace(a=4 * layer.a).mean.tolist() == layer.mean.tolist()
+        layer._replace(a=4 * layer.a).mean_input.tolist() == layer.mean_input.tolist()
     )  # a patch at four positions
     assert "mostly a (75 %) and b (25 %)" in picture.sentence
     assert "in 2 of 5 directions, its errors in 1 of 3" in picture.sentence
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
     both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
-    sent = factors(layer._replace(sent=both), list("abc"))
+    sent = draw_factors(layer._replace(sent=both), list("abc"))
     assert "errors in 1 of 3" in sent.sentence and [row["diagonal of B"] for row in sent.table] == [
         0.75,
         0.75,
@@ -202,7 +201,7 @@ def test_factors_of_images_in_colour_and_of_many_classes():
         )
         assert (
             "holds mostly 1 (100 %)"
-            in sound(factors(layer, list(map(str, range(100))), klass=1), "toy").sentence
+            in sound(draw_factors(layer, list(map(str, range(100))), class_index=1), "toy").sentence
         )
 
 
@@ -224,7 +223,7 @@ def test_small_numbers_are_readable():
         784.0: "784",
         2e5: "2.0·10⁵",
     }
-    assert [power(value) for value in shown] == list(shown.values())
+    assert [format_number(value) for value in shown] == list(shown.values())
 
 
 LAMBDAS = [1e-6, 1e-3, 1.0]
@@ -239,8 +238,8 @@ def test_damping_tabulates_every_curve_and_names_where_it_has_taken_over(ratio, 
     sweep = DampingSweep(
         LAMBDAS, {"one": CURVES}, measured, ratios, ["layer 1", "layer 2"], "toy", {"one": 0.7}
     )
-    assert sweep.over("one", 1) == where
-    picture = sound(damping(sweep, "one", 1), "toy, rule π = 1")
+    assert sweep.overdamped_layers("one", 1) == where
+    picture = sound(draw_damping(sweep, "one", 1), "toy, rule π = 1")
     assert "Best for FedLPA: 10⁻⁶ (90 %; on test images 70 %)" in picture.sentence
     assert picture.table[0] == {
         "λ_damp": "10⁻⁶",
@@ -261,7 +260,7 @@ def test_solver_tells_residual_and_accuracy_of_each_way():
         "gd": [(0, 0.2), (1, 0.3), (100, 0.4)],
         "ea": [(0, 0.2)],
     }
-    picture = sound(solver(Solutions(curves, points, "toy")), "toy")
+    picture = sound(draw_solutions(Solutions(curves, points, "toy")), "toy")
     assert picture.sentence == (
         "Conjugate gradients after 2 steps: residual 10⁻⁷, accuracy 80 %; gradient descent after 100 steps: residual "
         "0.5, accuracy 40 %; shortcut EA after 0 steps: residual 1, accuracy 20 %."
@@ -275,11 +274,12 @@ def test_solver_tells_residual_and_accuracy_of_each_way():
 
 def test_solver_while_it_runs_and_with_many_layers():
     live = sound(
-        solver(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), running=True), "toy, so far"
+        draw_solutions(Solutions({"gd": {"a": [1.0, 0.5]}}, {}, "toy"), is_running=True),
+        "toy, so far",
     )
     assert live.sentence == "Solving. Gradient descent after 1 step: residual 0.5."
     many = {f"layer {i}": [1.0, 0.0] for i in range(20)}
-    sound(solver(Solutions({"cg": many}, {}, "toy")), "toy")
+    sound(draw_solutions(Solutions({"cg": many}, {}, "toy")), "toy")
 
 
 def test_leak_counts_right_guesses_and_tells_of_the_client():
@@ -289,13 +289,13 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
         [0, 0.1], counts, {"bias": [sent, sent]}, {"bias": [0.5, 0.4]}, [0.8, 0.6], 0.5, "toy"
     )
     assert sweep.guesses("bias", 0) == [[0, 1], [0]]
-    picture = sound(leak(sweep, "bias", 0, list("abc")), "toy")
+    picture = sound(draw_leak(sweep, "bias", 0, list("abc")), "toy")
     assert (
         "names 50 % of them correctly (blind guess 50 %); FedLPA has an accuracy of 80 %"
         in picture.sentence
     )
     assert picture.table[1] == {"client": "B", "holds": "c", "guessed": "a", "largest": "a, c, b"}
-    noisy = leak(sweep, "bias", 1, list("abc"), client=0, klass=2)
+    noisy = draw_leak(sweep, "bias", 1, list("abc"), client=0, class_index=2)
     assert noisy.sentence.startswith(
         "Client A holds a and b; a reader of its upload names a and b. At noise 0.1"
     )
@@ -303,4 +303,4 @@ def test_leak_counts_right_guesses_and_tells_of_the_client():
     many = NoiseSweep(
         [0], np.ones((50, 60), int), {"w": [np.zeros((50, 60))]}, {"w": [1.0]}, [0.1], 1.0, "toy"
     )
-    sound(leak(many, "w", 0, [str(c) for c in range(60)], client=0, klass=1), "toy")
+    sound(draw_leak(many, "w", 0, [str(c) for c in range(60)], client=0, class_index=1), "toy")

@@ -5,7 +5,7 @@ from lab_views import look_at, picture_of, sentence_of
 
 from fedlab_nb.comm import formulas
 from fedlab_nb.data import load
-from fedlab_nb.labs.fens.cost import network
+from fedlab_nb.labs.fens.cost import network_size
 from fedlab_nb.labs.fens.sample import Sample
 from fedlab_nb.plots.words import letter
 
@@ -14,24 +14,22 @@ SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
 
 
 def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran):
-    of_a_client = {row["what"]: row for row in ran.show("cost").table[:3]}["FENS"][
-        "bytes of one client"
-    ]
-    assert of_a_client == ran.outcomes[0].report.bytes["measured"]
+    rows = {row["what"]: row for row in ran.show("cost").table[:3]}
+    measured = ran.outcomes[0].report.bytes["measured"]
+    assert rows["FENS"]["bytes of one client"] == measured
     look_at(ran, client=2)
-    assert "client C counts most" in sentence_of(ran, "trust") and "Client C says" in sentence_of(
-        ran, "sample"
-    )
+    assert "client C counts most" in sentence_of(ran, "trust")
+    assert "Client C says" in sentence_of(ran, "sample")
     look_at(ran, klass=7)
-    assert "for class 7" in sentence_of(ran, "trust") and "The truth is “7”" in sentence_of(
-        ran, "sample"
-    )
+    assert "for class 7" in sentence_of(ran, "trust")
+    assert "The truth is “7”" in sentence_of(ran, "sample")
     look_at(ran)
 
 
 def test_the_rounds_can_be_replayed(ran):
     view = ran.lab_views["trust"]
-    assert list(view.round.options) == ["0", "1", "2", "3", "4"] and view.play.max == 4
+    assert list(view.round.options) == ["0", "1", "2", "3", "4"]
+    assert view.play.max == 4
     ran.show("trust")
     view.round.index = 0
     assert "round 0 of 4 every client counts the same" in sentence_of(ran, "trust")
@@ -48,42 +46,49 @@ def test_samples_can_be_leafed_through_kind_by_kind(ran):
         view.kind.value = kind
         sentence_of(ran, "sample")  # the slider fits itself to what there is
         view.at.value = view.at.max
-        assert f", {view.at.max + 1} of {view.at.max + 1} ({kind})" in sentence_of(ran, "sample")
+        count = view.at.max + 1
+        assert f", {count} of {count} ({kind})" in sentence_of(ran, "sample")
     view.kind.value = "all"
-    for at in (view.at.max, view.at.min):
-        view.at.value = at
-        assert sentence_of(ran, "sample").startswith(f"Test sample {at}, {at + 1} of 360 (all)")
+    for place in (view.at.max, view.at.min):
+        view.at.value = place
+        start = f"Test sample {place}, {place + 1} of 360 (all)"
+        assert sentence_of(ran, "sample").startswith(start)
 
 
 def test_a_drawing_is_answered_as_the_same_test_sample(ran):
-    view, data = ran.lab_views["sample"], load("digits")
+    view = ran.lab_views["sample"]
+    data = load("digits")
     sentence_of(ran, "sample")
     view.pen.value = True
-    said, table = [], []
+    texts, tables = [], []
     for x in data.x_test[:3]:
-        view.ink.seen = view.ink.value = x.flatten().tolist()
-        table.append(ran.show("sample").table)
-        said.append(view.says.value)
+        ink = x.flatten().tolist()
+        view.ink.value = ink
+        view.ink.seen = ink
+        tables.append(ran.show("sample").table)
+        texts.append(view.answer_text.value)
         assert "Your drawing: " in sentence_of(ran, "sample")
-    model, x = ran.outcomes[0].model, data.x_test[:3].to(ran.outcomes[0].settings.device)
-    shares, each = model.logits(x).softmax(1), model.experts(x)  # [3, M, C]
-    for i, rows in enumerate(table):
-        fens = next(row for row in rows if row["who"] == "FENS")
-        assert fens["says"] == f"“{int(shares[i].argmax())}”"
-        assert fens[f"class {int(shares[i].argmax())}"] == f"{100 * float(shares[i].max()):.0f} %"
-        assert [row["says"] for row in rows[:3]] == [f"“{int(z.argmax())}”" for z in each[i]]
-        assert (
-            f"FENS says “{int(shares[i].argmax())}”" in said[i]
-            and f"A “{int(each[i, 0].argmax())}”" in said[i]
-        )
+    model = ran.outcomes[0].model
+    x = data.x_test[:3].to(ran.outcomes[0].settings.device)
+    shares = model.logits(x).softmax(1)
+    logits = model.experts(x)  # [3, M, C]
+    for i, (text, table) in enumerate(zip(texts, tables, strict=True)):
+        label = int(shares[i].argmax())
+        fens = next(row for row in table if row["who"] == "FENS")
+        assert fens["says"] == f"“{label}”"
+        assert fens[f"class {label}"] == f"{100 * float(shares[i].max()):.0f} %"
+        client_labels = logits[i].argmax(1).tolist()
+        assert [row["says"] for row in table[:3]] == [f"“{c}”" for c in client_labels]
+        assert f"FENS says “{label}”" in text
+        assert f"A “{client_labels[0]}”" in text
     view.ink.value = []
     assert sentence_of(ran, "sample").startswith("Test sample")
     view.pen.value = False
 
 
 def test_the_table_grows_while_phase_2_runs(live):
-    _, seen = live("trust", clients=2, aggregator="nn", k=4, rounds=900)
-    assert all("of 900" in picture.alt for picture in seen)
+    _, pictures = live("trust", clients=2, aggregator="nn", k=4, rounds=900)
+    assert all("of 900" in picture.alt for picture in pictures)
 
 
 @pytest.mark.parametrize("aggregator", ["voting", "moe"])
@@ -98,30 +103,28 @@ def test_a_forgotten_client_and_a_student_are_shown_as_they_are(make):
     panel = make(without=1, distil=True, distil_steps=40)
     panel.run(wait=True)
     look_at(panel, client=1)
-    assert "forgotten" in str(panel.show("trust").table) and "client B" not in sentence_of(
-        panel, "trust"
-    )
+    assert "forgotten" in str(panel.show("trust").table)
+    assert "client B" not in sentence_of(panel, "trust")
     look_at(panel, client=2)
-    report, text = panel.outcomes[0].report, sentence_of(panel, "sample")
-    assert "Client C says" in text and "student says" in text
+    report = panel.outcomes[0].report
+    sentence = sentence_of(panel, "sample")
+    assert "Client C says" in sentence
+    assert "student says" in sentence
     for share in (panel.outcomes[0].accuracy, report.teacher_accuracy, report.agreement):
-        assert f"{100 * share:.0f} %" in text
+        assert f"{100 * share:.0f} %" in sentence
 
 
 def test_bytes_at_both_ends_of_the_controls(ran):
     # d, plain, tensors of an MLP 64-64-32-10: 4096 + 2048 + 320 coded
-    assert network("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
+    assert network_size("auto", (1, 8, 8), 10) == (6570, 64 + 32 + 10, 3)
     ran.set("cost", whose="the paper's", rounds=100)
-    assert "4.36× with the paper's network; 100 rounds of FedAvg cost 100×" in sentence_of(
-        ran, "cost"
-    )
+    sentence = sentence_of(ran, "cost")
+    assert "4.36× with the paper's network; 100 rounds of FedAvg cost 100×" in sentence
     rows = ran.set("cost", rounds=1).table
-    there = [row for row in rows if row["network"] == "4.9 million" and row["what"] == "FENS"]
-    assert (
-        there[0]["× one-shot"]
-        == float(f"{formulas.fens_ratio(4_932_344, 20, 8450, 500):.3g}")
-        == 4.36
-    )
+    fens_rows = [row for row in rows if row["what"] == "FENS"]
+    (paper,) = [row for row in fens_rows if row["network"] == "4.9 million"]
+    formula = float(f"{formulas.fens_ratio(4_932_344, 20, 8450, 500):.3g}")
+    assert paper["× one-shot"] == formula == 4.36
     ran.set("cost", whose="as set here")
 
 
@@ -129,20 +132,19 @@ def test_forgetting_one_client_and_each_in_turn(make, monkeypatch):
     monkeypatch.setattr("fedlab_nb.panels.views.SOON", 0)  # nothing begins by itself
     panel = make()
     panel.run(wait=True)
-    assert (
-        panel.show("forget").sentence.startswith("Press")
-        and len(panel.work("forget").table) == 1 + 3
-    )
+    assert panel.show("forget").sentence.startswith("Press")
+    assert len(panel.work("forget").table) == 1 + 3
     view = panel.lab_views["forget"]
     for client in (0, 2):
         view.who.value = client
-        assert f"Without client {letter(client)}, accuracy goes from" in sentence_of(
-            panel, "forget"
-        )
+        start = f"Without client {letter(client)}, accuracy goes from"
+        assert start in sentence_of(panel, "forget")
     panel.controls.clients.value = 2
     panel.run(wait=True)  # what the button found belongs to the run before
-    assert view.who.value == view.EACH and picture_of(panel, "forget").sentence.startswith("Press")
+    assert view.who.value == view.EACH
+    assert picture_of(panel, "forget").sentence.startswith("Press")
     panel.set("forget", who=1)
     panel.views["forget"].button.click()
     panel.stop()
-    assert panel.wait(20) and panel.status == "stopped"
+    assert panel.wait(20)
+    assert panel.status == "stopped"

@@ -21,7 +21,7 @@ def seeded(seed=0):
 def read(h, y, x=None):
     """From 3/4 of the samples to the rest; images: the features themselves."""
     x, cut = h if x is None else x, 3 * len(h) // 4
-    return probes.decoded(h[:cut], h[cut:], (x[:cut], y[:cut]), (x[cut:], y[cut:]))
+    return probes.probe_features(h[:cut], h[cut:], (x[:cut], y[:cut]), (x[cut:], y[cut:]))
 
 
 def split(rows):
@@ -71,7 +71,7 @@ def test_bits_about_images_are_those_of_gaussian_channels(ratios):
         torch.linalg.qr(torch.randn(d, d, generator=stream, dtype=EXACT)).Q for _ in range(2)
     )
     bits = sum(math.log2(1 + ratio) / 2 for ratio in ratios)
-    read_bits = probes.about_images(*split(standard(h @ mix)), *split(z @ turn))
+    read_bits = probes.read_images(*split(standard(h @ mix)), *split(z @ turn))
     assert read_bits == pytest.approx(bits, abs=0.03)
 
 
@@ -89,7 +89,7 @@ def two_networks(name="cnn"):
 def test_probed_features_are_the_layers_outputs():
     networks, x = two_networks(), torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
     outputs, (whole,) = (
-        of(fused_from(networks, 1), x) for of in (probes.layers_of, probes.blocks_of)
+        of(fused_from(networks, 1), x) for of in (probes.layer_outputs, probes.block_outputs)
     )
     assert len(outputs) == 4 and all(len(of_clients) == 2 for of_clients in outputs)
     for m, network in enumerate(networks):
@@ -97,7 +97,7 @@ def test_probed_features_are_the_layers_outputs():
         torch.testing.assert_close(
             outputs[-1][m].flatten(1), whole[m]
         )  # not fused, the last block ends there
-    first, last = probes.blocks_of(fused_from(networks, 2), x)
+    first, last = probes.block_outputs(fused_from(networks, 2), x)
     for m, network in enumerate(networks):
         torch.testing.assert_close(first[m], network.body[:2](x).flatten(1))
     joined = (first[0] + first[1]).view(4, *networks[0].body[:2](x).shape[1:]) / 2
@@ -113,21 +113,21 @@ def test_a_mean_is_probed_as_a_mean_and_each_client_alone():
         for s in (1, 50)
     )
     samples = torch.rand(400, 1, 2, 2, generator=seeded()), y
-    ((each, of_mean),) = probes.probe(train, test, samples, samples)
+    ((each, of_mean),) = probes.probe_layers(train, test, samples, samples)
     assert len(each) == 6 and of_mean.accuracy > max(one.accuracy for one in each) + 0.1
     assert of_mean.labels > max(one.labels for one in each) + 0.2
-    ((few, same),) = probes.probe(train, test, samples, samples, most=2)
+    ((few, same),) = probes.probe_layers(train, test, samples, samples, max_clients=2)
     assert few == each[:2] and same == of_mean
 
 
 def test_what_cannot_be_probed():
     x = torch.rand(4, 1, 8, 8, generator=seeded(), dtype=EXACT)
     with pytest.raises(UsageError, match="fused from 2 blocks; run FuseFL with blocks=1"):
-        probes.layers_of(fused_from(two_networks(), 2), x)
+        probes.layer_outputs(fused_from(two_networks(), 2), x)
     narrow, wide = torch.rand(4, 3), torch.rand(4, 5)
     with pytest.raises(UsageError, match="differ in shape"):
         next(
-            probes.probe(
+            probes.probe_layers(
                 [[narrow, wide]], [[narrow, wide]], (x, torch.arange(4)), (x, torch.arange(4))
             )
         )

@@ -5,10 +5,10 @@ import pytest
 from lab_views import every_control_at_both_ends, look_at, sentence_of, sound
 
 from fedlab_nb.data import federate
-from fedlab_nb.labs.fusefl.cue import Cue, cue, with_and_without_cue
-from fedlab_nb.labs.fusefl.halves import halves
-from fedlab_nb.labs.fusefl.probes import Probed, Read, probes
-from fedlab_nb.labs.fusefl.steps import Replay, network, shown_clients, steps
+from fedlab_nb.labs.fusefl.cue import CueResults, draw_cue, make_test_sets
+from fedlab_nb.labs.fusefl.fusion_calibration import draw_fusion_calibration
+from fedlab_nb.labs.fusefl.probes import ProbeResults, Reading, draw_probes
+from fedlab_nb.labs.fusefl.steps import Replay, draw_step, list_shown_clients, list_steps
 from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.plots.words import data_size, letter
 
@@ -19,7 +19,7 @@ SHORT = {
     "methods": ["ensemble"],
     **{"fusefl.passes": 2, "fusefl.virtual": 20},
 }
-OWN = ["steps", "cue", "halves", "probes"]
+VIEWS = ["steps", "cue", "halves", "probes"]
 MADE = "digits, α = 0.1, 3 clients"
 
 
@@ -27,7 +27,7 @@ MADE = "digits, α = 0.1, 3 clients"
 
 
 def test_every_view_after_a_run_tells_of_the_chosen_client(ran):
-    every_control_at_both_ends(ran, OWN)
+    every_control_at_both_ends(ran, VIEWS)
     look_at(ran, client=2, klass=9)
     ran.lab_views["steps"].step.value = 10
     for name in ("steps", "cue", "probes"):
@@ -56,7 +56,7 @@ def test_steps_forwards_and_back_and_no_further_than_the_ends(ran):
 
 def test_every_kind_of_test_images():
     data = federate("digits", clients=3).dataset
-    sets = with_and_without_cue(data, 0.8, 0)
+    sets = make_test_sets(data, 0.8, 0)
     assert list(sets) == ["clean", "tied", "untied"] and all(
         x.shape == data.x_test.shape for x in sets.values()
     )
@@ -124,16 +124,16 @@ def replay(clients=5, blocks=2, adaptor="conv", head="ccvr"):
 
 
 def test_steps_are_the_algorithm_and_bytes_add_up():
-    every = steps(replay())
+    every = list_steps(replay())
     kinds = [(s.kind, s.block) for s in every]
     assert kinds == [
         ("start", 1), ("train", 1), ("send", 1), ("freeze", 1), ("adapt", 1), ("train", 2), ("send", 2), ("freeze", 2),
         ("average", 2), ("calibrate", 2),
     ]  # fmt: skip
-    assert [s.frozen for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
+    assert [s.frozen_blocks for s in every] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2]
     assert [s.up for s in every] == [0, 0, 10, 10, 10, 10, 30, 30, 35, 42]
     assert [s.down for s in every] == [100, 100, 140, 140, 140, 140, 220, 220, 220, 220]
-    assert [s.adapted for s in every][3:6] == [1, 2, 2]
+    assert [s.last_adapted_block for s in every][3:6] == [1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
 )
 def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
     data = replay(clients, blocks, adaptor=adaptor)
-    assert clients - 1 in shown_clients(clients, clients - 1) and len(
-        shown_clients(clients, None)
+    assert clients - 1 in list_shown_clients(clients, clients - 1) and len(
+        list_shown_clients(clients, None)
     ) == min(clients, 8)
     for i in (2, 5, 10**6):
-        picture = made(network(data, i, client=clients - 1))
-        assert len(picture.table) == len(steps(data))
+        picture = made(draw_step(data, i, client=clients - 1))
+        assert len(picture.table) == len(list_steps(data))
     assert picture.table[-1]["at home, on test samples; fused"] == "90 %"
     assert f"Client {letter(clients - 1)} after round {blocks}: 100 % at home" in picture.sentence
 
@@ -154,9 +154,9 @@ def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
 def test_a_run_that_goes_on_is_drawn_without_accuracies():
     bare = Replay(5, SETTING, {"blocks": 2, "adaptor": "conv", "head": "ccvr"}, {}, FuseFLReport())
     running = [bare._replace(report=FuseFLReport(block=k, sent=(1500, 3000))) for k in (2, 3)]
-    now = made(network(running[0], client=1))
+    now = made(draw_step(running[0], client=1))
     assert "train for block 2" in now.sentence and now.table[5]["up so far"] == "1.5 kB"
-    assert "calibrate" in network(running[1]).sentence
+    assert "calibrate" in draw_step(running[1]).sentence
 
 
 def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
@@ -166,7 +166,7 @@ def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
         "Ensemble": dict.fromkeys(outside, 0.6),
         "FuseFL": {**dict.fromkeys(outside, 0.8), "untied": 0.5},
     }
-    return Cue(
+    return CueResults(
         SETTING,
         marked,
         [1.0] * clients,
@@ -178,20 +178,20 @@ def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
 
 
 def test_cue_says_how_good_clients_are_at_home_and_outside():
-    said = made(cue(cue_data())).sentence
+    said = made(draw_cue(cue_data())).sentence
     assert all(
         words in said
         for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %")
     )
-    assert "FuseFL 50 %" in cue(cue_data(), "untied").sentence
-    assert cue(cue_data(), client=3).sentence.startswith("Client D: right")
-    assert cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: right")
+    assert "FuseFL 50 %" in draw_cue(cue_data(), "untied").sentence
+    assert draw_cue(cue_data(), client=3).sentence.startswith("Client D: right")
+    assert draw_cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: right")
     for clients, test, shape in (
         (1, "untied", (6, 7)),
         (5, "tied", (3, 3, 8, 8)),
         (50, "clean", (9, 1, 8, 8)),
     ):
-        picture = made(cue(cue_data(clients, (0,), shape), test, client=clients - 1))
+        picture = made(draw_cue(cue_data(clients, (0,), shape), test, client=clients - 1))
         assert [row["who"] for row in picture.table][-1] == "FuseFL" and len(
             picture.table
         ) == clients + 2
@@ -211,20 +211,23 @@ ALONE = {
 
 def test_halves_tell_noise_from_more():
     about = {"setting": SETTING, "ensemble": {0: 0.6, 1: 0.5, 2: 0.55}, "chance": 0.1}
-    picture = made(halves({2: FUSED, 1: ALONE}, **about))
+    picture = made(draw_fusion_calibration({2: FUSED, 1: ALONE}, **about))
     assert len(picture.table) == 7 and picture.table[4]["accuracy"] == "91 %"
     assert "+56 ± 14 points, more than noise" in picture.sentence
     assert "0 ± 2 points, within the noise" in picture.sentence
-    one = halves(
+    one = draw_fusion_calibration(
         {2: {"average": {0: 0.4}, "ccvr": {0: 0.9}}, 1: {"ccvr": {0: 0.8}}}, **about
     ).sentence
     assert "one seed" in one and "+50 points" in one and "+10 points" in one
-    assert "Press the button" in made(halves({2: {"own": {0: 0.5}}}, **about)).sentence
+    assert (
+        "Press the button"
+        in made(draw_fusion_calibration({2: {"own": {0: 0.5}}}, **about)).sentence
+    )
 
 
 def layer(each, of_mean):
     """A layer of which so much is read: of the labels twice the bits, of the images three times."""
-    of_clients, mean = ([Read(a, 2 * a, 3 * a) for a in of] for of in (each, [of_mean]))
+    of_clients, mean = ([Reading(a, 2 * a, 3 * a) for a in of] for of in (each, [of_mean]))
     return of_clients, *mean
 
 
@@ -233,9 +236,9 @@ ISOLATED = [layer([0.99, 0.97], 0.99), layer([0.7, 0.6], 0.92)]
 
 def test_probes_compare_like_with_like():
     fused = [layer([0.98, 0.96], 0.98), layer([0.8, 0.68], 0.9)]
-    data = Probed(ISOLATED, fused, [1, 2], SETTING, 60)
+    data = ProbeResults(ISOLATED, fused, [1, 2], SETTING, 60)
     read = [
-        made(probes(data, client=1, measure=measure))
+        made(draw_probes(data, client=1, measure=measure))
         for measure in ("accuracy", "labels", "images")
     ]
     top = {
@@ -249,8 +252,8 @@ def test_probes_compare_like_with_like():
         shown = {name: words(share).replace("%", " %") for name, share in top.items()}
         assert picture.table[1] == {"layer": 2, **shown}
         assert all(f"{name} {share}" in picture.sentence for name, share in shown.items())
-    alone = probes(Probed(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))
+    alone = draw_probes(ProbeResults(ISOLATED, ISOLATED[-1:], [2], SETTING, 60))
     assert alone.table[0]["fused, one client"] == ""
     for clients, layers in ((1, 1), (50, 13)):
         point = layer([0.5] * clients, 0.0)
-        made(probes(Probed([point] * layers, [point], [layers], SETTING, 60)))
+        made(draw_probes(ProbeResults([point] * layers, [point], [layers], SETTING, 60)))

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from lab_views import picture_of
 
-from fedlab_nb.labs.gauss.pictures import classes
+from fedlab_nb.labs.gauss.class_pictures import draw_classes
 from fedlab_nb.methods.gauss import GaussReport
 from fedlab_nb.plots import png
 from fedlab_nb.plots.words import letter
 
 SYSTEM = "gauss"
 SHORT = {"clients": 3, "seeds": 1, "methods": []}
-OWN = ["pictures", "sent", "heads"]
+VIEWS = ["pictures", "sent", "heads"]
 
 
 def test_classes_and_what_a_client_sends(ran):
@@ -70,7 +70,7 @@ def test_other_settings(make, options):
     panel = make(**options)
     panel.run(wait=True)
     panel.views.klass.value = 3
-    for name in OWN[:2]:
+    for name in VIEWS[:2]:
         picture_of(panel, name)
 
 
@@ -80,7 +80,7 @@ def test_a_class_of_nobody_is_said():
         counts, np.zeros((2, 2, 12), np.float32), means, np.ones((2, 12), np.float32)
     )
     for shape in ((3, 2, 2), None):
-        picture = classes(report, "nb", ["a", "b"], shape=shape, setting="here")
+        picture = draw_classes(report, "nb", ["a", "b"], shape=shape, setting="here")
         assert (
             "Nobody holds class b" in picture.sentence
             and "5 samples" in picture.sentence

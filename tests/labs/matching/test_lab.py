@@ -3,7 +3,7 @@
 import pytest
 from lab_views import look_at, sentence_of
 
-from fedlab_nb.labs.matching.game import STREAMS, puzzle
+from fedlab_nb.labs.matching.game import STREAMS, make_puzzle
 
 SYSTEM = "matching"
 SHORT = {"epochs": 2, "clients": 3, "seeds": 1, "methods": []}
@@ -19,7 +19,7 @@ def test_the_game_is_played_by_swaps_until_it_is_found(make):
             and "found" not in picture.sentence
             and f"Puzzle {number + 1}" in picture.alt
         )
-        best = puzzle(number).best()
+        best = make_puzzle(number).best_order()
         for place, unit in enumerate(best):
             picture = panel.set("game", **{f"place{place + 1}": unit})
             assert sorted(view.order) == [0, 1, 2, 3] == sorted(menu.value for menu in view.places)

@@ -7,10 +7,24 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from fedlab_nb.labs.matching.barrier import barrier
-from fedlab_nb.labs.matching.game import NOISE, STREAMS, UNITS, answers, puzzle, swapped
-from fedlab_nb.labs.matching.pairs import RULES, Line, Pair, cosines, line, pair
-from fedlab_nb.labs.matching.partners import partners
+from fedlab_nb.labs.matching.barrier import draw_barrier
+from fedlab_nb.labs.matching.game import (
+    NOISE,
+    STREAMS,
+    UNITS,
+    make_puzzle,
+    network_outputs,
+    swap_units,
+)
+from fedlab_nb.labs.matching.pairs import (
+    RULES,
+    Line,
+    Pair,
+    match_networks,
+    measure_line,
+    unit_cosines,
+)
+from fedlab_nb.labs.matching.partners import draw_partners
 from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state
 
@@ -50,7 +64,7 @@ def shuffled(module, seed=3):
 @torch.no_grad()
 def test_the_barrier_of_a_network_with_itself_is_0(samples):
     module = network()
-    own = line(module, model_state(module), model_state(module), *samples)
+    own = measure_line(module, model_state(module), model_state(module), *samples)
     assert own.barrier < 1e-12 and np.ptp(own.accuracy) == 0
     assert own.loss == pytest.approx(float(F.cross_entropy(module(samples[0]), samples[1])))
 
@@ -59,14 +73,14 @@ def test_the_barrier_of_a_network_with_itself_is_0(samples):
 def test_the_ends_are_the_two_networks_and_the_middle_their_average(samples):
     x, y = samples
     one, other = network(0), network(5)
-    between = line(one, model_state(one), model_state(other), x, y, points=5)
+    between = measure_line(one, model_state(one), model_state(other), x, y, points=5)
     average = network()
     load_state(average, {n: (t + model_state(other)[n]) / 2 for n, t in model_state(one).items()})
     for at, module in ((0, one), (2, average), (4, other)):
         assert between.loss[at] == pytest.approx(float(F.cross_entropy(module(x), y)))
         assert between.accuracy[at] == float((module(x).argmax(1) == y).double().mean())
-    assert between.middle == between.accuracy[2]
-    assert list(between.along) == [0, 0.25, 0.5, 0.75, 1]
+    assert between.average_accuracy == between.accuracy[2]
+    assert list(between.t) == [0, 0.25, 0.5, 0.75, 1]
 
 
 def test_a_barrier_is_the_height_over_the_straight_line_and_never_negative():
@@ -81,7 +95,9 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
     module = network()
     for parameter in module.parameters():
         parameter *= 4  # so that its answers differ from image to image
-    made = pair(module, shuffled(module), (2, 5), rule, samples[0], module(samples[0]).argmax(1))
+    made = match_networks(
+        module, shuffled(module), (2, 5), rule, samples[0], module(samples[0]).argmax(1)
+    )
     assert made.before.barrier > 1e-3 and made.after.barrier < 1e-12
     assert (made.a, made.b) == (2, 5)
     assert made.before.loss[[0, -1]] == pytest.approx(
@@ -93,7 +109,7 @@ def test_a_permuted_copy_has_a_barrier_before_and_none_after(rule, samples):
 
 
 def test_a_pair_of_one_network_moves_nothing(samples):
-    made = pair(network(), network(), (0, 0), "rebasin", *samples)
+    made = match_networks(network(), network(), (0, 0), "rebasin", *samples)
     assert len(made.orders) == 2 and all(
         (order == np.arange(len(order))).all() for order in made.orders
     )
@@ -104,13 +120,13 @@ def test_cosines_by_hand():
     one, other = network(0, "mlp1"), network(5, "mlp1")
     wiring = find_wiring(one)
     u, v = (torch.cat([m.body[0][1].weight, m.body[0][1].bias[:, None]], 1) for m in (one, other))
-    got = cosines(model_state(one), model_state(other), wiring, wiring.identity(), 0)
+    got = unit_cosines(model_state(one), model_state(other), wiring, wiring.identity(), 0)
     assert got[3, 7] == pytest.approx(float(u[3] @ v[7] / u[3].norm() / v[7].norm()))
 
 
 def test_the_picture_of_a_barrier():
     for measure in ("loss", "accuracy"):
-        picture = barrier(PAIR, measure, 0.1)
+        picture = draw_barrier(PAIR, measure, 0.1)
         assert "toy, seed 0" in picture.alt and f"test {measure}" in picture.alt
         drawn = [list(line.get_ydata()) for line in picture.figure.axes[0].lines[:2]]
         assert drawn == [list(getattr(line, measure)) for line in (HILL, FLAT)]
@@ -124,7 +140,7 @@ def test_the_picture_of_a_barrier():
 
 
 def test_the_picture_of_partners():
-    picture = partners(PAIR, 0)
+    picture = draw_partners(PAIR, 0)
     assert "toy, seed 0" in picture.alt and "from 0.00 to 0.73" in picture.sentence
     left, right = (ax.images[0].get_array() for ax in picture.figure.axes[:2])
     assert np.diagonal(right).tolist() == [0.9, 0.7, 0.6]  # the best pair first
@@ -135,12 +151,12 @@ def test_the_picture_of_partners():
 # ------------------------------------------------------------------------------------------------ the game
 @pytest.mark.parametrize("number", range(len(STREAMS)))
 def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
-    here = puzzle(number)
+    here = make_puzzle(number)
     barriers = sorted(
         (here.barrier(order), order) for order in itertools.permutations(range(UNITS))
     )
     (best, order), (second, _) = barriers[:2]
-    assert order == here.best() and best < 0.01 and second > 0.1
+    assert order == here.best_order() and best < 0.01 and second > 0.1
     assert (
         all(place != unit for place, unit in enumerate(order)) and here.barrier(range(UNITS)) > 0.3
     )
@@ -150,15 +166,15 @@ def test_every_puzzle_has_one_clear_solution_that_is_not_the_start(number):
 def test_the_answers_of_a_tiny_network_by_hand():
     """2 max(0, x - 1) - max(0, -x), at x = -2, 0, 2."""
     units = np.array([[[1.0, -1.0, 2.0], [-1.0, 0.0, -1.0]]])
-    assert answers(units)[0, [0, 40, 80]] == pytest.approx([-2, 0, 2])
+    assert network_outputs(units)[0, [0, 40, 80]] == pytest.approx([-2, 0, 2])
 
 
 def test_the_line_of_a_puzzle_starts_at_0_and_ends_alike_in_every_order():
-    here = puzzle(0)
+    here = make_puzzle(0)
     for order in itertools.permutations(range(UNITS)):
         loss = here.loss(order)
         assert loss[0] == 0 and loss[-1] == pytest.approx(here.loss(range(UNITS))[-1])
-    assert swapped((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swapped((0, 1, 2, 3), 3, 3) == (
+    assert swap_units((0, 1, 2, 3), 0, 2) == (2, 1, 0, 3) and swap_units((0, 1, 2, 3), 3, 3) == (
         0,
         1,
         2,

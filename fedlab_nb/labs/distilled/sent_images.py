@@ -1,0 +1,72 @@
+"""The images that a client sends, beside the nearest of its own: what an attacker would see."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...panels import LabView, PanelState
+from ...plots import Picture, capital, listed, plural
+from ...plots.characters import client_name, own_name
+from ...studies.outcome import Outcome
+from ..nearest import Neighbours, attack_clients, draw_pairs
+from ..runs import describe_setting
+
+IMAGE_KINDS = {
+    "random": "random samples",
+    "kmeans": "centres of k-means",
+    "kip": "kernel inducing points",
+    "crops": "FedSD2C-like crops",
+}
+
+
+class SentImages(LabView):
+    """The images that a client sends, and the nearest of its own."""
+
+    name, title = "sent", "What is sent"
+    summary = "Then this shows the images that a client sends, and the nearest of its own."
+
+    def prepare(self, state: PanelState) -> list[Neighbours]:
+        return attack_sent_images(state.outcome)
+
+    def draw(self, state: PanelState) -> Picture:
+        setting = describe_setting(state)
+        client = state.client
+        if client is None or client >= len(state.prepared):
+            client = 0
+        neighbours = state.prepared[client]
+        kind = IMAGE_KINDS[state.outcome.options["images"]]
+        return draw_pairs(
+            neighbours,
+            state.class_names,
+            f"{capital(client_name(client, setting))} sends {kind}",
+            describe_sent_images(neighbours, state.class_names, setting),
+            setting=setting,
+            class_index=state.klass,
+        )
+
+
+def attack_sent_images(outcome: Outcome) -> list[Neighbours]:
+    """The nearest own images of what every client of a run sent, among the samples it trained
+    on.
+    """
+    report = outcome.report
+
+    def sent_images(client: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        is_sent = report.client == client
+        images = report.images[is_sent].astype(np.float32)
+        counts = np.ones(len(images), dtype=int)
+        return images, report.labels[is_sent], counts
+
+    return attack_clients(outcome, sent_images)
+
+
+def describe_sent_images(neighbours: Neighbours, class_names: Sequence[str], setting: str) -> str:
+    """Which classes the labels show, and how many of the images are the client's own."""
+    classes = [class_names[c] for c in sorted(set(neighbours.labels.tolist()))]
+    return (
+        f"Client {own_name(neighbours.client, setting)} sends "
+        f"{plural(len(neighbours.labels), 'image')} of {plural(len(classes), 'class')} "
+        f"({listed(classes)}): their labels say which classes it holds. "
+        f"{int(neighbours.is_copy.sum())} of the images are its own, pixel by pixel; the median "
+        f"distance to the nearest of its own is {np.median(neighbours.distance):.3f} per pixel."
+    )

@@ -1,0 +1,152 @@
+"""A few samples, and what an attacker gets back: from the first gradient, and from the factors that
+FedLPA sends.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from ipywidgets import IntSlider
+from torch import Tensor
+
+from ...data import Federation
+from ...methods.fedlpa.client import compute_gradient, guess_classes, recover_image, recover_label
+from ...methods.parts.kronecker import kronecker_factors
+from ...models import build
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, listed, plural, tabled, told
+from ...plots.kit import tiles
+from ...plots.style import INK
+
+
+class Inversion(LabView):
+    """The images of a few samples, what their gradient gives back, and what FedLPA's factors give
+    back.
+    """
+
+    name, title, ready = "inverted", "Images back", "data"
+
+    def __init__(self) -> None:
+        self.few = made(
+            IntSlider,
+            label="Samples",
+            help="How many samples the gradient and the factors are computed from. A client has "
+            "many; with one it has no secret",
+            width=225,
+            value=1,
+            min=1,
+            max=8,
+        )
+        self.first = made(
+            IntSlider,
+            label="First",
+            help="Which of the client's samples is the first",
+            width=225,
+            value=0,
+            max=7,
+        )
+
+    def draw(self, state: PanelState) -> Picture:
+        client = state.client or 0
+        recovered = recover_images(state.federation, client, self.first.value, self.few.value)
+        return draw_recovered(recovered, state.setting)
+
+
+class Recovered(NamedTuple):
+    """The samples that are attacked, and what an attacker gets back.
+
+    images `[n, ...]`, labels `[n]` (in words): the samples
+    gradient_image, gradient_label:  what the gradient gives back
+    factors_image, factors_classes:  what FedLPA's factors give back
+    gradient_distance, factors_distance: of each image to the nearest true one, mean over its
+        numbers
+    """
+
+    images: np.ndarray
+    labels: list[str]
+    gradient_image: np.ndarray
+    gradient_label: str
+    gradient_distance: float
+    factors_image: np.ndarray
+    factors_classes: list[str]
+    factors_distance: float
+
+
+def recover_images(federation: Federation, client: int, first: int, count: int) -> Recovered:
+    """What an attacker computes who sees one gradient of an untrained perceptron, or FedLPA's
+    factors of it, both of `count` samples of a client from number `first` on (or of all, if the
+    client has fewer).
+    """
+    dataset = federation.dataset
+    shard = federation.shards[min(client, federation.clients - 1)]
+    start = min(first, max(0, len(shard) - count))
+    rows = shard[start : start + count]
+    x = dataset.x_train[rows]
+    y = dataset.y_train[rows]
+    labels = [dataset.class_names[int(label)] for label in y]
+    module = build("mlp", dataset.input_shape, dataset.classes)
+
+    gradient = compute_gradient(module, x, y)
+    weights = [name for name, values in gradient.items() if values.ndim == 2]
+    bias = weights[0].removesuffix("weight") + "bias"
+    gradient_image = recover_image(gradient[weights[0]], gradient[bias])
+    gradient_label = recover_label(gradient[weights[-1]])
+
+    factors = list(kronecker_factors(module, x, y).values())
+    first_a = factors[0].a
+    last_b = factors[-1].b
+    factors_image = first_a[:-1, -1] / first_a[-1, -1]
+    classes = guess_classes(last_b.diagonal(), len(set(labels)))
+
+    def distance(image: Tensor) -> float:
+        return float((x.flatten(1) - image).abs().mean(1).min())
+
+    return Recovered(
+        images=x.numpy(),
+        labels=labels,
+        gradient_image=gradient_image.view(dataset.input_shape).numpy(),
+        gradient_label=dataset.class_names[gradient_label],
+        gradient_distance=distance(gradient_image),
+        factors_image=factors_image.view(dataset.input_shape).numpy(),
+        factors_classes=[dataset.class_names[c] for c in classes],
+        factors_distance=distance(factors_image),
+    )
+
+
+def draw_recovered(recovered: Recovered, setting: str) -> Picture:
+    """A row of images: the samples, what the gradient gives, what the factors give."""
+    images = [*recovered.images, recovered.gradient_image, recovered.factors_image]
+    columns = ["sample"] * len(recovered.labels) + ["gradient", "factors"]
+    words = [*recovered.labels, recovered.gradient_label, ", ".join(recovered.factors_classes)]
+    with drawing() as (figure, ax):
+        under = {(0, i): (text, INK) for i, text in enumerate(words)}
+        tiles(ax, [("", images)], columns=columns, under=under)
+    rows = [
+        ("gradient", recovered.gradient_label, f"{recovered.gradient_distance:.3f}"),
+        ("factors", listed(recovered.factors_classes), f"{recovered.factors_distance:.3f}"),
+    ]
+    return told(
+        figure,
+        "Samples, and what comes back",
+        setting,
+        describe_recovered(recovered),
+        tabled("read | classes | distance", rows),
+    )
+
+
+def describe_recovered(recovered: Recovered) -> str:
+    """What came back of the images and of the labels."""
+    if len(recovered.labels) == 1:
+        from_gradient = "the image itself"
+        from_factors = "the image itself"
+    else:
+        from_gradient = "a mixture of the samples"
+        from_factors = "the mean of the samples"
+    true_labels = sorted(set(recovered.labels))
+    return (
+        f"Of {plural(len(recovered.labels), 'sample')}, read with an untrained network, the "
+        f"quotient of the first layer's gradients is {from_gradient}, "
+        f"{recovered.gradient_distance:.3f} a pixel from the nearest; the last column of the first "
+        f"A is {from_factors}, {recovered.factors_distance:.3f} a pixel from the nearest. "
+        f"The gradient names {recovered.gradient_label}, and the last B "
+        f"{listed(recovered.factors_classes)} (true: {listed(true_labels)})."
+    )

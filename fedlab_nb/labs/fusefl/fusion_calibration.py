@@ -1,0 +1,135 @@
+"""Fusion × calibration: which half of FuseFL does the work. Bars for the network fused block by
+block, and for the same clients merely averaged (K = 1, hatched), with each way of making the
+classifier.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...panels import Asked, LabView, PanelState
+from ...plots import Picture, Series, drawing, mean_percent, tabled, told
+from ...plots.kit import Bars
+from ...plots.words import apart, band_words, seed_words
+from ..runs import Steps, plan_runs, run_all
+
+HEADS = {
+    "average": "classifiers averaged",
+    "own": "everyone's own",
+    "ccvr": "averaged and calibrated",
+}
+Accuracies = Mapping[int, float]  # seed -> share of the test samples
+AccuraciesByHead = Mapping[str, Accuracies]  # a key of HEADS -> accuracies
+
+
+class FusionCalibration(LabView):
+    """The same run with and without fusion, with each classifier."""
+
+    name, title = "halves", "Fusion × calibration"
+    summary = "Then this compares the run with one without fusion, with each classifier."
+    work_label = "Run without fusion"
+    work_help = (
+        "Run the same federation without fusion (K = 1) and calibrated, on the same seeds. Earlier "
+        "runs are kept."
+    )
+
+    def asked(self, state: PanelState) -> Asked:
+        """The run without fusion (for a run that is itself unfused: with it), calibrated; and the
+        run itself if it was not calibrated.
+        """
+        options = state.outcome.options
+        blocks = [1 if options["blocks"] > 1 else 2]
+        if options["head"] != "ccvr":
+            blocks.append(options["blocks"])
+        changes = {f"K = {k}": {"fusefl.blocks": k, "fusefl.head": "ccvr"} for k in blocks}
+        return plan_runs("fusefl", state.runs.find("fusefl").settings, changes)
+
+    def work(self, state: PanelState) -> Steps:
+        """A list of outcomes."""
+        runs = yield from run_all(self.asked(state))
+        outcomes = []
+        for by_seed in runs.values():
+            outcomes += by_seed.values()
+        return outcomes
+
+    def draw(self, state: PanelState) -> Picture:
+        outcomes = [*state.outcomes.values(), *(state.worked or [])]
+        ensemble = {}
+        for seed, outcome in state.others.get("ensemble", {}).items():
+            if seed in state.outcomes:
+                ensemble[seed] = outcome.accuracy
+        return draw_fusion_calibration(
+            group_by_blocks(outcomes),
+            setting=state.setting,
+            ensemble=ensemble,
+            chance=1 / len(state.class_names),
+        )
+
+
+def group_by_blocks(outcomes: Iterable[Any]) -> dict[int, dict[str, dict[int, float]]]:
+    """{K: {head: {seed: accuracy}}} of FuseFL's `outcomes`; a head is a key of
+    `FuseFLReport.heads`.
+    """
+    accuracies: dict[int, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for outcome in outcomes:
+        blocks = outcome.options["blocks"]
+        for head, accuracy in outcome.report.heads.items():
+            accuracies[blocks][head][outcome.settings.seed] = accuracy
+    return accuracies
+
+
+def draw_fusion_calibration(
+    accuracies: Mapping[int, AccuraciesByHead],
+    *,
+    setting: str,
+    ensemble: Accuracies,
+    chance: float,
+) -> Picture:
+    """Bars, a pair for each head.
+
+    accuracies: {K: {head: {seed: accuracy}}} with K = 1 and with one more K; either may be missing
+    ensemble:   full-width clients, predictions averaged;   chance: accuracy of guessing
+    """
+    blocks = max([2, *accuracies])
+    rows = []
+    for head, label in HEADS.items():
+        for network, k in (("not fused", 1), ("fused", blocks)):
+            rows.append(
+                Series(
+                    label,
+                    detail=f"{network}, K = {k}",
+                    accuracies=accuracies.get(k, {}).get(head, {}),
+                    method="fusefl",
+                    pinned=k == 1,
+                )
+            )
+    if ensemble:
+        rows.append(Series("Ensemble", detail="full width", accuracies=ensemble, method="ensemble"))
+    with drawing() as (figure, ax):
+        Bars(ax, rows, chance).update(rows, "Which half of FuseFL does the work")
+    cells = []
+    for row in rows:
+        if row.accuracies:
+            accuracy = mean_percent(row.accuracies)
+            seeds = seed_words(row.accuracies)
+            cells.append((row.label, row.detail, accuracy, band_words(row.band), seeds))
+    return told(
+        figure,
+        "Bars of test accuracy, fused or not, by classifier",
+        setting,
+        describe_halves(accuracies.get(blocks, {}), accuracies.get(1, {})),
+        tabled("classifier | network | accuracy | ± 95 % band | seeds", cells),
+    )
+
+
+def describe_halves(fused: AccuraciesByHead, unfused: AccuraciesByHead) -> str:
+    """What each half adds, over the seeds that both sides have."""
+    words = {"clear": "more than noise", "one_seed": "one seed: nobody can tell noise from more"}
+    sentences = []
+    if "ccvr" in fused and "average" in fused:
+        gain = apart(fused["ccvr"], fused["average"], **words)
+        sentences.append(f"Calibrating the averaged classifier: {gain}.")
+    if "ccvr" in fused and "ccvr" in unfused:
+        gain = apart(fused["ccvr"], unfused["ccvr"], **words)
+        sentences.append(f"Fusing, between two calibrated networks: {gain}.")
+    return " ".join(sentences) or "Press the button for the same without fusion."

@@ -1,0 +1,166 @@
+"""What the server knows of each class: its mean, its spread, and draws from its Gaussian. As images
+where features are pixels.
+"""
+
+from collections.abc import Sequence
+
+import ipywidgets as widgets
+import numpy as np
+from matplotlib.axes import Axes
+
+from ...methods.gauss import TRAINED, GaussReport
+from ...panels import LabView, PanelState, made
+from ...plots import Picture, drawing, dress, listed, plural, tabled, told
+from ...plots.axes import class_ticks, colour_bar, few_ticks
+from ...plots.kit import heat_map, tiles
+from ...plots.style import current_size, shorten
+from ..runs import describe_setting
+
+LEAST_DRAWS = 2  # rows of draws
+MOST_DRAWS = 5
+MAX_CLASSES = 20  # with a column of their own
+SPREADS = {
+    "qda": "each class has a covariance of its own",
+    "nb": "each class has variances of its own, and its features count as independent",
+    "lda": "all classes share one covariance",
+    "fedcgs": "all classes share the covariance of all samples",
+    "means": "nothing is known of the spread",
+    **dict.fromkeys(
+        TRAINED, "a head is trained on draws, for which each class has a covariance of its own"
+    ),
+}
+Rows = list[tuple[str, np.ndarray]]  # (label, images [C, ...])
+
+
+class ClassPictures(LabView):
+    """Mean, deviation and draws of each class, from the sums of all clients."""
+
+    name, title = "pictures", "Classes"
+    summary = (
+        "Then this shows mean, deviation and draws of each class, from the sums of all clients."
+    )
+
+    def __init__(self) -> None:
+        self.draws = made(
+            widgets.IntSlider,
+            label="Seed of the draws",
+            help="Draw other images from the same Gaussians",
+            width=280,
+            max=20,
+        )
+
+    def draw(self, state: PanelState) -> Picture:
+        return draw_classes(
+            state.report,
+            state.outcome.options["head"],
+            state.class_names,
+            shape=image_shape(state),
+            setting=describe_setting(state),
+            class_index=state.klass,
+            seed=self.draws.value,
+        )
+
+
+def image_shape(state: PanelState) -> tuple[int, ...] | None:
+    """The shape of an image if the run's features are its pixels."""
+    shape = tuple(state.outcome.federation().dataset.input_shape)
+    if state.outcome.options["features"] == "pixels" and len(shape) > 1:
+        return shape
+    return None
+
+
+# ------------------------------------------------------------------------------------------ picture
+def draw_classes(
+    report: GaussReport,
+    head: str,
+    names: Sequence[str],
+    *,
+    shape: tuple[int, ...] | None,
+    setting: str,
+    class_index: int | None = None,
+    seed: int = 0,
+) -> Picture:
+    """The summed statistics, class by class.
+
+    shape: of an image, where features are pixels; None: the means are drawn as a table of colours
+    seed:  of the draws
+    """
+    counts = report.counts.sum(0)
+    rows = []
+    if shape:
+        rows = make_rows(report, shape, seed, fitting_draws(len(names)))
+    with drawing() as (figure, ax):
+        if rows:
+            draw_tiles(ax, rows, names, counts, class_index)
+        else:
+            draw_means(ax, report.means, names)
+    if rows:
+        content = listed([label for label, _ in rows if label])
+    else:
+        content = f"means of {report.means.shape[1]} features"
+    samples = plural(int(counts.sum()), "sample")
+    sentence = f"The server has seen no sample, and knows this of {samples}: {SPREADS[head]}."
+    missing = [names[c] for c in np.flatnonzero(counts == 0)]
+    if missing:
+        sentence += f" Nobody holds class {listed(missing)}, so it is never named."
+    table = tabled("class | samples", zip(names, counts.tolist(), strict=True))
+    return told(figure, f"Class by class: {content}", setting, sentence, table)
+
+
+def fitting_draws(classes: int) -> int:
+    """How many rows of draws have room in the frame."""
+    width, height = current_size()
+    if width <= height:
+        return LEAST_DRAWS
+    rows = 0.9 * height / width * min(classes, MAX_CLASSES)
+    other_rows = 3  # mean, deviation, and the names below
+    return int(np.clip(rows - other_rows, LEAST_DRAWS, MOST_DRAWS))
+
+
+def draw_tiles(
+    ax: Axes, rows: Rows, names: Sequence[str], counts: np.ndarray, class_index: int | None
+) -> None:
+    """A column for each class, with its name and its number of samples below."""
+    columns = []
+    for name, count in zip(shorten(names[:MAX_CLASSES], 9), counts, strict=False):
+        columns.append(f"{name}\n{count}")
+    shown = [(label, images[:MAX_CLASSES]) for label, images in rows]
+    tiles(ax, shown, columns=columns, marked=class_index)
+
+
+def draw_means(ax: Axes, means: np.ndarray, names: Sequence[str]) -> None:
+    """The means `[C, d]` as a table of colours."""
+    dress(ax, x="feature", y="class")
+    image = heat_map(ax, means, top=float(np.abs(means).max()) or 1.0, signed=True)
+    class_ticks(ax, names, "y")
+    few_ticks(ax, "x", 6, whole=True)
+    colour_bar(image, ax, "mean")
+
+
+# ------------------------------------------------------------------------------------------ numbers
+def make_rows(report: GaussReport, shape: tuple[int, ...], seed: int, count: int) -> Rows:
+    """Rows of images: mean, deviation (brightest: the largest), and `count` rows of draws. Classes
+    that nobody holds are nan.
+    """
+    is_held = (report.counts.sum(0) > 0)[:, None]
+    means = np.where(is_held, report.means, np.nan)
+    rows = [("mean", means)]
+    if report.deviations is not None:
+        deviations = np.broadcast_to(report.deviations, means.shape)
+        brightness = deviations / max(deviations.max(), 1e-12)
+        rows.append(("deviation", np.where(is_held, brightness, np.nan)))
+        for i, noise in enumerate(draw_noise(report, seed, count)):
+            rows.append(("draws" if i == 0 else "", means + noise))
+    return [(label, values.reshape(len(values), *shape)) for label, values in rows]
+
+
+def draw_noise(report: GaussReport, seed: int, count: int) -> np.ndarray:
+    """What draws from the classes' Gaussians add to the means, `[count, C, d]`."""
+    classes, d = report.means.shape
+    noise = np.random.default_rng(seed).standard_normal((count, classes, d))
+    if report.covariances is None:
+        return noise * report.deviations
+    values, axes = np.linalg.eigh(report.covariances.astype(np.float64))
+    roots = axes * np.sqrt(values.clip(min=0))[:, None]  # [1 or C, d, d]
+    roots = np.broadcast_to(roots, (classes, d, d))
+    return np.einsum("cij,rcj->rci", roots, noise)

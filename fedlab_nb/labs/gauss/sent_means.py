@@ -1,0 +1,68 @@
+"""What one client sends of its classes, as images, above the nearest of its own images: a class of
+one sample is that sample.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...panels import LabView, PanelState
+from ...plots import Picture, blank, capital, listed, plural
+from ...plots.characters import client_name
+from ..nearest import attack_clients, draw_pairs
+from ..runs import describe_setting
+from .class_pictures import image_shape
+
+
+class SentMeans(LabView):
+    """The mean images that a client sends, and its own images nearest to them."""
+
+    name, title = "sent", "What a client sends"
+    summary = "Then this shows the mean images that a client sends, and the nearest of its own."
+
+    def draw(self, state: PanelState) -> Picture:
+        outcome = state.outcome
+        report = state.report
+        setting = describe_setting(outcome)
+        if image_shape(state) is None:
+            text = (
+                "Here features are no pixels, so a mean is no image. The view of the classes shows "
+                "all means."
+            )
+            return blank(text, setting=setting)
+        client = min(state.client or 0, len(report.counts) - 1)
+
+        def class_means(k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            held = np.flatnonzero(report.counts[k])
+            return report.client_means[k][held], held, report.counts[k][held]
+
+        (neighbours,) = attack_clients(outcome, class_means, [client])
+        who = client_name(client, setting)
+        return draw_pairs(
+            neighbours,
+            state.class_names,
+            f"The mean images that {who} sends",
+            describe_means(report.counts[client], who, state.class_names),
+            setting=setting,
+            class_index=state.klass,
+        )
+
+
+def describe_means(counts: np.ndarray, who: str, class_names: Sequence[str]) -> str:
+    """What the means give away. counts: the client's samples by class `[C]`"""
+    held = np.flatnonzero(counts)
+    rarest = held[counts[held].argmin()]
+    text = (
+        f"{capital(who)} holds {plural(int(counts[rarest]), 'image')} of {class_names[rarest]}, its "
+        "rarest class; the fewer there are, the more a mean shows of each."
+    )
+    single = [class_names[c] for c in held if counts[c] == 1]
+    if single:
+        text += (
+            f" Of {listed(single)} it holds a single image: the mean that it sends is that image, "
+            "exactly."
+        )
+    return (
+        f"{text} If only the sum over all clients is made known (a secure sum), the server sees no "
+        "client's own mean."
+    )
