@@ -131,10 +131,10 @@ def refit_without(outcome: Outcome, client: int) -> np.ndarray:
             shards.append(train)
     rows = torch.cat(shards)
     features = np.asarray(outcome.features(federation.dataset.x_train[rows]))
-    total = Sums.of(
+    total = Sums.measure(
         torch.as_tensor(features).double(), federation.dataset.y_train[rows], federation.classes
     )
-    return report.fitted(total.ridged(len(shards) * report.gamma), len(shards))
+    return report.solve(total.add_ridge(len(shards) * report.gamma), len(shards))
 
 
 # ------------------------------------------------------------------------------------------ picture
