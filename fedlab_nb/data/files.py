@@ -218,7 +218,7 @@ def from_frame(table: DataFrame, name: str) -> RawTable:
         raise UsageError(
             f"{name} has columns with names of several levels; join them to one name a column."
         )
-    notes = ()
+    notes: tuple[str, ...] = ()
     is_counted = isinstance(table.index, pandas.RangeIndex)
     cells = as_cells(table.reset_index(drop=True))
     if not is_counted and table.index.name:
