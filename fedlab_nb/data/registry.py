@@ -101,7 +101,7 @@ def is_file(source: str | PathLike) -> bool:
 def with_options(source: str | PathLike, options: Mapping[str, Any]) -> Path:
     """The path with options behind a ?, those that it has already among them. Raises UsageError for
     unknown ones."""
-    name, before = split_options(Path(source))
+    name, before = split_options(source)
     _, known = arrays.locate(join_options(name, check_texts(before | dict(options))))
     return Path(join_options(name, known))
 
