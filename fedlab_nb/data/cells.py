@@ -125,7 +125,7 @@ def text_of(column: Series) -> Series:
 
     if not is_numeric(column):
         return column
-    texts = []
+    texts: list[str | None] = []
     for value in column:
         if pandas.isna(value):
             texts.append(None)

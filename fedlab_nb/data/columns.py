@@ -92,7 +92,7 @@ class Column:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Column:
         known = {field.name for field in fields(cls)}
-        read = {}
+        read: dict[str, Any] = {}
         for name, value in values.items():
             if name in known:
                 read[name] = tuple(value) if isinstance(value, list) else value

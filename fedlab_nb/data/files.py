@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -96,7 +97,7 @@ def is_table(path: str | Path) -> bool:
     return False
 
 
-def split_options(path: str | Path) -> tuple[str, dict[str, Any]]:
+def split_options(path: str | PathLike) -> tuple[str, dict[str, Any]]:
     """The path without its options, and these by name. A plus stays a plus.
 
     >>> split_options("f.csv?label=HER2+&missing=NA,-9")
@@ -218,7 +219,7 @@ def from_frame(table: DataFrame, name: str) -> RawTable:
         raise UsageError(
             f"{name} has columns with names of several levels; join them to one name a column."
         )
-    notes = ()
+    notes: tuple[str, ...] = ()
     is_counted = isinstance(table.index, pandas.RangeIndex)
     cells = as_cells(table.reset_index(drop=True))
     if not is_counted and table.index.name:

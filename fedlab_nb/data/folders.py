@@ -111,10 +111,12 @@ def find_parts(folder: Path) -> tuple[dict[str, Part], str]:
             f"Only the folder {train.name!r} is read; a fifth of its pictures, drawn at random in "
             f"each class, is for testing."
         )
-    note = f"The test pictures are those of the folder {(test or validation).name!r}."
+    tested = test or validation
+    assert tested is not None
+    note = f"The test pictures are those of the folder {tested.name!r}."
     if test is not None and validation is not None:
         note += f" The folder {validation.name!r} is not read."
-    return {"train": read_part(train), "test": read_part(test or validation)}, note
+    return {"train": read_part(train), "test": read_part(tested)}, note
 
 
 def read_part(folder: Path) -> Part:

@@ -590,11 +590,11 @@ def why_row_number(name: str, values: Series, is_saved_index: bool) -> str:
         if not is_integer and not (is_whole and names_something(name)):
             return ""
     else:
-        distinct = {text: readable_number(text) for text in values.unique()}
-        numbers = values.map(
-            {text: body_value(parts, ".", True) for text, parts in distinct.items()}
-        )
-        numbers = numbers.to_numpy(dtype=float)
+        distinct = {}
+        for text in values.unique():
+            parts = readable_number(text)
+            distinct[text] = body_value(parts, ".", True) if parts else None
+        numbers = values.map(distinct).to_numpy(dtype=float)
     if len(np.unique(numbers)) < len(numbers):
         if is_group_name(name):
             return (

@@ -105,7 +105,7 @@ class InputSchema:
         if not self.has_header and list(table.columns) != list(self.names):
             if table.shape[1] == len(self.names):
                 table = table.set_axis(list(self.names), axis=1)
-        by_name = {}
+        by_name: dict[str, int] = {}
         for place, name in enumerate(table.columns):
             by_name.setdefault(name_key(name), place)
         needed = [column.name for column in self.columns if column.kind != LEFT_OUT]

@@ -141,7 +141,9 @@ def from_table(
     table, lost = drop_unlabelled(table, roles, reading, file)
     y, classes = code_classes(table[roles.label], roles.label, reading)
     check_classes(classes, len(y), roles.label, file)
-    owner, clients, clients_note = None, (), ""
+    owner: np.ndarray | None = None
+    clients: tuple[str, ...] = ()
+    clients_note = ""
     if roles.client:
         owner, clients, clients_note = code_clients(
             table[roles.client], roles.client, file, reading

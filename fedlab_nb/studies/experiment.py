@@ -342,7 +342,7 @@ def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | 
 
 def plan_events(
     work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Events of one plan, the last one with its outcome. `coming`: the plans after it."""
     stored = recall(work) if cache else None
     if stored is not None:
