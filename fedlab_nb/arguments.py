@@ -20,7 +20,7 @@ SETTINGS = {
     "holdout": "share of its samples that a client keeps out of local training",
     "holdout-for": "all: the clients of every method hold samples out; needed: only those of methods that train on "
     "them",
-    "poison": "harmful clients: none, labels:COUNT, sign:COUNT, lie:COUNT or scaled:COUNT:FACTOR; default: none",
+    "poison": "harmful clients: none, labels:COUNT, sign:COUNT, lie:COUNT, lie:COUNT:LOGIT or scaled:COUNT:FACTOR; default: none",
     "absent": "clients that train and never upload: how many (the last ones), or which, such as 0,3 or 3,",
     "unseen": "clients that take no part, and whose samples are one more test set: how many, or which",
 }

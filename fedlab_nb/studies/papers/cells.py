@@ -200,7 +200,7 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
         "seeds",
         "preset",
         "partition",
-        *(key for column in table.columns for key, _ in column.values),
+        *(key for column in table.columns if column.dealt for key, _ in column.values),
     }
     for name in overrides:
         demand(

@@ -9,7 +9,7 @@ import pytest
 
 from fedlab_nb.declared import declared
 from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
-from fedlab_nb.studies.papers.cells import stored_runs
+from fedlab_nb.studies.papers.cells import checked, stored_runs, wanted
 from fedlab_nb.studies.papers.claims import JUDGED
 from fedlab_nb.studies.papers.comparison import find_differences, is_same_quantity
 from fedlab_nb.studies.papers.published import FOLDER
@@ -172,6 +172,24 @@ def test_another_setting_is_found():
     table = paper_table("coboosting:18")
     other = with_row(table, "server, μ = 0.01", classroom={"mu": 1})
     assert differences_of(other, "server, μ = 0.01") == {"mu = 1 here, 0.1 in the paper"}
+
+
+def test_a_setting_of_ones_own_is_compared_too():
+    """The classroom has fewer clients and rounds than Fed-ET's paper; with the paper's values its claims count."""
+    table = paper_table("fedet:2")
+    texts = {text for run in stored_runs(table, [0])[0] for text in find_differences(table, run)}
+    assert "clients = 10 here, 100 in the paper" in texts
+    given = {"clients": 100, "per_round": 10, "rounds": 230}
+    checked(table, given)
+    runs, _ = wanted(table, "classroom", "", [0], given)
+    found = {
+        run.row: find_differences(table, run)
+        for run in runs
+        if table.columns[run.place].dataset == "cifar10"
+    }
+    assert found.pop("DS-FL") == ["rounds = 230 here, 100 in the paper"]
+    assert set(found) == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "Fed-ET"}
+    assert not any(found.values())
 
 
 def test_another_quantity_is_found():
