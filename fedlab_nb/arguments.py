@@ -154,7 +154,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run nothing; show the results that came with the package",
     )
-    add("--list", action="store_true", help="also print every ordering with its verdict")
+    add("--list", action="store_true", help="also print every ordering, and what each claim compares")
     add_pairs(
         add, "a setting or hyper-parameter of all runs: model=cnn, epochs=20, dense.epochs=10, ..."
     )

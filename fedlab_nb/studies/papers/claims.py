@@ -68,9 +68,7 @@ def find_claims(table: PaperTable, of: Sequence[Ordering], values: Values) -> li
 def rows_beside(table: PaperTable, own: Row) -> list[Row]:
     """The rows that the paper's own is compared with."""
     skipped = {own.name, *table.inferred}
-    quantity = table.quantity_of(own.name)
     rows = [row for row in table.rows.values() if row.name not in skipped]
-    rows = [row for row in rows if table.quantity_of(row.name) == quantity]
     return [row for row in rows if row.method != own.method] or rows
 
 

@@ -9,11 +9,13 @@ run, so that a value that the classroom changes is found.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...methods import METHODS
+from ..rows import Point
 from ..settings import Plan, Settings, plans_for
 from .cells import TARGET, Wanted, paper_point
 from .published import PaperTable
@@ -64,10 +66,26 @@ def value_of(plan: Plan, name: str) -> Any:
     return None
 
 
-def usual_epochs(plan: Plan) -> int:
-    """Local epochs of a plan's scale on its data set, where nobody sets them."""
-    preset, dataset = plan.settings.preset, plan.settings.dataset
+@functools.cache
+def usual_epochs(preset: str, dataset: str) -> int:
+    """Local epochs of a scale on a data set, where nobody sets them."""
     return plans_for(Settings.make(preset=preset, dataset=dataset), ["fedavg"])[0].recipe.epochs
+
+
+_plans: dict[str, Plan] = {}  # by the point's key: a table asks for the same ones many times
+
+
+def plan_of(point: Point) -> Plan:
+    """The plan of a point's runs, whose seeds make no difference here."""
+    if point.key not in _plans:
+        _plans[point.key] = point.plan(0)
+    return _plans[point.key]
+
+
+def plans_of(table: PaperTable, run: Wanted) -> tuple[Plan, Plan]:
+    """The plan of the paper's run, and that of ours."""
+    there = paper_point(table, run, table.columns[run.place])
+    return plan_of(there), plan_of(run.point)
 
 
 def names_of(table: PaperTable, run: Wanted, plan: Plan) -> tuple[list[str], list[str]]:
@@ -115,8 +133,7 @@ def sets_epochs(table: PaperTable, run: Wanted) -> bool:
 def both_conditions(table: PaperTable, run: Wanted) -> tuple[Conditions, Conditions]:
     """The conditions of the paper's number and of ours."""
     column, row = table.columns[run.place], table.rows[run.row]
-    there = paper_point(table, run, column).plan(run.point.seeds[0])
-    here = run.point.plan(run.point.seeds[0])
+    there, here = plans_of(table, run)
     read = quantity_of(row.method, table.measured(row.name))
     published = read_conditions(
         table, run, there, table.quantity_of(row.name), column.dataset, there.recipe.epochs
@@ -127,10 +144,9 @@ def both_conditions(table: PaperTable, run: Wanted) -> tuple[Conditions, Conditi
 
 def has_same_epochs(table: PaperTable, run: Wanted) -> bool:
     """Whether local epochs that the table sets are the paper's: as many, or the same share of the usual ones."""
-    there = paper_point(table, run, table.columns[run.place]).plan(run.point.seeds[0])
-    here = run.point.plan(run.point.seeds[0])
-    share = there.recipe.epochs / usual_epochs(there)
-    scaled = max(1, round(share * usual_epochs(here)))
+    there, here = plans_of(table, run)
+    usual = [usual_epochs(plan.settings.preset, plan.settings.dataset) for plan in (there, here)]
+    scaled = max(1, round(there.recipe.epochs / usual[0] * usual[1]))
     return here.recipe.epochs in (there.recipe.epochs, scaled)
 
 

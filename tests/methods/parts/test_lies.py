@@ -22,6 +22,7 @@ from fedlab_nb.methods.parts.lies import (
 )
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.settings import Settings, plans_for
 
 
 def answers(clients, samples=60, classes=3, seed=0):
@@ -153,7 +154,7 @@ def test_taught_lies_are_as_large_as_those_that_are_told():
 
 
 def test_lies_do_not_depend_on_the_samples_beside_them():
-    logits = answers(5, seed=7).log() * 3
+    logits = answers(5, seed=7).log() * 3 + 20
 
     def mean(logits):
         return logits.mean(0)
@@ -244,3 +245,13 @@ def test_fens_is_trained_honestly_and_lied_to():
     honest, lied = models.values()
     assert torch.equal(honest.rule.weights(), lied.rule.weights())
     assert not torch.equal(honest.logits(x), lied.logits(x))
+
+
+def test_liars_train_as_all_others_and_their_runs_are_their_own():
+    plans = [
+        plans_for(Settings.make(poison=poison), ["ensemble"])[0]
+        for poison in ("none", "lie:1", "lie:2", "lie:2:20", "labels:1")
+    ]
+    assert len({plan.clients_key() for plan in plans[:4]}) == 1
+    assert plans[4].clients_key() != plans[0].clients_key()
+    assert len({plan.run_key() for plan in plans}) == 5
