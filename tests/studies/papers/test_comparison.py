@@ -4,12 +4,13 @@ the raw files, by another way than the package takes."""
 import dataclasses
 import functools
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
 from fedlab_nb.declared import declared
 from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
-from fedlab_nb.studies.papers.cells import checked, stored_runs, wanted
+from fedlab_nb.studies.papers.cells import checked, numbers_to_target, stored_runs, wanted
 from fedlab_nb.studies.papers.claims import JUDGED
 from fedlab_nb.studies.papers.comparison import find_differences, is_same_quantity
 from fedlab_nb.studies.papers.published import FOLDER
@@ -145,6 +146,35 @@ def test_every_claim_has_its_sentence(name):
             assert f". We do not: {claim.why.rstrip('.')}." in text and claim.why
 
 
+# All that is run and is not the paper's comparison: (table, data set in the paper): the options that differ.
+KNOWN = {
+    ("fens:1", "cifar100"): {"rounds"},  # the paper has 1,000 rounds there, the digits 500
+    ("fens:11", "cifar100"): {"rounds"},
+    ("fedet:2", "cifar10"): {"clients", "rounds", "per_round"},
+    ("fedet:2", "cifar100"): {"clients", "rounds", "per_round"},
+    ("fedet:3", "cifar10"): {"clients", "rounds", "per_round"},
+    ("fedet:3", "cifar100"): {"clients", "rounds", "per_round"},
+    ("fedet:4", "cifar10"): {"clients", "rounds", "per_round"},
+    ("fedet:4", "cifar100"): {"clients", "rounds", "per_round"},
+    ("fedet:5", "cifar10"): {"clients", "rounds", "per_round"},
+    ("fedlpa:11", "mnist"): {"epochs"},
+    ("fedlpa:12", "mnist"): {"epochs"},
+    ("fedlpa:13", "mnist"): {"epochs"},
+    ("fedlpa:14", "mnist"): {"epochs"},
+}
+
+
+def test_nothing_else_is_of_another_setting_quantity_or_budget():
+    found = {}
+    for name in TABLES:
+        table = paper_table(name)
+        for run in stored_runs(table, [0])[0]:
+            for text in find_differences(table, run):
+                where = (name, table.columns[run.place].dataset)
+                found.setdefault(where, set()).add(text.partition(" = ")[0])
+    assert found == KNOWN
+
+
 def with_row(table, name, **changes):
     rows = {**table.rows, name: dataclasses.replace(table.rows[name], **changes)}
     return dataclasses.replace(table, rows=rows)
@@ -230,6 +260,17 @@ def test_one_round_of_scaffold_is_that_of_fedavg_and_counts_once():
             for row in ("SCAFFOLD", "FedAvg")
         )
         assert one.numbers == other.numbers
+
+
+def test_numbers_to_a_target_are_counted_until_it_is_reached():
+    """Two points of a curve: 40 bytes at 60 %, 100 bytes at 70 %."""
+    history = [
+        {"phase": "round", "bytes": 40, "accuracy": 0.6},
+        {"phase": "round", "bytes": 100, "accuracy": 0.7},
+    ]
+    outcome = SimpleNamespace(history=history, bytes_up=200, bytes_down=200)
+    assert [numbers_to_target(outcome, target) for target in (50, 65, 70)] == [10, 25, 25]
+    assert numbers_to_target(outcome, 71) is None
 
 
 def test_a_target_that_is_not_reached_is_no_number():
