@@ -24,7 +24,18 @@ DEALING = ("clients", "partition", "alpha", "classes_per_client", "size_sigma", 
 BUDGET = ("rounds", "rounds_before", "rounds_after", "per_round", "blocks")
 OF_THE_SCALE = ("model", "server_model", "local_epochs")
 # Values of options with which nothing is done; a sentence leaves them out.
-UNUSED = {"size_sigma": 0, "init": "same", "per_round": 0, "rounds_before": 0, "rounds_after": 0}
+UNUSED = {
+    "size_sigma": 0,
+    "init": "same",
+    "rounds": 0,
+    "per_round": 0,
+    "rounds_before": 0,
+    "rounds_after": 0,
+}
+IN_WORDS = {
+    "best": "best accuracy over the rounds",
+    "numbers to target": "numbers sent until the target is reached",
+}
 ENSEMBLE, SERVER, CLIENT = "the ensemble", "the server's model", "a client's model"
 
 
@@ -176,18 +187,26 @@ def spell(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def list_values(values: Mapping[str, Any]) -> str:
-    """'clients = 20, alpha = 0.1'; without options that do nothing."""
-    used = {name: value for name, value in values.items() if UNUSED.get(name, "") != value}
-    return ", ".join(f"{name} = {spell(value)}" for name, value in used.items())
+def list_values(values: Mapping[str, Any], not_given: Sequence[str] = ()) -> str:
+    """'clients = 20, alpha = 0.1'; without options that do nothing, and without how the data are dealt where α or the
+    number of classes says so."""
+    plain = {**UNUSED, "partition": "classes" if "classes_per_client" in values else "dirichlet"}
+    used = {name: value for name, value in values.items() if plain.get(name, "") != value}
+    words = {name: f"{name} = {spell(value)}" for name, value in used.items()}
+    return ", ".join(
+        f"{text} (not given)" if name in not_given else text for name, text in words.items()
+    )
 
 
 def describe_side(
-    rows: Sequence[str], sides: Sequence[Mapping[str, Conditions]], quantity: str
+    rows: Sequence[str],
+    sides: Sequence[Mapping[str, Conditions]],
+    quantity: str,
+    not_given: Sequence[str] = (),
 ) -> str:
-    """'accuracy on cifar10 (alpha = 0.01; alpha = 0.1), clients = 20; NN: rounds = 500; Linear: rounds = 500'.
+    """'accuracy on cifar10 (alpha = 0.01; alpha = 0.1); with clients = 20; NN: rounds = 500; Linear: rounds = 500'.
 
-    sides: for each column the conditions of both `rows`
+    sides: for each column the conditions of both `rows`;   not_given: options that the paper does not name
     """
     constant = dict(sides[0][rows[0]].shared)
     for side in sides:
@@ -198,17 +217,19 @@ def describe_side(
     for side in sides:
         shared = side[rows[0]].shared
         varied = list_values({k: v for k, v in shared.items() if k not in constant})
+        if "init" in shared and "init" not in constant:
+            varied = f"init = {shared['init']}"
         place = places.setdefault(side[rows[0]].dataset, [])
         if varied and varied not in place:
             place.append(varied)
     named = []
     for dataset, settings in places.items():
         named.append(f"{dataset} ({'; '.join(settings)})" if settings else dataset)
-    words = [f"{quantity} on {', '.join(named)}"]
-    if stated := list_values(constant):
+    words = [f"{IN_WORDS.get(quantity, quantity)} on {', '.join(named)}"]
+    if stated := list_values(constant, not_given):
         words.append(f"with {stated}")
     for row in rows:
-        own = dict.fromkeys(list_values(side[row].own) for side in sides)
+        own = dict.fromkeys(list_values(side[row].own, not_given) for side in sides)
         stated = " or ".join(text for text in own if text)
         if stated:
             words.append(f"{row}: {stated}")

@@ -121,6 +121,7 @@ class PaperTable:
     deviation (0: the spread tells nothing);   settings, classroom: of all its runs, the second at classroom scale alone
     differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
+    not_given: options whose values the paper does not name, so that ours stand for them
     inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
     """
 
@@ -142,6 +143,7 @@ class PaperTable:
     note: str = ""
     own: str = ""
     inferred: Sequence[str] = ()
+    not_given: Sequence[str] = ()
     why: str = ""
     kind: str = "Table"
 

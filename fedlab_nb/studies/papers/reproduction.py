@@ -121,7 +121,8 @@ class Reproduction(Shown):
         about += f" {claim.better} (ahead) and {claim.worse} by "
         if sides:
             there = [{row: both[0] for row, both in side.items()} for side in sides]
-            about += describe_side(rows, there, self.table.quantity_of(claim.better))
+            quantity = self.table.quantity_of(claim.better)
+            about += describe_side(rows, there, quantity, self.table.not_given)
         else:
             where = dict.fromkeys(f"{c.dataset} ({c.setting})" for c in columns)
             about += f"{self.table.quantity_of(claim.better)} on {', '.join(where)}"
