@@ -350,7 +350,13 @@ def plot_claims(tables: Any) -> Picture:
                 **signed(outcome),
             )
         ax.plot(
-            [], [], "s", ms=2.8, label="small: numbers of a claim above", ls="", **signed(OUTCOMES[0])
+            [],
+            [],
+            "s",
+            ms=2.8,
+            label="small: numbers of a claim above",
+            ls="",
+            **signed(OUTCOMES[0]),
         )
         ax.set(xlim=(-0.5, len(rows) * WIDE - 1), ylim=(most - 0.4, -2))
         ax.set_axis_off()

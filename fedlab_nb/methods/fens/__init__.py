@@ -35,9 +35,11 @@ the paper gives no numbers, so these, and the 800 steps, are ours). The student 
 alpha = 0.1, seeds 0-9: 2 ± 1 points less, clear). `without` forgets a client: phase 1 as it was, then ensemble and
 phase 2 without its model and samples. proxy="server" is the labelled set at the server: λ is trained there, nothing
 goes down. It stands for data that the server has anyway; here the held-out parts are sent for it (phase "labelled
-set"). answers="probabilities" takes the softmax of each answer first: logits have no limit, so that a liar's may be as
-large as the rule accepts. With `assumed` = f the rule is trained on each sample once more, with f lying clients (`parts/lies.py`), and
-aggregator="deepset" trims f answers at each end (Dhasade et al., ICLR 2026; sizes, rates: validation images). Downsized
+set").
+answers="probabilities" takes the softmax of each answer first: logits have no limit, so that a liar's may be as large
+as the rule accepts. With `assumed` = f the rule is trained on each sample once more, with f lying clients
+(`parts/lies.py`), and aggregator="deepset" trims f answers at each end (Dhasade et al., ICLR 2026; sizes, rates:
+validation images). Downsized
 clients are a narrower `model`: 20 of resnet8:28 weigh one resnet8:128.
 
 Findings (digits, M = 10, alpha = 0.1, seeds 0-9, percent; `course/fens/figures.toml`): held-out samples 88, as

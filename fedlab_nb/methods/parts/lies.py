@@ -24,7 +24,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-CERTAIN = 100.0  # a logit whose probability is 1: how a probability vector (0, 1, 0) stands among logits
+CERTAIN = (
+    100.0  # a logit whose probability is 1: how a probability vector (0, 1, 0) stands among logits
+)
 HONEST_LARGEST = 0.0  # a lie's logit: for each sample the largest of the honest clients'
 
 

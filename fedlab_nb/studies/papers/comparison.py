@@ -1,7 +1,7 @@
 """What a published number and ours were measured under, and in what the two differ.
 
-A claim of a paper is tried only where both are the same comparison: the same quantity, the same setting (clients and how
-the data are dealt to them, and what a row or a column of the table sets), and the same budget (rounds, clients per
+A claim of a paper is tried only where both are the same comparison: the same quantity, the same setting (clients and
+how the data are dealt to them, and what a row or a column of the table sets), and the same budget (rounds, clients per
 round, blocks; local epochs where the table sets them). What belongs to the scale may differ: data set, network, number
 of local steps, rates. The paper's side is read from the table's file and the paper's set-up, ours from the plan of the
 run, so that a value that the classroom changes is found.
@@ -130,9 +130,7 @@ def read_conditions(
         values["epochs"] = epochs
     rest = {name.rpartition(".")[2]: value_of(plan, name) for name in own}
     unused = {name for name in rest if rest[name] is None or rest[name] == ""}
-    return Conditions(
-        quantity, dataset, values, {k: v for k, v in rest.items() if k not in unused}
-    )
+    return Conditions(quantity, dataset, values, {k: v for k, v in rest.items() if k not in unused})
 
 
 def sets_epochs(table: PaperTable, run: Wanted) -> bool:

@@ -8,11 +8,12 @@ like = "fens:1"        the table that has what this one does not say itself
 `others.toml` has the figures and tables without numbers. `every.paper_tables` shows both.
 
 And which of its orderings agree: every pair of methods within a column whose numbers are of the same quantity is one,
-and gets one verdict. In the paper the better method's mean is ahead by `gap`. That is clear if Welch's 95 % interval from the printed
+and gets one verdict.
+In the paper the better method's mean is ahead by `gap`. That is clear if Welch's 95 % interval from the printed
 standard deviations leaves out zero (`clear_there`; None where the paper prints none). Here both methods ran on the same
 seeds, so `ours` is their paired difference with its band of Student's t, the paper's better one minus the other: beyond
-zero it agrees, below it disagrees, else it is within the noise. It is not compared where nothing was run, where our runs
-are of another setting or budget than the paper's (`comparison.py`), or where a target was not reached.
+zero it agrees, below it disagrees, else it is within the noise. It is not compared where nothing was run, where our
+runs are of another setting or budget than the paper's (`comparison.py`), or where a target was not reached.
 """
 
 from __future__ import annotations
@@ -117,8 +118,9 @@ class Column:
 class PaperTable:
     """A table of a paper.
 
-    number: what the numbers are;   quantity: the same in one term, see `comparison.quantity_of`;   runs: how many seeds are behind each mean, where the printed spread is a standard
-    deviation (0: the spread tells nothing);   settings, classroom: of all its runs, the second at classroom scale alone
+    number: what the numbers are;   quantity: the same in one term, see `comparison.quantity_of`
+    runs: how many seeds are behind each mean, where the printed spread is a standard deviation (0: it tells nothing)
+    settings, classroom: of all its runs, the second at classroom scale alone
     differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
     not_given: options whose values the paper does not name, so that ours stand for them

@@ -71,9 +71,7 @@ class Reproduction(Shown):
     def orderings(self) -> tuple[Ordering, ...]:
         """Every pair of methods within a column, with its verdict."""
         runs = {(run.row, run.place): (run.point.key, run.label) for run in self.wanted}
-        return tuple(
-            published.orderings(self.table, self.values, self.why, runs, self.against)
-        )
+        return tuple(published.orderings(self.table, self.values, self.why, runs, self.against))
 
     @cached_property
     def against(self) -> dict[Place, str]:

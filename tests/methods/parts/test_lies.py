@@ -138,7 +138,9 @@ def test_a_lie_to_a_sum_of_logits_is_no_larger_than_an_honest_answer():
         with_lies(mean, logits, [2], 20.0)[2], torch.tensor([[0.0, 20.0]])
     )  # and a larger one names the other class
     below = with_lies(mean, -logits.abs(), [2], HONEST_LARGEST)
-    assert torch.equal(below[2], torch.zeros(1, 2))  # nobody is above 0, so that nothing can be said
+    assert torch.equal(
+        below[2], torch.zeros(1, 2)
+    )  # nobody is above 0, so that nothing can be said
     assert lie_logit(0, reads_probabilities=False) == HONEST_LARGEST
     assert lie_logit(0, reads_probabilities=True) == CERTAIN and lie_logit(7, True) == 7
     certain = torch.tensor([0.0, CERTAIN, 0.0]).softmax(0)

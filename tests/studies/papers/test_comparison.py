@@ -1,14 +1,15 @@
-"""No claim is judged by a run of another setting, quantity or budget than the paper's: the paper's side is read here from
-the raw files, by another way than the package takes."""
+"""No claim is judged by a run of another setting, quantity or budget than the paper's.
+
+The paper's side is read here from the raw files, by another way than the package takes.
+"""
 
 import dataclasses
 import functools
-import tomllib
 from types import SimpleNamespace
 
 import pytest
 
-from fedlab_nb.declared import declared
+from fedlab_nb.declared import declared, parse
 from fedlab_nb.studies.papers import TABLES, paper_table, paper_tables, reproduce
 from fedlab_nb.studies.papers.cells import checked, numbers_to_target, stored_runs, wanted
 from fedlab_nb.studies.papers.claims import JUDGED
@@ -28,7 +29,7 @@ def raw_table(name):
 
 @functools.cache
 def raw_setup(preset):
-    return tomllib.loads((SETUPS_FOLDER / f"{preset}.toml").read_text(encoding="utf-8"))
+    return parse((SETUPS_FOLDER / f"{preset}.toml").read_text(encoding="utf-8"))
 
 
 def raw_lines(preset, dataset, alpha, method=""):

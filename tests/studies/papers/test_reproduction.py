@@ -33,7 +33,9 @@ TINY = {
 def test_a_table_end_to_end(tmp_path, capsys):
     result = fl.reproduce("coboosting:2", seeds=1, out=tmp_path, progress=False, **TINY)
     assert result.seeds == (0,) and {*result.ran_on.values()} == {"digits"}
-    assert len(result.orderings) == 6 and result.counts["not compared"] == 6  # one seed decides nothing
+    assert (
+        len(result.orderings) == 6 and result.counts["not compared"] == 6
+    )  # one seed decides nothing
     outcome = fl.run("coboosting", alpha=0.05, **TINY)
     places = [i for i, c in enumerate(result.table.columns) if c.setting == "alpha = 0.05"]
     assert {result.values["Co-Boosting", i][0] for i in places} == {
