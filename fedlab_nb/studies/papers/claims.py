@@ -67,7 +67,7 @@ def find_claims(table: PaperTable, of: Sequence[Ordering], values: Values) -> li
 
 def rows_beside(table: PaperTable, own: Row) -> list[Row]:
     """The rows that the paper's own is compared with."""
-    skipped = {own.name, *table.inferred}
+    skipped = {own.name, *table.inferred, *table.elsewhere}
     rows = [row for row in table.rows.values() if row.name not in skipped]
     return [row for row in rows if row.method != own.method] or rows
 

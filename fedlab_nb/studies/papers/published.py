@@ -125,6 +125,7 @@ class PaperTable:
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
     not_given: options whose values the paper does not name, so that ours stand for them
     inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
+    elsewhere: rows whose published numbers another table has under another name: their claims are made there
     """
 
     name: str
@@ -145,6 +146,7 @@ class PaperTable:
     note: str = ""
     own: str = ""
     inferred: Sequence[str] = ()
+    elsewhere: Sequence[str] = ()
     not_given: Sequence[str] = ()
     why: str = ""
     kind: str = "Table"

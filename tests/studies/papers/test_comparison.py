@@ -254,6 +254,18 @@ def test_the_step_of_the_weights_is_compared_at_the_server_alone():
     assert result.table.rows["server, μ = 0.01"].settings == {"mu": 0.1}  # divided by ten clients
 
 
+def test_a_row_that_another_table_has_is_claimed_there():
+    """FENS' Table 9 calls FedENS of Table 1 "Averaging", with the same numbers in print."""
+    one, other = (
+        {c.setting: c for c in paper_table(name).columns if c.dataset == "cifar10"}
+        for name in ("fens:1", "fens:9")
+    )
+    for setting, column in other.items():
+        assert column.numbers["Averaging"] == one[setting].numbers["FedENS"]
+        assert column.numbers["NN"] == one[setting].numbers["FENS"]
+    assert "Averaging" not in {c.worse for c in reproduce("fens:9", stored=True).claims}
+
+
 def test_one_round_of_scaffold_is_that_of_fedavg_and_counts_once():
     for name in ("fedlpa:1", "fedlpa:2"):
         one, other = (
