@@ -124,8 +124,9 @@ def wanted(
             reason = f"{dataset} alone was asked for"
         on = SMALLER.get(on, STANDARD if offline else on) if small else on
         for row in map(table.rows.__getitem__, column.numbers):
-            if not row.method or reason:
-                why[row.name, place] = row.why or reason
+            own_reason = row.why_small if small and row.method else row.why
+            if own_reason or reason:
+                why[row.name, place] = own_reason or reason
                 continue
             paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
             at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper

@@ -77,13 +77,14 @@ class Number:
 class Row:
     """A method of a table. `method`: its name here, "" where the package has none, and then `why`; `settings`: what the
     row sets at every scale; `classroom`: at classroom scale beside it; `measure`: what is read off a run; `quantity`:
-    what the paper's number is, where it is not that of the table."""
+    what the paper's number is, where it is not that of the table; `why_small`: it is not run at classroom scale."""
 
     name: str
     method: str = ""
     why: str = ""
     measure: str = ""
     quantity: str = ""
+    why_small: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     classroom: Mapping[str, Any] = field(default_factory=dict)
 

@@ -59,6 +59,15 @@ def test_a_table_end_to_end(tmp_path, capsys):
     )
 
 
+def test_a_row_that_is_not_run_at_classroom_scale_says_why():
+    table = paper_table("fusefl:3")
+    runs, why = wanted(table, "classroom", "", (0,), {})
+    absent = {"FuseFL-Hetero", "FuseFL (Avg)-Hetero"}
+    assert {run.row for run in runs} == {*table.rows} - absent == {"Ensemble", "FuseFL", "FuseFL (Avg)"}
+    assert {row for row, _ in why} == absent and all("ResNets" in text for text in why.values())
+    assert {run.row for run in wanted(table, "paper", "", (0,), {})[0]} == {*table.rows}
+
+
 def test_what_a_network_cannot_do_is_not_run(capsys):
     """The perceptron has two layers to cut; so FuseFL with K = 4 and 8 says why, and the rest goes on."""
     table = paper_table("fusefl:2")
