@@ -63,7 +63,11 @@ def test_a_row_that_is_not_run_at_classroom_scale_says_why():
     table = paper_table("fusefl:3")
     runs, why = wanted(table, "classroom", "", (0,), {})
     absent = {"FuseFL-Hetero", "FuseFL (Avg)-Hetero"}
-    assert {run.row for run in runs} == {*table.rows} - absent == {"Ensemble", "FuseFL", "FuseFL (Avg)"}
+    assert (
+        {run.row for run in runs}
+        == {*table.rows} - absent
+        == {"Ensemble", "FuseFL", "FuseFL (Avg)"}
+    )
     assert {row for row, _ in why} == absent and all("ResNets" in text for text in why.values())
     assert {run.row for run in wanted(table, "paper", "", (0,), {})[0]} == {*table.rows}
 
