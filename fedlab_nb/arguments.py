@@ -20,7 +20,8 @@ SETTINGS = {
     "holdout": "share of its samples that a client keeps out of local training",
     "holdout-for": "all: the clients of every method hold samples out; needed: only those of methods that train on "
     "them",
-    "poison": "harmful clients: none, labels:COUNT, sign:COUNT, lie:COUNT or scaled:COUNT:FACTOR; default: none",
+    "poison": "harmful clients: none, labels:COUNT, sign:COUNT, lie:COUNT, lie:COUNT:LOGIT or "
+    "scaled:COUNT:FACTOR; default: none",
     "absent": "clients that train and never upload: how many (the last ones), or which, such as 0,3 or 3,",
     "unseen": "clients that take no part, and whose samples are one more test set: how many, or which",
 }
@@ -154,7 +155,11 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="run nothing; show the results that came with the package",
     )
-    add("--list", action="store_true", help="also print every ordering with its verdict")
+    add(
+        "--list",
+        action="store_true",
+        help="also print every ordering, and what each claim compares",
+    )
     add_pairs(
         add, "a setting or hyper-parameter of all runs: model=cnn, epochs=20, dense.epochs=10, ..."
     )

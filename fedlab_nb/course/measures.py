@@ -165,3 +165,15 @@ def tables_where_large_gaps_agree_more(among: str) -> float:
         if fmean(large) > fmean(small):
             agrees_more += 1
     return {"tables": tables, "more": agrees_more}[among]
+
+
+@cache
+def claims_of_the_papers(outcome: str) -> int:
+    """How many claims of the papers' tables come out so (`claims.OUTCOMES`), each result once.
+
+    "all": how many there are;   "counted": how many count
+    """
+    from ..studies.papers import paper_tables
+
+    tables = paper_tables()
+    return {**tables.counts, "all": len(tables.claims), "counted": len(tables.first)}[outcome]

@@ -27,6 +27,7 @@ Whatever the rule, a run reports the accuracy of the two plain means, from the s
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -39,7 +40,7 @@ from ..training.evaluate import Remembered, accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts import averages
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
-from .parts.lies import certified, with_lies
+from .parts.lies import certified, lie_logit, with_lies
 from .results import plain_mean
 
 # ----------------------------------------------------------------------------------------------------------- predictive
@@ -201,6 +202,8 @@ def best_of_clusters(clusters: Tensor, ranked: Sequence[int], keep: int) -> list
     return (best + others)[:keep]
 
 
+# Other rules than these add logits up, or (`beta`) logarithms of probabilities, which have no limit either.
+READS_PROBABILITIES = ("probabilities", "votes", "trimmed", "median")
 ROBUST = ("trimmed", "median")
 TIE = 1e-6  # the weight of the mean beside a robust rule, which decides ties
 PLAIN = EnsembleModel.RULES  # the means of logits and of probabilities
@@ -239,7 +242,7 @@ class RuledEnsemble(EnsembleModel):
     """
 
     report: EnsembleReport
-    parts = ("clients", "rule", "weights", "beta", "cut", "liars")
+    parts = ("clients", "rule", "weights", "beta", "cut", "liars", "lie")
     RULES = (*PLAIN, "weighted", "class_counts", "votes", "beta", *ROBUST)
     SCORE_KINDS: ClassVar[Mapping[str, str]] = {
         "votes": "votes",
@@ -257,6 +260,7 @@ class RuledEnsemble(EnsembleModel):
         beta: float | None = None,
         cut: int = 0,
         liars: Sequence[int] = (),
+        lie: float = 0.0,
         **report_fields: Any,
     ) -> None:
         super().__init__(clients, rule)
@@ -264,15 +268,16 @@ class RuledEnsemble(EnsembleModel):
         self.beta = beta
         self.cut = cut
         self.liars = list(liars)
+        self.lie = lie
         self.report = EnsembleReport(rule, beta=beta, **report_fields)
         self.score_kind = self.SCORE_KINDS.get(rule, "logits")
+        size = lie_logit(lie, rule in READS_PROBABILITIES)
         self.client_logits = Remembered(
-            lambda x: with_lies(self.combine_logits, clients.logits(x), liars)
+            lambda x: with_lies(self.combine_logits, clients.logits(x), liars, size)
         )
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
-        logits = self.client_logits(x)
-        shares = {rule: accuracy(plain_mean(logits, rule).argmax(1), y) for rule in PLAIN}
+        shares = {rule: accuracy(self.plain_scores(x, rule).argmax(1), y) for rule in PLAIN}
         report = replace(self.report, accuracy_by_rule=shares)
         if not self.liars:
             return report
@@ -283,6 +288,14 @@ class RuledEnsemble(EnsembleModel):
 
     def logits(self, x: Tensor) -> Tensor:
         return self.combine_logits(self.client_logits(x))
+
+    def plain_scores(self, x: Tensor, rule: str) -> Tensor:
+        """The scores `[N, C]` of a plain mean, to which liars would say what harms it most."""
+        if not self.liars:
+            return plain_mean(self.client_logits(x), rule)
+        size = lie_logit(self.lie, rule in READS_PROBABILITIES)
+        mean = partial(plain_mean, rule=rule)
+        return mean(with_lies(mean, self.clients.logits(x), self.liars, size))
 
     def combine_logits(self, logits: Tensor) -> Tensor:
         """The rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
@@ -386,4 +399,13 @@ class Ensemble(Method):
                 like = next(uploaded.module(0).parameters())
                 weights = client_weights("samples", sizes, like)
             cut = (len(members) - 1) // 2 if self.rule == "median" else self.assumed
-            return RuledEnsemble(uploaded, self.rule, weights, beta, cut, liars, **report_fields)
+            return RuledEnsemble(
+                uploaded,
+                self.rule,
+                weights,
+                beta,
+                cut,
+                liars,
+                ctx.poison.logit,
+                **report_fields,
+            )

@@ -1,6 +1,6 @@
 """Poisoned clients: some of the M clients send what harms the others. A setting of any run, such as "labels:2".
 
-    poison = "none"  |  KIND:COUNT  |  "scaled:COUNT:FACTOR"
+    poison = "none"  |  KIND:COUNT  |  "scaled:COUNT:FACTOR"  |  "lie:COUNT:LOGIT"
 
 - `labels`: its labels are flipped, y becomes C - 1 - y, in all that it does (Fang et al., USENIX Security 2020). This
   includes what it holds out: where validation images are the clients' held-out ones, the validation accuracy of a
@@ -8,7 +8,10 @@
 - `sign`: it trains honestly and sends θ_0 - (θ_k - θ_0), its change of the model with the other sign;
 - `scaled`: it trains honestly and sends θ_0 + f (θ_k - θ_0), its change f times as large (10 unless given; Bagdasaryan
   et al., AISTATS 2020, have f = M/η);
-- `lie`: it trains and sends honestly, and answers falsely when an ensemble asks it (`parts/lies.py`).
+- `lie`: it trains and sends honestly, and answers falsely when an ensemble asks it (`parts/lies.py`): to a rule that
+  reads probabilities with probability 1 for one class, to a rule that reads logits with a logit as large as the
+  largest of the honest clients' for the same sample. LOGIT is another size, for both: logits are not bounded by
+  themselves, and what a liar can do to such a rule depends on the size that it accepts.
 
 θ_0 is the model that the client received. Parameters are changed, batch norm's statistics are not: a variance may not
 be negative. Who is poisoned is drawn from the run's seed; those of COUNT = 1 are among those of COUNT = 2.
@@ -26,7 +29,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..errors import choose, demand, number, parsed, whole
+from ..errors import UsageError, choose, number, parsed, whole
 from ..rng import generator
 
 KINDS = ("labels", "sign", "scaled", "lie")
@@ -35,11 +38,13 @@ FACTOR = 10.0
 
 @dataclass(frozen=True)
 class Poison:
-    """`kind` (of KINDS), how many clients (`count`; 0: none), `factor` of the change of a model (1: honest)."""
+    """`kind` (of KINDS), how many clients (`count`; 0: none), `factor` of the change of a model (1: honest), `logit` of
+    a lie (0: as large as the honest clients' largest)."""
 
     kind: str = "labels"
     count: int = 0
     factor: float = 1.0
+    logit: float = 0.0
 
     @classmethod
     def read(cls, text: str, clients: int) -> Poison:
@@ -52,11 +57,11 @@ class Poison:
             kind,
             ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS,
         )
-        known = len(rest) == 1 or (len(rest) == 2 and kind == "scaled")
-        demand(
-            known,
-            f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT or scaled:COUNT:FACTOR.",
-        )
+        if len(rest) != 1 and not (len(rest) == 2 and kind in ("scaled", "lie")):
+            raise UsageError(
+                f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT, lie:COUNT:LOGIT or "
+                f"scaled:COUNT:FACTOR."
+            )
         count = whole(
             "poison's count",
             parsed(rest[0]),
@@ -64,17 +69,31 @@ class Poison:
             clients,
             hint="it is how many of the clients are poisoned",
         )
-        given = number("poison's factor", parsed(rest[1]), -1e6, 1e6) if len(rest) == 2 else FACTOR
-        return (
-            cls()
-            if count == 0
-            else cls(kind, count, {"labels": 1.0, "lie": 1.0, "sign": -1.0}.get(kind, given))
-        )
+        if count == 0:
+            return cls()
+        if kind == "lie":
+            size = 0.0
+            if len(rest) == 2:
+                hint = "it is the logit that a liar gives the class that it names"
+                size = number("poison's logit", parsed(rest[1]), 0, 1e6, open_low=True, hint=hint)
+            return cls(kind, count, logit=size)
+        if kind == "scaled":
+            factor = FACTOR
+            if len(rest) == 2:
+                factor = number("poison's factor", parsed(rest[1]), -1e6, 1e6)
+            return cls(kind, count, factor)
+        return cls(kind, count, -1.0 if kind == "sign" else 1.0)
 
     def __str__(self) -> str:
-        """The setting in its one form: "none", "labels:2", "scaled:1:10"."""
-        factor = f":{self.factor:g}" if self.kind == "scaled" else ""
-        return f"{self.kind}:{self.count}{factor}" if self.count else "none"
+        """The setting in its one form: "none", "labels:2", "scaled:1:10", "lie:2:20"."""
+        if not self.count:
+            return "none"
+        size = ""
+        if self.kind == "scaled":
+            size = f":{self.factor:g}"
+        if self.logit:
+            size = f":{self.logit:g}"
+        return f"{self.kind}:{self.count}{size}"
 
     @property
     def of_models(self) -> bool:

@@ -231,4 +231,4 @@ class PoisonRow:
         self.fit(clients)
         self.kind.value = poison.kind if poison.count else NO_POISON
         self.count.value = poison.count or 1
-        self.factor = f":{poison.factor:g}" if poison.kind == "scaled" else ""
+        self.factor = str(poison).removeprefix(f"{poison.kind}:{poison.count}")

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import choose, demand
-from ..studies.papers.published import OUTCOMES, PAPERS, TRIED, tally
+from ..studies.papers.claims import JUDGED, OUTCOMES
+from ..studies.papers.published import PAPERS, TRIED, tally
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 HUES = {"agrees": ACCENT, "disagrees": SECOND, "within the noise": QUIET}  # of orderings
-FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, "white"), strict=True))  # of claims
-SIGNS = dict(zip(OUTCOMES, "sDox.", strict=True))  # so that no colour is needed to tell them apart
+# Of claims; the signs differ, so that no colour is needed to tell them apart.
+FILLS = dict(zip(OUTCOMES, (ACCENT, "white", QUIET, SECOND, "white", "white"), strict=True))
+SIGNS = dict(zip(OUTCOMES, "sDox^.", strict=True))
 NUMBERED = {"fontsize": 8, "color": QUIET, "va": "center", "ha": "right"}  # the number of a table
 WIDE = 11.5  # places across that the claims of a paper have, names included
 LABELS = {
@@ -307,7 +309,7 @@ def plot_orderings(result: Any) -> Picture:
 
 def plot_claims(tables: Any) -> Picture:
     """Draw every claim of the five papers: a column a paper, a row a table, a sign for each claim; small ones repeat
-    the runs of a claim above them.
+    the numbers of a claim above them.
 
     tables: what `paper_tables` gives
     """
@@ -316,6 +318,7 @@ def plot_claims(tables: Any) -> Picture:
         if r.claims:
             rows[r.table.name.split(":")[0]].append(r)
     most = max(map(len, rows.values()))
+    once = {id(claim) for claim in tables.first}
     with drawing(size=(7.4, 0.9 + 0.19 * most)) as (figure, ax):
         for x, (paper, of) in enumerate(rows.items()):
             ax.text(
@@ -331,7 +334,8 @@ def plot_claims(tables: Any) -> Picture:
                 ax.text(x * WIDE + 0.9, y, r.table.name.split(":")[1], **NUMBERED)
                 ordered = sorted(r.claims, key=lambda claim: OUTCOMES.index(claim.outcome))
                 for place, claim in enumerate(ordered, 2):
-                    size = 5.4 if claim.outcome == OUTCOMES[-1] or claim in tables.first else 2.8
+                    repeats = claim.outcome in JUDGED and id(claim) not in once
+                    size = 2.8 if repeats else 5.4
                     ax.plot(
                         x * WIDE + place, y, SIGNS[claim.outcome], ms=size, **signed(claim.outcome)
                     )
@@ -346,17 +350,28 @@ def plot_claims(tables: Any) -> Picture:
                 **signed(outcome),
             )
         ax.plot(
-            [], [], "s", ms=2.8, label="small: runs of a claim above", ls="", **signed(OUTCOMES[0])
+            [],
+            [],
+            "s",
+            ms=2.8,
+            label="small: numbers of a claim above",
+            ls="",
+            **signed(OUTCOMES[0]),
         )
         ax.set(xlim=(-0.5, len(rows) * WIDE - 1), ylim=(most - 0.4, -2))
         ax.set_axis_off()
         legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
-    every = [(r.table, claim) for of in rows.values() for r in of for claim in r.claims]
+    every = [(r, claim) for of in rows.values() for r in of for claim in r.claims]
     named = (
-        (f"{PAPERS[t.name.split(':')[0]]}, {t.item}", f"{c.better} over {c.worse}", c.outcome)
-        for t, c in every
+        (
+            f"{PAPERS[r.table.name.split(':')[0]]}, {r.table.item}",
+            f"{claim.better} over {claim.worse}",
+            claim.outcome,
+            r.describe_claim(claim),
+        )
+        for r, claim in every
     )
-    table = tabled("table | claim | here", named)
+    table = tabled("table | claim | here | what is compared", named)
     return told(
         figure,
         "A sign for each claim of the five papers, a row a table",
@@ -368,7 +383,9 @@ def plot_claims(tables: Any) -> Picture:
 
 def signed(outcome: str) -> dict[str, Any]:
     """Colour and edge of a claim's sign."""
-    edge = {"mixed": ACCENT, "not tried": QUIET}.get(outcome, FILLS[outcome])
+    edge = {"mixed": ACCENT, "not comparable": QUIET, "not tried": QUIET}.get(
+        outcome, FILLS[outcome]
+    )
     return {
         "color": FILLS[outcome],
         "mec": edge,

@@ -361,12 +361,18 @@ class Plan:
         each = samples * (1 - self.holdout) / self.settings.clients
         return self.method.local_passes(self.recipe, [each] * len(self.settings.members))
 
+    @property
+    def clients_lie(self) -> bool:
+        """Whether poisoned clients train and send honestly, and lie when they are asked for predictions."""
+        return self.settings.poison.partition(":")[0] == "lie"
+
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
         s = self.settings
         asked = {"holdout": self.holdout, "init": s.init, "device": s.device, "backend": s.backend}
         asked |= {"scale": self.scale} if self.scale != "none" else {}
-        asked |= {"poison": s.poison} if s.poison != "none" else {}
+        if s.poison != "none" and not self.clients_lie:
+            asked["poison"] = s.poison
         made = {
             "data": self.digest,
             "architectures": self.architectures,
@@ -383,6 +389,8 @@ class Plan:
             {name: f for name, f in vars(type(self.method)).items() if callable(f)}
         )
         parts = {"clients": self.clients_key(), "method": method, "preset": self.settings.preset}
+        if self.clients_lie:
+            parts["poison"] = self.settings.poison
         return content_key({**parts, "code": run_code(type(self.method))})  # type: ignore[arg-type]
 
 

@@ -35,8 +35,11 @@ the paper gives no numbers, so these, and the 800 steps, are ours). The student 
 alpha = 0.1, seeds 0-9: 2 ± 1 points less, clear). `without` forgets a client: phase 1 as it was, then ensemble and
 phase 2 without its model and samples. proxy="server" is the labelled set at the server: λ is trained there, nothing
 goes down. It stands for data that the server has anyway; here the held-out parts are sent for it (phase "labelled
-set"). With `assumed` = f the rule is trained on each sample once more, with f lying clients (`parts/lies.py`), and
-aggregator="deepset" trims f answers at each end (Dhasade et al., ICLR 2026; sizes, rates: validation images). Downsized
+set").
+answers="probabilities" takes the softmax of each answer first: logits have no limit, so that a liar's may be as large
+as the rule accepts. With `assumed` = f the rule is trained on each sample once more, with f lying clients
+(`parts/lies.py`), and aggregator="deepset" trims f answers at each end (Dhasade et al., ICLR 2026; sizes, rates:
+validation images). Downsized
 clients are a narrower `model`: 20 of resnet8:28 weigh one resnet8:128.
 
 Findings (digits, M = 10, alpha = 0.1, seeds 0-9, percent; `course/fens/figures.toml`): held-out samples 88, as
@@ -58,8 +61,17 @@ from ...comm import Link
 from ...errors import demand
 from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
+from ..parts.lies import lie_logit
 from . import training
-from .aggregators import AGGREGATORS, PHASE, TRAINED, Aggregator, trained_aggregator
+from .aggregators import (
+    AGGREGATORS,
+    ANSWERS,
+    PHASE,
+    TRAINED,
+    Aggregator,
+    OfProbabilities,
+    trained_aggregator,
+)
 from .model import (
     FensModel,
     FensReport,
@@ -105,6 +117,7 @@ class Fens(Method):
     activation_bits: int = knob(32, "Activation bits", low=2, high=32)
     proxy: str = knob("held-out", "Trained on", options=training.PROXIES)
     without: int = knob(-1, "Forget client", low=-1)
+    answers: str = knob("logits", "Answers", options=ANSWERS)
     assumed: int = knob(0, "Liars assumed", symbol="f", low=0, high=1000)
     distil: bool = knob(False, "Distil")
     distil_steps: int = knob(800, "Distillation steps", low=1, high=1_000_000, log=True)
@@ -192,9 +205,16 @@ class Fens(Method):
     ) -> Aggregator:
         """The trained f_λ at its initial values."""
         shape = tuple(input_shape)
-        return trained_aggregator(
+        rule = trained_aggregator(
             self.aggregator, clients, classes, self.k, shape, self.start, stream, self.assumed
         )
+        return self.reading(rule)
+
+    def reading(self, rule: Aggregator) -> Aggregator:
+        """The rule, before which answers become probabilities if `answers` says so and it does not do so itself."""
+        if self.answers == "probabilities" and not rule.reads_probabilities:
+            return OfProbabilities(rule)
+        return rule
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         """Algorithm 1; its phase 2 is `train_aggregator`."""
@@ -211,15 +231,15 @@ class Fens(Method):
             ctx.link.broadcast(packed, phase="ensemble", clients=members)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
         if self.aggregator not in TRAINED:
-            fens = FensModel(
-                experts, training.fixed_rule(ctx, self.aggregator, experts, self.proxy)
-            )
+            rule = training.fixed_rule(ctx, self.aggregator, experts, self.proxy)
+            fens = FensModel(experts, self.reading(rule))
         else:
-            proxies = training.logits_in_chunks(
-                ctx, experts, self.proxy, self.aggregator == "moe", self.assumed
-            )
             rule = self.new_rule(
                 len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator")
+            )
+            lie = lie_logit(ctx.poison.logit, rule.reads_probabilities)
+            proxies = training.logits_in_chunks(
+                ctx, experts, self.proxy, self.aggregator == "moe", self.assumed, lie
             )
             rule = rule.to(ctx.device, ctx.dtype)
             link = ctx.link if self.federated else None
@@ -235,7 +255,7 @@ class Fens(Method):
             liars = [
                 i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned
             ]
-            experts.liars = liars  # they were honest until now
+            experts.liars, experts.lie = liars, ctx.poison.logit  # they were honest until now
             return fens
         with ctx.server():
             return (yield from distilled(ctx, fens, self.distil_steps))

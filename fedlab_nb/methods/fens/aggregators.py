@@ -33,12 +33,15 @@ TRAINED = ("linear", "per_class", "nn", "moe", "deepset")
 # averaging: mean of the logits, every client counts the same for every class; weighted: class-count weights, a client
 # counts for a class as much as it has samples of it; voting: polychotomous, naive Bayes over the clients' hard votes.
 AGGREGATORS = ("averaging", "weighted", "voting", *TRAINED)
+# What a rule reads of each client: its logits, which have no limit, or its probabilities.
+ANSWERS = ("logits", "probabilities")
 
 
 class Aggregator(nn.Module):
     """A rule `forward(z [B, M, C], x [B, ...] or None) -> [B, C]` with `q` trainable numbers."""
 
     reads_inputs = False
+    reads_probabilities = False  # of each client's logits no more than their softmax
 
     @property
     def q(self) -> int:
@@ -140,12 +143,34 @@ class MixtureOfExperts(Aggregator):
         return torch.einsum("bm,bmc->bc", self.gate(x).softmax(1), z)
 
 
+class OfProbabilities(Aggregator):
+    """`rule` on the clients' probabilities: `f(z) = rule(softmax z_1, ..., softmax z_M)`."""
+
+    reads_probabilities = True
+
+    def __init__(self, rule: Aggregator):
+        super().__init__()
+        self.rule = rule
+        self.reads_inputs = rule.reads_inputs
+
+    def forward(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        return self.rule(z.softmax(2), x)
+
+    def features(self, z: Tensor, x: Tensor | None = None) -> Tensor:
+        return self.rule.features(z.softmax(2), x)
+
+    def weights(self) -> Tensor | None:
+        return self.rule.weights()
+
+
 class DeepSet(Aggregator):
     """`f(z) = rho(mean_k phi(softmax z_k))`: phi and rho have r hidden units each; q = (2C + 2)r + r^2 + C.
 
     The answers are a set (Zaheer et al., NeurIPS 2017): their order makes no difference. Where it predicts, the mean
     leaves out the `cut` largest and smallest values of each of phi's outputs (Dhasade et al., ICLR 2026).
     """
+
+    reads_probabilities = True
 
     def __init__(
         self, classes: int, k: int = 40, cut: int = 0, generator: torch.Generator | None = None

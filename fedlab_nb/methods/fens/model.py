@@ -18,7 +18,7 @@ from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
-from ..parts.lies import with_lies
+from ..parts.lies import lie_logit, with_lies
 from .aggregators import PHASE, Aggregator
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -135,18 +135,19 @@ class Experts:
     the M models together. With activation `ranges`, a member's `[L, 2]`, they read their layers' inputs at `bits`.
     """
 
-    parts = ("clients", "members", "ranges", "bits", "liars")
+    parts = ("clients", "members", "ranges", "bits", "liars", "lie")
 
     def __init__(
         self, clients: ClientModels, members: Sequence[int], ranges: Sequence[Tensor] = (), bits: int = 32,
-        liars: Sequence[int] = (),
+        liars: Sequence[int] = (), lie: float = 0.0,
     ) -> None:  # fmt: skip
         self.clients, self.members, self.parameters = (
             clients,
             list(members),
             sum(clients.parameters),
         )
-        self.ranges, self.bits, self.liars = list(ranges), bits, list(liars)
+        self.ranges, self.bits = list(ranges), bits
+        self.liars, self.lie = list(liars), lie
         for module, own in zip(clients.modules, self.ranges, strict=False):
             with_rounded_inputs(module, own, bits)
         self._remembered = Remembered(self.fresh)
@@ -155,11 +156,17 @@ class Experts:
         """Without remembering."""
         return self.clients.logits(x).transpose(0, 1).contiguous()
 
-    def told(self, rule: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    def told(
+        self, rule: Callable[[Tensor], Tensor], z: Tensor, reads_probabilities: bool = False
+    ) -> Tensor:
         """What a rule (`[N, M, C]` to `[N, C]`) hears where `z [N, M, C]` is true."""
-        return with_lies(
-            lambda told: rule(told.transpose(0, 1)), z.transpose(0, 1), self.liars
-        ).transpose(0, 1)
+        told = with_lies(
+            lambda told: rule(told.transpose(0, 1)),
+            z.transpose(0, 1),
+            self.liars,
+            lie_logit(self.lie, reads_probabilities),
+        )
+        return told.transpose(0, 1)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._remembered(x)
@@ -234,11 +241,12 @@ class FensModel(GlobalModel):
     def _by_chunks(self, read, x: Tensor) -> Tensor:
         z = self.experts(x)
         parts = zip(z.split(CHUNK), x.split(CHUNK), strict=True)
-        told = (
-            (self.experts.told(functools.partial(self.rule, x=some), own), some)
-            for own, some in parts
-        )
-        return torch.cat([read(part, some) for part, some in told])
+        answers = []
+        for own, some in parts:
+            rule = functools.partial(self.rule, x=some)
+            told = self.experts.told(rule, own, self.rule.reads_probabilities)
+            answers.append(read(told, some))
+        return torch.cat(answers)
 
 
 class Student(NetworkModel):

@@ -62,10 +62,15 @@ def own_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
 
 
 def logits_in_chunks(
-    ctx: Context, experts: Experts, source: str, inputs: bool = False, liars: int = 0
+    ctx: Context,
+    experts: Experts,
+    source: str,
+    inputs: bool = False,
+    liars: int = 0,
+    lie: float = 0.0,
 ) -> dict[Owner, Proxy]:
     """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too;
-    liars: each sample is there once more, and so many clients answer falsely on it"""
+    liars: each sample is there once more, and so many clients answer falsely on it, with the logit `lie`"""
     members = experts.members
     sets: dict[Owner, tuple[Tensor, ...]] = {k: own_samples(ctx, k, source) for k in members}
     if source == "server":
@@ -80,7 +85,7 @@ def logits_in_chunks(
     }
     if liars:
         told = {
-            k: taught(own.logits, liars, ctx.generator("fens", "lies", k))
+            k: taught(own.logits, liars, ctx.generator("fens", "lies", k), lie)
             for k, own in proxies.items()
         }
         proxies = {
@@ -287,6 +292,7 @@ class Voting(Aggregator):
     """
 
     log_competency: Tensor
+    reads_probabilities = True
 
     def __init__(self, counts: Tensor, laplace: float | None = None):
         super().__init__()

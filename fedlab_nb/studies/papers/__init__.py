@@ -6,6 +6,8 @@
 
 published      the tables as data, a TOML file each, and every pair of methods within a column with its verdict
 cells          what is run for each number
+comparison     what a published number and ours were measured under, and in what the two differ
+claims         a paper's own method beside each other row, and how that comes out
 reproduction   `reproduce`, what it gives, and how that reads
 every          `paper_tables`: all of them, and the list of every table and figure
 """

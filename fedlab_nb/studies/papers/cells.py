@@ -21,7 +21,7 @@ from ..outcome import Outcome
 from ..rows import COLUMNS, Point
 from ..settings import Settings, plans_for, setting_names
 from ..setups import SETUPS, spelled, values
-from .published import TABLES, PaperTable, Place, paper_table
+from .published import TABLES, Column, PaperTable, Place, paper_table
 
 SCALES = ("classroom", "paper")
 STANDARD = "digits"  # what stands for the papers' data sets at classroom scale
@@ -41,14 +41,14 @@ def curve(outcome: Outcome) -> list[Mapping[str, Any]]:
     return [point for point in outcome.history if point["phase"] != SHARED_OUT]
 
 
-def numbers_to_target(outcome: Outcome, target: float) -> float:
-    """Numbers (4 bytes each) that were sent until the curve first reached the column's target, in per cent; where it
-    never did, all that the run sent, which is too few."""
+def numbers_to_target(outcome: Outcome, target: float) -> float | None:
+    """Numbers (4 bytes each) that were sent until the curve first reached the column's target, in per cent; None where
+    it never did: what the run sent until it ended says nothing of what the target would have taken."""
     reached = [point["bytes"] for point in curve(outcome) if point["accuracy"] >= target / 100]
-    return min(reached, default=outcome.bytes_up + outcome.bytes_down) / 4
+    return min(reached) / 4 if reached else None
 
 
-MEASURES: Mapping[str, Callable[..., float]] = {
+MEASURES: Mapping[str, Callable[..., float | None]] = {
     "accuracy": lambda outcome, target: (
         outcome.accuracy
     ),  # of the model at the end, on the test images
@@ -111,8 +111,7 @@ def wanted(
     small = scale == "classroom"
     for place, column in enumerate(table.columns):
         values = dict(column.values)
-        own = {name: value for name, value in values.items() if name != TARGET and column.dealt}
-        own |= {"partition": "classes"} if "classes_per_client" in own else {}
+        own = dealt_by(column)
         on = column.dataset if dataset in ("", *table.datasets) or not column.dealt else dataset
         offline = column.dealt and small and not dataset
         reason = table.why if small else ""
@@ -125,8 +124,9 @@ def wanted(
             reason = f"{dataset} alone was asked for"
         on = SMALLER.get(on, STANDARD if offline else on) if small else on
         for row in map(table.rows.__getitem__, column.numbers):
-            if not row.method or reason:
-                why[row.name, place] = row.why or reason
+            own_reason = row.why_small if small and row.method else row.why
+            if own_reason or reason:
+                why[row.name, place] = own_reason or reason
                 continue
             paper = {"preset": table.preset, **({} if scale == "paper" else {"share": scale})}
             at_scale = {**table.classroom, **row.classroom} if scale == "classroom" else paper
@@ -143,6 +143,31 @@ def wanted(
             read = {**COLUMNS, label: partial(MEASURES[measure], target=values.get(TARGET, 0))}
             runs.append(Wanted(row.name, place, label, point(row.method, settings, seeds, read)))
     return runs, why
+
+
+def paper_point(table: PaperTable, run: Wanted, column: Column) -> Point:
+    """The same number's run in the paper's own set-up. Data sets that the package does not have are replaced by the one
+    that stands for them, as only settings are read from it."""
+    row = table.rows[run.row]
+    dataset = column.dataset if column.dataset in DATASETS else run.dataset
+    settings = {
+        **row.settings,
+        **table.settings,
+        "preset": table.preset,
+        **dealt_by(column),
+        "dataset": dataset,
+    }
+    return point(row.method, settings, run.point.seeds, {})
+
+
+def dealt_by(column: Column) -> dict[str, Any]:
+    """What a column sets for its runs; nothing where the clients come with the data."""
+    if not column.dealt:
+        return {}
+    own = {name: value for name, value in column.values if name != TARGET}
+    if "classes_per_client" in own:
+        own["partition"] = "classes"
+    return own
 
 
 def point(
@@ -176,7 +201,7 @@ def checked(table: PaperTable, overrides: Mapping[str, Any]) -> None:
         "seeds",
         "preset",
         "partition",
-        *(key for column in table.columns for key, _ in column.values),
+        *(key for column in table.columns if column.dealt for key, _ in column.values),
     }
     for name in overrides:
         demand(

@@ -12,7 +12,8 @@ from typing import Any
 from ...declared import declared
 from ..results import Grid, Shown, html_table
 from ..statistics import LEVEL
-from .published import FOLDER, OUTCOMES, PAPERS, TABLES, Claim, Ordering, first
+from .claims import JUDGED, OUTCOMES, Claim, first_claims
+from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, reproduce, totals
 
 HEAD = ["", "what it shows", "published", "run here", "claims that hold"]
@@ -31,15 +32,19 @@ class PaperTables(Shown):
 
     @cached_property
     def first(self) -> list[Claim]:
-        """The claims that were tried, each result once."""
-        return first(self.claims)
+        """The claims that were judged, each result once."""
+        return first_claims(self.claims)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims come out in each way, each result once; and how many were not tried."""
+        """How many claims come out in each way, each result once; and how many were not compared."""
         seen = Counter(claim.outcome for claim in self.first)
-        seen["not tried"] = sum(claim.outcome == "not tried" for claim in self.claims)
-        return {outcome: seen[outcome] for outcome in OUTCOMES}
+        everything = Counter(claim.outcome for claim in self.claims)
+        return {name: (seen if name in JUDGED else everything)[name] for name in OUTCOMES}
+
+    def describe_claims(self) -> list[str]:
+        """For each claim, how it came out, and what is compared there and here."""
+        return [f"{c.outcome}: {r.describe_claim(c)}" for r in self.tables for c in r.claims]
 
     @property
     def orderings(self) -> list[Ordering]:
@@ -66,21 +71,20 @@ class PaperTables(Shown):
 
     @property
     def sentence(self) -> str:
-        """How many claims were tried, how they came out, and how many would come out by chance."""
-        missing, once = self.counts["not tried"], len(self.first)
-        tried = len(self.claims) - missing
-        words = ", ".join(
-            f"{outcome} {self.counts[outcome]}" for outcome in OUTCOMES[:-1] if self.counts[outcome]
-        )
+        """How many claims were judged, how they came out, and how many would come out by chance."""
+        once = len(self.first)
+        judged = sum(claim.outcome in JUDGED for claim in self.claims)
+        words = ", ".join(f"{name} {self.counts[name]}" for name in JUDGED if self.counts[name])
         one = sum(not any(column.dealt for column in claim.table.columns) for claim in self.first)
-        same = (
-            f" {one} of them are of one federation, whose clients come with the data."
-            if one
-            else ""
-        )
+        same = ""
+        if one:
+            same = f" {one} of them are of one federation, whose clients come with the data."
         return (
-            f"{tried} claims were tried, each of a paper's own method beside one other row of a table; {missing} were "
-            f"not. {tried - once} of them repeat runs of the others. The other {once}: {words}.{same} "
+            f"{len(self.claims)} claims, each of a paper's own method beside one other row of a table. "
+            f"{self.counts['not tried']} were not tried; {self.counts['not comparable']} were run, but at another "
+            f"setting or budget than the paper's or without reaching its target, and do not count. "
+            f"{judged - once} of the other {judged} repeat numbers that another claim has. "
+            f"The {once} that are left: {words}.{same} "
             f"By chance alone about {(1 - LEVEL) * once:.0f} of the {once} (5 %) would be clear."
         )
 
@@ -122,10 +126,20 @@ def came_out(r: Reproduction) -> list[str]:
     why = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in r.why.values()))
     rest = f"; the others: {why}" * bool(why)
     here = f"{len(r.values)} of {count}, on {on}, {seeds} seeds{rest}" if r.values else f"no: {why}"
-    outcomes = Counter(claim.outcome for claim in r.claims)
-    tried = len(r.claims) - outcomes["not tried"]
-    more = "".join(f", {outcomes[name]} {name}" for name in OUTCOMES[1:4] if outcomes[name])
-    return [f"{count} numbers", here, f"{outcomes['holds']} of {tried}{more}" if tried else ""]
+    return [f"{count} numbers", here, describe_outcomes(r.claims)]
+
+
+def describe_outcomes(claims: Sequence[Claim]) -> str:
+    """'5 of 7, 1 reversed, 1 within the noise; 2 not comparable'; "" where nothing was run."""
+    outcomes = Counter(claim.outcome for claim in claims)
+    judged = sum(outcomes[name] for name in JUDGED)
+    parts = []
+    if judged:
+        rest = [f"{outcomes[name]} {name}" for name in JUDGED[1:] if outcomes[name]]
+        parts.append(", ".join([f"{outcomes['holds']} of {judged}", *rest]))
+    if outcomes["not comparable"]:
+        parts.append(f"{outcomes['not comparable']} not comparable")
+    return "; ".join(parts)
 
 
 def paper_tables() -> PaperTables:

@@ -7,11 +7,13 @@ like = "fens:1"        the table that has what this one does not say itself
 
 `others.toml` has the figures and tables without numbers. `every.paper_tables` shows both.
 
-And which of its orderings agree: every pair of methods within a column is one, and gets one verdict.
+And which of its orderings agree: every pair of methods within a column whose numbers are of the same quantity is one,
+and gets one verdict.
 In the paper the better method's mean is ahead by `gap`. That is clear if Welch's 95 % interval from the printed
 standard deviations leaves out zero (`clear_there`; None where the paper prints none). Here both methods ran on the same
 seeds, so `ours` is their paired difference with its band of Student's t, the paper's better one minus the other: beyond
-zero it agrees, below it disagrees, else it is within the noise.
+zero it agrees, below it disagrees, else it is within the noise. It is not compared where nothing was run, where our
+runs are of another setting or budget than the paper's (`comparison.py`), or where a target was not reached.
 """
 
 from __future__ import annotations
@@ -21,15 +23,14 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from ...data import DATASETS
 from ...declared import declared
 from ...errors import choose, parsed
-from ..statistics import Band, band, difference, welch_width
+from ..statistics import Band, difference, welch_width
 
 FOLDER = "studies/papers"
 PAPERS = {
@@ -49,7 +50,7 @@ def place_of(name: str) -> tuple[int, bool, int]:
 
 _files = (path.stem.replace("-", ":") for path in Path(__file__).parent.glob("*-*.toml"))
 TABLES = tuple(sorted(_files, key=place_of))  # whose numbers are here
-VERDICTS = ("agrees", "disagrees", "within the noise", "tie in the paper", "not run")
+VERDICTS = ("agrees", "disagrees", "within the noise", "tie in the paper", "not compared")
 TRIED = VERDICTS[:3]
 Place = tuple[str, int]  # of a number: its row, and the place of its column
 Values = Mapping[Place, Mapping[int, float]]  # {...: {seed: value}}
@@ -75,12 +76,15 @@ class Number:
 @dataclass(frozen=True)
 class Row:
     """A method of a table. `method`: its name here, "" where the package has none, and then `why`; `settings`: what the
-    row sets at every scale; `classroom`: at classroom scale beside it; `measure`: what is read off a run."""
+    row sets at every scale; `classroom`: at classroom scale beside it; `measure`: what is read off a run; `quantity`:
+    what the paper's number is, where it is not that of the table; `why_small`: it is not run at classroom scale."""
 
     name: str
     method: str = ""
     why: str = ""
     measure: str = ""
+    quantity: str = ""
+    why_small: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     classroom: Mapping[str, Any] = field(default_factory=dict)
 
@@ -115,11 +119,14 @@ class Column:
 class PaperTable:
     """A table of a paper.
 
-    number: what the numbers are;   runs: how many seeds are behind each mean, where the printed spread is a standard
-    deviation (0: the spread tells nothing);   settings, classroom: of all its runs, the second at classroom scale alone
+    number: what the numbers are;   quantity: the same in one term, see `comparison.quantity_of`
+    runs: how many seeds are behind each mean, where the printed spread is a standard deviation (0: it tells nothing)
+    settings, classroom: of all its runs, the second at classroom scale alone
     differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
+    not_given: options whose values the paper does not name, so that ours stand for them
     inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
+    elsewhere: rows whose published numbers another table has under another name: their claims are made there
     """
 
     name: str
@@ -133,12 +140,15 @@ class PaperTable:
     columns: tuple[Column, ...]
     less_is_better: bool = False
     measure: str = "accuracy"
+    quantity: str = "accuracy"
     settings: Mapping[str, Any] = field(default_factory=dict)
     classroom: Mapping[str, Any] = field(default_factory=dict)
     differs: Sequence[str] = ()
     note: str = ""
     own: str = ""
     inferred: Sequence[str] = ()
+    elsewhere: Sequence[str] = ()
+    not_given: Sequence[str] = ()
     why: str = ""
     kind: str = "Table"
 
@@ -152,6 +162,10 @@ class PaperTable:
     def measured(self, row: str) -> str:
         """What is read off a run of that row; see `measures`."""
         return self.rows[row].measure or self.measure
+
+    def quantity_of(self, row: str) -> str:
+        """What the paper's numbers of that row are."""
+        return self.rows[row].quantity or self.quantity
 
 
 def content_of(name: str) -> dict[str, Any]:
@@ -215,7 +229,7 @@ class Ordering:
         if self.gap == 0:
             return "tie in the paper"
         if self.ours is None or self.ours.verdict == "one seed":
-            return "not run"
+            return "not compared"
         if self.ours.verdict != "clear":
             return "within the noise"
         return "agrees" if self.ours.mean > 0 else "disagrees"
@@ -225,35 +239,52 @@ class Ordering:
 
 
 def orderings(
-    table: PaperTable, values: Values, why: Mapping[Place, str], runs: Mapping[Place, Any]
+    table: PaperTable,
+    values: Values,
+    why: Mapping[Place, str],
+    runs: Mapping[Place, Any],
+    against: Mapping[Place, str] | None = None,
 ) -> Iterator[Ordering]:
-    """All orderings of a table, each once. `values`: what was run here; `why`: the reason of what was not; `runs`: what
-    tells the runs of a place from others (none: the place does)."""
+    """All orderings of a table, each once.
+
+    values: what was run here;   why: the reason of what was not;   runs: what tells the runs of a place from others
+    (none: the place does);   against: why what was run at a place is not the paper's comparison
+    """
+    against = against or {}
     for place, column in enumerate(table.columns):
-        for one, other in () if column.plain else itertools.combinations(column.numbers, 2):
+        if column.plain:
+            continue
+        for one, other in itertools.combinations(column.numbers, 2):
+            if table.quantity_of(one) != table.quantity_of(other):
+                continue
             gap = column.numbers[one].mean - column.numbers[other].mean
-            better, worse = (
-                (one, other) if gap == 0 or (gap > 0) != table.less_is_better else (other, one)
-            )
-            mine, theirs = values.get((better, place)), values.get((worse, place))
-            if mine and theirs:
-                ours = (
-                    difference(theirs, mine) if table.less_is_better else difference(mine, theirs)
-                )
-                both = frozenset(runs.get((name, place), (name, place)) for name in (better, worse))
-                yield Ordering(
-                    table, column, better, worse, ours, "one seed" if ours.n < 2 else "", both
-                )
-            else:
-                reasons = dict.fromkeys(why.get((name, place), "") for name in (better, worse))
-                yield Ordering(
-                    table,
-                    column,
-                    better,
-                    worse,
-                    None,
-                    "; ".join(filter(None, reasons)) or "not run",
-                )
+            is_first_better = gap == 0 or (gap > 0) != table.less_is_better
+            better, worse = (one, other) if is_first_better else (other, one)
+            pair = Ordering(table, column, better, worse)
+            reason = find_reason(pair, place, values, why, against)
+            if reason:
+                yield replace(pair, why=reason)
+                continue
+            mine, theirs = values[better, place], values[worse, place]
+            ours = difference(theirs, mine) if table.less_is_better else difference(mine, theirs)
+            both = frozenset(runs.get((name, place), (name, place)) for name in (better, worse))
+            yield replace(pair, ours=ours, why="one seed" if ours.n < 2 else "", runs=both)
+
+
+def find_reason(
+    pair: Ordering,
+    place: int,
+    values: Values,
+    why: Mapping[Place, str],
+    against: Mapping[Place, str],
+) -> str:
+    """Why a pair is not compared at `place`; "" where it is."""
+    both = [(name, place) for name in (pair.better, pair.worse)]
+    if all(values.get(at) for at in both):
+        reasons = [f"{at[0]}: {against[at]}" for at in both if at in against]
+    else:
+        reasons = [why[at] for at in both if at in why] or ["not run"]
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def counts(of: Iterable[Ordering]) -> dict[str, int]:
@@ -272,84 +303,6 @@ def tally(of: Iterable[Ordering]) -> str:
     return (
         ", ".join(f"{verdict} {count}" for verdict, count in counts(of).items() if count) or "none"
     )
-
-
-# ------------------------------------------------------------------------------------------------------ claims
-OUTCOMES = ("holds", "mixed", "within the noise", "reversed", "not tried")
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The paper's own row of a table is ahead of another one, or behind it, in the mean over the columns that were
-    tried here (none: over all).
-
-    better, worse: as published;   ours: their paired difference here, the mean over the columns whose runs differ
-    runs: the pairs of runs that it rests on, by which a claim of another table can be the same
-    mixed: clearly as published in one column, and clearly the other way round in another
-    """
-
-    table: PaperTable
-    better: str
-    worse: str
-    ours: Band | None = None
-    runs: frozenset[Any] = frozenset()
-    mixed: bool = False
-
-    @property
-    def outcome(self) -> str:
-        """One of OUTCOMES."""
-        if self.ours is None or self.ours.n < 2:
-            return "not tried"
-        if self.mixed:
-            return "mixed"
-        if self.ours.verdict != "clear":
-            return "within the noise"
-        return "holds" if self.ours.mean > 0 else "reversed"
-
-
-def claims(table: PaperTable, of: Sequence[Ordering], values: Values) -> list[Claim]:
-    """A claim for each row beside the paper's own; where rows run other methods, for these alone. `of`: the table's
-    orderings, which say what of the `values` is the same run in two columns."""
-    made, own = [], table.rows.get(table.own, Row(""))
-    others = (
-        [row for row in table.rows.values() if row.name not in (own.name, *table.inferred)]
-        if table.own
-        else []
-    )
-    for row in [row for row in others if row.method != own.method] or others:
-        pairs = [o for o in of if {o.better, o.worse} == {own.name, row.name}]
-        tried = [o for o in pairs if o.ours is not None]
-        ahead = (
-            fmean(o.gap if o.better == own.name else -o.gap for o in tried or pairs)
-            if pairs
-            else 0.0
-        )
-        if ahead == 0:
-            continue
-        better, worse = (own.name, row.name) if ahead > 0 else (row.name, own.name)
-        places = {o.runs: table.columns.index(o.column) for o in tried}
-        each = [(values[better, place], values[worse, place]) for place in places.values()]
-        seeds = set.intersection(*(set(one) & set(other) for one, other in each)) if each else set()
-        sign = -1 if table.less_is_better else 1
-        gaps = {
-            seed: sign * fmean(one[seed] - other[seed] for one, other in each)
-            for seed in sorted(seeds)
-        }
-        mixed = {"agrees", "disagrees"} <= {o.verdict for o in tried}
-        made.append(
-            Claim(table, better, worse, band(gaps) if gaps else None, frozenset(places), mixed)
-        )
-    return made
-
-
-def first(of: Iterable[Claim]) -> list[Claim]:
-    """Those that were tried, without the ones whose runs all stand behind earlier claims: these repeat a result."""
-    made, known = [], set[Any]()
-    for claim in of:
-        if claim.outcome != "not tried" and not claim.runs <= known:
-            made.append(claim)
-            known |= claim.runs
-    return made
 
 
 # ------------------------------------------------------------------------------------------- what is not run here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ from .cells import (
     stored_runs,
     wanted,
 )
-from .published import TRIED, Claim, Ordering, PaperTable, Place, Values, paper_table, tally
+from .claims import Claim, find_claims
+from .comparison import both_conditions, describe_side, find_differences
+from .published import TRIED, Ordering, PaperTable, Place, Values, paper_table, tally
 
 FILES = (
     FOLDER / "tables.json",
@@ -51,6 +53,7 @@ class Reproduction(Shown):
     scale: "classroom", "paper" or a share of the paper's samples
     values: `{(row, column's place): {seed: value}}`, a share for an accuracy, else a count
     why: `{(row, column's place): why it was not run}`;   wanted: the runs
+    unreached: `{(row, column's place): the seeds on which the target was not reached}`
     rows: they as a study's rows (of stored results: none);   label: where they are from
     """
 
@@ -62,12 +65,31 @@ class Reproduction(Shown):
     wanted: Sequence[Wanted] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     label: str = "run here"
+    unreached: Mapping[Place, Sequence[int]] = field(default_factory=dict)
 
     @cached_property
     def orderings(self) -> tuple[Ordering, ...]:
         """Every pair of methods within a column, with its verdict."""
         runs = {(run.row, run.place): (run.point.key, run.label) for run in self.wanted}
-        return tuple(published.orderings(self.table, self.values, self.why, runs))
+        return tuple(published.orderings(self.table, self.values, self.why, runs, self.against))
+
+    @cached_property
+    def against(self) -> dict[Place, str]:
+        """`{(row, column's place): why what was run is not the paper's comparison}`."""
+        reasons: dict[Place, str] = {}
+        for run in self.wanted:
+            at = (run.row, run.place)
+            if at in self.unreached:
+                reasons[at] = self.describe_unreached(at)
+            elif at in self.values and (found := find_differences(self.table, run)):
+                reasons[at] = ", ".join(found)
+        return reasons
+
+    def describe_unreached(self, at: Place) -> str:
+        """'target not reached, 8 of 10 seeds'; "" where it was reached on all of them."""
+        missed = len(self.unreached.get(at, ()))
+        seeds = missed + len(self.values.get(at, ()))
+        return f"target not reached, {missed} of {seeds} seeds" if missed else ""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -77,7 +99,39 @@ class Reproduction(Shown):
     @cached_property
     def claims(self) -> list[Claim]:
         """The paper's own method beside each other one, in the mean over the columns."""
-        return published.claims(self.table, self.orderings, self.values)
+        return find_claims(self.table, self.orderings, self.values)
+
+    def describe_claim(self, claim: Claim) -> str:
+        """Two sentences: what the paper compares, at what; and what was compared here, or why nothing was."""
+        pair = {claim.better, claim.worse}
+        named = [o for o in self.orderings if {o.better, o.worse} == pair]
+        compared = [o for o in named if o.ours is not None]
+        columns = [o.column for o in compared or named]
+        runs = {(run.row, run.place): run for run in self.wanted}
+        rows = [claim.better, claim.worse]
+        sides = []
+        for column in columns:
+            place = self.table.columns.index(column)
+            if all((row, place) in runs for row in rows):
+                sides.append({row: both_conditions(self.table, runs[row, place]) for row in rows})
+        paper = published.PAPERS[self.table.name.partition(":")[0]]
+        about = f"{paper}, {self.table.item}: the paper compares"
+        about += f" {claim.better} (ahead) and {claim.worse} by "
+        if sides:
+            there = [{row: both[0] for row, both in side.items()} for side in sides]
+            quantity = self.table.quantity_of(claim.better)
+            about += describe_side(rows, there, quantity, self.table.not_given)
+        else:
+            where = dict.fromkeys(f"{c.dataset} ({c.setting})" for c in columns)
+            about += f"{self.table.quantity_of(claim.better)} on {', '.join(where)}"
+        if not compared:
+            return f"{about}. We do not: {claim.why.rstrip('.')}."
+        here = [{row: both[1] for row, both in side.items()} for side in sides]
+        quantities = {side[row].quantity for side in here for row in rows}
+        published_quantity = self.table.quantity_of(claim.better)
+        quantity = quantities.pop() if len(quantities) == 1 else published_quantity
+        ours = describe_side(rows, here, quantity)
+        return f"{about}. We compare them by {ours}; {claim.ours.n if claim.ours else 0} seeds."
 
     @cached_property
     def ran_on(self) -> dict[int, str]:
@@ -103,7 +157,12 @@ class Reproduction(Shown):
         return place
 
     def listing(self) -> str:
-        """Every ordering with its verdict, a line each."""
+        """Every ordering with its verdict, a line each, and every claim with what is compared there and here."""
+        claims = [f"{c.outcome}: {self.describe_claim(c)}" for c in self.claims]
+        return "\n\n".join(["\n".join(self.list_orderings()), *claims])
+
+    def list_orderings(self) -> list[str]:
+        """Every ordering with its verdict, a line each, after a line of heads."""
         rows = [
             ["data set", "setting", "published order", "ahead by", "clear there", "here", "verdict"]
         ]
@@ -116,7 +175,7 @@ class Reproduction(Shown):
             rows.append(
                 [*order, f"{o.gap:g}", known[o.clear_there], words(self, ours, "+"), o.verdict]
             )
-        return aligned(rows)
+        return aligned(rows).splitlines()
 
     def plot(self) -> Any:
         """The picture of all orderings: how far ahead there and here."""
@@ -215,6 +274,7 @@ def beside(
     """The table beside the rows that were `made` of its runs. `why`: what else was not run; `about`: more fields."""
     rows = {key_of(row): row for row in made}
     values: dict[Place, dict[int, float]] = {}
+    unreached: dict[Place, list[int]] = {}
     reasons = dict(why)
     missing = {run.point.key: run.point for run in runs if run.point.key not in rows}.values()
     took = load_stored().seconds() if missing else {}
@@ -231,9 +291,15 @@ def beside(
                 if v is not None
             }
             values |= {at: of} if of else {}
-        if at not in values or "failed" in row:
+            missed = [seed for seed in row["seeds"] if seed not in of]
+            if missed and "failed" not in row:
+                unreached[at] = missed
+        if at in unreached and at not in values:
+            reasons[at] = f"the target was not reached on any of {len(unreached[at])} seeds"
+        elif at not in values or "failed" in row:
             reasons[at] = row.get("failed", f"its results are not stored ({later})")
-    return Reproduction(table, values=values, why=reasons, wanted=runs, **about)
+    about |= {"values": values, "why": reasons, "wanted": runs, "unreached": unreached}
+    return Reproduction(table, **about)
 
 
 # ------------------------------------------------------------------------------------------------ in words
@@ -268,11 +334,19 @@ def blocks(r: Reproduction) -> Iterator[Grid]:
                 columns[p].numbers[row].printed if row in columns[p].numbers else "-"
                 for p in places
             ]
-            bands = [
-                next((b for place in of if (b := r.ours(row, place))), None) for of in own.values()
-            ]
-            grid.append([row, *there, *(words(r, b) for b in bands)])
+            grid.append([row, *there, *(describe_cell(r, row, of) for of in own.values())])
         yield grid
+
+
+def describe_cell(r: Reproduction, row: str, columns: Sequence[int]) -> str:
+    """Of what was run for a row in the first of the `columns` (by place) that has a result: mean and band, or on how
+    many seeds a target was not reached."""
+    for place in columns:
+        if missed := r.describe_unreached((row, place)):
+            return missed
+        if ours := r.ours(row, place):
+            return words(r, ours)
+    return words(r, None)
 
 
 def words(r: Reproduction, of: Band | None, sign: str = "") -> str:

@@ -11,8 +11,18 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.methods.parts.lies import SURE, certified, taught, with_lies
+from fedlab_nb.methods.fens.aggregators import OfProbabilities, trained_aggregator
+from fedlab_nb.methods.parts.lies import (
+    CERTAIN,
+    HONEST_LARGEST,
+    certified,
+    lie_logit,
+    taught,
+    with_lies,
+)
+from fedlab_nb.methods.poison import Poison
 from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.settings import Settings, plans_for
 
 
 def answers(clients, samples=60, classes=3, seed=0):
@@ -52,9 +62,9 @@ def test_the_lie_is_the_worst_of_these_liars():
     def mean(logits):
         return logits.softmax(-1).mean(0)
 
-    said = with_lies(mean, logits, [1, 4])
+    said = with_lies(mean, logits, [1, 4], CERTAIN)
     second = mean(logits[[0, 2, 3]]).topk(2).indices[:, 1]
-    assert torch.equal(said[1], SURE * F.one_hot(second, 3).double()) and torch.equal(
+    assert torch.equal(said[1], CERTAIN * F.one_hot(second, 3).double()) and torch.equal(
         said[1], said[4]
     )
     told = mean(said)
@@ -65,8 +75,8 @@ def test_the_lie_is_the_worst_of_these_liars():
         other[[1, 4]] = torch.eye(3, dtype=logits.dtype)[list(said)][:, None].expand(-1, 60, -1)
         found |= other.mean(0).argmax(-1) != first
     assert torch.equal(told.argmax(-1) != first, found)
-    assert with_lies(mean, logits, []) is logits and torch.equal(
-        with_lies(mean, logits, [1])[0], logits[0]
+    assert with_lies(mean, logits, [], CERTAIN) is logits and torch.equal(
+        with_lies(mean, logits, [1], CERTAIN)[0], logits[0]
     )
 
 
@@ -92,24 +102,104 @@ def test_another_rule_is_lied_to_as_harms_it_most():
         scores[rows, right] = -torch.inf
         return own - scores.amax(-1)
 
-    found = ahead(with_lies(rule, logits, liars))
+    found = ahead(with_lies(rule, logits, liars, CERTAIN))
     for said in range(4):
         told = logits.clone()
-        told[liars] = SURE * torch.eye(4, dtype=torch.float64)[said]
+        told[liars] = CERTAIN * torch.eye(4, dtype=torch.float64)[said]
         assert bool((found <= ahead(told)).all())
     assert bool(
-        (found < ahead(with_lies(lambda told: told.softmax(-1).mean(0), logits, liars))).any()
+        (
+            found < ahead(with_lies(lambda told: told.softmax(-1).mean(0), logits, liars, CERTAIN))
+        ).any()
     )
 
 
 def test_taught_lies_are_of_so_many_clients_anew_for_each_sample():
     logits = answers(5, samples=200, seed=2).log().transpose(0, 1)
-    told = taught(logits, 2, torch.Generator().manual_seed(0))
+    told = taught(logits, 2, torch.Generator().manual_seed(0), CERTAIN)
     lying = (told != logits).any(2)  # [n, M]
     assert bool((lying.sum(1) == 2).all()) and len(lying.unique(dim=0)) == 10  # all pairs of five
     for own, said, who in zip(logits, told, lying, strict=True):
         second = own[~who].softmax(-1).mean(0).topk(2).indices[1]
-        assert torch.equal(said[who], SURE * F.one_hot(second, 3).double().expand(2, -1))
+        assert torch.equal(said[who], CERTAIN * F.one_hot(second, 3).double().expand(2, -1))
+
+
+def test_a_lie_to_a_sum_of_logits_is_no_larger_than_an_honest_answer():
+    """Worked by hand: honest logits (2, 1) and (5, -1); the mean of three says 0, and 1 if the lie is 5 or more."""
+    logits = torch.tensor([[[2.0, 1.0]], [[5.0, -1.0]], [[9.0, 0.0]]])
+
+    def mean(logits):
+        return logits.mean(0)
+
+    said = with_lies(mean, logits, [2], HONEST_LARGEST)
+    assert torch.equal(said[2], torch.tensor([[0.0, 5.0]]))  # the honest largest of this sample
+    assert torch.equal(mean(said), torch.tensor([[7 / 3, 5 / 3]]))
+    assert torch.equal(
+        with_lies(mean, logits, [2], 20.0)[2], torch.tensor([[0.0, 20.0]])
+    )  # and a larger one names the other class
+    below = with_lies(mean, -logits.abs(), [2], HONEST_LARGEST)
+    assert torch.equal(
+        below[2], torch.zeros(1, 2)
+    )  # nobody is above 0, so that nothing can be said
+    assert lie_logit(0, reads_probabilities=False) == HONEST_LARGEST
+    assert lie_logit(0, reads_probabilities=True) == CERTAIN and lie_logit(7, True) == 7
+    certain = torch.tensor([0.0, CERTAIN, 0.0]).softmax(0)
+    assert certain[1] == 1 and certain.sum() == 1
+
+
+def test_taught_lies_are_as_large_as_those_that_are_told():
+    logits = answers(5, samples=50, seed=4).log().transpose(0, 1) + 9
+    told = taught(logits, 2, torch.Generator().manual_seed(1), HONEST_LARGEST)
+    for own, said in zip(logits, told, strict=True):
+        lying = (own != said).any(1)
+        assert torch.equal(said[lying].amax(1), own[~lying].amax().expand(2))
+
+
+def test_lies_do_not_depend_on_the_samples_beside_them():
+    logits = answers(5, seed=7).log() * 3 + 20
+
+    def mean(logits):
+        return logits.mean(0)
+
+    whole = with_lies(mean, logits, [1, 4], HONEST_LARGEST)
+    parts = [with_lies(mean, part, [1, 4], HONEST_LARGEST) for part in logits.split(7, 1)]
+    assert torch.equal(whole, torch.cat(parts, 1))
+
+
+def test_the_size_of_a_lie_is_a_setting():
+    assert str(Poison.read("lie:2:20", 5)) == "lie:2:20" and str(Poison.read("lie:2", 5)) == "lie:2"
+    assert Poison.read("lie:2:20", 5).logit == 20 and Poison.read("lie:2", 5).logit == 0
+    for wrong in ("lie:2:0", "lie:2:-1", "lie:2:x", "lie:2:3:4", "labels:2:3"):
+        with pytest.raises(UsageError):
+            Poison.read(wrong, 5)
+
+
+def test_a_rule_on_probabilities_hears_the_same_of_every_large_lie():
+    """FENS that reads probabilities, its deep set and the mean of probabilities do not see the size of a lie beyond
+    certainty; FENS on logits does."""
+    remembered = []
+    x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    kinds = {
+        "logits": Fens(rounds=3),
+        "probabilities": Fens(rounds=3, answers="probabilities"),
+        "deepset": Fens(rounds=3, aggregator="deepset"),
+        "mean": Ensemble(),
+    }
+    for kind, method in kinds.items():
+        seen = []
+        for poison in ("lie:1", "lie:1:100", "lie:1:1000"):
+            ctx = context(clients=3, poison=poison, remembered=remembered)
+            seen.append(finished(method.run(ctx)).logits(x))
+        assert torch.equal(seen[0], seen[1]) == torch.equal(seen[1], seen[2]) == (kind != "logits")
+
+
+def test_a_rule_that_reads_probabilities_is_that_rule_on_them():
+    stream = torch.Generator().manual_seed(3)
+    z = torch.randn(6, 4, 3, generator=stream)
+    for name in ("linear", "per_class", "nn"):
+        rule = trained_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
+        assert torch.equal(OfProbabilities(rule)(z), rule(z.softmax(2)))
+        assert OfProbabilities(rule).q == rule.q
 
 
 def test_robust_rules_hold_where_the_mean_does_not():
@@ -157,3 +247,13 @@ def test_fens_is_trained_honestly_and_lied_to():
     honest, lied = models.values()
     assert torch.equal(honest.rule.weights(), lied.rule.weights())
     assert not torch.equal(honest.logits(x), lied.logits(x))
+
+
+def test_liars_train_as_all_others_and_their_runs_are_their_own():
+    plans = [
+        plans_for(Settings.make(poison=poison), ["ensemble"])[0]
+        for poison in ("none", "lie:1", "lie:2", "lie:2:20", "labels:1")
+    ]
+    assert len({plan.clients_key() for plan in plans[:4]}) == 1
+    assert plans[4].clients_key() != plans[0].clients_key()
+    assert len({plan.run_key() for plan in plans}) == 5

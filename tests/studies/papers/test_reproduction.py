@@ -33,7 +33,9 @@ TINY = {
 def test_a_table_end_to_end(tmp_path, capsys):
     result = fl.reproduce("coboosting:2", seeds=1, out=tmp_path, progress=False, **TINY)
     assert result.seeds == (0,) and {*result.ran_on.values()} == {"digits"}
-    assert len(result.orderings) == 6 and result.counts["not run"] == 6  # one seed decides nothing
+    assert (
+        len(result.orderings) == 6 and result.counts["not compared"] == 6
+    )  # one seed decides nothing
     outcome = fl.run("coboosting", alpha=0.05, **TINY)
     places = [i for i, c in enumerate(result.table.columns) if c.setting == "alpha = 0.05"]
     assert {result.values["Co-Boosting", i][0] for i in places} == {
@@ -55,6 +57,19 @@ def test_a_table_end_to_end(tmp_path, capsys):
         and len(out.splitlines()) > 20
         and "Co-Boosting over FedENS" in out
     )
+
+
+def test_a_row_that_is_not_run_at_classroom_scale_says_why():
+    table = paper_table("fusefl:3")
+    runs, why = wanted(table, "classroom", "", (0,), {})
+    absent = {"FuseFL-Hetero", "FuseFL (Avg)-Hetero"}
+    assert (
+        {run.row for run in runs}
+        == {*table.rows} - absent
+        == {"Ensemble", "FuseFL", "FuseFL (Avg)"}
+    )
+    assert {row for row, _ in why} == absent and all("ResNets" in text for text in why.values())
+    assert {run.row for run in wanted(table, "paper", "", (0,), {})[0]} == {*table.rows}
 
 
 def test_what_a_network_cannot_do_is_not_run(capsys):
@@ -174,9 +189,8 @@ def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
             reason = published.startswith("no: ") or (here.startswith("no: ") and len(here) > 6)
             assert title and (reason or (published.endswith("numbers") and "seeds" in here))
             assert not verdict or "seeds" in here
-    assert sum(summary.counts.values()) == len(summary.first) + sum(
-        not c.runs for c in summary.claims
-    )
+    aside = [c for c in summary.claims if c.outcome in ("not comparable", "not tried")]
+    assert sum(summary.counts.values()) == len(summary.first) + len(aside)
     picture = summary.plot()
     drawn = [line for line in picture.figure.axes[0].lines if len(line.get_xdata())]
     assert sum(line.get_markersize() > 5 for line in drawn) == sum(summary.counts.values())
