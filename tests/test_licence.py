@@ -26,3 +26,10 @@ def test_the_packaged_metadata_carries_licence_and_notice():
     project = (ROOT / "pyproject.toml").read_text()
     assert 'license-files = ["LICENSE", "NOTICE"]' in project
     assert (ROOT / "NOTICE").is_file()
+
+
+def test_the_citation_names_the_version_of_the_package():
+    from fedlab_nb import __version__
+
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^version: (.+)$", citation, re.M)[1] == __version__
