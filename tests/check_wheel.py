@@ -174,8 +174,9 @@ class Newcomer:
         self.work = work
         home.mkdir()
         work.mkdir()
-        kept = ("PATH", "LANG", "SYSTEMROOT", "OMP_NUM_THREADS", "OPENBLAS_CORETYPE")
-        self.environment = {name: os.environ[name] for name in kept if name in os.environ}
+        # What a machine sets for its processor stays: OpenBLAS crashes on some without it.
+        kept = ("PATH", "LANG", "SYSTEMROOT", "OMP_NUM_THREADS", "OPENBLAS_")
+        self.environment = {k: v for k, v in os.environ.items() if k.startswith(kept)}
         self.environment["HOME"] = str(home)
         self.environment["TMPDIR"] = str(home.parent)
         self.offline = find_isolation()
