@@ -1,6 +1,7 @@
 """The course as a web site, made of the files as they lie: `python -m sphinx -M html . build -c website`.
 
-Nothing is executed: a lesson shows its stored outputs. The folder `build/html` works from any static host, and opened
+A lesson shows its stored outputs and is not executed; the pictures of the gallery are drawn by the lines beside them, in
+seconds. The reference is made from docstrings and from the command line's own parser (docstrings.py, directives.py). The folder `build/html` works from any static host, and opened
 from a disk without a network. Each lesson gets a box that says how to open it live; where GITHUB_REPOSITORY
 ("owner/name") is set, as in GitHub's workflows, with a link to Binder.
 """
@@ -8,8 +9,13 @@ from a disk without a network. Each lesson gets a box that says how to open it l
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+import directives
+import docstrings
 import nbformat
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -17,12 +23,22 @@ from nbformat.v4 import new_markdown_cell as markdown
 
 project = "One-shot federated learning"
 html_title = project
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx.ext.autodoc"]
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
 root_doc = "README"
 include_patterns = [
     "README.md",
     "FIDELITY.md",
     "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "RELEASING.md",
+    "SECURITY.md",
+    "website/gallery.md",
+    "website/reference/*.md",
+    "website/howto/*.md",
     "notebooks/**",
     "tests/benchmarks/RESULTS.md",
 ]
@@ -155,5 +171,7 @@ def finish(app, exception):
 
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
+    directives.setup(app)
+    app.connect("autodoc-process-docstring", docstrings.process_docstring)
     app.connect("source-read", prepare)
     app.connect("build-finished", finish)
