@@ -141,7 +141,7 @@ class NamesDirective(SphinxDirective):
         lines = []
         for name in public_names():
             about = summary_of(getattr(fedlab_nb, name))
-            lines += [f"{{py:obj}}`fl.{name} <fedlab_nb.{name}>`", f": {about}", ""]
+            lines.append(f"- {{py:obj}}`fl.{name} <fedlab_nb.{name}>`: {about}")
         parent = nodes.container()
         self.state.nested_parse(StringList(lines, source=self.env.docname), 0, parent)
         return [parent]
