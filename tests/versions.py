@@ -30,7 +30,8 @@ TEST_TOOLS = (
     "nbval>=0.11",
     "jupytext>=1.16",
 )
-FAST = ["-m", "not slow and not browser and not gpu", "-p", "no:cacheprovider", "-q"]
+# The browser's tests need a browser, and no test of it is a fast one.
+FAST = ["--ignore=tests/browser", "-p", "no:cacheprovider", "-q"]
 # What each public name needs to be imported; a removed name of a library shows here first.
 IMPORTS = """
 import fedlab_nb as fl

@@ -1,9 +1,10 @@
 """The course as a web site, made of the files as they lie: `python -m sphinx -M html . build -c website`.
 
-A lesson shows its stored outputs and is not executed; the pictures of the gallery are drawn by the lines beside them, in
-seconds. The reference is made from docstrings and from the command line's own parser (docstrings.py, directives.py). The folder `build/html` works from any static host, and opened
-from a disk without a network. Each lesson gets a box that says how to open it live; where GITHUB_REPOSITORY
-("owner/name") is set, as in GitHub's workflows, with a link to Binder.
+A lesson shows its stored outputs and is not executed. The pictures of the gallery are drawn by the lines beside them,
+in seconds. The reference is made from docstrings (docstrings.py) and from the command line's own parser
+(directives.py). The folder `build/html` works from any static host, and opened from a disk without a network. Each lesson gets a box
+that says how to open it live; where GITHUB_REPOSITORY ("owner/name") is set, as in GitHub's workflows, with a link to
+Binder.
 """
 
 import os
@@ -12,18 +13,16 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-
-import directives
-import docstrings
 import nbformat
 from docutils import nodes
 from latex2mathml.converter import convert
 from nbformat.v4 import new_markdown_cell as markdown
 
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
 project = "One-shot federated learning"
 html_title = project
-extensions = ["myst_nb", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "directives", "docstrings"]
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
@@ -171,7 +170,5 @@ def finish(app, exception):
 
 def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
-    directives.setup(app)
-    app.connect("autodoc-process-docstring", docstrings.process_docstring)
     app.connect("source-read", prepare)
     app.connect("build-finished", finish)

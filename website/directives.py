@@ -22,14 +22,12 @@ from pathlib import Path
 
 import yaml
 from docutils import nodes
-from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 import fedlab_nb
 from fedlab_nb.arguments import parser
 from fedlab_nb.plots import Picture
-
 
 ROOT = Path(__file__).parents[1]
 
@@ -134,8 +132,6 @@ def sentence_of(text: str | None) -> str:
 
 class NamesDirective(SphinxDirective):
     """A table of all public names: what it is, in the first sentence of its docstring."""
-
-    option_spec = {"class": directives.class_option}
 
     def run(self) -> list[nodes.Node]:
         lines = []

@@ -86,3 +86,7 @@ def escape(text: str) -> str:
 def process_docstring(app, what, name, obj, options, lines) -> None:
     """For autodoc's event of this name: changes `lines` in place."""
     lines[:] = convert(lines)
+
+
+def setup(app) -> None:
+    app.connect("autodoc-process-docstring", process_docstring)
