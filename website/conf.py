@@ -2,9 +2,9 @@
 
 A lesson shows its stored outputs and is not executed. The pictures of the gallery are drawn by the lines beside them,
 in seconds. The reference is made from docstrings (docstrings.py) and from the command line's own parser
-(directives.py). The folder `build/html` works from any static host, and opened from a disk without a network. Each lesson gets a box
-that says how to open it live; where GITHUB_REPOSITORY ("owner/name") is set, as in GitHub's workflows, with a link to
-Binder.
+(directives.py). The folder `build/html` works from any static host, and opened from a disk without a network. Each
+lesson gets a box that says how to open it live; where GITHUB_REPOSITORY ("owner/name") is set, as in GitHub's
+workflows, with a link to Binder.
 """
 
 import os
