@@ -63,6 +63,7 @@ HOME_FOLDERS = {
     ".jupyter",
     ".local/share/jupyter",
     ".npm",
+    "Library",  # where macOS keeps caches
 }
 
 
