@@ -11,7 +11,7 @@ Names are imported when they are first used, so that `import fedlab_nb` costs li
 import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOMS = {
     "studies": (

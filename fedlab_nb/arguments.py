@@ -7,7 +7,7 @@ from typing import Any
 from . import __version__
 
 TABLE = "how the table is printed: text, markdown or latex"
-WORKERS = "processes on this machine (needs fedlab-nb[cluster])"
+WORKERS = "processes on this machine (needs the optional dependencies 'cluster')"
 SETTINGS = {
     "partition": "default: the preset's, dirichlet, or natural where the file has client_train; see fedlab-nb list",
     "size-sigma": "make client sizes lognormal, for the partitions dirichlet and client_dirichlet",

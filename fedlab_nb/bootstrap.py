@@ -1,5 +1,5 @@
 """Set-up with nothing but Python: `python3 fedlab_nb/bootstrap.py` opens the course,
-`... bootstrap.py test` runs every test.
+`... bootstrap.py test` runs every test, `... bootstrap.py install` only installs what the tests need.
 
 It makes `.venv` in the checkout, installs the package there in place (edits count at once), and starts the task. A
 second call skips what is already done, so it also works without a network. Standard library only, and no syntax newer
@@ -25,7 +25,11 @@ CPU_BUILDS = "https://download.pytorch.org/whl/cpu"  # 1 GB installed instead of
 SECONDS = 5  # that this index has to answer
 PIP = "pip-25.3-py3-none-any.whl"  # for Python 3.9 and newer
 PIP_DIGEST = "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd"  # SHA-256
-TASKS = {"open": ("", ["-m", "fedlab_nb"]), "test": ("[test]", ["tests/everything.py"])}
+TASKS = {
+    "open": ("", ["-m", "fedlab_nb"]),
+    "install": ("[test]", ["-m", "fedlab_nb", "doctor"]),
+    "test": ("[test]", ["tests/everything.py"]),
+}
 
 
 def main(arguments):

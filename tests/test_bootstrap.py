@@ -18,7 +18,9 @@ def test_it_uses_the_standard_library_only():
         [sys.executable, "-I", "-S", str(SCRIPT), "fly"], capture_output=True, text=True
     )
     assert call.returncode == 1
-    assert call.stderr == "Unknown task 'fly'. Allowed: open, test (open is the default).\n"
+    assert (
+        call.stderr == "Unknown task 'fly'. Allowed: open, install, test (open is the default).\n"
+    )
 
 
 def test_an_old_python_gets_a_sentence(monkeypatch):

@@ -37,7 +37,7 @@ def test_without_voila_there_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(voila, "find_spec", lambda name: None)
     assert cli.main(["voila"]) == 1
     error = capsys.readouterr().err
-    assert error.endswith("pip install 'fedlab-nb[voila]'.\n") and error.count("\n") == 1
+    assert error.endswith("[voila]'.\n") and error.count("\n") == 1
 
 
 def test_the_page_is_private(served, capsys):

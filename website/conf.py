@@ -1,13 +1,16 @@
 """The course as a web site, made of the files as they lie: `python -m sphinx -M html . build -c website`.
 
-Nothing is executed: a lesson shows its stored outputs. The folder `build/html` works from any static host, and opened
-from a disk without a network. Each lesson gets a box that says how to open it live; where GITHUB_REPOSITORY
-("owner/name") is set, as in GitHub's workflows, with a link to Binder.
+A lesson shows its stored outputs and is not executed. The pictures of the gallery are drawn by the lines beside them,
+in seconds. The reference is made from docstrings (docstrings.py) and from the command line's own parser
+(directives.py). The folder `build/html` works from any static host, and opened from a disk without a network. Each
+lesson gets a box that says how to open it live; where GITHUB_REPOSITORY ("owner/name") is set, as in GitHub's
+workflows, with a link to Binder.
 """
 
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import nbformat
@@ -15,14 +18,26 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from nbformat.v4 import new_markdown_cell as markdown
 
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
 project = "One-shot federated learning"
 html_title = project
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "directives", "docstrings"]
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
 root_doc = "README"
 include_patterns = [
     "README.md",
     "FIDELITY.md",
     "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "RELEASING.md",
+    "SECURITY.md",
+    "website/gallery.md",
+    "website/reference/*.md",
+    "website/howto/*.md",
     "notebooks/**",
     "tests/benchmarks/RESULTS.md",
 ]

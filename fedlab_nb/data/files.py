@@ -26,6 +26,7 @@ from urllib.parse import quote, unquote
 from fedlab_nb.data.cells import as_cells, is_plain_number
 from fedlab_nb.data.dataset import one_line
 from fedlab_nb.errors import UsageError, choose
+from fedlab_nb.installation import install_command
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -164,7 +165,7 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
     except ImportError as error:
         package = "openpyxl" if ending in SHEETS else "pyarrow"
         extra = "excel" if ending in SHEETS else "parquet"
-        how = f"pip install 'fedlab-nb[{extra}]', or save the table as CSV"
+        how = f"{install_command(extra)}, or save the table as CSV"
         raise UsageError(f"{name} needs {package} to be read ({one_line(error)}); {how}.") from None
     except (
         ValueError,

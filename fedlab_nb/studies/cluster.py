@@ -17,6 +17,7 @@ from typing import Any
 
 from ..data import add_dataset, in_memory
 from ..errors import FedlabError, RunError, UsageError, reason
+from ..installation import install_command
 from ..training.backend import suited
 from .code_version import core_code
 from .experiment import Run, plan_events, recall, restored
@@ -57,7 +58,7 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         from dask.distributed import Client, LocalCluster
     except ImportError:
         raise UsageError(
-            "A study on several workers needs Dask: pip install 'fedlab-nb[cluster]'."
+            f"A study on several workers needs Dask: {install_command('cluster')}."
         ) from None
     if scheduler is not None:
         try:

@@ -97,7 +97,7 @@ def foreign_code(functions: Mapping[str, Any]) -> dict[str, str]:
     foreign = {
         n: f
         for n, f in functions.items()
-        if hasattr(f, "__code__") and not f.__module__.startswith(PACKAGE)
+        if hasattr(f, "__code__") and not str(f.__module__).startswith(PACKAGE)
     }
     if not foreign:
         return {}

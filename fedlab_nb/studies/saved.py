@@ -12,12 +12,12 @@ Tensors keep their type and the order of their axes in memory, so that the
 loaded model predicts the same to the last digit on the same machine and device. Only what predicts is kept: not the
 report, nor what clients sent beside it. A digest of text and tensors tells a damaged file.
 
-`out.save("model.onnx")` writes the other form, for programs that have no PyTorch. Needs `pip install
-'fedlab-nb[onnx]'`. The graph has one input `x`, float32 `[samples, ...]`, prepared as the data set's own, and one
-output, the `scores` `[samples, C]` that the model's `logits` gives; their greatest is the class. How many samples it
-reads at once is free. PyTorch's exporter writes it (packages onnx and onnxscript, 11 MB), and its scores of a few
-random samples are compared with the model's. What the model was made from stands in the file's metadata, under
-"fedlab_nb", with what its inputs are made from ("inputs"). `load_model` reads safetensors alone.
+`out.save("model.onnx")` writes the other form, for programs that have no PyTorch. It needs the optional dependencies
+`onnx`. The graph has one input `x`, float32 `[samples, ...]`, prepared as the data set's own, and one output, the
+`scores` `[samples, C]` that the model's `logits` gives; their greatest is the class. How many samples it reads at once
+is free. PyTorch's exporter writes it (packages onnx and onnxscript, 11 MB), and its scores of a few random samples are
+compared with the model's. What the model was made from stands in the file's metadata, under "fedlab_nb", with
+what its inputs are made from ("inputs"). `load_model` reads safetensors alone.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from torch import Tensor, nn
 
 from ..errors import RunError, UsageError, demand, reason
 from ..files import check_replaceable, expand_path, open_replacement
+from ..installation import install_command
 from ..methods import GlobalModel
 from ..methods.fens.model import Experts
 from ..methods.gauss import Scores
@@ -414,7 +415,7 @@ def save_onnx(
     """Write `model`, which this uses up (what it remembers is of no use afterwards). UsageError without the packages,
     RunError for a model that has no such form, or where there is no room or permission."""
     there = find_spec("onnx") and find_spec("onnxscript")
-    how = "type pip install 'fedlab-nb[onnx]', or save it as .safetensors"
+    how = f"type {install_command('onnx')}, or save it as .safetensors"
     demand(there, f"{path} needs the packages onnx and onnxscript; {how}.")
     free = ({0: torch.export.Dim("samples", min=1, max=MOST)},)
     names: Any = {"input_names": ["x"], "output_names": ["scores"], "dynamic_shapes": free}

@@ -15,7 +15,16 @@ from lab_steps import PATIENCE
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
-PAGES = ["index", "notebooks/01_heterogeneity", "notebooks/glossary"]
+PAGES = [
+    "index",
+    "notebooks/01_heterogeneity",
+    "notebooks/glossary",
+    "website/gallery",
+    "website/howto/compare",
+    "website/reference/running",
+    "website/reference/contracts",
+    "website/reference/command_line",
+]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -152,3 +161,26 @@ def test_the_playground_is_one_click_away(opened):
     page = opened("notebooks/03_fens")
     page.locator(".playground-link").click()
     assert page.locator("#alpha").is_visible()
+
+
+def test_every_picture_of_the_gallery_is_drawn_and_has_words(opened):
+    source = (ROOT / "website/gallery.md").read_text(encoding="utf-8")
+    declared = re.findall(r"```\{picture\} (\S+)", source)
+    page = opened("website/gallery")
+    page.evaluate("document.querySelectorAll('img').forEach(image => image.loading = 'eager')")
+    images = page.locator("img.gallery")
+    page.wait_for_function(
+        "[...document.querySelectorAll('img.gallery')].every(image => image.complete)"
+    )
+    shown = images.evaluate_all(
+        "all => all.map(i => [i.src.match(/gallery-(.+).svg/)[1], i.naturalWidth > 0, i.alt.length])"
+    )
+    assert [name for name, drawn, words in shown if drawn and words > 20] == declared
+    assert len(declared) >= 10
+
+
+def test_a_public_name_is_found_offline(opened):
+    page = opened("search", width=1280)
+    page.goto(page.url + "?q=federate")
+    page.get_by_role("link", name="fedlab_nb.federate").first.click()
+    assert page.url.endswith("website/reference/data.html#fedlab_nb.federate")

@@ -119,3 +119,11 @@ def test_a_method_of_one_s_own_depends_on_all_methods_and_on_itself(tree):
     path.write_text(text, encoding="utf-8")
     assert foreign_code({"run": Mine.run}) != foreign_code({"run": Other.run}) != {}
     assert foreign_code({"run": METHODS["fens"].run}) == {}
+
+
+def test_a_function_of_no_module_is_foreign():
+    """A program that runs code by `exec`, as doctest does, has functions whose module is None."""
+    names = {}
+    exec("def layout(shape, width): return [], width", names)
+    assert names["layout"].__module__ is None or names["layout"].__module__ == "builtins"
+    assert foreign_code({"layout": names["layout"]})

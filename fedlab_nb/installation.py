@@ -1,0 +1,73 @@
+"""How this copy of the package was installed, so that a hint names a command that works here.
+
+>>> install_command("cluster", checkout=Path("/home/ada/fedlab_nb"), folder=Path("/home/ada/fedlab_nb"))
+"pip install -e '.[cluster]'"
+"""
+
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+DISTRIBUTION = "fedlab-nb"
+PACKAGE = Path(__file__).resolve().parent
+
+
+def find_checkout() -> Path | None:
+    """The folder of the checkout that the package is imported from; None for an installed wheel."""
+    folder = PACKAGE.parent
+    project = folder / "pyproject.toml"
+    if project.is_file() and f'name = "{DISTRIBUTION}"' in project.read_text(encoding="utf-8"):
+        return folder
+    return None
+
+
+def find_origin() -> str:
+    """The address that pip installed the package from, such as `git+https://…`; "" for a package index.
+
+    pip records it in `direct_url.json` (PEP 610). A wheel file that has been deleted since is of no
+    use for a second installation and counts as none.
+    """
+    try:
+        record = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return ""
+    if not record:
+        return ""
+    return read_origin(json.loads(record))
+
+
+def read_origin(record: dict[str, Any]) -> str:
+    """The requirement's address in a `direct_url.json`, "" if nothing is at it any more."""
+    url = str(record.get("url", ""))
+    address = urlparse(url)
+    if address.scheme == "file" and not Path(url2pathname(address.path)).exists():
+        return ""
+    version_control = record.get("vcs_info", {})
+    if version_control:
+        return f"{version_control['vcs']}+{url}@{version_control['commit_id']}"
+    return url
+
+
+def install_command(
+    extra: str,
+    checkout: Path | None = None,
+    folder: Path | None = None,
+    origin: str | None = None,
+) -> str:
+    """The command that adds the optional dependencies `extra` to this installation.
+
+    checkout, folder (where the reader stands), origin: what is found here, unless a test gives them.
+    """
+    if checkout is None and origin is None:
+        checkout = find_checkout()
+        origin = find_origin()
+    if checkout is not None:
+        here = (folder or Path.cwd()).resolve() == checkout.resolve()
+        place = "." if here else str(checkout)
+        return f"pip install -e '{place}[{extra}]'"
+    if origin:
+        return f"pip install '{DISTRIBUTION}[{extra}] @ {origin}'"
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
