@@ -211,14 +211,33 @@ def build(
         raise UsageError(
             f"dtype is {dtype}, but a model needs a floating-point type such as torch.float32."
         )
-    with torch.device("meta"):  # no memory yet, and no draw from the global random state
-        blocks, features = info.layout(input_shape, width)
-        model = Network(blocks, features, (name, input_shape, classes, width))
-    materialise(model, dtype)
     if generator is None:
         generator = rng.generator(0, "models", name)
+    architecture = (name, input_shape, classes, width)
+    if is_own_model(name):
+        model = build_own(info.layout, architecture, generator).to(dtype)
+    else:
+        with torch.device("meta"):  # no memory yet, and no draw from the global random state
+            blocks, features = info.layout(input_shape, width)
+            model = Network(blocks, features, architecture)
+        materialise(model, dtype)
     initialise(model, generator)
     return model.to(device)
+
+
+def build_own(
+    layout: Callable[[Any, int], Layout], architecture: tuple, generator: torch.Generator
+) -> Network:
+    """A network of a person's own, on the CPU, whose layers keep what they give their parameters and buffers.
+
+    What they draw at random, they draw from PyTorch's global stream, which begins here with the seed of `generator` and
+    is afterwards where it was.
+    """
+    _, input_shape, _, width = architecture
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.manual_seed(generator.initial_seed())
+        blocks, features = layout(input_shape, width)
+        return Network(blocks, features, architecture)
 
 
 @torch.no_grad()

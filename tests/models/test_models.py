@@ -9,7 +9,15 @@ from torch import nn
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedet.consensus import CommonHeadNetwork
-from fedlab_nb.models import MODELS, build, default_model, load_state, model_state, parameter_count
+from fedlab_nb.models import (
+    MODELS,
+    add_model,
+    build,
+    default_model,
+    load_state,
+    model_state,
+    parameter_count,
+)
 from fedlab_nb.models.build import make_layer
 from fedlab_nb.models.state import copy_model
 
@@ -298,3 +306,34 @@ def test_layers_are_made_without_the_half_second_of_imports_that_to_empty_costs(
     assert layer.weight.dtype == torch.float64 and 0 < layer.weight.abs().max() <= 1 / 3**0.5
     body = build("mlp", (1, 8, 8), 10, generator=stream)
     assert CommonHeadNetwork(body, 16, generator=stream)(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
+
+
+class Gate(torch.nn.Module):
+    """A layer of a person's own, with values that no rule of ours knows."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.full((width,), 0.5))
+        self.drawn = torch.nn.Parameter(torch.randn(width))
+        self.register_buffer("shift", torch.arange(width) / 8)
+
+    def forward(self, x):
+        return x * self.scale * self.drawn + self.shift
+
+
+def test_layers_of_a_persons_own_keep_the_values_that_they_begin_with():
+    add_model("gate", lambda shape, width: ([torch.nn.Flatten(), Gate(64)], 64))
+    try:
+        before = torch.get_rng_state()
+        streams = [torch.Generator().manual_seed(seed) for seed in (1, 1, 2)]
+        first, same, other = (build("gate", (1, 8, 8), 3, generator=each) for each in streams)
+        assert torch.equal(torch.get_rng_state(), before)
+        for model in (first, same, other):
+            gate = model.body[1]
+            assert (gate.scale == 0.5).all() and torch.equal(gate.shift, torch.arange(64) / 8)
+        assert torch.equal(first.body[1].drawn, same.body[1].drawn)
+        assert not torch.equal(first.body[1].drawn, other.body[1].drawn)
+        assert torch.equal(first.classifier.weight, same.classifier.weight)
+        assert build("gate", (1, 8, 8), 3, dtype=torch.float64).body[1].scale.dtype == torch.float64
+    finally:
+        MODELS.pop("gate")
