@@ -67,7 +67,7 @@ HOME_FOLDERS = {
 }
 
 
-class Failure(Exception):
+class CheckError(Exception):
     """What does not hold, in one sentence."""
 
 
@@ -77,7 +77,7 @@ def main() -> int:
         folder = Path(name)
         try:
             check(options, folder)
-        except Failure as failure:
+        except CheckError as failure:
             print(f"The wheel does not hold: {failure}", file=sys.stderr)
             return 1
     print("The wheel holds.")
@@ -117,23 +117,23 @@ def check_contents(wheel: Path) -> None:
     """Size, version, licence, what must be in it and what must not."""
     size = wheel.stat().st_size
     if size > LARGEST_WHEEL:
-        raise Failure(f"it has {size:,} bytes, {LARGEST_WHEEL:,} are allowed")
+        raise CheckError(f"it has {size:,} bytes, {LARGEST_WHEEL:,} are allowed")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (about,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         metadata = archive.read(about).decode()
     for required in REQUIRED:
         if not any(name.endswith(required) for name in names):
-            raise Failure(f"{required} is missing")
+            raise CheckError(f"{required} is missing")
     unwanted = [name for name in names if UNWANTED.search(name)]
     if unwanted:
-        raise Failure(f"it has what it should not have: {', '.join(unwanted[:5])}")
+        raise CheckError(f"it has what it should not have: {', '.join(unwanted[:5])}")
     version = re.search(r"^Version: (.+)$", metadata, re.M)[1]
     source = (ROOT / "fedlab_nb/__init__.py").read_text(encoding="utf-8")
     if f'__version__ = "{version}"' not in source:
-        raise Failure(f"its version {version} is not that of fedlab_nb/__init__.py")
+        raise CheckError(f"its version {version} is not that of fedlab_nb/__init__.py")
     if "License-Expression: BSD-3-Clause" not in metadata:
-        raise Failure("its metadata do not name the licence")
+        raise CheckError("its metadata do not name the licence")
     print(f"{wheel.name}: {len(names)} files, {size / 1e6:.1f} MB, version {version}", flush=True)
 
 
@@ -188,7 +188,7 @@ class Newcomer:
         asked = "import fedlab_nb, pathlib; print(pathlib.Path(fedlab_nb.__file__).parent)"
         package = Path(self.run([str(self.python), "-c", asked]).strip())
         if ROOT in package.parents:
-            raise Failure(f"the checkout is imported, not the wheel ({package})")
+            raise CheckError(f"the checkout is imported, not the wheel ({package})")
         return package
 
     def run(self, command: list[str], code: int = 0) -> str:
@@ -203,7 +203,7 @@ class Newcomer:
         )
         if done.returncode != code:
             shown = f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-            raise Failure(f"{' '.join(command)} ended with {done.returncode}:\n{shown}")
+            raise CheckError(f"{' '.join(command)} ended with {done.returncode}:\n{shown}")
         return done.stdout + done.stderr
 
     def fedlab(self, *words: str, code: int = 0) -> str:
@@ -226,14 +226,14 @@ class Newcomer:
 
     def check_output(self, text: str, wanted: str, times: int | None) -> None:
         if wanted not in text or times is not None and text.count(wanted) != times:
-            raise Failure(f"{wanted!r} was expected in:\n{text[-2000:]}")
+            raise CheckError(f"{wanted!r} was expected in:\n{text[-2000:]}")
 
     def check_hint(self) -> None:
         """A command that names how an optional package is added names it for a wheel."""
         asked = "from fedlab_nb.installation import install_command; print(install_command('onnx'))"
         hint = self.run([str(self.python), "-c", asked]).strip()
         if not re.fullmatch(r"pip install 'fedlab-nb\[onnx\]( @ \S+)?'", hint):
-            raise Failure(f"the hint {hint!r} does not fit a wheel")
+            raise CheckError(f"the hint {hint!r} does not fit a wheel")
         print(f"         {hint}")
 
     def check_course(self) -> None:
@@ -254,14 +254,16 @@ class Newcomer:
         outputs = {path.name for path in self.work.iterdir()}
         expected = {"study.toml", "results", "playground.html", "class.html", "fedlab_nb_course"}
         if outputs != expected:
-            raise Failure(f"the working folder holds {sorted(outputs ^ expected)} beside the rest")
+            raise CheckError(
+                f"the working folder holds {sorted(outputs ^ expected)} beside the rest"
+            )
         for path in self.home.rglob("*"):
             place = path.relative_to(self.home).as_posix()
             known = any(place.startswith(name) or name.startswith(place) for name in HOME_FOLDERS)
             if not known:
-                raise Failure(f"the home folder holds {place}")
+                raise CheckError(f"the home folder holds {place}")
         if digest_folder(self.installed) != self.before:
-            raise Failure("a command wrote into the installed package")
+            raise CheckError("a command wrote into the installed package")
         print("nothing is written but the outputs, the course copy and the user's caches")
 
 
@@ -293,12 +295,12 @@ class Server:
                 return found[1]
             time.sleep(0.1)
         self.__exit__()
-        raise Failure(f"{' '.join(self.words)} did not open:\n{self.log.read_text()[-2000:]}")
+        raise CheckError(f"{' '.join(self.words)} did not open:\n{self.log.read_text()[-2000:]}")
 
     def check_answer(self, address: str, wanted: str) -> None:
         with urlopen(address, timeout=60) as answer:
             if wanted not in answer.read().decode():
-                raise Failure(f"{wanted} is not at the address of the course")
+                raise CheckError(f"{wanted} is not at the address of the course")
 
     def __exit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -306,7 +308,7 @@ class Server:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            raise Failure(f"{' '.join(self.words)} does not stop") from None
+            raise CheckError(f"{' '.join(self.words)} does not stop") from None
 
 
 def find_isolation() -> list[str]:
