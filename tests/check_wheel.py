@@ -254,7 +254,9 @@ class Newcomer:
         outputs = {path.name for path in self.work.iterdir()}
         expected = {"study.toml", "results", "playground.html", "class.html", "fedlab_nb_course"}
         if outputs != expected:
-            raise CheckError(f"the working folder holds {sorted(outputs ^ expected)} beside the rest")
+            raise CheckError(
+                f"the working folder holds {sorted(outputs ^ expected)} beside the rest"
+            )
         for path in self.home.rglob("*"):
             place = path.relative_to(self.home).as_posix()
             known = any(place.startswith(name) or name.startswith(place) for name in HOME_FOLDERS)
