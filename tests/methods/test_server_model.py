@@ -60,3 +60,14 @@ def test_from_the_settings_and_through_the_store():
 def test_a_wrong_model_is_one_sentence(value, message):
     with pytest.raises(UsageError, match=message):
         METHODS["dense"].configure(server_model=value)
+
+
+@pytest.mark.parametrize("name", [name for name in STUDENTS if METHODS[name].convolutional])
+def test_a_convolutional_server_gets_the_knobs_of_convolutions(name):
+    cls = METHODS[name]
+    usual = {knob.name: knob.default for knob in cls.fields()}
+    assert cls.configure(server_model="cnn:12") == cls(
+        **usual | cls.convolutional | {"server_model": "cnn:12"}
+    )
+    for perceptron in ("auto", "mlp"):
+        assert cls.configure(server_model=perceptron) == cls(**usual | {"server_model": perceptron})
