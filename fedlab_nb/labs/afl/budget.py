@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
+from ...methods.parts.privacy import smallest_sigma
 from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, mean_percent
 from ...plots.study import against

@@ -183,7 +183,7 @@ def match_activations(
     end_activations = activations(network, end, wiring, noise)
     orders = []
     for first, second in zip(start_activations, end_activations, strict=True):
-        orders.append(rules.assigned(rules.correlation(first, second)))
+        orders.append(rules.best_order(rules.correlation(first, second)))
     return orders
 
 
