@@ -22,12 +22,8 @@ VIEWS = ["plane", "factors", "damping", "solver", "leak"]
 def test_the_plane_has_its_numbers_without_a_run(make):
     panel = make()
     assert panel.views.visible == "plane"
-    assert [row["distance"] for row in picture_of(panel, "plane", "angle 90").table] == [
-        1.131,
-        0,
-        0,
-        0,
-    ]
+    table = picture_of(panel, "plane", "angle 90").table
+    assert [row["distance"] for row in table] == [1.131, 0, 0, 0]
     assert panel.set("plane", angle=45).table[1]["distance"] == 1.212
     assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
 
@@ -40,16 +36,13 @@ def test_factors_are_those_of_the_chosen_client_and_layer(ran):
     counts = ran.outcomes[0].report.train_counts
     for client in (0, 2):
         look_at(ran, client=client)
-        assert sentence_of(ran, "factors").startswith(
-            f"Client {letter(client)} holds mostly {counts[client].argmax()} "
-        )
+        start = f"Client {letter(client)} holds mostly {counts[client].argmax()} "
+        assert sentence_of(ran, "factors").startswith(start)
     assert "mean image" not in ran.set("factors", layer=2).sentence
     assert "mean image" in ran.set("factors", layer=0).sentence
-    diagonals = {
-        what: ran.set("factors", what=what).table[0]["diagonal of B"]
-        for what in ("measured", "sent")
-    }
-    assert diagonals["sent"] > diagonals["measured"]
+    measured = ran.set("factors", what="measured").table[0]["diagonal of B"]
+    sent = ran.set("factors", what="sent").table[0]["diagonal of B"]
+    assert sent > measured
     look_at(ran)
 
 
@@ -59,10 +52,8 @@ def test_lambda_starts_where_the_run_was_and_the_curve_passes_through_the_runs_v
     outcome = ran.outcomes[0]
     (row,) = [row for row in ran.set("damping", damping=1e-3).table if row["λ_damp"] == "10⁻³"]
     assert row["exact (FedLPA)"] == f"{100 * outcome.accuracy_validation:.0f} %"
-    assert (
-        "π = trace" in ran.set("damping", pi="trace").alt
-        and "π = 1" in ran.set("damping", pi="one").alt
-    )
+    assert "π = trace" in ran.set("damping", pi="trace").alt
+    assert "π = 1" in ran.set("damping", pi="one").alt
 
 
 def test_the_solver_of_the_run_then_all_three(ran):
@@ -70,22 +61,19 @@ def test_the_solver_of_the_run_then_all_three(ran):
     assert f"accuracy {100 * outcome.accuracy:.0f} %" in sentence_of(ran, "solver")
     ran.set("solver", steps=100, damping=1e-6)
     picture = ran.work("solver")
-    assert ran.error == "" and "λ_damp = 1e-06" in picture.alt
-    assert {row["solver"] for row in picture.table} == {
-        "conjugate gradients",
-        "gradient descent",
-        "shortcut EA",
-    }
+    assert ran.error == ""
+    assert "λ_damp = 1e-06" in picture.alt
+    solvers = {row["solver"] for row in picture.table}
+    assert solvers == {"conjugate gradients", "gradient descent", "shortcut EA"}
     assert [row["steps"] for row in picture.table].count(0) == 3
 
 
 def test_labels_are_read_off_and_noise_hides_them(ran):
-    clean, noisy = (ran.set("leak", noise=noise) for noise in (0.0, 3.0))
-    assert (
-        clean.table[0]["guessed"]
-        and clean.sentence.startswith("Without noise")
-        and "noise 3" in noisy.sentence
-    )
+    clean = ran.set("leak", noise=0.0)
+    noisy = ran.set("leak", noise=3.0)
+    assert clean.table[0]["guessed"]
+    assert clean.sentence.startswith("Without noise")
+    assert "noise 3" in noisy.sentence
     assert BIAS in ran.set("leak", source=BIAS).sentence
     ran.set("leak", source=DIAGONAL, noise=0.0)
 
@@ -94,16 +82,12 @@ def test_one_image_comes_back_and_of_many_their_mean(make):
     panel = make()
     one = panel.set("inverted", few=1)
     label = one.table[0]["classes"]
-    assert one.table[1]["classes"] == label and [row["distance"] for row in one.table] == [
-        "0.000",
-        "0.000",
-    ]
+    assert one.table[1]["classes"] == label
+    assert [row["distance"] for row in one.table] == ["0.000", "0.000"]
     many = panel.set("inverted", few=5)
-    assert (
-        float(many.table[1]["distance"]) > 0.02
-        and "5 samples" in many.sentence
-        and "mean" in many.sentence
-    )
+    assert float(many.table[1]["distance"]) > 0.02
+    assert "5 samples" in many.sentence
+    assert "mean" in many.sentence
     every_control_at_both_ends(panel, ["inverted"], "")
 
 
@@ -124,7 +108,8 @@ def test_posteriors_that_are_too_large_are_said_in_one_sentence(make, monkeypatc
     monkeypatch.setattr("fedlab_nb.methods.fedlpa.server.LIMIT", 100)
     panel = make(seed=5)
     panel.run(wait=True)
-    assert panel.show("factors") is None and "too large to be stored" in panel.controls.error.value
+    assert panel.show("factors") is None
+    assert "too large to be stored" in panel.controls.error.value
 
 
 # ------------------------------------------------------------------------------------------------------ by hand
@@ -133,22 +118,18 @@ def test_two_weights_by_hand():
     assert straight.average == pytest.approx([2, 2])
     for point in (straight.aggregate, straight.diagonal, straight.pooled):
         assert point == pytest.approx([1.2, 1.2])  # ((9*1 + 1*3) / 10, (1*3 + 9*1) / 10)
-    assert straight.precisions == pytest.approx(
-        np.array([np.diag([9, 1]), np.diag([1, 9])]), abs=1e-12
-    )
-    points = two_weights(
-        angle=45, ratio=9, damping=0
-    )  # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
+    precisions = np.array([np.diag([9, 1]), np.diag([1, 9])])
+    assert straight.precisions == pytest.approx(precisions, abs=1e-12)
+    # A_2 = [[5, 4], [4, 5]], S = [[14, 4], [4, 6]], Z = (28, 20)
+    points = two_weights(angle=45, ratio=9, damping=0)
     assert points.precisions[1] == pytest.approx(np.array([[5, 4], [4, 5]]))
     assert points.aggregate == pytest.approx([88 / 68, 168 / 68])
     assert points.diagonal == pytest.approx([24 / 14, 8 / 6])
-    assert two_weights(90, 9, damping=1).aggregate == pytest.approx(
-        [16 / 12, 16 / 12]
-    )  # (10*1 + 2*3) / 12
+    # (10*1 + 2*3) / 12
+    assert two_weights(90, 9, damping=1).aggregate == pytest.approx([16 / 12, 16 / 12])
     assert two_weights(45, 9, damping=1e12).aggregate == pytest.approx([2, 2], abs=1e-4)
-    assert two_weights(30, 1, damping=0).aggregate == pytest.approx(
-        [2, 2]
-    )  # circles: the average is right
+    # Circles: the average is right.
+    assert two_weights(30, 1, damping=0).aggregate == pytest.approx([2, 2])
     for angle in range(0, 181, 15):
         points = two_weights(angle, 16, 0)
         assert points.aggregate == pytest.approx(points.pooled, abs=1e-9)
@@ -156,9 +137,8 @@ def test_two_weights_by_hand():
 
 def test_the_ellipses_are_one_and_two_standard_deviations():
     picture = sound(draw_plane(90, 9, 0), "angle 90 degrees")
-    outer, inner = picture.figure.axes[0].patches[
-        :2
-    ]  # 1/3 and 2/3 along the sure direction, 1 and 2 across it
+    # 1/3 and 2/3 along the sure direction, 1 and 2 across it
+    outer, inner = picture.figure.axes[0].patches[:2]
     assert sorted([inner.width, inner.height]) == pytest.approx([2 / 3, 2])
     assert sorted([outer.width, outer.height]) == pytest.approx([4 / 3, 4])
     assert format_point([-0.001, 2]) == "(0.00, 2.00)"  # no minus zero
@@ -178,19 +158,15 @@ def test_factors_of_a_client_with_two_images():
     )
     picture = sound(draw_factors(layer, list("abc"), class_index=2), "toy")
     assert layer.mean_input.flatten().tolist() == [0.5, 0, 0.5, 0.5]
-    assert (
-        layer._replace(a=4 * layer.a).mean_input.tolist() == layer.mean_input.tolist()
-    )  # a patch at four positions
+    patch_at_four_positions = layer._replace(a=4 * layer.a)
+    assert patch_at_four_positions.mean_input.tolist() == layer.mean_input.tolist()
     assert "mostly a (75 %) and b (25 %)" in picture.sentence
     assert "in 2 of 5 directions, its errors in 1 of 3" in picture.sentence
     assert [row["diagonal of B"] for row in picture.table] == [0.25, 0.25, 0]
     both = layer.a + 0.5 * np.eye(5), layer.b + 0.5 * np.eye(3)
     sent = draw_factors(layer._replace(sent=both), list("abc"))
-    assert "errors in 1 of 3" in sent.sentence and [row["diagonal of B"] for row in sent.table] == [
-        0.75,
-        0.75,
-        0.5,
-    ]
+    assert "errors in 1 of 3" in sent.sentence
+    assert [row["diagonal of B"] for row in sent.table] == [0.75, 0.75, 0.5]
 
 
 def test_factors_of_images_in_colour_and_of_many_classes():
@@ -206,11 +182,8 @@ def test_factors_of_images_in_colour_and_of_many_classes():
 
 
 def test_which_first_layers_see_an_image():
-    assert image_shape("digits", (64, 64)) == (1, 8, 8) and image_shape("digits", (6, 1, 5, 5)) == (
-        1,
-        5,
-        5,
-    )
+    assert image_shape("digits", (64, 64)) == (1, 8, 8)
+    assert image_shape("digits", (6, 1, 5, 5)) == (1, 5, 5)
     assert image_shape("digits", (16, 6, 5, 5)) == ()
 
 
@@ -266,10 +239,8 @@ def test_solver_tells_residual_and_accuracy_of_each_way():
         "0.5, accuracy 40 %; shortcut EA after 0 steps: residual 1, accuracy 20 %."
     )
     assert list(picture.table[1].values()) == ["conjugate gradients", 1, "10⁻³", "70 %"]
-    assert [row["steps"] for row in picture.table if row["solver"] == "gradient descent"][-2:] == [
-        64,
-        100,
-    ]
+    steps = [row["steps"] for row in picture.table if row["solver"] == "gradient descent"]
+    assert steps[-2:] == [64, 100]
 
 
 def test_solver_while_it_runs_and_with_many_layers():

@@ -37,22 +37,20 @@ def test_a_probe_finds_what_is_linear_and_only_that():
     y = (z[:, 0] + z[:, 1] > 0).long()
     assert read(z, y).accuracy > 0.95
     xor = ((z[:, 0] > 0) ^ (z[:, 1] > 0)).long()
-    assert read(z, xor).accuracy < 0.7 and read(z, xor).labels < 0.02
-    wide = torch.stack(
-        [1000 * z + 5, torch.zeros_like(z)], dim=1
-    )  # units and dead features do not matter
-    assert read(wide, y).accuracy > 0.95 and read(wide, y).labels == pytest.approx(
-        read(z, y).labels, abs=0.03
-    )
+    assert read(z, xor).accuracy < 0.7
+    assert read(z, xor).labels < 0.02
+    # Units and dead features do not matter.
+    wide = torch.stack([1000 * z + 5, torch.zeros_like(z)], dim=1)
+    assert read(wide, y).accuracy > 0.95
+    assert read(wide, y).labels == pytest.approx(read(z, y).labels, abs=0.03)
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.3, 0.5])
 def test_bits_about_labels_are_those_of_a_binary_channel(p):
     """A fair bit that is turned with probability p: I(H; Y) = 1 - h(p) bits, and a classifier on a bit is exact."""
     y = torch.arange(4000) % 2
-    h = (y ^ (torch.arange(4000) // 2 % 100 < 100 * p).long())[
-        :, None
-    ].float()  # of every 200 exactly so many
+    is_turned = torch.arange(4000) // 2 % 100 < 100 * p  # of every 200 exactly so many
+    h = (y ^ is_turned.long())[:, None].float()
     bits = 1 + p * math.log2(p) + (1 - p) * math.log2(1 - p)
     assert read(h, y).labels == pytest.approx(bits, abs=0.005)
     assert read(torch.randn(4000, 3, generator=seeded(2)), y).labels < 0.01  # nothing to be read

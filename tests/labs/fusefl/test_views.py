@@ -12,12 +12,14 @@ from fedlab_nb.labs.fusefl.steps import Replay, draw_step, list_shown_clients, l
 from fedlab_nb.methods.fusefl.network import FuseFLReport
 from fedlab_nb.plots.words import data_size, letter
 
-SYSTEM, RAN = "fusefl", {"spurious": "0", "seeds": 2}
+SYSTEM = "fusefl"
+RAN = {"spurious": "0", "seeds": 2}
 SHORT = {
     "epochs": 4,
     "clients": 3,
     "methods": ["ensemble"],
-    **{"fusefl.passes": 2, "fusefl.virtual": 20},
+    "fusefl.passes": 2,
+    "fusefl.virtual": 20,
 }
 VIEWS = ["steps", "cue", "halves", "probes"]
 MADE = "digits, α = 0.1, 3 clients"
@@ -41,26 +43,28 @@ def test_steps_forwards_and_back_and_no_further_than_the_ends(ran):
     view = ran.lab_views["steps"]
     view.step.value = 1
     view.back.click()
-    assert view.step.value == 1 and ran.sentence.startswith("Step 1 of 10, start")
+    assert view.step.value == 1
+    assert ran.sentence.startswith("Step 1 of 10, start")
     for _ in range(12):
         view.next.click()
-    assert view.step.value == view.step.max == 10 and "calibrate" in ran.sentence
+    assert view.step.value == view.step.max == 10
+    assert "calibrate" in ran.sentence
     view.back.click()
-    assert "fuse the classifiers" in ran.sentence and view.play.max == 10
-    ledger, last = ran.state("steps").outcome.ledger, ran.show("steps").table[-1]
-    assert (last["up so far"], last["down so far"]) == (
-        data_size(ledger.up),
-        data_size(ledger.down),
-    )
+    assert "fuse the classifiers" in ran.sentence
+    assert view.play.max == 10
+    ledger = ran.state("steps").outcome.ledger
+    last = ran.show("steps").table[-1]
+    assert last["up so far"] == data_size(ledger.up)
+    assert last["down so far"] == data_size(ledger.down)
 
 
 def test_every_kind_of_test_images():
     data = federate("digits", clients=3).dataset
     sets = make_test_sets(data, 0.8, 0)
-    assert list(sets) == ["clean", "tied", "untied"] and all(
-        x.shape == data.x_test.shape for x in sets.values()
-    )
-    assert not (sets["tied"] == sets["clean"]).all() and not (sets["untied"] == sets["tied"]).all()
+    assert list(sets) == ["clean", "tied", "untied"]
+    assert all(x.shape == data.x_test.shape for x in sets.values())
+    assert not (sets["tied"] == sets["clean"]).all()
+    assert not (sets["untied"] == sets["tied"]).all()
 
 
 # ---------------------------------------------------------------------------------------------------------- live, work
@@ -71,19 +75,23 @@ def test_steps_are_drawn_while_it_runs(live):
 
 def test_the_button_runs_the_other_half_on_the_same_seeds(ran):
     sentence = ran.work("halves").sentence
-    assert ran.error == "" and "between two calibrated networks" in sentence
+    assert ran.error == ""
+    assert "between two calibrated networks" in sentence
     rows = ran.show("halves").table
-    assert {r["network"] for r in rows} == {"fused, K = 2", "not fused, K = 1", "full width"}
-    again = {r["classifier"]: r["seeds"] for r in rows if r["network"] == "fused, K = 2"}
+    networks = {row["network"] for row in rows}
+    assert networks == {"fused, K = 2", "not fused, K = 1", "full width"}
+    fused = [row for row in rows if row["network"] == "fused, K = 2"]
+    seeds = {row["classifier"]: row["seeds"] for row in fused}
     outcome = ran.state("halves").outcomes[1]
-    assert f"1: {100 * outcome.accuracy:.1f} %" in again["averaged and calibrated"]
+    assert f"1: {100 * outcome.accuracy:.1f} %" in seeds["averaged and calibrated"]
 
 
 def test_the_button_of_a_run_that_is_itself_unfused_and_uncalibrated(make):
     panel = make(methods=[], seeds=1, blocks=1, head="own")
     panel.run(wait=True)
     assert panel.error == ""
-    assert "between two calibrated networks" in panel.work("halves").sentence and panel.error == ""
+    assert "between two calibrated networks" in panel.work("halves").sentence
+    assert panel.error == ""
     panel.run(wait=True)  # a new run: what the button found belongs to the old one
     assert "between two" not in panel.show("halves").sentence
 
@@ -96,10 +104,9 @@ def test_networks_too_large_to_keep_their_clients_and_the_plain_ones_made_beside
     panel.run(wait=True)
     assert "right at home" not in str(sentence_of(panel, "steps", MADE))
     columns = ("own images", "own, cue removed", "test, without a cue")
-    for mine, theirs in zip(panel.show("cue").table[:3], ran.show("cue").table[:3], strict=True):
-        assert [mine[name] for name in columns] == [
-            theirs[name] for name in columns
-        ]  # the ensemble's that ran beside
+    beside = ran.show("cue").table[:3]  # there the ensemble ran beside it
+    for row, row_beside in zip(panel.show("cue").table[:3], beside, strict=True):
+        assert [row[name] for name in columns] == [row_beside[name] for name in columns]
 
 
 # ---------------------------------------------------------------------------------------------- pictures by hand
@@ -141,9 +148,8 @@ def test_steps_are_the_algorithm_and_bytes_add_up():
 )
 def test_networks_of_any_size_at_every_step(clients, blocks, adaptor):
     data = replay(clients, blocks, adaptor=adaptor)
-    assert clients - 1 in list_shown_clients(clients, clients - 1) and len(
-        list_shown_clients(clients, None)
-    ) == min(clients, 8)
+    assert clients - 1 in list_shown_clients(clients, clients - 1)
+    assert len(list_shown_clients(clients, None)) == min(clients, 8)
     for i in (2, 5, 10**6):
         picture = made(draw_step(data, i, client=clients - 1))
         assert len(picture.table) == len(list_steps(data))
@@ -155,7 +161,8 @@ def test_a_run_that_goes_on_is_drawn_without_accuracies():
     bare = Replay(5, SETTING, {"blocks": 2, "adaptor": "conv", "head": "ccvr"}, {}, FuseFLReport())
     running = [bare._replace(report=FuseFLReport(block=k, sent=(1500, 3000))) for k in (2, 3)]
     now = made(draw_step(running[0], client=1))
-    assert "train for block 2" in now.sentence and now.table[5]["up so far"] == "1.5 kB"
+    assert "train for block 2" in now.sentence
+    assert now.table[5]["up so far"] == "1.5 kB"
     assert "calibrate" in draw_step(running[1]).sentence
 
 
@@ -178,11 +185,9 @@ def cue_data(clients=5, marked=(0, 1), shape=(6, 1, 8, 8)):
 
 
 def test_cue_says_how_good_clients_are_at_home_and_outside():
-    said = made(draw_cue(cue_data())).sentence
-    assert all(
-        words in said
-        for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %")
-    )
+    sentence = made(draw_cue(cue_data())).sentence
+    for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"):
+        assert words in sentence
     assert "FuseFL 50 %" in draw_cue(cue_data(), "untied").sentence
     assert draw_cue(cue_data(), client=3).sentence.startswith("Client D: right")
     assert draw_cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: right")
@@ -192,9 +197,8 @@ def test_cue_says_how_good_clients_are_at_home_and_outside():
         (50, "clean", (9, 1, 8, 8)),
     ):
         picture = made(draw_cue(cue_data(clients, (0,), shape), test, client=clients - 1))
-        assert [row["who"] for row in picture.table][-1] == "FuseFL" and len(
-            picture.table
-        ) == clients + 2
+        assert picture.table[-1]["who"] == "FuseFL"
+        assert len(picture.table) == clients + 2
 
 
 FUSED = {
@@ -212,13 +216,15 @@ ALONE = {
 def test_halves_tell_noise_from_more():
     about = {"setting": SETTING, "ensemble": {0: 0.6, 1: 0.5, 2: 0.55}, "chance": 0.1}
     picture = made(draw_fusion_calibration({2: FUSED, 1: ALONE}, **about))
-    assert len(picture.table) == 7 and picture.table[4]["accuracy"] == "91 %"
+    assert len(picture.table) == 7
+    assert picture.table[4]["accuracy"] == "91 %"
     assert "+56 ± 14 points, more than noise" in picture.sentence
     assert "0 ± 2 points, within the noise" in picture.sentence
     one = draw_fusion_calibration(
         {2: {"average": {0: 0.4}, "ccvr": {0: 0.9}}, 1: {"ccvr": {0: 0.8}}}, **about
     ).sentence
-    assert "one seed" in one and "+50 points" in one and "+10 points" in one
+    for words in ("one seed", "+50 points", "+10 points"):
+        assert words in one
     assert (
         "Press the button"
         in made(draw_fusion_calibration({2: {"own": {0: 0.5}}}, **about)).sentence

@@ -28,16 +28,13 @@ def test_classes_and_what_a_client_sends(ran):
         ran.views.client.value = client
         picture = picture_of(ran, "sent")
         assert f"Client {letter(client)} holds" in picture.sentence
-        assert [row["images"] for row in picture.table] == counts[client][
-            counts[client] > 0
-        ].tolist()
+        held = counts[client][counts[client] > 0]
+        assert [row["images"] for row in picture.table] == held.tolist()
         for row in picture.table:
             assert (row["its own"] == "yes") == (row["images"] == 1)
             if row["images"] == 1:
-                assert (
-                    row["class"] in picture.sentence
-                    and "is that image, exactly" in picture.sentence
-                )
+                assert row["class"] in picture.sentence
+                assert "is that image, exactly" in picture.sentence
     ran.views.client.value = -1
 
 
@@ -45,13 +42,8 @@ def test_all_heads_side_by_side(make):
     panel = make()
     picture = panel.work("heads")
     assert panel.error == "" and len(picture.table) == 10
-    assert [row["classifier"] for row in picture.table[:5]] == [
-        "means",
-        "nb",
-        "lda",
-        "fedcgs",
-        "qda",
-    ]
+    classifiers = [row["classifier"] for row in picture.table]
+    assert classifiers[:5] == ["means", "nb", "lda", "fedcgs", "qda"]
     least, *_, best = sorted(picture.table, key=lambda row: float(row["accuracy"].split()[1]))
     assert picture.sentence.startswith(f"{best['classifier']} is the most accurate with ")
     assert f", {least['classifier']} the least with " in picture.sentence
