@@ -9,20 +9,6 @@ function add(parent, name, attributes = {}, text = "") {
   parent.append(element);
   return element;
 }
-/** The children of `parent`, one an item: made once by `make`, kept by `key`, brought up to date by `update`. */
-function keyed(parent, items, key, make, update) {
-  const [old, pool] = [parent.pool ?? new Map(), new Map()];
-  for (const item of items) {
-    const element = old.get(key(item)) ?? make(item);
-    if (!element.parentNode) parent.append(element);
-    pool.set(key(item), element);
-    update(element, item);
-    old.delete(key(item));
-  }
-  for (const gone of old.values()) gone.remove();
-  parent.pool = pool;
-}
-
 const setAll = (element, values) => { for (const key in values) element.setAttribute(key, values[key]); };
 const place = (element, { x, y }) => element.setAttribute("transform", `translate(${x.toFixed(2)},${y.toFixed(2)})`);
 /** Size of a picture's frame in pixels (measured by page.js), and the layers `names` of its drawing, made once. */
