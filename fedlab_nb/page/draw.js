@@ -21,7 +21,11 @@ function canvas(svg, ...names) {
   svg.layers.axes?.setAttribute("aria-hidden", "true");
   return { width, height, ...svg.layers };
 }
-const logScale = (low, high, from, to) => (v) => from + ((to - from) * Math.log(v / low)) / Math.log(high / low);
+/** Where a value stands on a logarithmic axis; where there is but one value, in the middle. */
+function logScale(low, high, from, to) {
+  if (low === high) return () => (from + to) / 2;
+  return (value) => from + ((to - from) * Math.log(value / low)) / Math.log(high / low);
+}
 /** Grid lines and percents from 0 to 100. span: ends of the lines across; along: where a share stands. */
 function shareAxis(layer, along, [from, to], upright, many) {
   for (const share of many ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {

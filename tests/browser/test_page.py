@@ -207,7 +207,7 @@ def test_while_clients_train_the_page_moves_on(opened):
 def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
     page = opened(at="#m=3")
     run(page)
-    page.locator(".tools button").first.click()
+    page.locator("#stage .tools button").first.click()
     box = page.locator(".ink").bounding_box()
     page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.15 * box["height"])
     page.mouse.down()
@@ -220,7 +220,7 @@ def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
     assert text(again, ".votes .about").startswith("Your drawing")
     run(again)
     assert again.locator(".cards").last.locator("li").all_inner_texts() == said
-    page.locator(".tools button").last.click()
+    page.locator("#stage .tools button").last.click()
     assert text(page, ".votes .about").endswith("that nobody has trained on.")
 
 
