@@ -187,7 +187,7 @@ def test_the_headline_says_the_first_clear_finding(counts, results, says):
 
 def test_the_story_is_an_image_that_one_or_two_know_and_the_crowd_drowns():
     said = {
-        "methods": {"fedavg": [1, 1, 0, 0], "logits": [1, 1, 1, 1], "afl": [0, 1, 0, 0]},
+        "methods": {"fedavg": [1, 1, 0, 1], "logits": [1, 1, 1, 1], "afl": [0, 1, 0, 0]},
         "clients": [[0, 0, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 1]],
         "truth": [0, 0, 0, 0],
     }
