@@ -3,17 +3,29 @@
 import json
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fedlab_nb.page import HERE, joined
+from fedlab_nb.front import HERE as FRONT
+from fedlab_nb.page import HERE as PAGE
+from fedlab_nb.page import joined
+
+
+def find_module(name: str) -> Path:
+    """The module of this name, in the stage's folder or in the page's."""
+    for folder in (FRONT, PAGE):
+        path = folder / f"{name}.js"
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"{name}.js stands neither in {FRONT} nor in {PAGE}")
 
 
 def javascript(files: str, code: str, **data: Any) -> Any:
-    """What `code` returns, with `data` (JSON) as its variables, after the page's `files`, joined by blanks."""
+    """What `code` returns, with `data` (JSON) as its variables, after `files` of page/ or front/, joined by blanks."""
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
-    text = joined(*(HERE / f"{name}.js" for name in files.split()))
+    text = joined(*map(find_module, files.split()))
     call = (
         f"const {{ {', '.join(data)} }} = JSON.parse(require('fs').readFileSync(0));\n"
         if data

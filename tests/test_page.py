@@ -3,6 +3,7 @@ tests/browser/test_page.py."""
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,12 @@ def text(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "playground.html"
     assert main(["page", "--out", str(path)]) == 0
     return path.read_text(encoding="utf-8")
+
+
+def test_the_page_in_the_checkout_is_what_the_command_writes(text):
+    """Where it is not: `fedlab-nb page --out notebooks/playground.html --force`."""
+    path = Path(__file__).parents[1] / "notebooks" / "playground.html"
+    assert path.read_text(encoding="utf-8") == text
 
 
 @pytest.fixture(scope="module", params=SETS)

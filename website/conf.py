@@ -66,10 +66,12 @@ LIVE = """```{admonition} Open this lesson live
 Here you read the results that are stored with the lesson. Sliders, checks and your own runs need Python: type
 `python3 fedlab_nb/bootstrap.py` in a checkout. %s[Binder, Colab and other ways](guide/installation.md).
 ```"""
-PLAYGROUND = """<a href="playground.html"><b>Try it here, without Python</b></a>: move α and the number of clients and
-see the stored results of all methods. Or read on: [start with lesson 00](notebooks/00_start_here.ipynb).
+PLAYGROUND = """<a href="playground.html"><b>Try it here, nothing to install</b></a>: drag α, throw a pile to a
+neighbour, draw a digit. Or read on: [start with lesson 00](notebooks/00_start_here.ipynb).
 
 """
+NOTHING_TO_INSTALL = re.compile(r"\*\*Nothing to install:\*\*.*?\n\n", re.DOTALL)
+LINKED_PICTURE = re.compile(r"\[(!\[[^\]]*\]\([^)]*\))\]\(notebooks/playground\.html\)")
 BINDER = "Or open it [on Binder](https://mybinder.org/v2/gh/%s/HEAD?urlpath=lab/tree/%s.ipynb). "
 PANEL = '<p class="panel">A panel. Its sliders and buttons work when you open the lesson live.</p>'
 # What a screen reader or a keyboard needs and the theme does not have: what scrolls sideways can be reached.
@@ -92,7 +94,8 @@ def prepare(app, docname, source):
     source[0] = re.sub("<!--.*?-->", "", source[0])
     if docname == root_doc:
         source[0] = re.sub("## Tests.*?(?=## )", "", source[0], flags=re.DOTALL) + CONTENTS
-        source[0] = source[0].replace("**Open the course.**", PLAYGROUND + "**Open the course.**")
+        source[0] = LINKED_PICTURE.sub(r"\1", source[0])
+        source[0] = NOTHING_TO_INSTALL.sub(lambda _: PLAYGROUND, source[0])
         source[0] = re.sub(
             r"!\[(\w+)\]\(https[^)]*\)", r"\1", source[0]
         )  # badges: nothing is loaded from elsewhere

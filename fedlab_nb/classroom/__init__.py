@@ -6,7 +6,8 @@ projector shows what becomes of them.
     server.py     what answers on the network
     rehearse.py   simulated students
 
-The pages lie beside them: student.html and student.js (with ink.js, learn.js and sums.js of `page/`), teacher.html and
+The pages lie beside them: student.html and student.js (with dom.js, text.js and pen.js of `front/`,
+learn.js and sums.js of `page/`), teacher.html and
 teacher.js. Nothing listens beyond 127.0.0.1 unless the teacher asks, and nothing is written unless the teacher asks.
 """
 
@@ -25,7 +26,7 @@ from ..voila import show
 from .messages import Message, read
 from .rehearse import messages
 from .room import MOST, Room
-from .server import HERE, PAGE, Served, own_address
+from .server import FRONT, HERE, PAGE, Served, own_address
 
 
 def open_class(
@@ -69,7 +70,8 @@ def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
     check_replaceable([path], force=force)
     room = Room(**partition)
     seats = json.dumps([room.seat() for _ in range(MOST)])
-    code = joined(PAGE / "ink.js", PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
+    front = [FRONT / "dom.js", FRONT / "pen.js"]
+    code = joined(*front, PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
     code = f'<script id="seats" type="application/json">{seats}</script>\n<script type="module">\n{code}</script>'
     style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
     page = (

@@ -33,7 +33,8 @@ from .room import Room, plane
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-SHARED = (HERE / "class.css", PAGE / "ink.js")
+FRONT = HERE.parent / "front"
+SHARED = (HERE / "class.css", FRONT / "dom.js", FRONT / "text.js", FRONT / "pen.js")
 STUDENT = (HERE / "student.html", HERE / "student.js", PAGE / "learn.js", PAGE / "sums.js", *SHARED)
 TEACHER = (HERE / "teacher.html", HERE / "teacher.js", *SHARED)
 SAFE = {

@@ -1,5 +1,5 @@
 // A student's phone: draw what the seat asks for, then send one message. The form of a message: messages.py.
-import { pad, picture } from "./ink.js";
+import { pad, picture } from "./pen.js";
 import { logits, slopeOf, train } from "./learn.js";
 import { gaussSums } from "./sums.js";
 const $ = (id) => document.getElementById(id);

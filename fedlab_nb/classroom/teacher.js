@@ -1,5 +1,7 @@
 // The projector: asks the server four times a second what has arrived, and shows it. Names are text, never HTML.
-import { html as element, picture, plural as many } from "./ink.js";
+import { html as element } from "./dom.js";
+import { picture } from "./pen.js";
+import { plural as many } from "./text.js";
 const $ = (id) => document.getElementById(id);
 let version = "", state = { sent: [], rows: [] }, chosen = null;
 const percent = (share) => share === null ? "–" : `${(100 * share).toFixed(0)} %`;

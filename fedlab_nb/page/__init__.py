@@ -18,6 +18,7 @@ from ..data import load as load_data
 from ..declared import declared
 from ..errors import RunError
 from ..files import check_replaceable, write_file
+from ..front import join_front, read_stylesheet
 from ..methods import METHODS, group_methods, label_of
 from ..plots.identity import look, shorten_title
 from ..plots.style import class_colours
@@ -31,8 +32,48 @@ HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
 MARK = 4.6  # pixels from the middle of a marker to its end
 LIVE = "digits"  # the data set whose images are in the page
+# What the page takes of front/.
+FRONT = (
+    "stage",
+    "worker_transport",
+    "state",
+    "federation",
+    "dom",
+    "text",
+    "one_image",
+)
+PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
+# Who holds the samples, and what the samples are, in the stage's sentences.
+OFFICES = {
+    "one": "office",
+    "many": "offices",
+    "things": "digits",
+    "kind": "digit",
+    "kinds": "digits",
+}
+CLIENTS = {
+    "one": "client",
+    "many": "clients",
+    "things": "images",
+    "kind": "class",
+    "kinds": "classes",
+}
+PLURALS = dict(
+    zip(
+        "0123456789",
+        ("zeros", "ones", "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines"),
+        strict=True,
+    )
+)
 # What a run measures there, in this order; the ensemble's two plain means are two.
-RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "gauss", "afl")
+RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "afl", "gauss")
+# What the stage calls some of them: beside a bar and on a card there is room for two words.
+SHORT = {
+    "local": "Each alone",
+    "logits": "Mean logits",
+    "ensemble": "Mean prob.",
+    "gauss": "Gauss heads",
+}
 
 
 def write(path: str | Path, *, force: bool = False) -> Path:
@@ -41,12 +82,18 @@ def write(path: str | Path, *, force: bool = False) -> Path:
     check_replaceable([path], force=force)
     data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
-    def part(place: re.Match) -> str:
-        return data if place[1] == "data" else joined(HERE / place[1])
+    def find_part(place: re.Match) -> str:
+        """What stands where the template has this "@name@"."""
+        if place[1] == "data":
+            return data
+        if place[1] == "front":
+            return join_front(*FRONT)
+        if place[1] == "stage.css":
+            return read_stylesheet()
+        return joined(HERE / place[1])
 
-    page = re.sub(
-        r"@(data|\w+\.(?:css|js))@", part, (HERE / "template.html").read_text(encoding="utf-8")
-    )
+    template = (HERE / "template.html").read_text(encoding="utf-8")
+    page = re.sub(r"@(data|front|\w+\.(?:css|js))@", find_part, template)
     try:
         return write_file(path, page, force=force)
     except OSError as error:
@@ -77,10 +124,8 @@ def of_set(table: Stored) -> dict[str, Any]:
         "title": title_of(table.dataset),
         "images": images(table.dataset),
         "t": t_quantile(len(table.seeds) - 1),
-        "classes": [
-            {"name": name, "colour": colour}
-            for name, colour in zip(dataset.class_names, class_colours(10), strict=True)
-        ],
+        "classes": describe_classes(dataset),
+        "people": OFFICES if table.dataset == LIVE else CLIENTS,
         "groups": group_methods(table.methods),
         "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
         "words": words(table),
@@ -93,6 +138,17 @@ def of_set(table: Stored) -> dict[str, Any]:
     }
 
 
+def describe_classes(dataset: Dataset) -> list[dict[str, str]]:
+    """Each class's name and colour, and for a digit what several of it are called."""
+    classes = []
+    for name, colour in zip(dataset.class_names, class_colours(10), strict=True):
+        about = {"name": name, "colour": colour}
+        if name in PLURALS:
+            about["plural"] = PLURALS[name]
+        classes.append(about)
+    return classes
+
+
 def live(dataset: Dataset, table: Stored) -> dict[str, Any]:
     """What a run in the browser needs: training and test images as `packed`, the test images' classes, and the `rows`
     of what it measures, by name and look."""
@@ -103,8 +159,15 @@ def live(dataset: Dataset, table: Stored) -> dict[str, Any]:
         "train": packed(dataset.x_train),
         "test": packed(dataset.x_test),
         "answers": figures(dataset.y_test),
-        "rows": [{"name": name, **called(titles[name])} for name in RUNS],
+        "rows": [describe_row(name, titles[name]) for name in RUNS],
     }
+
+
+def describe_row(name: str, title: str) -> dict[str, str]:
+    """A method of the stage: its name and look, `short` beside a bar, `phrase` at the beginning of a sentence."""
+    row = {"name": name, **called(title), "phrase": PHRASES.get(name, title)}
+    row["short"] = SHORT.get(name, row["short"])
+    return row
 
 
 def packed(images: Any) -> str:

@@ -9,20 +9,6 @@ function add(parent, name, attributes = {}, text = "") {
   parent.append(element);
   return element;
 }
-/** The children of `parent`, one an item: made once by `make`, kept by `key`, brought up to date by `update`. */
-function keyed(parent, items, key, make, update) {
-  const [old, pool] = [parent.pool ?? new Map(), new Map()];
-  for (const item of items) {
-    const element = old.get(key(item)) ?? make(item);
-    if (!element.parentNode) parent.append(element);
-    pool.set(key(item), element);
-    update(element, item);
-    old.delete(key(item));
-  }
-  for (const gone of old.values()) gone.remove();
-  parent.pool = pool;
-}
-
 const setAll = (element, values) => { for (const key in values) element.setAttribute(key, values[key]); };
 const place = (element, { x, y }) => element.setAttribute("transform", `translate(${x.toFixed(2)},${y.toFixed(2)})`);
 /** Size of a picture's frame in pixels (measured by page.js), and the layers `names` of its drawing, made once. */
@@ -35,7 +21,11 @@ function canvas(svg, ...names) {
   svg.layers.axes?.setAttribute("aria-hidden", "true");
   return { width, height, ...svg.layers };
 }
-const logScale = (low, high, from, to) => (v) => from + ((to - from) * Math.log(v / low)) / Math.log(high / low);
+/** Where a value stands on a logarithmic axis; where there is but one value, in the middle. */
+function logScale(low, high, from, to) {
+  if (low === high) return () => (from + to) / 2;
+  return (value) => from + ((to - from) * Math.log(value / low)) / Math.log(high / low);
+}
 /** Grid lines and percents from 0 to 100. span: ends of the lines across; along: where a share stands. */
 function shareAxis(layer, along, [from, to], upright, many) {
   for (const share of many ? [0, 0.2, 0.4, 0.6, 0.8, 1] : [0, 0.5, 1]) {

@@ -1,17 +1,19 @@
-// The page: its state, the controls, and what happens on hover, click and key. One direction: control -> state -> pictures.
+// The page round the stage: the stored results of all methods, the address, the theme. The stage says what is set; this
+// follows.
 const FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"].filter((name) => METHOD.has(name));
 const MOST = 7; // methods in colour: more cannot be told apart
 const DRAW = { bars: drawBars, lines: drawLines, bytes: drawBytes };
 const root = document.documentElement;
 
-const rising = (values) => [...new Set(values)].sort((p, q) => p - q);
-const ALPHAS = rising([0.01, 0.1, 1, 10].flatMap((unit) => [1, 1.5, 2, 3, 5, 7].map((v) => Number((v * unit).toPrecision(2)))).filter((v) => v <= Math.max(10, ...alphas)).concat(alphas));
-const COUNTS = rising([...Array(19).keys()].map((i) => i + 2).concat(clients));
-const nearest = (values, v) => values.reduce((x, y, i) => (Math.abs(Math.log(y / v)) < Math.abs(Math.log(values[x] / v)) ? i : x), 0);
-/** alpha, clients, seed: the federation;  a, m: which stored α and M are nearest;  chosen: methods in colour;
-    held: a method;  client: one that is held;  image: what is looked at (live.js). */
-const state = { alpha: 0.1, clients: 10, seed: 0, a: 0, m: 0, chosen: FIRST, held: null, client: null, image: "0" };
+/** alpha, clients, seed, moves, client, image: the stage's state, as it was last told;  a, m: which stored α and M are
+    nearest;  chosen: methods in colour;  held: a method. */
+const state = { ...FIRST_STATE, a: 0, m: 0, chosen: FIRST, held: null };
 let hovered = null; // the method under the pointer, or the one that has the focus
+let stage = null;
+let resting = 0; // the timer of the address
+let frame = 0;
+let isOld = true; // the stored pictures show another setting
+let isSeen = false; // they are in the window
 
 // -------------------------------------------------------------------------------------------------- state -> page
 /** Change the state, and draw what depends on it. */
@@ -19,31 +21,53 @@ function change(parts) {
   Object.assign(state, parts);
   hideTip();
   render();
+  writeAddress();
+}
+/** The stage says what is set. The address follows once a hand rests, the stored pictures while they are seen. */
+function follow({ alpha, clients: count, seed, moves, client, image }) {
+  const isSame = alpha === state.alpha && count === state.clients && seed === state.seed && moves === state.moves;
+  Object.assign(state, { alpha, clients: count, seed, moves, client, image });
+  clearTimeout(resting);
+  resting = setTimeout(writeAddress, 120);
+  if (isSame) return;
+  isOld = true;
+  renderSeen();
+}
+function writeAddress() {
   try { history.replaceState(null, "", address(SET)); } catch { /* not every browser lets a file do so */ }
-  follow();
+}
+/** Draw the stored results anew if they are old and in the window, at the next frame. */
+function renderSeen() {
+  if (!isOld || !isSeen) return;
+  isOld = false;
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(render);
 }
 function render() {
   [state.a, state.m] = [nearest(alphas, state.alpha), nearest(clients, state.clients)];
-  if (state.client >= state.clients) state.client = null;
-  for (const [id, values, words] of [["alpha", ALPHAS, (v) => `α = ${v}`], ["clients", COUNTS, (v) => plural(v, "client")]]) {
-    $(id).value = nearest(values, state[id]);
-    $(id).setAttribute("aria-valuetext", words(state[id]));
-    $(`${id}-now`).textContent = state[id];
-    $(id).parentElement.querySelectorAll(".stops span").forEach((stop) => stop.classList.toggle("now", Number(stop.textContent) === state[id]));
-  }
-  $("seed").value = state.seed;
-  drawLive();
+  const isExact = alphas[state.a] === state.alpha && clients[state.m] === state.clients;
+  $("stored-at").textContent = `At α = ${alphas[state.a]} with ${plural(clients[state.m], "client")}${isExact ? "" : ", the stored setting nearest to the one above"}.`;
   for (const id of Object.keys(DRAW)) $(id).size ??= [$(id).parentElement.clientWidth, $(id).parentElement.clientHeight];
   for (const [id, draw] of Object.entries(DRAW)) {
     draw($(id));
     rove($(id));
   }
+  drawHolding();
   for (const box of document.querySelectorAll("#groups input")) box.checked = state.chosen.includes(box.value);
   $("count").textContent = `${state.chosen.length} of at most ${MOST} in colour`;
   const run = state.chosen.length ? state.chosen.join(" ") : "all";
-  $("command").textContent = `fedlab-nb run ${run} ${SET === "digits" ? "" : `--dataset ${SET} `}--alpha ${state.alpha} --clients ${state.clients} --seeds ${seeds.length}`;
+  const moves = state.moves.length ? ` --set "moves=${writeMoves(state.moves)}"` : "";
+  $("command").textContent = `fedlab-nb run ${run} ${SET === "digits" ? "" : `--dataset ${SET} `}--alpha ${state.alpha} --clients ${state.clients} --seeds ${seeds.length}${moves}`;
   hold();
   emphasise();
+}
+/** Who holds what, in a sentence and as a table. */
+function drawHolding() {
+  const shards = applyMoves(deal(TRUTH.train, state.clients, state.alpha, state.seed), TRUTH.train, state.moves);
+  const counts = countLabels(ownersOf(shards, TRUTH.train.length), TRUTH.train, state.clients, classes.length);
+  $("held-by-words").textContent = holdingWords(counts);
+  const columns = ["client", "samples", ...classes.map((one) => `class ${one.name}`)];
+  table($("held-by-words"), columns, () => counts.map((row, k) => [`client ${letter(k)}`, sum(row), ...row]));
 }
 /** Colour for the chosen, the held and the hovered method; the others step back while one is held or hovered. */
 function emphasise() {
@@ -63,25 +87,33 @@ function hold() {
   const words = () => `${METHOD.get(state.held).short}: ${exact(r)}\nseeds ${bySeed(r)}\n${dataSize(r.up)} up, ${dataSize(r.down)} down`;
   $("held").querySelector("p").textContent = r ? words() : "";
 }
-const letGo = () => change({ held: null, client: null });
+const letGo = () => change({ held: null });
 /** The setting in the address, so that a link or a reload shows the same again. */
 function address(data) {
-  const { alpha, clients: m, seed, chosen, image, client } = state;
-  const words = Object.entries({ data, alpha, m, seed, methods: chosen.join(), image, client: client ?? "" });
-  return `#${words.filter(([, value]) => !["digits", FIRST.join(), "0", ""].includes(value)).map((pair) => pair.join("=")).join("&")}`;
+  const { alpha, clients: m, seed, chosen, moves, image, client } = state;
+  const words = { alpha, m, seed };
+  if (data !== "digits") words.data = data;
+  if (moves.length) words.moves = writeMoves(moves).replaceAll(" ", "");
+  if (chosen.join() !== FIRST.join()) words.methods = chosen.join();
+  if (image !== FIRST_STATE.image) words.image = image;
+  if (client !== null) words.client = client;
+  return `#${Object.entries(words).map((pair) => pair.join("=")).join("&")}`;
 }
+/** What the address says, to the page and to the stage. */
 function recall() {
   const words = new URLSearchParams(location.hash.slice(1));
   const number = (name, low, high, usual) => {
     const value = Number(words.get(name) ?? NaN);
     return value >= low && value <= high && (name === "alpha" || value % 1 === 0) ? value : usual;
   };
-  state.alpha = number("alpha", 0.001, 1000, state.alpha);
-  state.clients = number(words.has("m") ? "m" : "clients", 1, 100, state.clients);
-  state.seed = number("seed", 0, 2 ** 31, state.seed);
-  state.client = number("client", 0, state.clients - 1, null);
-  if (isImage(words.get("image") ?? "")) state.image = words.get("image");
+  const said = { alpha: number("alpha", 0.001, 1000, state.alpha), seed: number("seed", 0, 2 ** 31, state.seed) };
+  said.clients = number(words.has("m") ? "m" : "clients", 1, 100, state.clients);
+  said.client = number("client", 0, said.clients - 1, null);
+  said.moves = readMoves(words.get("moves") ?? "", said.clients, classes.length);
+  if (isImage(words.get("image") ?? "")) said.image = words.get("image");
   if (words.has("methods")) state.chosen = words.get("methods").split(",").filter((name) => METHOD.has(name)).slice(0, MOST);
+  Object.assign(state, said);
+  stage.update(said);
 }
 
 // ------------------------------------------------------------------------------------------------------- the tip
@@ -168,17 +200,6 @@ addEventListener("keydown", (event) => {
 addEventListener("scroll", hideTip, { passive: true });
 
 // ------------------------------------------------------------------------------------------------------- controls
-function slider(id, values, labelled) {
-  const input = $(id);
-  const last = values.length - 1;
-  input.max = last;
-  input.addEventListener("input", () => change({ [id]: values[Number(input.value)] }));
-  const stops = input.parentElement.querySelector(".stops");
-  for (const value of labelled) {
-    const left = `calc(11px + ${values.indexOf(value) / last} * (100% - 22px))`;
-    stops.append(html("span", { style: { left }, onclick: () => change({ [id]: value }) }, value));
-  }
-}
 /** A method's box. */
 function choice(method) {
   const box = html("input", { type: "checkbox", value: method.name, onchange: () => choose(method.name, box.checked) });
@@ -206,12 +227,6 @@ function theme(dark, keep) {
   kept = root.dataset.theme;
   try { localStorage.setItem("fedlab_nb-theme", kept); } catch { /* then it is chosen anew next time */ }
 }
-// Another data set is another page: its address says which, and it is loaded anew (`hashchange`).
-$("set").append(...Object.entries(SETS).map(([name, { title }]) => html("option", { value: name, selected: name === SET }, title)));
-$("set").addEventListener("change", () => { location.hash = address($("set").value); });
-slider("alpha", ALPHAS, alphas);
-slider("clients", COUNTS, clients);
-makeSheet();
 for (const [title, names] of Object.entries(groups)) {
   $("groups").append(html("fieldset", {}, html("legend", {}, title), ...names.map((name) => choice(METHOD.get(name)))));
 }
@@ -220,10 +235,7 @@ theme(root.dataset.theme === "dark", false);
 $("theme").addEventListener("click", () => theme(root.dataset.theme !== "dark", true));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => kept ?? theme(event.matches, false));
 $("held").querySelector("button").addEventListener("click", letGo);
-$("controls").addEventListener("submit", (event) => event.preventDefault());
-for (const details of document.querySelectorAll(".card details")) details.addEventListener("toggle", () => details.fill());
-$("run").addEventListener("click", start);
-$("seed").addEventListener("change", () => change({ seed: Math.max(0, Math.round(Number($("seed").value))) || 0 }));
+for (const details of document.querySelectorAll("details:has(.scroll)")) details.addEventListener("toggle", () => details.fill());
 $("link").addEventListener("click", async () => {
   try {
     await navigator.clipboard.writeText(location.href);
@@ -231,16 +243,9 @@ $("link").addEventListener("click", async () => {
     setTimeout(() => { $("link").textContent = "Copy link"; }, 2000);
   } catch { prompt("The link:", location.href); } // not every page may copy
 });
-$("wall").addEventListener("click", pointAt);
-const drawn = pad($("ink"), {
-  moved() { // what it costs to draw all else can wait
-    state.image = packed(drawn.image());
-    drawAnswers();
-  },
-  lifted: () => drawn.strokes.length && change({ image: packed(drawn.image()) }),
-});
-$("clear").addEventListener("click", drawn.clear);
-$("another").addEventListener("click", another);
+$("choice").open = root.clientWidth >= 1100;
+const stylesheet = $("stage-style").textContent;
+stage = createStage($("stage"), createWorkerTransport(stageData, engine, host), { stylesheet });
 recall();
 addEventListener("hashchange", () => {
   const name = new URLSearchParams(location.hash.slice(1)).get("data") ?? Object.keys(SETS)[0];
@@ -248,9 +253,12 @@ addEventListener("hashchange", () => {
   recall();
   return change({});
 });
+new IntersectionObserver((entries) => {
+  isSeen = entries.at(-1).isIntersecting;
+  renderSeen();
+}, { rootMargin: "200px" }).observe($("stored-part"));
 new ResizeObserver(() => {
   for (const id of Object.keys(DRAW)) $(id).size = null;
-  wall.places = null;
-  render();
+  isOld = true;
+  renderSeen();
 }).observe($("pictures"));
-render();

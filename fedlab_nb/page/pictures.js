@@ -146,7 +146,7 @@ function drawBytes(svg) {
 }
 /** The table under a picture, filled while it is open. */
 function table(picture, columns, rows) {
-  const details = picture.closest(".card").querySelector("details");
+  const details = picture.closest(".card, details").querySelector(":scope > details") ?? picture.closest("details");
   details.fill = () => details.open && fillTable(details.querySelector(".scroll"), columns, rows());
   details.fill();
 }

@@ -82,8 +82,18 @@ function* serving({ xTest, yTest, classes, parts, ...samples }) {
     const shares = Object.fromEntries(Object.entries(scores).map(([name, values]) => [name, share(values)]));
     const alone = each.map(share);
     shares.local = alone.reduce((s, v) => s + v, 0) / alone.length;
-    step = { done, each: alone, shares: { ...first, ...shares }, ...(last && { made: { ...made, ...last, networks: all, average } }) };
+    step = { done, each: alone, shares: { ...first, ...shares } };
+    if (last) {
+      step.made = { ...made, ...last, networks: all, average };
+      step.said = sayAll(answers(step.made, xTest, classes), classes);
+    }
   }
+}
+/** The class that each method and each network names for each image: {methods: {name: [N]}, clients: [M, N]}. */
+function sayAll({ networks, ...scores }, classes) {
+  const name = (values) => Uint8Array.from({ length: values.length / classes }, (_, row) => best(values, row, classes));
+  const methods = Object.fromEntries(Object.entries(scores).map(([method, values]) => [method, name(values)]));
+  return { methods, clients: networks.map(name) };
 }
 /** FENS of trained networks: `small`, in 8 bits, and their `table`, from the samples that clients held out. */
 function phaseTwo(networks, held, samples, classes) {

@@ -10,19 +10,10 @@ const METHOD = new Map(methods.map((m) => [m.name, m]));
 const BOUNDS = ["local", "centralized"];
 /** Result of a method at stored setting number a of α and m of M: {mean, half, accuracies, up, down}. */
 const result = (name, a, m) => results[name][m][a];
-/** A number with d decimals; a tie goes to the even digit, as in Python. */
-function fixed(x, d = 0) {
-  const scaled = x * 10 ** d;
-  if ((x * 8) % 1 || Math.abs(scaled % 1) !== 0.5) return x.toFixed(d);
-  return ((2 * Math.round(scaled / 2)) / 10 ** d).toFixed(d);
-}
-const percent = (share) => `${fixed(100 * share)}\u00a0%`; // no line breaks before the sign
 const banded = (r, d = +(r.half >= 0.0005 && r.half < 0.01)) => `${fixed(100 * r.mean, d)} ± ${fixed(100 * r.half, d)}`;
 const exact = (r) => `${fixed(100 * r.mean, 1)}\u00a0% ± ${fixed(100 * r.half, 1)} points`;
 const bySeed = (r) => seeds.map((seed, i) => `${seed}: ${fixed(100 * r.accuracies[i], 1)}\u00a0%`).join(", ");
-const listed = (words) => (words.length > 1 ? `${words.slice(0, -1).join(", ")} and ${words.at(-1)}` : words.join(""));
 const total = (r) => r.up + r.down;
-const letter = (k) => (k < 26 ? "" : letter(Math.floor(k / 26) - 1)) + String.fromCharCode(65 + (k % 26)); // of a client
 
 function dataSize(count) {
   const power = count < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(count) / 3));
@@ -88,14 +79,8 @@ function costWords(names, a, m) {
   const better = points ? `${plural(Math.abs(points), "point")} ${points > 0 ? "better" : "worse"}` : "no better";
   return `${costs}; ${dear.title} costs ${times} times as much and is ${better}${equal.length > 1 ? ` than ${cheap.title}` : ""}.`;
 }
-/** Over the partition `counts` [M, C]: how skewed it is (partition.py, `skew_of`); of a client that is held: what it has. */
-function holdingWords(counts, client) {
-  if (client !== null) {
-    const order = classes.map((_, c) => c).filter((c) => counts[client][c]).sort((p, q) => counts[client][q] - counts[client][p] || p - q);
-    const lacking = classes.length - order.length;
-    const own = listed(order.map((c) => `${counts[client][c]} of class ${classes[c].name}`));
-    return `Client ${letter(client)} holds ${sum(counts[client])} samples: ${own}${lacking ? `; it has never seen the other ${plural(lacking, "class")}` : ""}.`;
-  }
+/** Over the partition `counts` [M, C]: how skewed it is (partition.py, `skew_of`). */
+function holdingWords(counts) {
   const entropy = (row) => -sum(row.map((n) => n && (n / sum(row)) * Math.log(n / sum(row))));
   const [pooled, sizes] = [entropy(classes.map((_, c) => sum(counts.map((row) => row[c])))), counts.map(sum)];
   const skew = (pooled - sum(counts.map((row, k) => sizes[k] * entropy(row))) / sum(sizes)) / pooled;

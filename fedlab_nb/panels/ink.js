@@ -1,4 +1,4 @@
-// A field to draw a digit in, and a button that empties it. Before this stands the text of `page/ink.js`, which has `html` and `pad`.
+// A field to draw a digit in, and a button that empties it. Before this stands the text of `front/pen.js` and what it needs, which has `html` and `pad`.
 function render({ model, el }) {
   const about = { role: "img", ariaLabel: "A field: draw a digit with the mouse, a pen or a finger." };
   const field = html("canvas", { className: "fl-field", width: 256, height: 256, ...about });

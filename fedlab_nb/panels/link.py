@@ -11,7 +11,14 @@ from urllib.parse import parse_qsl, urlencode
 
 from ..errors import UsageError, parsed
 
-NAMES = {"data": "dataset", "alpha": "alpha", "m": "clients", "clients": "clients", "seed": "seed"}
+NAMES = {
+    "data": "dataset",
+    "alpha": "alpha",
+    "m": "clients",
+    "clients": "clients",
+    "seed": "seed",
+    "moves": "moves",
+}
 EXAMPLE = "#alpha=0.1&m=10&seed=4"
 
 
@@ -23,7 +30,7 @@ def read(link: str) -> dict[str, Any]:
     """
     words = dict(parse_qsl(str(link).partition("#")[2]))
     found = {
-        NAMES[name]: text if name == "data" else parsed(text)
+        NAMES[name]: text if name in ("data", "moves") else parsed(text)
         for name, text in words.items()
         if name in NAMES
     }
@@ -47,4 +54,6 @@ def write(
     words = {name: settings[NAMES[name]] for name in ("data", "alpha", "m", "seed")}
     if words["data"] == "digits":
         del words["data"]
-    return f"{page}#{urlencode(words | {'methods': ','.join(methods)}, safe=',:')}"
+    if settings.get("moves"):
+        words["moves"] = settings["moves"].replace(" ", "")
+    return f"{page}#{urlencode(words | {'methods': ','.join(methods)}, safe=',:>')}"

@@ -15,7 +15,8 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
-from ..declared import ROOT
+from ..front import HERE as FRONT
+from ..front import join_modules
 from ..plots import Picture
 from ..plots.style import SIZE, current_size, sized
 from ..plots.vector import drawn, marks_of, moved, moves_of
@@ -88,15 +89,15 @@ class Frame(anywidget.AnyWidget):
 
 
 class Ink(anywidget.AnyWidget):
-    """A field in which a person draws a digit with mouse, pen or finger; `page/ink.js` makes of it what the package's
+    """A field in which a person draws a digit with mouse, pen or finger; `front/pen.js` makes of it what the package's
     digits are made of.
 
     seen: what the drawing is by now, 64 numbers 0-1, row by row; [] as long as there is no ink
     value: the same when the pen was last lifted
     """
 
-    _esm = "\n".join(
-        place.read_text(encoding="utf-8") for place in (ROOT / "page" / "ink.js", HERE / "ink.js")
+    _esm = join_modules([FRONT / "dom.js", FRONT / "pen.js"]) + (HERE / "ink.js").read_text(
+        encoding="utf-8"
     )
     seen: Any = traitlets.List().tag(sync=True)
     value: Any = traitlets.List().tag(sync=True)

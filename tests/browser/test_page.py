@@ -15,6 +15,7 @@ from fedlab_nb.studies.statistics import band
 from fedlab_nb.studies.stored import load
 
 pytestmark = pytest.mark.browser
+NAMES = {row["name"]: row["short"] for row in static.content()["digits"]["live"]["rows"]}
 FIRST = ["fedavg", "ensemble", "fens", "fedlpa", "fusefl", "fedet", "coboosting"]
 BOTH = pytest.mark.parametrize(("size", "scheme"), [((390, 844), "dark"), ((1280, 720), "light")])
 
@@ -59,17 +60,26 @@ def text(page, css):
     return page.locator(css).text_content().replace("\xa0", " ").strip()
 
 
+def look(page):
+    """Scroll to the stored results, which are drawn while they are seen."""
+    page.locator("#stored-results-title").scroll_into_view_if_needed()
+    page.wait_for_function("isSeen && !isOld")
+    page.evaluate(TWO_FRAMES)
+
+
 def wide(page):
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
 def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
     page = opened((390, 844))
-    assert page.locator("#alpha").get_attribute("aria-valuetext") == "α = 0.1"
+    assert page.locator("input.alpha").get_attribute("aria-valuetext") == "α = 0.1"
     for key, now, alpha in (("ArrowLeft", 0.07, 0.05), ("Home", 0.01, 0.01), ("End", 10.0, 10.0)):
-        page.locator("#alpha").press(key)
-        assert page.locator("#alpha").get_attribute("aria-valuetext") == f"α = {now:g}"
-        assert (now == alpha) != (f"nearest stored α = {alpha:g}" in text(page, "#shares-words"))
+        page.locator("input.alpha").press(key)
+        assert page.locator("input.alpha").get_attribute("aria-valuetext") == f"α = {now:g}"
+        words = text(page, ".side section .about")
+        assert (now == alpha) != (f"at α = {alpha:g}" in words)
+        look(page)
         rows = [Series(shorten_title(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
         assert f"At α = {alpha:g} with 10 clients, {verdict(rows)}" in text(page, "#bars-words")
         for method in METHODS:
@@ -77,15 +87,18 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
                 band(stored(method, alpha))
             )
         page.locator("#bars [data-m=fens] .bar").wait_for()
-    page.locator("#clients").press("End")
-    assert page.locator("#clients").get_attribute("aria-valuetext") == "20 clients"
+    for _ in range(10):
+        page.locator("input.clients").press("ArrowRight")
+    assert page.locator("input.clients").get_attribute("aria-valuetext") == "20 clients"
+    look(page)
     assert text(page, "#bars [data-m=fedavg] .number") == number(band(stored("fedavg", 10, 20)))
-    assert page.locator("#owners button").count() == 20
+    assert page.locator(".owners button").count() == 20
     assert wide(page) <= 0
 
 
 def test_hover_click_and_escape(opened):
     page = opened()
+    look(page)
     page.locator("#bars [data-m=fedov] .hit").hover()
     tip = text(page, "#tip")
     of = stored("fedov", 0.1)
@@ -96,7 +109,8 @@ def test_hover_click_and_escape(opened):
     )  # in its own colour, everywhere
     page.locator("#bars [data-m=fedov] .hit").click()
     page.mouse.move(5, 5)
-    page.locator("#alpha").press("ArrowLeft")
+    page.locator("input.alpha").press("ArrowLeft")
+    look(page)
     assert f"FedOV: {100 * band(stored('fedov', 0.05)).mean:.1f} %" in text(page, "#held")
     page.keyboard.press("Escape")
     assert "FedOV" not in text(page, "#held")
@@ -105,6 +119,7 @@ def test_hover_click_and_escape(opened):
 
 def test_pictures_by_keyboard(opened):
     page = opened()
+    look(page)
     page.locator("#bars [tabindex='0']").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
@@ -113,19 +128,19 @@ def test_pictures_by_keyboard(opened):
     assert label_of(second) in text(page, "#tip")
     page.keyboard.press("Enter")
     assert page.locator(f"#bars [data-m={second}]").get_attribute("aria-pressed") == "true"
-    page.locator("#owners button").nth(1).focus()
+    page.locator(".owners button").nth(1).focus()
     page.keyboard.press("Enter")
-    assert text(page, "#held-by-words").startswith("Client B holds ")
+    assert text(page, ".hand p b") == "office B"
     page.keyboard.press("Escape")
-    assert text(page, "#held-by-words").startswith("A client effectively sees ")
+    assert not page.locator(".hand").is_visible()
 
 
 def run(page):
     """Press Run, wait for the end, and return the accuracies that are shown, by the method's short name."""
-    page.locator("#run").press("Enter")
-    page.wait_for_function("document.querySelector('#progress').textContent.startsWith('Trained')")
-    rows = page.locator("#shares tr").all()
-    return {row.locator("th").inner_text(): row.locator("td").nth(1).inner_text() for row in rows}
+    page.locator("button.run").press("Enter")
+    page.locator(".progress", has_text="Trained").wait_for()
+    rows = page.locator("#stage .bar").all()
+    return {row.locator("span").first.inner_text(): row.locator("b").inner_text() for row in rows}
 
 
 def test_a_run_is_that_seed_of_the_stored_table(opened, address):
@@ -136,21 +151,33 @@ def test_a_run_is_that_seed_of_the_stored_table(opened, address):
         assert shards == [shard.tolist() for shard in federation.shards]
     shown = run(page)
     for method in set(static.RUNS) - {"logits"}:
-        assert (
-            abs(
-                float(shown[shorten_title(load().title(method))][:-2])
-                - 100 * stored(method, 0.3, 5)[4]
-            )
-            < 1.01
-        )
-    assert page.locator("#says .client").count() == 5
+        assert abs(float(shown[NAMES[method]][:-2]) - 100 * stored(method, 0.3, 5)[4]) < 1.01
+    assert page.locator(".cards").last.locator("li").count() == 5
     page.locator("#link").click()
     page.wait_for_function("document.querySelector('#link').textContent === 'Copied'")
     page.context.grant_permissions(["clipboard-read"])
     assert page.evaluate("navigator.clipboard.readText()") == page.url
     page.wait_for_function("document.querySelector('#link').textContent === 'Copy link'")
     again = opened(at=page.url.removeprefix(address))
+    look(page)
+    look(again)
     assert text(again, "#held-by-words") == text(page, "#held-by-words") and run(again) == shown
+
+
+def test_moves_by_hand_travel_in_the_link(opened, address):
+    page = opened()
+    page.locator(".owners button").nth(4).press("Shift+ArrowLeft")
+    page.wait_for_function("location.hash.includes('moves')")
+    again = opened(at=page.url.removeprefix(address))
+    owners = ".owners button"
+    labels = "all => all.map((button) => button.ariaLabel.split(';')[0])"
+    held = page.locator(owners).evaluate_all(labels)
+    assert again.locator(owners).evaluate_all(labels) == held
+    federation = federate("digits", alpha=0.1, clients=10, seed=4, moves="E>D")
+    sizes = [int(label.split(": ")[1].split(" ")[0]) for label in held]
+    assert sizes == [len(shard) for shard in federation.shards]
+    look(again)
+    assert '--set "moves=E>D"' in text(again, "#command")
 
 
 def test_while_clients_train_the_page_moves_on(opened):
@@ -159,19 +186,20 @@ def test_while_clients_train_the_page_moves_on(opened):
     page.evaluate(
         """() => {
             const seen = [performance.now()];
+            const root = document.querySelector('#stage').shadowRoot;
+            window.isRunning = () => root.querySelector('.run').textContent === 'Stop';
             const mark = () => {
                 seen.push(performance.now());
-                if (live.workers.length || seen.length < 9) requestAnimationFrame(mark);
+                if (isRunning() || seen.length < 9) requestAnimationFrame(mark);
             };
-            document.querySelector('#run').click();
+            root.querySelector('.run').click();
             requestAnimationFrame(mark);
             window.seen = seen;
         }"""
     )
-    page.wait_for_function(
-        "document.querySelector('#shares').textContent.includes('%') && live.workers.length"
-    )
-    page.wait_for_function("!live.workers.length")
+    bars = "document.querySelector('#stage').shadowRoot.querySelector('.bars').textContent"
+    page.wait_for_function(f"{bars}.includes('%') && isRunning()")
+    page.wait_for_function("!isRunning()")
     frames = page.evaluate("seen")
     assert 1000 * len(frames) / (frames[-1] - frames[0]) > 20
 
@@ -179,19 +207,21 @@ def test_while_clients_train_the_page_moves_on(opened):
 def test_a_drawn_digit_is_asked_about_and_travels_in_the_link(opened, address):
     page = opened(at="#m=3")
     run(page)
-    box = page.locator("#ink").bounding_box()
+    page.locator("#stage .tools button").first.click()
+    box = page.locator(".ink").bounding_box()
     page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.15 * box["height"])
     page.mouse.down()
     page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.85 * box["height"], steps=6)
     page.mouse.up()
-    assert text(page, "#image-words").startswith("Your drawing")
-    said = page.locator("#says .client").all_inner_texts()
+    assert text(page, ".votes .about").startswith("Your drawing")
+    said = page.locator(".cards").last.locator("li").all_inner_texts()
+    page.wait_for_function("location.hash.includes('image=')")
     again = opened(at=page.url.removeprefix(address))
-    assert text(again, "#image-words").startswith("Your drawing")
+    assert text(again, ".votes .about").startswith("Your drawing")
     run(again)
-    assert again.locator("#says .client").all_inner_texts() == said
-    page.locator("#another").click()
-    assert text(page, "#image-words").startswith("Test image 1, a ")
+    assert again.locator(".cards").last.locator("li").all_inner_texts() == said
+    page.locator("#stage .tools button").last.click()
+    assert text(page, ".votes .about").endswith("that nobody has trained on.")
 
 
 @BOTH
@@ -200,6 +230,7 @@ def test_both_themes_and_tables(opened, size, scheme):
     assert barriers(page, "body") == []
     run(page)
     assert barriers(page, "body") == []
+    look(page)
     dark = "rgb(18, 22, 27)"
     paper = "getComputedStyle(document.body).backgroundColor"
     assert (page.evaluate(paper) == dark) == (scheme == "dark")
@@ -218,6 +249,7 @@ def test_both_themes_and_tables(opened, size, scheme):
 def test_nothing_is_clipped_or_lies_over_another_name(opened, width):
     """At every stored setting: texts stay inside the window, and the names in one picture keep apart."""
     page = opened((width, 900), reduced_motion="reduce")
+    look(page)
     page.evaluate("document.querySelector('#choice').open = true")
     page.evaluate(TWO_FRAMES)  # it may change the pictures' size
     collisions = page.evaluate(
@@ -246,19 +278,21 @@ def test_nothing_is_clipped_or_lies_over_another_name(opened, width):
 def test_another_data_set_is_another_page(opened):
     page = opened()
     with page.expect_event("load"):  # it is opened anew; the second time below is a load of its own
-        page.locator("#set").select_option("glyphs:16g")
-    page.wait_for_function(
-        "document.querySelector('#command').textContent.includes('--dataset glyphs:16g')"
-    )
-    assert page.locator(
-        "#set"
-    ).input_value() == "glyphs:16g" and "data=glyphs:16g" in page.url.replace("%3A", ":")
+        page.locator(".source select").select_option("glyphs:16g")
+    page.wait_for_function("stage && SET === 'glyphs:16g'")
+    look(page)
+    assert "--dataset glyphs:16g" in text(page, "#command")
+    assert page.locator(".source select").input_value() == "glyphs:16g"
+    assert "data=glyphs:16g" in page.url.replace("%3A", ":")
     of = load("glyphs:16g").accuracies("fens", 0.1, 10)
     assert text(page, "#bars [data-m=fens] .number") == number(band(of))
     assert "glyphs" in text(page, "#stored") and wide(page) <= 0
-    assert page.locator("#run").is_disabled() and not page.locator("#shares").is_visible()
-    assert not page.locator("#ink").is_visible()
+    assert (
+        page.locator("button.run").is_disabled()
+        and page.locator("#stage .bars, #stage .one").count() == 0
+    )
     with page.expect_event("load"):  # it is opened anew, and must be there before the window closes
-        page.locator("#set").select_option("digits")
-    page.wait_for_function("!document.querySelector('#command').textContent.includes('glyphs')")
+        page.locator(".source select").select_option("digits")
+    page.wait_for_function("stage && SET === 'digits'")
+    look(page)
     assert text(page, "#bars [data-m=fens] .number") == number(band(stored("fens", 0.1)))

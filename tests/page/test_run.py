@@ -55,9 +55,9 @@ def test_fens_has_the_classrooms_values():
 
 def test_afl_is_pythons(shards):
     code = FLOATS + "return [...aflSolve(xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k]))))]"
-    sums = [afl.Sums.of(x, y, 10).ridged(1.0) for x, y in shards]
+    sums = [afl.Sums.measure(x, y, 10).add_ridge(1.0) for x, y in shards]
     knobs = fl.METHODS["afl"]()
-    own = afl.head(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
+    own = afl.solve_weights(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
     assert (
         np.abs(np.array(javascript("sums", code, **as_lists(shards))) - own.flatten().numpy()).max()
         < 1e-10
@@ -76,8 +76,8 @@ def test_gaussian_heads_are_pythons(shards, whole):
     code = FLOATS + "const made = gaussSolve(xs.map((x, k) => gaussSums(floats(x), ys[k])));"
     code += "return [...gaussScores(made, floats(test))]"
     shown = javascript("sums", code, test=test.flatten().tolist(), **as_lists(shards))
-    sums, knobs = [gauss.class_sums(x, y, 10, "full") for x, y in shards], fl.METHODS["gauss"]()
-    own = gauss.scores(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test).flatten().numpy()
+    sums, knobs = [gauss.measure_class_sums(x, y, 10, "full") for x, y in shards], fl.METHODS["gauss"]()
+    own = gauss.make_scores(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test).flatten().numpy()
     there = np.isfinite(own)
     assert (np.array([v is not None for v in shown]) == there).all() and there.sum() == (
         400 if whole else 80

@@ -5,6 +5,8 @@
 // columns: a bare stroke stays slim. Strokes grow or shrink by `grow` pixels on each side, inside of that box, until
 // there is as much ink as most training images have (mean ± a standard deviation). Ink and width are those of training
 // images (tests/classroom/test_ink.py).
+import { html } from "./dom.js";
+
 const SIDE = 32, WIDE = 20, BLOCK = 4;
 const INK = [278, 347], PEN = 0.085; // pixels; of the canvas's width
 /** 64 numbers 0–1, row by row, of a greyscale `bitmap` (0–1, ink is 0.5 or more), row by row; null without ink. */
@@ -58,14 +60,6 @@ function blocks(pixels) {
   pixels.forEach((on, i) => { image[block(i)] += on / BLOCK ** 2; });
   return image;
 }
-/** A new element with these properties and children; an entry of `style` is a CSS property. */
-export function html(name, { style = {}, ...properties } = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  for (const [key, value] of Object.entries(style)) made.style.setProperty(key, value);
-  made.append(...children);
-  return made;
-}
-export const plural = (count, word) => `${count} ${word}${count === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
 /** Paint an image of 8×8 on a canvas at (x, y), in a `colour` [R, G, B] that is the denser the more ink there is. */
 export function inked(canvas, image, colour = [0, 0, 0], x = 0, y = 0) {
   const picture = new ImageData(SIDE / BLOCK, SIDE / BLOCK);

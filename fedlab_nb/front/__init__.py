@@ -1,0 +1,130 @@
+"""The browser's side: the stage, in plain ES modules and one stylesheet, without a build step and without a network.
+
+A browser can import the modules as they are. Where one file must hold everything (the page without Python, a widget's
+entry) `join_modules` puts them in one scope, in the order of their imports.
+"""
+
+import re
+from pathlib import Path
+
+from ..errors import FedlabError
+
+HERE = Path(__file__).parent
+IMPORT = re.compile(r"^import \{([^}]*)\} from \"\./([\w./]+)\";\n", re.MULTILINE)
+NAME = re.compile(
+    r"^(?:export )?(?:async )?(?:function\*?|const|let|var|class) ([\w$]+)", re.MULTILINE
+)
+DESTRUCTURED = re.compile(r"^(?:export )?(?:const|let|var) [\[{]([^\]}]*)[\]}] =", re.MULTILINE)
+EXPORTED = re.compile(r"^export (?:async )?(?:function\*?|const|let|class) ([\w$]+)", re.MULTILINE)
+# What the join does not understand, and would lose or change in silence.
+FORBIDDEN = {
+    "a default export": re.compile(r"^export default", re.MULTILINE),
+    "an export list": re.compile(r"^export (?:\{|\*)", re.MULTILINE),
+    "an import without braces": re.compile(r"^import (?!\{)", re.MULTILINE),
+    "a dynamic import": re.compile(r"\bimport\s*\("),
+}
+
+
+class JoinError(FedlabError):
+    """Modules that cannot stand in one file."""
+
+
+def read_stylesheet() -> str:
+    """The stage's stylesheet."""
+    return (HERE / "stage.css").read_text(encoding="utf-8")
+
+
+def find_modules(entry: Path) -> list[Path]:
+    """The module `entry` and all that it imports, each after those that it imports itself."""
+    found: list[Path] = []
+    under_way: list[Path] = []
+
+    def visit(path: Path) -> None:
+        if path in found:
+            return
+        if path in under_way:
+            names = " -> ".join(one.name for one in [*under_way, path])
+            raise JoinError(f"Modules import each other in a circle: {names}; break it.")
+        under_way.append(path)
+        for _, name in IMPORT.findall(path.read_text(encoding="utf-8")):
+            visit((path.parent / name).resolve())
+        under_way.pop()
+        found.append(path)
+
+    visit(entry.resolve())
+    return found
+
+
+def join_modules(paths: list[Path]) -> str:
+    """The text of `paths` in one scope, without `import` and `export`.
+
+    The modules stand in the order that is given, each after those that it imports. JoinError for what would be lost in
+    silence: a name that two modules have, an alias, a default export, an import of what no module exports.
+    """
+    owners: dict[str, str] = {}
+    exported: dict[str, set[str]] = {}
+    parts = []
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        check_syntax(path, text)
+        for names, source in IMPORT.findall(text):
+            check_import(path, names, Path(source).name, exported)
+        for name in read_names(text):
+            if name in owners:
+                raise JoinError(
+                    f"{path.name} and {owners[name]} both have {name!r}; rename one of them."
+                )
+            owners[name] = path.name
+        exported[path.name] = set(EXPORTED.findall(text))
+        stripped = IMPORT.sub("", text)
+        parts.append(re.sub(r"^export ", "", stripped, flags=re.MULTILINE))
+    return "\n".join(parts)
+
+
+def read_names(text: str) -> list[str]:
+    """The names that a module's own scope has."""
+    names = NAME.findall(text)
+    for group in DESTRUCTURED.findall(text):
+        names += re.findall(r"[\w$]+", group)
+    return names
+
+
+def check_syntax(path: Path, text: str) -> None:
+    """JoinError for a form of import or export that `join_modules` does not know."""
+    code = re.sub(r"^\s*//.*|/\*.*?\*/", "", text, flags=re.MULTILINE | re.DOTALL)
+    for what, pattern in FORBIDDEN.items():
+        if pattern.search(code):
+            raise JoinError(
+                f"{path.name} has {what}, which cannot be joined; write `import {{ name }}`."
+            )
+    left = IMPORT.sub("", code)
+    if re.search(r"^import ", left, re.MULTILINE):
+        raise JoinError(
+            f'{path.name} has an import that is not `import {{ name }} from "./file.js";`.'
+        )
+
+
+def check_import(path: Path, names: str, source: str, exported: dict[str, set[str]]) -> None:
+    """JoinError for an import that is an alias, or of what does not stand before `path` or is not exported there."""
+    if source not in exported:
+        raise JoinError(f"{path.name} imports {source}, which does not stand before it.")
+    for name in filter(None, (name.strip() for name in names.split(","))):
+        if " as " in name:
+            raise JoinError(
+                f"{path.name} imports {name!r} from {source}: an alias cannot be joined."
+            )
+        if name not in exported[source]:
+            raise JoinError(f"{path.name} imports {name!r}, which {source} does not export.")
+
+
+def join_front(*names: str) -> str:
+    """The modules of this folder that `names` need, as an expression in JavaScript: an object with their exports."""
+    paths: list[Path] = []
+    exports: list[str] = []
+    for name in names:
+        entry = (HERE / f"{name}.js").resolve()
+        for path in find_modules(entry):
+            if path not in paths:
+                paths.append(path)
+        exports += EXPORTED.findall(entry.read_text(encoding="utf-8"))
+    return f"(() => {{\n{join_modules(paths)}\nreturn {{ {', '.join(exports)} }};\n}})()"

@@ -1,0 +1,44 @@
+// Accuracies of this run, a bar a method; behind each, in grey, the band of its stored seeds where one is stored.
+import { html, keyed, setText } from "./dom.js";
+import { percent } from "./text.js";
+
+export function createBars({ methods }) {
+  const title = html("h2", {}, "What one message makes");
+  const about = html("p", { className: "about" });
+  const list = html("div", { className: "bars" });
+  list.setAttribute("role", "list");
+  const element = html("section", {}, title, about, list);
+
+  function make({ short, colour }) {
+    const track = html("span", { className: "track" }, html("i", { className: "ghost" }), html("i", { className: "value" }));
+    const row = html("div", { className: "bar", style: { "--hue": colour } }, html("span", {}, short), track, html("b"));
+    row.setAttribute("role", "listitem");
+    return row;
+  }
+
+  return {
+    element,
+    /** accuracies: {method: 0-1}; stored(name): {mean, half} or null; about: what the bars are, in words. */
+    update({ accuracies, isStale, stored, about: words }) {
+      setText(about, words);
+      list.classList.toggle("stale", isStale);
+      keyed(list, methods, ({ name }) => name, make, (row, { name, title: full }) => {
+        const [, track, number] = row.children;
+        const [ghost, value] = track.children;
+        const band = stored(name);
+        const share = accuracies[name];
+        ghost.hidden = band === null;
+        if (band !== null) {
+          const low = Math.max(0, band.mean - band.half);
+          const high = Math.min(1, band.mean + band.half);
+          ghost.style.left = `${100 * low}%`;
+          ghost.style.width = `${100 * (high - low)}%`;
+        }
+        value.style.transform = `scaleX(${share ?? 0})`;
+        setText(number, share === undefined ? "–" : percent(share));
+        const kept = band === null ? "nothing stored here" : `stored: ${percent(band.mean)} ± ${Math.round(100 * band.half)} points`;
+        row.title = `${full}: ${share === undefined ? "not run yet" : percent(share)}; ${kept}`;
+      });
+    },
+  };
+}

@@ -1,0 +1,92 @@
+// The controls: data, α, clients, Run. Run stands in one place and says what it does.
+import { html, keyed, setText } from "./dom.js";
+
+const PREVIEWED = [0.01, 0.05, 0.3, 1.5, 10]; // α of the small partitions over the slider
+
+function nearest(values, value) {
+  let best = 0;
+  values.forEach((one, i) => {
+    if (Math.abs(Math.log(one / value)) < Math.abs(Math.log(values[best] / value))) best = i;
+  });
+  return best;
+}
+
+/** A slider over `values`; `words(value)` is what a screen reader says. */
+function makeSlider(name, kind, values, words, send, ...between) {
+  const input = html("input", { type: "range", min: 0, max: values.length - 1, step: 1, className: kind });
+  const now = html("b");
+  now.setAttribute("aria-hidden", "true");
+  input.addEventListener("input", () => send({ kind, value: values[Number(input.value)] }));
+  input.addEventListener("change", () => send({ kind: "release" }));
+  const label = html("label", { className: "row" }, html("span", {}, name), now, ...between, input);
+  return {
+    element: label,
+    update(value) {
+      input.value = nearest(values, value);
+      input.setAttribute("aria-valuetext", words(value));
+      setText(now, String(value));
+    },
+  };
+}
+
+/** data: {alphas, clientCounts, sets, set, canTrain, classes}; deal(alpha): class counts [M, C] for a small picture. */
+export function createControls(data, send, deal) {
+  const set = html("select", {}, ...data.sets.map(({ name, title }) => html("option", { value: name, selected: name === data.set }, title)));
+  set.addEventListener("change", () => send({ kind: "dataset", value: set.value }));
+  const seed = html("input", { type: "number", min: 0, step: 1, className: "seed" });
+  seed.addEventListener("change", () => {
+    send({ kind: "seed", value: Math.max(0, Math.round(Number(seed.value))) || 0 });
+    send({ kind: "release" });
+  });
+  const clients = makeSlider("Clients", "clients", data.clientCounts, (value) => `${value} clients`, send);
+  const previews = html("div", { className: "previews" });
+  previews.setAttribute("aria-hidden", "true");
+  const alpha = makeSlider("α, label skew", "alpha", data.alphas, (value) => `α = ${value}`, send, previews);
+  const ends = html("p", { className: "ends" }, html("span", {}, "each sees one or two"), html("span", {}, "all the same"));
+  const run = html("button", { type: "button", className: "run" });
+  run.addEventListener("click", () => send({ kind: run.textContent === "Stop" ? "stop" : "run" }));
+  const progress = html("p", { className: "progress" });
+  progress.setAttribute("role", "status");
+  const source = html("p", { className: "source" }, html("label", {}, "Data ", set), html("label", {}, "Seed ", seed));
+  const element = html("form", { className: "controls" }, source, alpha.element, ends, clients.element, run, progress);
+  element.setAttribute("aria-label", "Setting");
+  element.addEventListener("submit", (event) => event.preventDefault());
+  const make = (value) => html("canvas", { width: 76, height: 40, title: `α = ${value}`, onclick: () => {
+    send({ kind: "alpha", value });
+    send({ kind: "release" });
+  } });
+
+  function drawPreview(canvas, value, key) {
+    if (canvas.key === key) return;
+    canvas.key = key;
+    const counts = deal(value).slice(0, 10);
+    const pen = canvas.getContext("2d");
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    counts.forEach((row, k) => {
+      const all = row.reduce((total, count) => total + count, 0);
+      let top = 0;
+      row.forEach((count, c) => {
+        const high = (canvas.height * count) / all;
+        pen.fillStyle = data.classes[c].colour;
+        pen.fillRect((k * canvas.width) / counts.length, top, canvas.width / counts.length - 1, high + 0.5);
+        top += high;
+      });
+    });
+  }
+
+  return {
+    element,
+    /** job: {isRunning, share 0-1, text}; isWanted: what is shown is older than the setting. */
+    update(state, job, isWanted) {
+      alpha.update(state.alpha);
+      clients.update(state.clients);
+      if (document.activeElement !== seed) seed.value = state.seed;
+      keyed(previews, PREVIEWED, (value) => value, make, (canvas, value) => drawPreview(canvas, value, `${state.clients} ${state.seed}`));
+      setText(run, !data.canTrain ? "Run: digits only" : job.isRunning ? "Stop" : "Run");
+      run.disabled = !data.canTrain;
+      run.classList.toggle("wanted", isWanted && !job.isRunning);
+      run.style.setProperty("--done", job.isRunning ? job.share : 0);
+      setText(progress, job.text);
+    },
+  };
+}

@@ -1,0 +1,117 @@
+// The one sentence over the piles: the first finding of a small table that is clear. Null where none is.
+import { countInWords, letter, listed, percent } from "./text.js";
+
+const NEARLY_ALL = 0.95; // of a client's samples: it knows this class alone
+const CROWD = 0.6; // of the test images called one class: somebody shouts
+const CLEAR = 0.05; // a difference of accuracies of one seed that a sentence may name
+const MEANS = ["logits", "ensemble", "fedavg"]; // methods that a loud client can drown
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+/** The clients that hold (nearly) nothing but class c. */
+function clientsOfOneClass(counts, c) {
+  const isAlone = (row) => sum(row) > 0 && row[c] >= NEARLY_ALL * sum(row);
+  return counts.map((row, k) => (isAlone(row) ? k : -1)).filter((k) => k >= 0);
+}
+
+function nameClass({ name, plural }) {
+  return plural ?? `“${name}”`;
+}
+
+/** Who shouts: a mean of all calls most images by one class. */
+function findShout({ counts, classes, people, methods, results }) {
+  for (const name of MEANS) {
+    const calls = results.calls?.[name];
+    const method = methods.find((one) => one.name === name);
+    if (!calls || !method) continue;
+    const all = sum(calls);
+    const most = Math.max(...calls);
+    if (most < CROWD * all) continue;
+    const c = calls.indexOf(most);
+    const called = `${method.phrase} calls ${most} of ${all} ${people.things} “${classes[c].name}”.`;
+    const shouting = clientsOfOneClass(counts, c);
+    if (shouting.length === 0) return called;
+    const knows = shouting.length === 1 ? `One ${people.one} knows` : `${countInWords(shouting.length)} ${people.many} know`;
+    const shouts = shouting.length === 1 ? "shouts" : "shout";
+    return `${knows} only ${nameClass(classes[c])}, and ${shouts}. ${called}`;
+  }
+  return null;
+}
+
+/** Who lost: the average of all networks is worse than one client alone. */
+function findLoser({ people, results }) {
+  const average = results.accuracies.fedavg;
+  const each = results.each ?? [];
+  if (average === undefined || each.length < 2) return null;
+  const best = Math.max(...each);
+  if (best - average < CLEAR) return null;
+  const who = letter(each.indexOf(best));
+  return `The average of ${each.length} networks gets ${percent(average)} right: ${people.one} ${who} alone gets ${percent(best)}.`;
+}
+
+/** Who is best, by how much. */
+function findBest({ methods, results }) {
+  const ranked = methods
+    .filter(({ name }) => name !== "local" && results.accuracies[name] !== undefined)
+    .sort((p, q) => results.accuracies[q.name] - results.accuracies[p.name]);
+  if (ranked.length < 2) return null;
+  const share = ({ name }) => results.accuracies[name];
+  const [first, second] = ranked;
+  const last = ranked.at(-1);
+  const ahead = Math.round(100 * share(first)) - Math.round(100 * share(second));
+  if (share(first) - share(second) >= CLEAR) {
+    return `${first.short} gets most right: ${percent(share(first))}, ${ahead} points ahead of ${second.short}.`;
+  }
+  if (share(first) - share(last) < CLEAR) {
+    return `Here it hardly matters how they are combined: ${percent(share(last))} to ${percent(share(first))} right.`;
+  }
+  return `${last.short} loses most: ${percent(share(last))} right, where ${first.short} gets ${percent(share(first))}.`;
+}
+
+/** What the piles alone show. */
+function findInPiles({ counts, classes, people }) {
+  const found = classes.map((_, c) => clientsOfOneClass(counts, c));
+  const together = found.reduce((best, some, c) => (some.length > found[best].length ? c : best), 0);
+  if (found[together].length > 1) {
+    const who = found[together].map(letter);
+    const shown = who.length <= 4 ? `: ${listed(who)}` : "";
+    return `${countInWords(who.length)} of ${counts.length} ${people.many} know only ${nameClass(classes[together])}${shown}.`;
+  }
+  const alone = sum(found.map((some) => some.length));
+  if (alone > 0) {
+    const know = alone === 1 ? `${people.one} knows` : `${people.many} know`;
+    return `${countInWords(alone)} ${know} a single ${people.kind}.`;
+  }
+  const seen = counts.map((row) => row.filter((count) => count > 0.02 * sum(row)).length);
+  const usual = Math.round(sum(seen) / seen.length);
+  if (usual >= classes.length) return `Every ${people.one} sees all ${classes.length} ${people.kinds}.`;
+  return `Each ${people.one} sees about ${usual} of ${classes.length} ${people.kinds}.`;
+}
+
+/** counts [M, C]; results null before a run, else {accuracies by method, each by client, calls by method [C]}. */
+export function findHeadline(facts) {
+  if (facts.counts.length < 2) return null;
+  if (facts.results === null) return findInPiles(facts);
+  return findShout(facts) ?? findLoser(facts) ?? findBest(facts);
+}
+
+/** The test image that tells most: one or two clients are right, the means follow the others, and a method that does
+    not merely take a mean is right. said: what each method and each client calls each image. */
+export function chooseStory({ methods, clients, truth }) {
+  const cast = MEANS.filter((name) => methods[name]);
+  const careful = Object.keys(methods).filter((name) => !MEANS.includes(name));
+  let best = null;
+  let most = 0;
+  truth.forEach((label, i) => {
+    const experts = clients.filter((said) => said[i] === label).length;
+    const drowned = cast.filter((name) => methods[name][i] !== label).length;
+    const saved = careful.filter((name) => methods[name][i] === label).length;
+    const isStory = experts >= 1 && experts <= 2 && drowned === cast.length && saved > 0;
+    const worth = isStory ? 10 * saved + experts : 0;
+    if (worth > most) {
+      most = worth;
+      best = i;
+    }
+  });
+  return best;
+}

@@ -1,0 +1,110 @@
+// One image, and what everybody says of it: servers above, clients below, in the order of the piles. A pen draws another.
+import { html, keyed, setText } from "./dom.js";
+import { inked, pad } from "./pen.js";
+import { letter, percent } from "./text.js";
+
+/** A drawing as text: a letter a pixel, "a" for 0 to "q" for 1. */
+export function packImage(image) {
+  return String.fromCharCode(...image.map((value) => 97 + Math.round(16 * value)));
+}
+
+export function unpackImage(text) {
+  return Float32Array.from(text, (one) => (one.charCodeAt(0) - 97) / 16);
+}
+
+export function isDrawing(text) {
+  return /^[a-q]{64}$/.test(text);
+}
+
+function largest(row) {
+  let best = 0;
+  row.forEach((value, c) => { if (value > row[best]) best = c; });
+  return best;
+}
+
+export function createOneImage({ classes, methods, people }, send) {
+  const shown = html("canvas", { className: "shown", width: 8, height: 8 });
+  shown.setAttribute("role", "img");
+  const ink = html("canvas", { className: "ink", width: 256, height: 256, hidden: true });
+  ink.setAttribute("role", "img");
+  ink.setAttribute("aria-label", "A field to draw a digit in, with mouse, pen or finger");
+  const draw = html("button", { type: "button", className: "link" }, "✎ draw");
+  const another = html("button", { type: "button", className: "link" }, "another");
+  const words = html("p", { className: "about" });
+  words.setAttribute("role", "status");
+  const servers = html("ul", { className: "cards" });
+  servers.setAttribute("aria-label", "What the servers' models say");
+  const clients = html("ul", { className: "cards" });
+  clients.setAttribute("aria-label", `What each of the ${people.many} says`);
+  const tools = html("div", { className: "tools" }, draw, another);
+  const element = html("section", { className: "one" },
+    html("div", { className: "picture" }, shown, ink, tools),
+    html("div", { className: "votes" }, words, servers, clients));
+  let isOpen = false; // the pen's field
+  let last = null;
+
+  const drawing = pad(ink, {
+    moved: () => send({ kind: "image", value: packImage(drawing.image()) }),
+    lifted: () => drawing.strokes.length && send({ kind: "image", value: packImage(drawing.image()) }),
+  });
+  draw.addEventListener("click", () => {
+    const wasOpen = isOpen;
+    isOpen = true;
+    if (wasOpen) drawing.clear();
+    drawPicture();
+  });
+  another.addEventListener("click", () => {
+    isOpen = false;
+    drawing.clear();
+    send({ kind: "another" });
+  });
+
+  function drawPicture() {
+    ink.hidden = !isOpen;
+    setText(draw, isOpen ? "clear" : "✎ draw");
+    element.classList.toggle("drawing", isOpen);
+    const colour = getComputedStyle(shown).color.match(/\d+/g).slice(0, 3);
+    const { image, label } = last;
+    inked(shown, image, colour);
+    shown.setAttribute("aria-label", label);
+  }
+
+  function makeCard() {
+    return html("li", {}, html("small"), html("b"), html("i", {}, ...classes.map(({ colour }) => html("u", { style: { background: colour } }))));
+  }
+
+  function fill(list, items, truth) {
+    keyed(list, items, ({ key }) => key, makeCard, (card, { name, row, isChosen }) => {
+      const [small, bold, bars] = card.children;
+      const said = row === null ? null : largest(row);
+      const verdict = said === null || truth === null ? "" : said === truth ? "right" : "wrong";
+      card.className = `${verdict}${isChosen ? " chosen" : ""}`;
+      setText(small, name);
+      setText(bold, said === null ? "–" : classes[said].name);
+      card.title = said === null ? `${name}: not asked yet` : `${name}: ${classes[said].name}, ${percent(row[said])}`;
+      card.setAttribute("aria-label", `${card.title}${verdict && `, ${verdict}`}`);
+      [...bars.children].forEach((bar, c) => { bar.style.transform = `scaleY(${row === null ? 0 : row[c]})`; });
+    });
+  }
+
+  return {
+    element,
+    /** image [64], its label in words, truth (null for a drawing); table: rows by method name and by client, or null;
+        asked: the clients' count; isStale: the rows are of an older setting. */
+    update({ image, label, truth, table, asked, chosen, isStale, about }) {
+      const isOther = last !== null && last.key !== about.key;
+      last = { image, label, key: about.key };
+      if (isOther && !about.isDrawing) isOpen = false; // another image has come: the pen's field makes room
+      drawPicture();
+      setText(words, about.text);
+      element.classList.toggle("stale", isStale);
+      element.classList.toggle("many", asked > 20);
+      clients.tabIndex = asked > 20 ? 0 : -1; // it scrolls
+      const rowOf = (key) => table?.get(key) ?? null;
+      const cast = methods.filter(({ name }) => name !== "local");
+      fill(servers, cast.map(({ name, short }) => ({ key: name, name: short, row: rowOf(name) })), truth);
+      const keys = Array.from({ length: asked }, (_, k) => k);
+      fill(clients, keys.map((k) => ({ key: k, name: letter(k), row: rowOf(k), isChosen: k === chosen })), truth);
+    },
+  };
+}

@@ -1,0 +1,304 @@
+// Piles of the samples themselves: a canvas, and beneath it a button a client. What is chosen opens beside its pile.
+import { html, keyed, setText } from "./dom.js";
+import { findAt, layOutPiles } from "./layout.js";
+import { letter, percent, plural } from "./text.js";
+
+const WALK = 350; // milliseconds that tiles take to where they belong
+const DRAG = 6; // pixels after which a press is a drag
+const NARROW = 30; // pixels of a column that has no room for a number
+const SHEET_COLUMNS = 40;
+
+/** All thumbnails in their classes' colours on one canvas, once; a sample without an image is a square. */
+function makeSheet({ labels, images, side }, groups, classes) {
+  const rows = Math.ceil(labels.length / SHEET_COLUMNS);
+  const sheet = html("canvas", { width: side * SHEET_COLUMNS, height: side * rows });
+  const pen = sheet.getContext("2d");
+  const pixels = pen.createImageData(sheet.width, sheet.height);
+  const colours = classes.map(({ colour }) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
+  labels.forEach((label, i) => {
+    const [red, green, blue] = colours[groups[label]];
+    const left = side * (i % SHEET_COLUMNS);
+    const top = side * Math.floor(i / SHEET_COLUMNS);
+    for (let p = 0; p < side * side; p++) {
+      const ink = images ? 0.16 + 0.84 * images[i * side * side + p] : 0.7;
+      const at = 4 * ((top + Math.floor(p / side)) * sheet.width + left + (p % side));
+      pixels.data[at] = red;
+      pixels.data[at + 1] = green;
+      pixels.data[at + 2] = blue;
+      pixels.data[at + 3] = 255 * ink;
+    }
+  });
+  pen.putImageData(pixels, 0, 0);
+  return sheet;
+}
+
+/** data: {train, classes, groups, shownClasses, people}; send(event): what a hand does. */
+export function createPiles(data, send) {
+  const { train, classes, groups, shownClasses, people } = data;
+  const canvas = html("canvas", { className: "wall" });
+  canvas.setAttribute("role", "img");
+  const owners = html("div", { className: "owners" });
+  owners.setAttribute("role", "group");
+  owners.setAttribute("aria-label", `${people.many}: arrows go from pile to pile, Shift and an arrow give a pile away`);
+  const nudge = html("button", { className: "nudge", type: "button", hidden: true });
+  const card = html("div", { className: "hand", hidden: true });
+  card.setAttribute("role", "group");
+  const note = html("p", { className: "note" });
+  const element = html("div", { className: "piles" }, html("div", { className: "field" }, canvas, nudge, card), owners, note);
+  const sheet = makeSheet(train, groups, shownClasses);
+  const places = new Float32Array(2 * train.labels.length).fill(NaN);
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
+  let view = null; // what is shown: {piles, counts, state, each, isStale, nudge}
+  let layout = null;
+  let size = { width: 0, height: 0 };
+  let frame = 0;
+  let drag = null; // {client, label, x, y, toX, toY, isMoving}
+  let current = 0; // the pile that Tab goes to
+
+  function paint() {
+    const scale = devicePixelRatio || 1;
+    canvas.width = Math.round(size.width * scale);
+    canvas.height = Math.round(size.height * scale);
+    const pen = canvas.getContext("2d");
+    const style = getComputedStyle(canvas);
+    const { tiles, tops, column, side } = layout;
+    pen.scale(scale, scale);
+    pen.imageSmoothingEnabled = side * scale < 24;
+    const target = drag?.isMoving ? findAt(layout, drag.toX, size.height - 1).client : -1;
+    const marked = target >= 0 && target !== drag.client ? target : view.state.client;
+    if (marked !== null && marked >= 0) {
+      pen.globalAlpha = 0.14;
+      pen.fillStyle = style.getPropertyValue("--act");
+      pen.fillRect(column * marked, 0, column, size.height);
+    }
+    pen.globalAlpha = 1;
+    const isCarried = (tile) => drag?.isMoving && tile.client === drag.client && (drag.label === null || drag.label === tile.label);
+    for (const isTop of [false, true]) {
+      for (const tile of tiles) {
+        if (Boolean(isCarried(tile)) !== isTop) continue;
+        const x = places[2 * tile.sample] + (isTop ? drag.toX - drag.x : 0);
+        const y = places[2 * tile.sample + 1] + (isTop ? drag.toY - drag.y : 0);
+        const from = train.side * (tile.sample % SHEET_COLUMNS);
+        const top = train.side * Math.floor(tile.sample / SHEET_COLUMNS);
+        pen.drawImage(sheet, from, top, train.side, train.side, x, y, side, side);
+      }
+    }
+    pen.fillStyle = style.getPropertyValue("--ink");
+    pen.textAlign = "center";
+    pen.font = `11px ${style.fontFamily}`;
+    view.piles.forEach((pile, k) => {
+      if (column >= NARROW - 8) pen.fillText(pile.length, column * (k + 0.5), tops[k] - 6);
+    });
+    const looked = /^t(\d+)$/.exec(view.state.image);
+    const seen = looked && tiles.find(({ sample }) => sample === Number(looked[1]));
+    if (seen) {
+      pen.strokeStyle = style.getPropertyValue("--ink");
+      pen.lineWidth = 2;
+      pen.strokeRect(places[2 * seen.sample], places[2 * seen.sample + 1], side, side);
+    }
+  }
+
+  /** Tiles walk from where they are to where they belong now. */
+  function walk() {
+    cancelAnimationFrame(frame);
+    const from = new Map();
+    let isMoving = false;
+    for (const { sample, x, y } of layout.tiles) {
+      const isNew = Number.isNaN(places[2 * sample]);
+      const start = isNew ? [x, y] : [places[2 * sample], places[2 * sample + 1]];
+      from.set(sample, start);
+      isMoving ||= Math.abs(start[0] - x) + Math.abs(start[1] - y) > 0.5;
+    }
+    const begin = performance.now();
+    const step = (now) => {
+      const share = still.matches || !isMoving ? 1 : Math.min(1, Math.max(0, (now - begin) / WALK));
+      const left = (1 - share) ** 3;
+      for (const { sample, x, y } of layout.tiles) {
+        const [startX, startY] = from.get(sample);
+        places[2 * sample] = x + (startX - x) * left;
+        places[2 * sample + 1] = y + (startY - y) * left;
+      }
+      paint();
+      if (share < 1) frame = requestAnimationFrame(step);
+    };
+    step(begin);
+  }
+
+  function drawOwners() {
+    const { piles, state, each, isStale } = view;
+    current = Math.min(current, piles.length - 1);
+    owners.classList.toggle("stale", isStale);
+    const press = (k) => ({
+      type: "button",
+      onclick: () => send({ kind: "client", value: k }),
+      onkeydown: (event) => onKey(event, k),
+      onfocus: () => { current = k; rove(); },
+    });
+    const make = (k) => html("button", press(k), html("b", {}, letter(k)), html("span"));
+    keyed(owners, [...piles.keys()], (k) => k, make, (button, k) => {
+      const score = each[k] === undefined ? "" : percent(each[k]);
+      const alone = score && `; alone it gets ${score} of the test ${people.things} right${isStale ? " (before the last change)" : ""}`;
+      button.setAttribute("aria-expanded", state.client === k);
+      button.setAttribute("aria-label", `${people.one} ${letter(k)}: ${plural(piles[k].length, "sample")}${alone}`);
+      setText(button.firstChild, layout.column > 13 || k % 10 === 0 ? letter(k) : "");
+      setText(button.lastChild, layout.column > NARROW ? score : "");
+    });
+    rove();
+  }
+
+  function rove() {
+    [...owners.children].forEach((button, k) => { button.tabIndex = k === current ? 0 : -1; });
+  }
+
+  function onKey(event, k) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const last = view.piles.length - 1;
+    if (step && event.shiftKey) send({ kind: "move", from: k, to: k + step, label: null });
+    else if (step) owners.children[Math.min(last, Math.max(0, k + step))].focus();
+    else if (event.key === "Home") owners.children[0].focus();
+    else if (event.key === "End") owners.children[last].focus();
+    else if (event.key === "Escape") send({ kind: "close" });
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** What the chosen client holds, beside its pile, with buttons that give it to a neighbour. */
+  function drawCard() {
+    const k = view.state.client;
+    card.hidden = k === null;
+    if (k === null) return card.replaceChildren();
+    const row = view.counts[k];
+    const held = row.map((_, c) => c).filter((c) => row[c]).sort((p, q) => row[q] - row[p] || p - q);
+    const give = (label, to, text) => {
+      const what = label === null ? "everything" : `${classes[label].name}`;
+      const button = html("button", { type: "button", disabled: to < 0 || to >= view.piles.length });
+      button.textContent = text;
+      button.setAttribute("aria-label", `Give ${what} of ${letter(k)} to ${to >= 0 ? letter(to) : "nobody"}`);
+      button.onclick = () => send({ kind: "move", from: k, to, label });
+      return button;
+    };
+    const line = (label, name, count) => {
+      const colour = label === null ? "none" : shownClasses[groups[label]].colour;
+      const left = k > 0 ? `← ${letter(k - 1)}` : "";
+      const right = k < view.piles.length - 1 ? `${letter(k + 1)} →` : "";
+      return html("div", { className: "give" }, give(label, k - 1, left), html("i", { style: { background: colour } }),
+        html("span", {}, name), html("b", {}, String(count)), give(label, k + 1, right));
+    };
+    const close = html("button", { type: "button", className: "close", onclick: () => send({ kind: "close" }) }, "×");
+    close.setAttribute("aria-label", "Close");
+    const shown = held.slice(0, 10);
+    const lacking = classes.length - held.length;
+    const title = html("p", {}, html("b", {}, `${people.one} ${letter(k)}`), close);
+    const never = lacking ? [html("p", { className: "quiet" }, `It has never seen the other ${lacking}.`)] : [];
+    card.setAttribute("aria-label", `What ${people.one} ${letter(k)} holds`);
+    const lines = shown.map((c) => line(c, classes[c].name, row[c]));
+    const whole = held.length > 1 ? [line(null, "everything", view.piles[k].length)] : [];
+    card.replaceChildren(title, ...whole, ...lines, ...never);
+    const middle = layout.column * (k + 0.5);
+    const isLeft = middle > size.width / 2;
+    card.style.left = isLeft ? "auto" : `${Math.min(middle + layout.column / 2 + 4, size.width - 214)}px`;
+    card.style.right = isLeft ? `${Math.min(size.width - middle + layout.column / 2 + 4, size.width - 214)}px` : "auto";
+    return undefined;
+  }
+
+  /** The first time a word says that piles can be thrown: at a small pile of one class, towards a neighbour. */
+  function drawNudge() {
+    const k = view.nudge;
+    nudge.hidden = k === null || view.state.client !== null || layout.column < 34;
+    if (nudge.hidden) return;
+    const to = k > 0 ? k - 1 : k + 1;
+    nudge.textContent = to < k ? `← drag me to ${letter(to)}` : `drag me to ${letter(to)} →`;
+    nudge.onclick = () => send({ kind: "move", from: k, to, label: null });
+    const wide = 128;
+    const left = Math.max(0, Math.min(size.width - wide, layout.column * (k + 0.5) - wide / 2));
+    const covered = layout.tops.filter((_, j) => (j + 1) * layout.column > left && j * layout.column < left + wide);
+    nudge.style.left = `${left}px`;
+    nudge.style.top = `${Math.max(0, Math.min(...covered) - 48)}px`;
+  }
+
+  function place(event) {
+    const box = canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  canvas.addEventListener("pointerdown", (event) => {
+    if (event.button || !event.isPrimary || !layout) return;
+    const [x, y] = place(event);
+    const { client, label, sample } = findAt(layout, x, y);
+    drag = { client, label, sample, x, y, toX: x, toY: y, isMoving: false };
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const [x, y] = place(event);
+    if (!drag) {
+      canvas.style.cursor = findAt(layout, x, y).label === null ? "pointer" : "grab";
+      return;
+    }
+    drag.toX = x;
+    drag.toY = y;
+    if (!drag.isMoving && Math.abs(x - drag.x) > DRAG && drag.client >= 0 && drag.label !== null) {
+      drag.isMoving = true;
+      canvas.setPointerCapture(event.pointerId);
+      canvas.style.cursor = "grabbing";
+    }
+    if (drag.isMoving) paint();
+  });
+  canvas.addEventListener("pointerup", () => {
+    const { client, label, sample, isMoving, toX } = drag ?? { client: -1 };
+    drag = null;
+    if (client < 0) return;
+    if (!isMoving) {
+      if (sample !== null && train.images) send({ kind: "image", value: `t${sample}` });
+      send({ kind: "client", value: client });
+      return;
+    }
+    const to = findAt(layout, toX, size.height - 1).client;
+    for (const tile of layout.tiles) {
+      if (tile.client !== client || tile.label !== label) continue;
+      places[2 * tile.sample] += toX - layout.column * (client + 0.5);
+    }
+    if (to >= 0 && to !== client) send({ kind: "move", from: client, to, label });
+    else walk();
+  });
+  canvas.addEventListener("pointercancel", () => {
+    drag = null;
+    paint();
+  });
+  card.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    const k = view.state.client;
+    send({ kind: "close" });
+    owners.children[k]?.focus();
+  });
+
+  function update(next) {
+    view = next;
+    if (!size.width) return;
+    const { piles, counts } = view;
+    layout = layOutPiles({ piles, labels: train.labels, counts, ...size, head: 20 });
+    const words = layout.many > 1 ? `One tile stands for ${layout.many} samples.` : "";
+    setText(note, words);
+    canvas.setAttribute("aria-label", `Piles of samples, one for each ${people.one}. ${view.summary} ${words}`);
+    walk();
+    drawOwners();
+    drawCard();
+    drawNudge();
+  }
+
+  return {
+    element,
+    update,
+    /** Measure anew, after the window or the theme has changed. */
+    resize() {
+      const width = canvas.clientWidth;
+      const height = canvas.clientHeight;
+      if (width !== size.width || height !== size.height) places.fill(NaN);
+      size = { width, height };
+      if (view) update(view);
+    },
+    destroy() {
+      cancelAnimationFrame(frame);
+    },
+  };
+}

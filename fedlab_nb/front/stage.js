@@ -1,0 +1,236 @@
+// The stage: who holds what, what each is worth alone, what one message makes of it, and one image on which it is seen.
+// One direction: a gesture is an event, `reduce` makes the next state of it, the engine behind `transport` is asked for
+// what the state lacks, and everything is drawn from the state and the engine's newest answers. What belongs to an
+// older setting than the one on the screen has an older revision: it is dimmed, and no sentence is made of it.
+import { createBars } from "./bars.js";
+import { createControls } from "./controls.js";
+import { html, setText } from "./dom.js";
+import { countLabels, groupLabels, pileOrder, writeMoves } from "./federation.js";
+import { chooseStory, findHeadline } from "./headline.js";
+import { createOneImage, isDrawing, unpackImage } from "./one_image.js";
+import { createPiles } from "./piles.js";
+import { FIRST_STATE, MOST_LIVE_CLIENTS, reduce, settingKey } from "./state.js";
+import { fixed, letter, plural } from "./text.js";
+import { isDark, watchTheme } from "./theme.js";
+
+/** Put a stage into `element`. transport: {data, connect(listener), send(message), preview(state, alpha), destroy()};
+    stylesheet: the text of stage.css. `update(state)` changes the state from outside, as a link does. */
+export function createStage(element, transport, { stylesheet = "" } = {}) {
+  const { groups, classes: shownClasses } = groupLabels(transport.data.train.labels, transport.data.classes);
+  const data = { ...transport.data, groups, shownClasses };
+  const { people } = data;
+  const revisions = new Map(); // of each setting that was on the screen, by its key
+  let state = FIRST_STATE;
+  let federation = null; // {revision, owners, piles, counts}
+  let results = null; // {revision, done, total, accuracies, each, calls, said, seconds, isFinal}
+  let answers = null; // {revision, image, rows}
+  let job = { isRunning: false, share: 0, text: "" };
+  let isImageChosen = false; // by a person: then no story takes its place
+  let isNudged = false;
+
+  const headline = html("h2", { className: "headline" });
+  headline.setAttribute("aria-live", "polite");
+  const hint = html("span", {});
+  const undo = html("button", { type: "button", className: "link undo", hidden: true, onclick: () => dispatch({ kind: "undo" }) });
+  const controls = createControls(data, dispatch, (alpha) => transport.preview(state, alpha));
+  const bars = createBars(data);
+  const piles = createPiles(data, dispatch);
+  const oneImage = data.canTrain ? createOneImage(data, dispatch) : null;
+  const left = html("div", { className: "side" }, controls.element, ...(data.canTrain ? [bars.element] : []));
+  const sub = html("p", { className: "sub" }, hint, undo);
+  const right = html("div", { className: "scene" }, headline, sub, piles.element, ...(oneImage ? [oneImage.element] : []));
+  const body = html("div", { className: "stage" }, left, right);
+  body.dataset.lmSuppressShortcuts = "true";
+  const root = element.shadowRoot ?? element.attachShadow({ mode: "open" });
+  root.replaceChildren(html("style", {}, stylesheet), body);
+
+  const revisionOf = (setting) => {
+    const key = settingKey(setting);
+    if (!revisions.has(key)) revisions.set(key, revisions.size + 1);
+    return revisions.get(key);
+  };
+  const isStale = (reply) => reply !== null && reply.revision !== revisionOf(state);
+
+  function dispatch(event) {
+    if (event.kind === "stop") return stop();
+    if (event.kind === "dataset") return transport.send(event);
+    if (event.kind === "another") return dispatch({ kind: "image", value: nextImage() });
+    const before = state;
+    state = reduce(state, event);
+    if (event.kind === "image") isImageChosen = true;
+    if (event.kind === "move") isNudged = true;
+    const isOther = revisionOf(before) !== revisionOf(state);
+    if (isOther) {
+      if (job.isRunning) stop();
+      transport.send({ kind: "deal", revision: revisionOf(state), setting: state });
+    }
+    const isGesture = event.kind === "run" || event.kind === "release" || (isOther && (event.kind === "move" || event.kind === "undo"));
+    if (event.kind === "run" || (isGesture && state.clients <= MOST_LIVE_CLIENTS)) train(event.kind === "run");
+    if (before.image !== state.image) ask();
+    transport.send({ kind: "changed", state });
+    draw();
+    return undefined;
+  }
+
+  function train(isForced) {
+    const isDone = results !== null && !isStale(results) && (results.isFinal || job.isRunning);
+    if (!data.canTrain || (isDone && !isForced)) return;
+    job = { isRunning: true, share: 0, text: `Training ${plural(state.clients, "network")} …` };
+    transport.send({ kind: "train", revision: revisionOf(state), setting: state });
+  }
+
+  function stop() {
+    transport.send({ kind: "stop" });
+    job = { isRunning: false, share: 0, text: "Stopped." };
+    draw();
+  }
+
+  function ask() {
+    transport.send({ kind: "ask", revision: revisionOf(state), image: state.image, pixels: lookedAt().image });
+  }
+
+  /** What the engine says; an answer to an older question is dropped. */
+  function receive(message) {
+    if (message.kind === "federation") {
+      if (message.revision !== revisionOf(state)) return;
+      const owners = message.owners;
+      const { labels } = data.train;
+      const order = pileOrder(owners, labels, state.clients);
+      const counts = countLabels(owners, labels, state.clients, data.classes.length);
+      federation = { revision: message.revision, owners, piles: order, counts };
+    } else if (message.kind === "results") {
+      if (message.revision !== revisionOf(state)) return;
+      results = message;
+      job = { isRunning: !message.isFinal, share: message.done / message.total, text: describeJob(message) };
+      if (message.isFinal) tellStory();
+    } else if (message.kind === "answers") {
+      if (message.image !== state.image) return;
+      answers = message;
+    } else if (message.kind === "error") {
+      job = { isRunning: false, share: 0, text: message.text };
+    }
+    draw();
+  }
+
+  function describeJob({ isFinal, seconds, done, total }) {
+    if (!isFinal) return `Epoch ${done} of ${total} …`;
+    return `Trained ${plural(state.clients, "network")} in ${fixed(seconds, 1)} s.`;
+  }
+
+  /** After a run: an image on which its finding can be seen, unless a person looks at another one. */
+  function tellStory() {
+    if (!isImageChosen && results.said) {
+      const story = chooseStory({ ...results.said, truth: data.test.labels });
+      if (story !== null) state = { ...state, image: String(story) };
+    }
+    ask();
+  }
+
+  function nextImage() {
+    const own = state.client === null ? null : federation.piles[state.client];
+    if (own) return `t${own[(own.indexOf(Number(state.image.slice(1))) + 1) % own.length]}`;
+    return String(((Number(state.image) || 0) + 1) % data.test.labels.length);
+  }
+
+  /** The image that is looked at: pixels, its class (null for a drawing), and what it is in words. */
+  function lookedAt() {
+    if (isDrawing(state.image)) {
+      return { image: unpackImage(state.image), truth: null, text: `Your drawing, as the networks see it.` };
+    }
+    const isTraining = state.image[0] === "t";
+    const part = isTraining ? data.train : data.test;
+    const i = Number(isTraining ? state.image.slice(1) : state.image);
+    const pixels = part.side * part.side;
+    const image = part.images.subarray(i * pixels, (i + 1) * pixels);
+    const truth = part.labels[i];
+    const name = data.classes[truth].name;
+    const owner = isTraining && federation ? letter(federation.owners[i]) : "";
+    const text = isTraining ? `A ${name}, held by ${people.one} ${owner}.` : `A ${name} that nobody has trained on.`;
+    return { image, truth, text };
+  }
+
+  function describeStored() {
+    const at = data.storedSetting(state);
+    if (state.moves.length) return "one seed · none stored for piles moved by hand";
+    if (at === null) return "one seed · nothing stored for so many clients";
+    const isExact = at.alpha === state.alpha;
+    return `one seed · grey: ${data.storedSeeds} stored seeds${isExact ? "" : ` at α = ${at.alpha}`}`;
+  }
+
+  function stored(name) {
+    const at = state.moves.length ? null : data.storedSetting(state);
+    return at === null ? null : data.stored(name, at);
+  }
+
+  /** The smallest pile of a single class: what to throw first. */
+  function chooseNudge() {
+    if (isNudged || state.moves.length || !data.canTrain) return null;
+    let best = null;
+    federation.counts.forEach((row, k) => {
+      const isOne = row.filter(Boolean).length === 1;
+      const size = federation.piles[k].length;
+      if (isOne && (best === null || size > federation.piles[best].length)) best = k;
+    });
+    return best;
+  }
+
+  function drawHeadline() {
+    const isFresh = results !== null && results.isFinal && !isStale(results);
+    const facts = { ...data, counts: federation.counts, results: isFresh ? results : null };
+    const text = findHeadline(facts);
+    setText(headline, text ?? "");
+    const moves = state.moves;
+    const live = state.clients > MOST_LIVE_CLIENTS ? "Press Run for results." : "Results follow.";
+    const first = data.canTrain ? `Drag a pile to a neighbour, or drag α. ${live}` : "Drag a pile to a neighbour, or drag α.";
+    setText(hint, moves.length ? `By hand: ${writeMoves(moves.slice(-4))}${moves.length > 4 ? " …" : ""} ` : first);
+    undo.hidden = moves.length === 0;
+    setText(undo, "↶ undo");
+    return text ?? "";
+  }
+
+  function draw() {
+    if (federation === null) return;
+    const staleResults = isStale(results);
+    body.classList.toggle("waiting", staleResults);
+    const summary = drawHeadline();
+    const isWanted = results === null || staleResults;
+    controls.update(state, job.isRunning || !staleResults ? job : { ...job, share: 0, text: "These results are older than the setting." }, isWanted);
+    piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudge: chooseNudge() });
+    if (!data.canTrain) return;
+    bars.update({ accuracies: results?.accuracies ?? {}, isStale: staleResults, stored, about: describeStored() });
+    const { image, truth, text } = lookedAt();
+    const isAnswered = answers !== null && answers.image === state.image;
+    const about = { key: state.image, isDrawing: isDrawing(state.image), text: isAnswered ? text : `${text} Press Run, and everybody says what they see.` };
+    const table = isAnswered ? answers.rows : null;
+    oneImage.update({ image, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: isStale(answers), about });
+  }
+
+  function redrawTheme() {
+    body.dataset.theme = isDark() ? "dark" : "light";
+    piles.resize();
+    draw();
+  }
+
+  const unwatch = watchTheme(redrawTheme);
+  const observer = new ResizeObserver(() => piles.resize());
+  body.dataset.theme = isDark() ? "dark" : "light";
+  transport.connect(receive);
+  transport.send({ kind: "deal", revision: revisionOf(state), setting: state });
+  piles.resize();
+  observer.observe(body);
+
+  return {
+    update(next) {
+      isImageChosen ||= next.image !== undefined;
+      dispatch({ kind: "restore", state: next });
+    },
+    getState: () => state,
+    destroy() {
+      unwatch();
+      observer.disconnect();
+      piles.destroy();
+      transport.destroy();
+      root.replaceChildren();
+    },
+  };
+}

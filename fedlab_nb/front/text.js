@@ -1,0 +1,38 @@
+// Numbers and names as people read them.
+/** A number with `digits` decimals; a tie goes to the even digit, as in Python. */
+export function fixed(value, digits = 0) {
+  const scaled = value * 10 ** digits;
+  const isTie = (value * 8) % 1 === 0 && Math.abs(scaled % 1) === 0.5;
+  if (!isTie) return value.toFixed(digits);
+  return ((2 * Math.round(scaled / 2)) / 10 ** digits).toFixed(digits);
+}
+
+/** "84 %", with a blank at which no line breaks. */
+export function percent(share) {
+  return `${fixed(100 * share)}\u00a0%`;
+}
+
+/** "1 sample", "2 samples", "2 classes". */
+export function plural(count, word) {
+  if (count === 1) return `1 ${word}`;
+  return `${count} ${word}${word.endsWith("s") ? "es" : "s"}`;
+}
+
+/** "A", "A and B", "A, B and C". */
+export function listed(words) {
+  if (words.length < 2) return words.join("");
+  return `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+/** What client k is called: A to Z, then AA. */
+export function letter(k) {
+  const high = k < 26 ? "" : letter(Math.floor(k / 26) - 1);
+  return high + String.fromCharCode(65 + (k % 26));
+}
+
+const SMALL_NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
+
+/** A count at the beginning of a sentence: "Two", "12". */
+export function countInWords(count) {
+  return SMALL_NUMBERS[count] ?? String(count);
+}

@@ -1,0 +1,257 @@
+"""The raw modules in Chromium, without a kernel and without a server: recorded states, throws, undo, what is older."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from accessible import barriers
+from lab_steps import PATIENCE
+
+from fedlab_nb import page as static
+from fedlab_nb.data import federate
+from fedlab_nb.data.moves import Moves
+from fedlab_nb.front import HERE as FRONT
+
+pytestmark = pytest.mark.browser
+RECORDED = json.loads(Path(__file__).with_name("stage_recorded.json").read_text(encoding="utf-8"))
+SHELL = """<!doctype html><html lang="en"><title>The stage</title><body style="margin:0">
+<main><h1>The stage</h1><div id="stage"></div></main>
+<script type="module">
+import { createStage } from "./stage.js";
+import { applyMoves, ownersOf } from "./federation.js";
+import { unpackImage } from "./one_image.js";
+const { data, shards } = await (await fetch("./data.json")).json();
+data.train.images = unpackImage(data.train.images);
+data.test.images = unpackImage(data.test.images);
+window.band = { mean: 0.5, half: 0.1 };
+Object.assign(data, {
+  storedSetting: ({ alpha, clients }) => (clients === 10 && alpha === 0.1 ? { alpha } : null),
+  stored: (name) => (name === "logits" ? null : window.band),
+});
+window.sent = [];
+window.owners = null;
+let listener;
+window.receive = (message) => listener(message);
+const transport = {
+  data,
+  connect(receive) { listener = receive; },
+  send(message) {
+    window.sent.push(message);
+    if (message.kind !== "deal") return;
+    window.owners = ownersOf(applyMoves(shards, data.train.labels, message.setting.moves), data.train.labels.length);
+    listener({ kind: "federation", revision: message.revision, owners: window.owners });
+  },
+  preview: () => [[1, 1], [2, 0]],
+  destroy() {},
+};
+const stylesheet = await (await fetch("./stage.css")).text();
+window.stage = createStage(document.querySelector("#stage"), transport, { stylesheet });
+window.isReady = true;
+</script></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def shards():
+    return federate("digits", alpha=0.1, clients=10, seed=4).shards
+
+
+@pytest.fixture(scope="module")
+def files(shards):
+    """The text of each file that the window asks for."""
+    content = static.content()["digits"]
+    live = content["live"]
+    data = {
+        "train": {"labels": [*map(int, content["labels"])], "images": live["train"], "side": 8},
+        "test": {"labels": [*map(int, live["answers"])], "images": live["test"], "side": 8},
+        "classes": content["classes"],
+        "methods": live["rows"],
+        "people": content["people"],
+        "alphas": [0.05, 0.1, 1],
+        "clientCounts": [5, 10],
+        "sets": [{"name": "digits", "title": "Digits"}],
+        "set": "digits",
+        "canTrain": True,
+        "storedSeeds": 10,
+    }
+    held = [shard.tolist() for shard in shards]
+    return {"/": SHELL, "/data.json": json.dumps({"data": data, "shards": held})}
+
+
+@pytest.fixture(params=[((1280, 720), "light"), ((390, 844), "dark")], ids=["wide", "phone"])
+def window(browser, files, request):
+    (width, height), scheme = request.param
+    options = {"reduced_motion": "reduce", "color_scheme": scheme}
+    context = browser.new_context(viewport={"width": width, "height": height}, **options)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    troubles = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+
+    def answer(route):
+        path = route.request.url.removeprefix("http://stage.test")
+        kind = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
+        text = files.get(path) or (FRONT / path[1:]).read_text(encoding="utf-8")
+        route.fulfill(body=text, content_type=kind.get(Path(path).suffix, "text/html"))
+
+    page.route("http://stage.test/**", answer)
+    page.goto("http://stage.test/")
+    page.wait_for_function("window.isReady")
+    yield page
+    context.close()
+    assert troubles == []
+
+
+def show_recorded(page):
+    """Press Run, and answer with the recorded results and answers."""
+    page.locator("button.run").click()
+    revision = page.evaluate("sent.find(({ kind }) => kind === 'train').revision")
+    page.evaluate(
+        "([results, revision]) => receive({ ...results, kind: 'results', revision, isFinal: true,"
+        " done: 40, total: 40, seconds: 1.5 })",
+        [RECORDED["results"], revision],
+    )
+    image = page.evaluate("sent.findLast(({ kind }) => kind === 'ask').image")
+    page.evaluate(
+        "([rows, revision, image]) => receive({ kind: 'answers', revision, image, rows: new Map(rows) })",
+        [RECORDED["rows"], revision, image],
+    )
+    return revision, image
+
+
+def texts(page, css):
+    return [text.replace("\xa0", " ") for text in page.locator(css).all_inner_texts()]
+
+
+def test_a_recorded_state_is_drawn(window, shards):
+    assert texts(window, "h2.headline") == ["Two of 10 offices know only eights: E and F."]
+    assert texts(window, ".bar b") == ["–"] * 7
+    _, image = show_recorded(window)
+    assert image == str(RECORDED["image"])
+    (headline,) = texts(window, "h2.headline")
+    assert headline.startswith("Two offices know only eights, and shout. The mean of logits calls ")
+    accuracies = RECORDED["results"]["accuracies"]
+    names = [row["name"] for row in static.content()["digits"]["live"]["rows"]]
+    assert texts(window, ".bar b") == [f"{100 * accuracies[name]:.0f} %" for name in names]
+    each = [f"{100 * share:.0f} %" for share in RECORDED["results"]["each"]]
+    assert texts(window, ".owners span") == each
+    assert window.locator(".ghost:visible").count() == 6  # no band of the mean of logits is stored
+    said = texts(window, ".cards:last-child b")
+    best = [
+        max(range(10), key=row.__getitem__) for name, row in RECORDED["rows"] if name in range(10)
+    ]
+    assert said == [*map(str, best)]
+    truth = RECORDED["truth"]
+    assert window.locator(".cards:last-child .right").count() == best.count(truth)
+    sizes = [len(shard) for shard in shards]
+    labels = window.locator(".owners button").evaluate_all("all => all.map(b => b.ariaLabel)")
+    assert [int(label.split(": ")[1].split(" sample")[0]) for label in labels] == sizes
+    assert barriers(window, "body") == []
+    assert window.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_piles_have_as_much_ink_as_samples(window, shards):
+    """Coloured pixels of each column of the canvas grow with what the client holds."""
+    ink = window.evaluate(
+        """() => {
+            const canvas = document.querySelector('#stage').shadowRoot.querySelector('canvas.wall');
+            const { width, height } = canvas;
+            const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+            const counts = new Array(10).fill(0);
+            for (let p = 0; p < width * height; p++) {
+                const column = Math.floor(((p % width) * 10) / width);
+                if (pixels[4 * p + 3] > 20) counts[column] += 1;
+            }
+            return counts;
+        }"""
+    )
+    sizes = [len(shard) for shard in shards]
+    assert sorted(range(10), key=ink.__getitem__) == sorted(range(10), key=sizes.__getitem__)
+
+
+def test_what_is_older_is_dimmed_at_once_and_stale_answers_are_dropped(window):
+    revision, _ = show_recorded(window)
+    assert window.locator(".stale").count() == 0
+    window.locator("input.alpha").press("ArrowRight")
+    assert window.locator(".bars.stale, .owners.stale, .one.stale").count() == 3
+    assert "shout" not in texts(window, "h2.headline")[0]
+    before = texts(window, ".bar b")
+    window.evaluate(
+        "(revision) => receive({ kind: 'results', revision, accuracies: { fedavg: 0.01 }, each: [],"
+        " isFinal: false, done: 1, total: 40 })",
+        revision,
+    )
+    assert texts(window, ".bar b") == before
+    window.locator("input.alpha").press("ArrowLeft")  # back: the results are of this setting again
+    assert window.locator(".stale").count() == 0
+
+
+def throw(page, draws):
+    """A random pile, or one class of it, to a neighbour, by keyboard or by a button."""
+    k = draws.randrange(10)
+    button = page.locator(".owners button").nth(k)
+    if draws.random() < 0.5:
+        button.press(draws.choice(["Shift+ArrowLeft", "Shift+ArrowRight"]))
+        return
+    button.press("Enter")
+    gives = page.locator(".give button:enabled")
+    gives.nth(draws.randrange(gives.count())).dispatch_event("click")
+    if page.locator(".hand").is_visible():
+        page.keyboard.press("Escape")
+
+
+def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
+    draws = random.Random(0)
+    before = window.evaluate("[...owners]")
+    labels = [*map(int, static.content()["digits"]["labels"])]
+    while window.evaluate("stage.getState().moves.length") < 50:
+        throw(window, draws)
+    moves = window.evaluate("stage.getState().moves")
+    owners = window.evaluate("[...owners]")
+    assert len(owners) == len(labels) and set(owners) <= {*range(10)}
+    text = ", ".join(
+        f"{'ABCDEFGHIJ'[m['from']]}{'' if m['label'] is None else m['label']}>{'ABCDEFGHIJ'[m['to']]}"
+        for m in moves
+    )
+    import numpy as np
+
+    held = Moves.read(text).applied(shards, np.array(labels))
+    expected = [0] * len(labels)
+    for k, shard in enumerate(held):
+        for i in shard.tolist():
+            expected[i] = k
+    assert owners == expected and owners != before
+    for _ in range(50):
+        window.locator(".undo").click()
+    assert window.evaluate("[...owners]") == before
+    assert not window.locator(".undo").is_visible()
+
+
+def test_a_class_is_dragged_to_another_pile(window):
+    box = window.locator("canvas.wall").bounding_box()
+    column = box["width"] / 10
+    y = box["y"] + box["height"] - 4
+    window.mouse.move(box["x"] + 4.5 * column, y)
+    window.mouse.down()
+    window.mouse.move(box["x"] + 2.5 * column, y, steps=5)
+    window.mouse.up()
+    assert window.evaluate("stage.getState().moves") == [{"from": 4, "label": 8, "to": 2}]
+    assert texts(window, ".sub span") == ["By hand: E8>C "]
+
+
+def test_nothing_is_trained_before_a_gesture_and_one_seed_follows_it(window):
+    count = "sent.filter(({ kind }) => kind === 'train').length"
+    assert window.evaluate(count) == 0
+    window.locator(".owners button").nth(4).press("Shift+ArrowLeft")
+    assert window.evaluate(count) == 1
+    assert window.locator("button.run").inner_text() == "Stop"
+    window.locator("button.run").click()
+    assert window.evaluate("sent.at(-1).kind") == "stop"
+    assert window.locator("button.run").inner_text() == "Run"
+
+
+def test_destroy_leaves_nothing(window):
+    window.evaluate("stage.destroy()")
+    assert window.evaluate("document.querySelector('#stage').shadowRoot.childElementCount") == 0
+    window.set_viewport_size({"width": 700, "height": 700})
+    window.emulate_media(color_scheme="dark")

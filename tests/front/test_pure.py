@@ -1,0 +1,197 @@
+"""What the stage knows without a screen: moves, where tiles stand, and what the headline says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from javascript import javascript
+
+from fedlab_nb.data import federate, letter, load
+from fedlab_nb.data.moves import Moves
+
+FEDERATION = "text federation"
+LAYOUT = "layout"
+HEADLINE = "text headline"
+
+
+@st.composite
+def thrown(draw):
+    """Labels, shards that hold each sample once, and moves of piles or of one class of them."""
+    labels = draw(st.lists(st.integers(0, 3), min_size=6, max_size=40))
+    clients = draw(st.integers(2, 5))
+    rest = [draw(st.integers(0, clients - 1)) for _ in labels[clients:]]
+    owners = [*range(clients), *rest]
+    shards = [[i for i, owner in enumerate(owners) if owner == k] for k in range(clients)]
+    moves = []
+    for _ in range(draw(st.integers(0, 8))):
+        start = draw(st.integers(0, clients - 1))
+        end = (start + draw(st.integers(1, clients - 1))) % clients
+        label = draw(st.none() | st.integers(0, 3))
+        moves.append({"from": start, "label": label, "to": end})
+    return labels, shards, moves
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.lists(thrown(), min_size=40, max_size=40))
+def test_moves_are_pythons_and_keep_every_sample_once(cases):
+    code = (
+        "return cases.map(([labels, shards, moves]) => {"
+        "const text = writeMoves(moves);"
+        "const again = readMoves(text, shards.length, 4);"
+        "return { text, again, held: applyMoves(shards, labels, moves) }; })"
+    )
+    shown = javascript(FEDERATION, code, cases=cases)
+    for (labels, shards, moves), answer in zip(cases, shown, strict=True):
+        assert answer["again"] == moves
+        arrays = [np.array(shard) for shard in shards]
+        expected = Moves.read(answer["text"]).applied(arrays, np.array(labels))
+        assert answer["held"] == [shard.tolist() for shard in expected]
+        assert sorted(i for shard in answer["held"] for i in shard) == [*range(len(labels))]
+
+
+def test_a_link_with_moves_makes_pythons_federation():
+    labels = load("digits").y_train.tolist()
+    code = (
+        "const moves = readMoves(text, 10, 10);"
+        "return applyMoves(deal(labels, 10, 0.1, 4), labels, moves)"
+    )
+    text = "E>A,B0>C,F>G"
+    shown = javascript(f"{FEDERATION} learn deal", code, labels=labels, text=text)
+    federation = federate("digits", alpha=0.1, clients=10, seed=4, moves=text)
+    assert shown == [shard.tolist() for shard in federation.shards]
+
+
+def test_what_a_link_cannot_say_is_left_out():
+    text = "E>E, A>Z, A9>B, b>C, A>, A*, C2>B"
+    shown = javascript(FEDERATION, "return readMoves(text, 3, 4)", text=text)
+    assert shown == [{"from": 2, "label": 2, "to": 1}]
+
+
+def test_letters_are_pythons():
+    shown = javascript("text", "return numbers.map(letter)", numbers=[*range(120)])
+    assert shown == [letter(k) for k in range(120)]
+
+
+@pytest.mark.parametrize(
+    ("clients", "samples", "width", "height"),
+    [
+        (1, 40, 300, 200),
+        (10, 1437, 596, 250),
+        (10, 1437, 340, 190),
+        (100, 1437, 940, 270),
+        (100, 5000, 600, 250),
+    ],
+)
+def test_tiles_fit_keep_apart_and_stand_for_every_sample(clients, samples, width, height):
+    draws = np.random.default_rng(0)
+    labels = draws.integers(0, 10, samples).tolist()
+    owners = draws.integers(0, clients, samples)
+    owners[:clients] = range(clients)
+    piles = []
+    for k in range(clients):
+        own = np.flatnonzero(owners == k).tolist()
+        piles.append(sorted(own, key=lambda i: (labels[i], i)))
+    counts = [[sum(labels[i] == c for i in pile) for c in range(10)] for pile in piles]
+    given_values = dict(piles=piles, labels=labels, counts=counts, width=width, height=height)
+    code = "return layOutPiles({ piles, labels, counts, width, height })"
+    layout = javascript(LAYOUT, code, **given_values)
+    side, many, column = layout["side"], layout["many"], layout["column"]
+    for k in range(clients):
+        own = [tile for tile in layout["tiles"] if tile["client"] == k]
+        places = {(round(tile["x"], 3), round(tile["y"], 3)) for tile in own}
+        assert len(places) == len(own)
+        for tile in own:
+            assert k * column - 1e-6 <= tile["x"] <= (k + 1) * column - side + 1e-6
+            assert -1e-6 <= tile["y"] <= height - side + 1e-6
+        for c in range(10):
+            tiles = sum(tile["label"] == c for tile in own)
+            assert tiles == -(-counts[k][c] // many)
+    if clients == 10 and width == 596:
+        assert many == 1
+
+
+def test_more_than_ten_classes_are_the_ten_largest_and_others():
+    classes = [{"name": str(c)} for c in range(12)]
+    labels = [c for c in range(12) for _ in range(1 + c)]
+    shown = javascript(
+        FEDERATION, "return groupLabels(labels, classes)", labels=labels, classes=classes
+    )
+    assert [one["name"] for one in shown["classes"]] == [*map(str, range(2, 12)), "others"]
+    assert shown["groups"] == [10, 10, *range(10)]
+
+
+PEOPLE = {
+    "one": "office",
+    "many": "offices",
+    "things": "digits",
+    "kind": "digit",
+    "kinds": "digits",
+}
+METHODS = [
+    {"name": "local", "short": "Each alone", "phrase": "Local only"},
+    {"name": "fedavg", "short": "FedAvg", "phrase": "FedAvg"},
+    {"name": "logits", "short": "Mean of logits", "phrase": "The mean of logits"},
+    {"name": "afl", "short": "AFL", "phrase": "AFL"},
+]
+CLASSES = [{"name": "0", "plural": "zeros"}, {"name": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("counts", "results", "says"),
+    [
+        ([[5, 5], [9, 0], [8, 0]], None, "Two of 3 offices know only zeros: B and C."),
+        ([[5, 5], [0, 9]], None, "One office knows a single digit."),
+        ([[5, 5], [6, 4]], None, "Every office sees all 2 digits."),
+        ([[5, 5]], None, None),
+        (
+            [[5, 5], [9, 0], [8, 0]],
+            {"accuracies": {"logits": 0.1}, "calls": {"logits": [30, 0]}, "each": []},
+            "Two offices know only zeros, and shout. The mean of logits calls 30 of 30 digits “0”.",
+        ),
+        (
+            [[5, 5], [9, 1], [8, 2]],
+            {"accuracies": {"logits": 0.1}, "calls": {"logits": [20, 10]}, "each": []},
+            "The mean of logits calls 20 of 30 digits “0”.",
+        ),
+        (
+            [[5, 5], [6, 4]],
+            {"accuracies": {"fedavg": 0.3, "afl": 0.9}, "calls": {}, "each": [0.4, 0.2]},
+            "The average of 2 networks gets 30\xa0% right: office A alone gets 40\xa0%.",
+        ),
+        (
+            [[5, 5], [6, 4]],
+            {
+                "accuracies": {"local": 0.99, "fedavg": 0.8, "afl": 0.9},
+                "calls": {},
+                "each": [0.4, 0.2],
+            },
+            "AFL gets most right: 90\xa0%, 10 points ahead of FedAvg.",
+        ),
+        (
+            [[5, 5], [6, 4]],
+            {"accuracies": {"fedavg": 0.88, "afl": 0.9}, "calls": {}, "each": [0.4, 0.2]},
+            "Here it hardly matters how they are combined: 88\xa0% to 90\xa0% right.",
+        ),
+        (
+            [[5, 5], [6, 4]],
+            {"accuracies": {"fedavg": 0.5, "afl": 0.9, "logits": 0.88}, "calls": {}, "each": [0.4]},
+            "FedAvg loses most: 50\xa0% right, where AFL gets 90\xa0%.",
+        ),
+        ([[5, 5], [6, 4]], {"accuracies": {"afl": 0.9}, "calls": {}, "each": []}, None),
+    ],
+)
+def test_the_headline_says_the_first_clear_finding(counts, results, says):
+    facts = dict(counts=counts, results=results, people=PEOPLE, methods=METHODS, classes=CLASSES)
+    assert javascript(HEADLINE, "return findHeadline(facts)", facts=facts) == says
+
+
+def test_the_story_is_an_image_that_one_or_two_know_and_the_crowd_drowns():
+    said = {
+        "methods": {"fedavg": [1, 1, 0, 1], "logits": [1, 1, 1, 1], "afl": [0, 1, 0, 0]},
+        "clients": [[0, 0, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 1]],
+        "truth": [0, 0, 0, 0],
+    }
+    # 0: one expert, both means wrong, AFL right; 1: nobody saves it; 2: FedAvg is right; 3: three know it.
+    assert javascript(HEADLINE, "return chooseStory(said)", said=said) == 0
+    said["methods"]["afl"] = [1, 1, 0, 0]
+    assert javascript(HEADLINE, "return chooseStory(said)", said=said) is None
