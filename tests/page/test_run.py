@@ -76,8 +76,15 @@ def test_gaussian_heads_are_pythons(shards, whole):
     code = FLOATS + "const made = gaussSolve(xs.map((x, k) => gaussSums(floats(x), ys[k])));"
     code += "return [...gaussScores(made, floats(test))]"
     shown = javascript("sums", code, test=test.flatten().tolist(), **as_lists(shards))
-    sums, knobs = [gauss.measure_class_sums(x, y, 10, "full") for x, y in shards], fl.METHODS["gauss"]()
-    own = gauss.make_scores(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test).flatten().numpy()
+    sums, knobs = (
+        [gauss.measure_class_sums(x, y, 10, "full") for x, y in shards],
+        fl.METHODS["gauss"](),
+    )
+    own = (
+        gauss.make_scores(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test)
+        .flatten()
+        .numpy()
+    )
     there = np.isfinite(own)
     assert (np.array([v is not None for v in shown]) == there).all() and there.sum() == (
         400 if whole else 80
