@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedlab_nb.data import federate
 from fedlab_nb.errors import UsageError
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.link import read, write
@@ -31,6 +32,14 @@ def test_a_panel_begins_where_a_link_says_and_gives_it_back(make):
         .link()
         .startswith("playground.html#alpha=1.0&m=4&seed=7")
     )
+
+
+def test_moves_by_hand_go_through_the_link(make):
+    panel = make(methods=None, link="#alpha=0.1&m=10&seed=4&moves=E%3ED,B0>C&methods=afl")
+    assert panel.link("p.html") == "p.html#alpha=0.1&m=10&seed=4&moves=E>D,B0>C&methods=afl"
+    expected = federate("digits", alpha=0.1, clients=10, seed=4, moves="E>D,B0>C")
+    shards = panel._state.federation.shards
+    assert [shard.tolist() for shard in shards] == [shard.tolist() for shard in expected.shards]
 
 
 def test_old_names_are_read_and_what_is_no_link_is_refused():
