@@ -119,12 +119,14 @@ def parts(cell):
         return map(markdown, filter(None, re.split("^(?=#+ )", cell.source, flags=re.MULTILINE)))
     if cell.metadata.get("jupyter", {}).get("source_hidden"):
         cell.metadata.tags = ["remove-input"]
-    cell.outputs = [output for output in cell.outputs if not re.search(NOT_HERE, str(output.data))]
+    cell.outputs = [
+        output for output in cell.outputs if not re.search(NOT_HERE, str(output.get("data")))
+    ]
     for output in cell.outputs:
-        if "image/png" in output.data:
+        if "image/png" in output.get("data", {}):
             alt = output.metadata.get("image/png", {}).get("alt", output.data["text/plain"])
             cell.metadata.mystnb = {"image": {"alt": alt}}
-        elif "fl-saved" in output.data.get("text/html", ""):
+        elif "fl-saved" in output.get("data", {}).get("text/html", ""):
             output.data = {"text/html": PANEL}
     return [cell]
 
@@ -133,7 +135,8 @@ def folded(cells):
     """One fold from the answer to a guess to the next heading or guess: what comes after an answer may tell it, too."""
     within = False
     for cell in cells:
-        pages = [output.data for output in cell.get("outputs", []) if "text/html" in output.data]
+        outputs = [output.get("data", {}) for output in cell.get("outputs", [])]
+        pages = [data for data in outputs if "text/html" in data]
         heading = cell.cell_type == "markdown" and cell.source.startswith("#")
         if within and (heading or any("fl-card-predict" in page["text/html"] for page in pages)):
             within = False

@@ -248,6 +248,11 @@ def test_nothing_is_trained_before_a_gesture_and_one_seed_follows_it(window):
     window.locator("button.run").click()
     assert window.evaluate("sent.at(-1).kind") == "stop"
     assert window.locator("button.run").inner_text() == "Run"
+    slider = "document.querySelector('#stage').shadowRoot.querySelector('input.alpha')"
+    window.evaluate(f"{{ {slider}.value = 2; {slider}.dispatchEvent(new Event('input')); }}")
+    assert window.evaluate(count) == 1  # a hand still holds the slider
+    window.evaluate(f"{slider}.dispatchEvent(new Event('change'))")
+    assert window.evaluate(count) == 2
 
 
 def test_destroy_leaves_nothing(window):
