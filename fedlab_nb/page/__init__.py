@@ -72,7 +72,7 @@ SHORT = {
     "local": "Each alone",
     "logits": "Mean logits",
     "ensemble": "Mean prob.",
-    "gauss": "Gauss heads",
+    "gauss": "Gaussian",
 }
 
 
