@@ -157,7 +157,7 @@ def drawn(cells: Sequence[Mapping[str, Any]], lesson: str) -> Iterator[Slide]:
             raise RunError(
                 f"{failed}: {reason(error)}; take the stored ones with --format png."
             ) from error
-        answer = not getattr(value, "settled", True) and hasattr(value, "after")
+        answer = not getattr(value, "is_settled", True) and hasattr(value, "after")
         for picture in pictures_of(value):
             yield Slide("", section, picture.sentence, picture.alt, answer, svg(picture))
 

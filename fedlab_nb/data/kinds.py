@@ -399,10 +399,11 @@ def refuse_slip(name: str, traits: NumberTraits, reading: Reading) -> None:
     """Raises UsageError, which names the first cell that is no number."""
     for line, text in traits.texts.items():
         if traits.cells[text] is None:
+            as_missing = f"?missing={text[:40]} or " if text.isprintable() else ""
             raise UsageError(
                 f"Column {name!r} of {reading.file} holds numbers, but {text[:40]!r} in line "
                 f"{line}; correct that cell, leave it empty for a missing value, or say "
-                f"?missing={text[:40]} or ?category={name}."
+                f"{as_missing}?category={name}."
             )
 
 

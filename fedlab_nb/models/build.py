@@ -107,7 +107,7 @@ def add_model(
 def is_own_model(name: str) -> bool:
     """Whether an architecture of that name was added with `add_model`."""
     package = __name__.partition(".")[0] + "."
-    return name in MODELS and not MODELS[name].layout.__module__.startswith(package)
+    return name in MODELS and not str(MODELS[name].layout.__module__).startswith(package)
 
 
 def default_model(input_shape: tuple[int, ...]) -> str:
