@@ -103,7 +103,7 @@ def read(text: str | bytes) -> Message:
         rows = rows.reshape(len(held), ROW).astype(np.float64)
         must((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
         own, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
-        sums = gauss.received(
+        sums = gauss.read_message(
             {"counts": torch.tensor(counts), "sums": own, "second": second}, "full"
         )
     if len(values):
@@ -158,8 +158,8 @@ def write(
     It may be saved."""
     given = torch.zeros(len(y), dtype=torch.bool)
     given[list(test)] = True
-    own = gauss.class_sums(x[~given], y[~given], CLASSES, "full")
-    sent = gauss.message(own, torch.float32)
+    own = gauss.measure_class_sums(x[~given], y[~given], CLASSES, "full")
+    sent = gauss.make_message(own, torch.float32)
     arrays = {
         "sums": torch.cat([sent["sums"], sent["second"]], 1),
         "network": torch.cat([part.flatten() for part in model_state(model).values()])

@@ -360,11 +360,11 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
     sums = [m.sums for m in messages if m.sums is not None]
     if sums:
         total = sum(sums[1:], sums[0])
-        weights = afl.head(least_squares(total), len(sums), 0.0, AFL.rho)
-        made["AFL"] = len(sums), afl.scores(x.double(), weights).argmax(1)
+        weights = afl.solve_weights(least_squares(total), len(sums), 0.0, AFL.rho)
+        made["AFL"] = len(sums), afl.linear_scores(x.double(), weights).argmax(1)
         made["Gaussian heads"] = (
             len(sums),
-            gauss.scores(total, GAUSS.head, GAUSS.shrinkage)(x).argmax(1),
+            gauss.make_scores(total, GAUSS.head, GAUSS.shrinkage)(x).argmax(1),
         )
     return made
 

@@ -52,9 +52,9 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
     rows = np.column_stack([x.double().numpy(), np.ones(len(x))])
     weights = np.linalg.solve(rows.T @ rows + np.eye(PIXELS + 1), rows.T @ np.eye(CLASSES)[y])
     np.testing.assert_allclose(
-        afl.head(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
+        afl.solve_weights(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
     )
-    there = gauss.class_sums(x, y, CLASSES, "full")
+    there = gauss.measure_class_sums(x, y, CLASSES, "full")
     assert torch.equal(total.counts, there.counts) and torch.equal(total.second, there.second)
     said = answers([*room.messages.values()], digits.x_test.flatten(1))
     scores = (
