@@ -160,7 +160,7 @@ def test_what_follows_an_answer_is_folded_with_it(opened):
 def test_the_playground_is_one_click_away(opened):
     page = opened("notebooks/03_fens")
     page.locator(".playground-link").click()
-    assert page.locator("#alpha").is_visible()
+    page.locator("input.alpha").wait_for()  # the stage is there
 
 
 def test_every_picture_of_the_gallery_is_drawn_and_has_words(opened):
