@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import choose, demand
-from ..studies.papers.claims import JUDGED, OUTCOMES
-from ..studies.papers.published import PAPERS, TRIED, tally
+from ..papers.claims import JUDGED, OUTCOMES
+from ..papers.published import PAPERS, TRIED, tally
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
 from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis

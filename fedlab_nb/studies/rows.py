@@ -31,8 +31,8 @@ from .grid import Cell
 from .outcome import Outcome
 from .settings import Plan, Settings, plans_for
 
-COMMAND = "python -m fedlab_nb.studies.declared"
-FOLDER = Path(__file__).parent / "declared"
+COMMAND = "python -m fedlab_nb.papers.declared"
+FOLDER = Path(__file__).parent / "stored"
 Row = dict[str, Any]
 COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
     "accuracy": lambda outcome: outcome.accuracy,

@@ -49,7 +49,7 @@ RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
 def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
     """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
-    part of the digits' training images (`studies/tuning`), never on test images. Convolutions
+    part of the digits' training images (`papers/tuning`), never on test images. Convolutions
     take a smaller step: at 0.05 the 5-layer CNN dies (10 % on 28x28 letters drawn for validation; 96 % at 0.02)."""
     return Recipe(
         epochs=max(10, min(40, round(100_000 / max(samples, 1)))),

@@ -8,10 +8,10 @@ import pytest
 from accessible import barriers
 from lab_steps import PATIENCE
 
-from fedlab_nb import page as static
 from fedlab_nb.data import federate
 from fedlab_nb.data.moves import Moves
 from fedlab_nb.front import HERE as FRONT
+from fedlab_nb.live import page as static
 
 pytestmark = pytest.mark.browser
 RECORDED = json.loads(Path(__file__).with_name("stage_recorded.json").read_text(encoding="utf-8"))

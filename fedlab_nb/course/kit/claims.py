@@ -16,12 +16,12 @@ from statistics import fmean
 from typing import Any
 
 from ...declared import ROOT, declared
+from ...papers.declared.figures import load
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
 from ...plots.words import number, plural
 from ...studies import Outcome
-from ...studies.declared.engine import load
 from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
 from .problem import Verdict
