@@ -84,7 +84,6 @@ def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
                     STUDY["seeds"],
                     COLUMNS,
                     knobs,
-                    STUDY[dataset].get("earlier_data", ""),
                 )
 
 

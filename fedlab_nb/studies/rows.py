@@ -46,7 +46,6 @@ class Point:
 
     runs, at: what tells it from the other points of its study;   settings: of one of the runs
     columns: what the row keeps of each run;   watched: the options that decide whether it holds; None: all of them
-    earlier_data: what a row may name as its data beside today's, where a study says that it rests on earlier ones
     """
 
     runs: str
@@ -56,7 +55,6 @@ class Point:
     seeds: Sequence[int]
     columns: Mapping[str, Callable[[Outcome], Any]] = field(default_factory=dict)
     watched: Mapping[str, Any] | None = None
-    earlier_data: str = ""
 
     def plan(self, seed: int) -> Plan:
         return plans_for(replace(self.settings, seed=seed), [self.method])[0]
@@ -98,7 +96,7 @@ class Point:
         that it has."""
         if row is None or row["seeds"] != list(self.seeds):
             return False
-        if row.get("data", self.data) not in (self.data, self.earlier_data or self.data):
+        if row.get("data", self.data) != self.data:
             return False
         whole = "failed" in row or self.columns.keys() <= row.keys()
         return whole and row["made"].items() <= self.made.items()
