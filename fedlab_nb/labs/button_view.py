@@ -10,7 +10,7 @@ from ..panels import LabView, PanelState
 from ..plots import Picture, Series, blank
 from ..plots.words import setting_of
 from ..studies.outcome import Outcome
-from ..studies.rows import FOLDER, Row, read
+from ..studies.stored_rows import FOLDER, Row, read
 
 
 class ButtonView(LabView):

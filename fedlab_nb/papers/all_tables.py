@@ -90,9 +90,9 @@ class PaperTables(Shown):
 
     def plot(self) -> Any:
         """The picture of all claims: a square each."""
-        import fedlab_nb
+        from .pictures import plot_claims
 
-        return fedlab_nb.plot_claims(self)
+        return plot_claims(self)
 
     def parts(self) -> list[str | Grid]:
         named = [part for paper, grid in self.grids.items() for part in (PAPERS[paper], grid)]

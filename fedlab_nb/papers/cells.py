@@ -18,9 +18,9 @@ from ..errors import choose, demand, number, parsed
 from ..methods import METHODS
 from ..studies.grid import SHARED
 from ..studies.outcome import Outcome
-from ..studies.rows import COLUMNS, Point
 from ..studies.settings import Settings, plans_for, setting_names
 from ..studies.setups import SETUPS, spelled, values
+from .points import COLUMNS, Point
 from .published import TABLES, Column, PaperTable, Place, paper_table
 
 SCALES = ("classroom", "paper")

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..methods import METHODS
-from ..studies.rows import Point
 from ..studies.settings import Plan, Settings, plans_for
 from .cells import TARGET, Wanted, paper_point
+from .points import Point
 from .published import PaperTable
 
 DEALING = ("clients", "partition", "alpha", "classes_per_client", "size_sigma", "init")

@@ -17,9 +17,9 @@ from ..studies.experiment import Event
 from ..studies.grid import seeds_of
 from ..studies.results import FILES as RESULT_FILES
 from ..studies.results import Grid, Results, Shown, aligned
-from ..studies.rows import FOLDER, Row, computed, key_of, read
 from ..studies.statistics import LEVEL, Band, band
 from ..studies.stored_results import load as load_stored
+from ..studies.stored_rows import FOLDER, Row, key_of, read
 from . import published
 from .cells import (
     SEEDS,
@@ -34,6 +34,7 @@ from .cells import (
 )
 from .claims import Claim, find_claims
 from .comparison import both_conditions, describe_side, find_differences
+from .points import computed
 from .published import TRIED, Ordering, PaperTable, Place, Values, paper_table, tally
 
 FILES = (
@@ -179,9 +180,9 @@ class Reproduction(Shown):
 
     def plot(self) -> Any:
         """The picture of all orderings: how far ahead there and here."""
-        import fedlab_nb
+        from .pictures import plot_orderings
 
-        return fedlab_nb.plot_orderings(self)
+        return plot_orderings(self)
 
     def parts(self) -> list[str | Grid]:
         return [

@@ -17,9 +17,10 @@ from ..data import load as load_data
 from ..declared import declared
 from ..errors import choose
 from ..rng import numpy_rng
-from ..studies.rows import COLUMNS, Point, Row, file_of, read
 from ..studies.settings import Settings
 from ..studies.statistics import Band, band
+from ..studies.stored_rows import Row, file_of, read
+from .points import COLUMNS, Point
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own

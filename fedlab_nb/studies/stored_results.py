@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from ..methods import label_of
-from .rows import Row, file_of, read
+from .stored_rows import Row, file_of, read
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g")

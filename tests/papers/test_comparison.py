@@ -16,8 +16,8 @@ from fedlab_nb.papers.claims import JUDGED
 from fedlab_nb.papers.comparison import find_differences, is_same_quantity
 from fedlab_nb.papers.published import FOLDER
 from fedlab_nb.papers.reproduction import FILES, beside
-from fedlab_nb.studies.rows import key_of, read
 from fedlab_nb.studies.setups import FOLDER as SETUPS_FOLDER
+from fedlab_nb.studies.stored_rows import key_of, read
 
 
 def raw_table(name):

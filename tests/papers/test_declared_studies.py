@@ -10,10 +10,11 @@ from fedlab_nb.errors import FedlabError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.declared import figures
 from fedlab_nb.papers.declared.figures import ROOT, Figures, changes, complaints, load_all, written
+from fedlab_nb.papers.points import Point, computed, neighbours, save
 from fedlab_nb.studies import experiment
-from fedlab_nb.studies.rows import Point, computed, key_of, neighbours, read, save
 from fedlab_nb.studies.settings import Settings
 from fedlab_nb.studies.stored_results import load
+from fedlab_nb.studies.stored_rows import key_of, read
 
 STUDIES = load_all()
 QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, Figures)}
@@ -287,7 +288,7 @@ def test_a_column_may_be_a_path_or_a_measure(small):
         and small.column("report.heads.ccvr", out) is None
     )
     assert small.column("per_class.-1", out) == out.per_class[-1]
-    measured = dataclasses.replace(small, measures="fedlab_nb.course.measures")
+    measured = dataclasses.replace(small, measures="fedlab_nb.papers.measures")
     assert measured.column("best.member", out) == max(out.report.member_accuracy)
 
 

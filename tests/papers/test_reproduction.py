@@ -17,9 +17,10 @@ from fedlab_nb.papers.cells import (
     stored_runs,
     wanted,
 )
+from fedlab_nb.papers.points import computed
 from fedlab_nb.papers.published import pairs
 from fedlab_nb.papers.reproduction import FILES, beside
-from fedlab_nb.studies.rows import computed, key_of, read
+from fedlab_nb.studies.stored_rows import key_of, read
 
 TINY = {
     "epochs": 1,

@@ -17,8 +17,8 @@ from fedlab_nb.papers.tuning import (
     parts,
     validation_set,
 )
-from fedlab_nb.studies.rows import key_of
 from fedlab_nb.studies.settings import Settings, plans_for
+from fedlab_nb.studies.stored_rows import key_of
 
 ROWS, PARTS = load(), parts()
 FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices

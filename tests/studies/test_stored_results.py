@@ -7,8 +7,8 @@ import pytest
 
 from fedlab_nb.data import describe
 from fedlab_nb.methods import ORDER
-from fedlab_nb.studies.rows import file_of
 from fedlab_nb.studies.stored_results import SETS, load, sets
+from fedlab_nb.studies.stored_rows import file_of
 
 
 @pytest.fixture(params=SETS)

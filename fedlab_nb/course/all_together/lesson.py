@@ -24,8 +24,8 @@ from ...plots.vector import mark
 from ...plots.words import data_size, listed, number, percent, tabled
 from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs, title
-from ...studies.rows import FOLDER, Row, read
 from ...studies.statistics import t_quantile
+from ...studies.stored_rows import FOLDER, Row, read
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 

@@ -16,7 +16,6 @@ from statistics import fmean
 from typing import Any
 
 from ...declared import ROOT, declared
-from ...papers.declared.figures import load
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
@@ -24,6 +23,7 @@ from ...plots.words import number, plural
 from ...studies import Outcome
 from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
+from ...studies.stored_figures import read_figure
 from .problem import Verdict
 
 LEAST_SEEDS = 3  # that both sides of a comparison need
@@ -191,8 +191,7 @@ def lesson_folder(module: str) -> list[str]:
 
 def stored_values(module: str, figure: str) -> dict[int, float]:
     """The stored values by seed of a figure that the lesson of the module `__name__` declares."""
-    study = load(ROOT.joinpath(*lesson_folder(module), "figures.toml"))
-    return study.value(figure, study.rows())
+    return read_figure(ROOT.joinpath(*lesson_folder(module), "figures.toml"), figure)
 
 
 def figures_of(module: str, *bars: str) -> tuple[Callable[..., Any], ...]:

@@ -14,9 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ...data import Dataset, title_of
+from ...data import Dataset, describe, title_of
 from ...data import load as load_data
-from ...declared import declared
 from ...errors import RunError
 from ...files import check_replaceable, write_file
 from ...front import join_front, read_stylesheet
@@ -25,7 +24,6 @@ from ...plots.identity import look, shorten_title
 from ...plots.style import class_colours
 from ...plots.vector import outline
 from ...plots.words import listed
-from ...studies.rows import file_of
 from ...studies.statistics import band, t_quantile
 from ...studies.stored_results import Stored, load, sets
 
@@ -197,8 +195,11 @@ def words(table: Stored) -> str:
 
 
 def images(dataset: str) -> str:
-    """What a sentence says of the data set's images; its table's declaration has the words."""
-    return declared(f"papers/declared/{file_of('stored', dataset).stem}.toml")["about"]["images"]
+    """What a sentence says of the data set's images: 'the digits (8 × 8 pixels, 360 test images)'."""
+    about = describe(dataset)
+    _, height, width = about.input_shape
+    kind = dataset.partition(":")[0]
+    return f"the {kind} ({height} × {width} pixels, {about.n_test} test images)"
 
 
 def called(title: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ import sys
 from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
-from ...studies.rows import COMMAND, computed
+from ..points import COMMAND, computed
 from .figures import ROOT, Figures, changes, complaints, load_all, seeds_in
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import importlib
 import math
-import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,22 +20,16 @@ from ...declared import parse
 from ...studies.grid import Study
 from ...studies.outcome import Outcome
 from ...studies.results import data_size
-from ...studies.rows import COMMAND, FOLDER, Declared, Point, Row, file_of
 from ...studies.statistics import band
+from ...studies.stored_figures import OPERATOR, SERIES, Values, figure_values
+from ...studies.stored_rows import FOLDER, Row, file_of
 from ..cells import stored_points
+from ..points import COMMAND, Declared, Point
 from ..reproduction import FILES
 from ..tuning import SETS, tuning_points
 
 SEEDS = tuple(range(10))
 PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
-SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
-NUMBER = re.compile(r"-?[\d.]+")
-ARITHMETIC = {
-    " + ": operator.add,
-    " - ": operator.sub,
-    " / ": operator.truediv,
-}  # the first one binds least
-OPERATOR = re.compile(r" [->~+/] ")
 FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
 CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
 # On another processor the mean of ten seeds moves: by up to two points where a method searches for images, which
@@ -48,7 +41,6 @@ DECLARATIONS = Path(__file__).parent
 ROOT = DECLARATIONS.parents[2]
 LESSONS = ROOT / "fedlab_nb" / "course"
 TEXTS = ("fedlab_nb/course/*", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
-Values = dict[int, float]  # by seed
 
 
 @dataclass(frozen=True)
@@ -120,37 +112,14 @@ class Figures(Declared):
 
     def value(self, text: str, rows: Sequence[Row]) -> Values:
         """A figure's values by seed; `text`: its name, an expression, or a number, which is the same on every seed."""
-        text = text.strip()
-        if text in self.figures:
-            return self.value(self.figures[text], rows)
-        if NUMBER.fullmatch(text):
-            return dict.fromkeys((seed for row in rows for seed in row["seeds"]), float(text))
+        text = self.figures.get(text.strip(), text).strip()
         if text.startswith("="):
             name, _, arguments = text[1:].strip().partition("(")
             return {0: float(self.measure(name)(*ast.literal_eval(f"({arguments.rstrip(')')},)")))}
-        for sign, calculate in ARITHMETIC.items():
-            if sign in text:
-                a, b = (self.value(part, rows) for part in text.rsplit(sign, 1))
-                return {s: calculate(a[s], b[s]) for s in a if s in b}
-        match = SERIES.fullmatch(text)
-        if match is None:
-            raise ValueError(
-                f"Study {self.name} has no figure {text!r}; it has {', '.join(self.figures)}."
-            )
-        at = [part.split("=") for part in (match["at"] or "").replace(" ", "").split(",") if part]
-        of = [
-            row for row in rows if (row["runs"], row["method"]) == (match["runs"], match["method"])
-        ]
-        of = [
-            r
-            for r in of
-            if all(str(r["at"].get(k, r["at"].get(f"{r['method']}.{k}"))) == v for k, v in at)
-        ]
-        if len(of) != 1:
-            raise ValueError(
-                f"Study {self.name}: {text!r} fits {len(of)} runs; name the axes of one in brackets."
-            )
-        return dict(zip(of[0]["seeds"], of[0][match["column"] or "accuracy"], strict=True))
+        try:
+            return figure_values(text, self.figures, rows)
+        except ValueError as error:
+            raise ValueError(f"Study {self.name}: {error}") from None
 
     def judge(self, claim: str, rows: Sequence[Row]) -> tuple[bool | None, str]:
         """Whether a claim holds on `rows`, and how: `a > b` (clear), `a ~ b` (within the noise), `a > 0.3` (its whole
@@ -201,8 +170,7 @@ def load(path: Path) -> Figures:
     """The study that a TOML file declares. The results of the files of this folder stand in `studies/stored/`, a
     lesson's beside its declaration."""
     content = parse(path.read_text(encoding="utf-8"))
-    for name in ("about", "bars"):  # for readers of the results, and for a lesson's pictures
-        content.pop(name, None)
+    content.pop("bars", None)  # of a lesson's pictures
     results = path.with_suffix(".json")
     if path.parent == DECLARATIONS:
         results = FOLDER / results.name

@@ -149,8 +149,8 @@ def tables_where_large_gaps_agree_more(among: str) -> float:
     their number): in how many the half of the orderings with the larger published gaps agrees more
     often than the other half.
     """
-    from ..papers import TABLES, reproduce
-    from ..papers.published import TRIED
+    from .published import TABLES, TRIED
+    from .reproduction import reproduce
 
     agrees_more = 0
     tables = 0
@@ -173,7 +173,7 @@ def claims_of_the_papers(outcome: str) -> int:
 
     "all": how many there are;   "counted": how many count
     """
-    from ..papers import paper_tables
+    from .all_tables import paper_tables
 
     tables = paper_tables()
     return {**tables.counts, "all": len(tables.claims), "counted": len(tables.first)}[outcome]

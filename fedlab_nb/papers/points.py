@@ -1,10 +1,9 @@
-"""Declared rows: one method at one setting, with a value for each seed, and what it was made with. `Declared` is the
-engine: which points are wanted, which rows are stored, whether they still hold, making them again.
+"""Points and their rows: which runs a declared study wants, whether a stored row is still of them, making it again.
 
-A study's results are one JSON file, with a line for each row. A row holds as long as its data sets are the same and the
-options that it has keep their values: an option that came since then had its default when the row was made. A row also
-says on which processor, and with which PyTorch and NumPy it was made (`on`); elsewhere the same runs differ by
-rounding.
+A point is one method at one setting. A row holds as long as its data sets are the same and the options that it has
+keep their values: an option that came since then had its default when the row was made. A row also says on which
+processor, and with which PyTorch and NumPy it was made (`on`); elsewhere the same runs differ by rounding. `Declared`
+is a study: the points that are wanted, the rows that are stored, and the command that makes what is missing.
 """
 
 from __future__ import annotations
@@ -23,17 +22,15 @@ from typing import Any
 
 from .. import __version__
 from ..data import DATASETS, describe
-from ..errors import FedlabError
 from ..files import write_file
-from .code_version import torch_version
-from .engine import carried_out
-from .grid import Cell
-from .outcome import Outcome
-from .settings import Plan, Settings, plans_for
+from ..studies.code_version import torch_version
+from ..studies.engine import carried_out
+from ..studies.grid import Cell
+from ..studies.outcome import Outcome
+from ..studies.settings import Plan, Settings, plans_for
+from ..studies.stored_rows import Row, key_of, read
 
 COMMAND = "python -m fedlab_nb.papers.declared"
-FOLDER = Path(__file__).parent / "stored"
-Row = dict[str, Any]
 COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
     "accuracy": lambda outcome: outcome.accuracy,
     "bytes": lambda outcome: outcome.bytes_up + outcome.bytes_down,
@@ -100,11 +97,6 @@ class Point:
             return False
         whole = "failed" in row or self.columns.keys() <= row.keys()
         return whole and row["made"].items() <= self.made.items()
-
-
-def key_of(row: Mapping[str, Any]) -> str:
-    """What tells a row from the others of its study."""
-    return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)
 
 
 def computed(
@@ -193,21 +185,6 @@ def rounded(value: Any, decimals: int | None) -> float | None:
         if value is None or decimals is None or isinstance(value, int)
         else round(float(value), decimals)
     )
-
-
-def file_of(kind: str, dataset: str) -> Path:
-    """Where the rows of a kind ("stored", "tuning") stand, or would, of a data set."""
-    return FOLDER / f"{kind}-{dataset.replace(':', '')}.json"
-
-
-def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """What a file says of itself, and its rows; FedlabError if it is missing or is no such file."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        made = content["made"]
-        return content["about"], [{**row, "made": made[row["made"]]} for row in content["rows"]]
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise FedlabError(f"The stored results in {path.name} cannot be read: {error!r}.") from None
 
 
 def save(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> None:
