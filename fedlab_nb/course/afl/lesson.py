@@ -119,7 +119,26 @@ def not_solved(moments, class_sums, gamma, rho):
     return moments.sum(0) @ class_sums.sum(0)
 
 
+def plain_solve(moments, class_sums, gamma, rho):
+    """The sums as they come: M gammas on the diagonal, and no rho."""
+    return ridges_left(moments, class_sums, gamma, 0.0)
+
+
+def mean_of_ridged_fits(moments, class_sums, gamma, rho):
+    """Each client's own solution, with its gamma still on the diagonal."""
+    return np.mean(np.linalg.solve(moments, class_sums), axis=0)
+
+
+def mean_of_twice_ridged_fits(moments, class_sums, gamma, rho):
+    """The same with rho on top of gamma."""
+    diagonal = rho * np.eye(moments.shape[1])
+    return np.mean(np.linalg.solve(moments + diagonal, class_sums), axis=0)
+
+
 SLIPS = {
+    "plain_solve": plain_solve,
+    "mean_of_ridged_fits": mean_of_ridged_fits,
+    "mean_of_twice_ridged_fits": mean_of_twice_ridged_fits,
     "mean_of_fits": mean_of_fits,
     "ridges_left": ridges_left,
     "one_ridge_off": one_ridge_off,

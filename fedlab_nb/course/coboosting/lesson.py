@@ -99,7 +99,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
     gaps = chosen_gaps(between, by_weights, "learnt", "equal", describe, MANY)
     large_gaps = [replace(gap, least_gain=GAIN) for gap in gaps]
-    return two_kinds(large_gaps, others=(NOISE, BELOW), **words)
+    return two_kinds(large_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
 
 
 def solution_runs() -> Outcomes:
