@@ -16,9 +16,11 @@ the same, and stops where the answer stops, is the one.
 """
 
 import copy
+import ctypes
 import inspect
 import math
 import textwrap
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -225,11 +227,18 @@ class BuildProblem(Problem):
         if not callable(answer):
             kind = type(answer).__name__
             return Verdict("wrong", f"The answer is the function {self.name}, not {kind}.")
+        inputs = self.build.inputs()
+        all_returned = call_within(TIME_LIMIT, answer, inputs)
+        if all_returned is None:
+            return Verdict(
+                "wrong",
+                f"{self.name} is still running after {TIME_LIMIT:g} s, so it was stopped. "
+                "Does a loop in it have no end?",
+            )
         possible_slips = dict(self.build.slips)  # those that did as the answer does so far
         differences = []
         error_text = ""
-        for arguments in self.build.inputs():
-            returned = call_safely(answer, arguments)
+        for arguments, returned in zip(inputs, all_returned, strict=True):
             if is_stub(returned):
                 return Verdict("unattempted", f"{self.name} returns nothing yet.")
             possible_slips = {
@@ -255,6 +264,7 @@ class BuildProblem(Problem):
         return f"{self.name} stopped with {type(error).__name__}: {text}"
 
 
+TIME_LIMIT = 10.0  # seconds for all hidden inputs together
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
@@ -264,6 +274,37 @@ def call_safely(function: Function, arguments: tuple) -> Any:
         return function(*copy.deepcopy(arguments))
     except Exception as error:
         return error
+
+
+def call_within(
+    seconds: float, function: Function, inputs: Sequence[tuple]
+) -> list[Any] | None:
+    """What `call_safely` gives for each of the inputs; None if they take longer than that.
+
+    The calls run in a thread, which is told to stop when the time is over. That stops a loop in
+    Python. A single call into compiled code that does not end stays in its thread.
+    """
+    all_returned: list[Any] = []
+
+    def call_all() -> None:
+        for arguments in inputs:
+            try:
+                all_returned.append(call_safely(function, arguments))
+            except SystemExit:  # from below, or the function's own sys.exit()
+                all_returned.append(RuntimeError("sys.exit() ends nothing here; return a value."))
+                if is_over.is_set():
+                    return
+
+    is_over = threading.Event()
+    thread = threading.Thread(target=call_all, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not thread.is_alive():
+        return all_returned
+    is_over.set()
+    thread_id = ctypes.c_ulong(thread.ident or 0)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread_id, ctypes.py_object(SystemExit))
+    return None
 
 
 def is_stub(value: Any) -> bool:
