@@ -84,10 +84,9 @@ CALIBRATED, AVERAGED = fused([90, 91, 92]), fused([40, 30, 35], head="average")
 EARLY, LATE = without_b(0.1, [5, 6, 4] * 4), without_b(1, [-1, 1, 0] * 4)
 AHEAD, BEHIND = uploads("digits", 0.1, [30] * 3), uploads("glyphs:16g", 1, [-28] * 3)
 FEW, TEN = images(1, [5, 6, 4] * 4), images(10, [-1, 1, 0] * 4, "network")
-ALONE = [91, 90, 92]
 RIGHT = {
     "01 q2": SKEWED + MILD, "03 q2": TRAINED + COUNTED, "04 q2": sources([30, 40, 35]), "05 q2": LEARNT + IDLE,
-    "06 q1": CALIBRATED + AVERAGED + fused(ALONE, 1), "07 q3": EARLY + LATE, "08 q2": AHEAD + BEHIND,
+    "06 q1": CALIBRATED + AVERAGED, "07 q3": EARLY + LATE, "08 q2": AHEAD + BEHIND,
     "09 q2": pairs(["ensemble"], ["mine"], [17, 12, 20], alpha=0.1), "11 q3": matched(1, 20, 60, 93),
     "12 q2": FEW + TEN,
 }  # fmt: skip

@@ -4,6 +4,7 @@ exercises.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import softmax
@@ -13,10 +14,11 @@ from ...plots.words import letter
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, chosen_gaps, figures_of, two_kinds
+from ..kit.claims import BELOW, NOISE, chosen_gaps, figures_of, finding, two_kinds
 
 STUDENTS = lesson_words(__name__, "students")
 mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
+found = partial(finding, __name__)
 
 
 # --------------------------------------------------------------------------------- ten stored seeds

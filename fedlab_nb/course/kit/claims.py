@@ -24,8 +24,10 @@ from ...plots.words import number, plural
 from ...studies import Outcome
 from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
-from ...studies.stored_figures import read_figure
+from ...studies.stored_figures import read_figure, select_seeds, write_figure
+from .exercises import lesson_words
 from .problem import Verdict
+from .view import Card
 
 LEAST_SEEDS = 3  # that both sides of a comparison need
 CHANCE = 0.1  # what guessing gets right, where a figure does not say it
@@ -266,6 +268,39 @@ def figures_of(module: str, *bars: str) -> tuple[Callable[..., Any], ...]:
 def stored_mean(module: str, figure: str) -> int:
     """The mean of `stored_values` in whole percent."""
     return round(100 * fmean(stored_values(module, figure).values()))
+
+
+class StoredFigures(dict):
+    """The figures of the lesson of a module, for `str.format_map`: `{gain}`, `{gain:effect}` or
+    `{gain@4:mean}` is written as `write_figure` writes it.
+    """
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self.module = module
+
+    def __missing__(self, name: str) -> "StoredFigure":
+        figure, _, seeds = name.partition("@")
+        return StoredFigure(select_seeds(stored_values(self.module, figure), seeds))
+
+
+class StoredFigure:
+    """The values of one figure by seed, in a text."""
+
+    def __init__(self, values: Mapping[int, float]) -> None:
+        self.values = dict(values)
+
+    def __format__(self, form: str) -> str:
+        return write_figure(self.values, form)
+
+
+def finding(module: str, name: str) -> Card:
+    """What was found, in the words that the exercises.toml of the lesson of the module `__name__`
+    has under `[words.findings]`. All numbers are declared figures, so they are those of the
+    lesson's pictures.
+    """
+    text = lesson_words(module, "findings")[name].replace("\n", " ").strip()
+    return Card("finding", text.format_map(StoredFigures(module)))
 
 
 def stored_bars(module: str, name: str) -> Picture:
