@@ -6,7 +6,8 @@ from fedlab_nb.course.kit.answers import read_answer, read_numbers
 
 ONE_READING = {
     "2,8": 2.8, " .5 ": 0.5, "−1": -1, "≈ 0.19": 0.19, "> 1.25": 1.25, "λ = 1.25": 1.25, "T ≥ 8": 8, "×4": 4,
-    "8**0,5": 8**0.5, "10^-3": 0.001, "1e-3": 0.001, "9 / 4": 2.25, "9⁄4": 2.25, "2½": 2.5, "-2 1/4": -2.25, "−½": -0.5,
+    "8**0,5": 8**0.5, "10^-3": 0.001, "1e-3": 0.001, "9 / 4": 2.25, "9⁄4": 2.25, "2½": 2.5, "-2 1/4": -2.25,
+    "−½": -0.5,
     "16 040": 16040, "16\u202f040": 16040, "16'040": 16040, "1,234,567.5": 1234567.5, "1.234.567,5": 1234567.5,
     "87 %": 0.87, "87 per cent": 0.87, "½ %": 0.005, "“2.5.”": 2.5, "It is 5.": 5,
     "9·6": 54, "9 × 6": 54, "6 x 9": 54, "9 ⋅ 6": 54, "24*6": 144, "(6 + 5) / (4 + 1)": 2.2, "24/2/3": 4,
@@ -35,12 +36,16 @@ def test_a_comma_or_point_before_three_digits_has_two_readings():
 @pytest.mark.parametrize(
     "answer",
     [
-        None, ..., True, [2], "", " ", "half of it", "2 or 3", "two 2", "2..5", "1/0", "1/(2 - 2)", "nan", "inf", "1e999",
+        None, ..., True, [2], "", " ", "half of it", "2 or 3", "two 2", "2..5", "1/0", "1/(2 - 2)", "nan",
+        "inf", "1e999",
         "9" * 400, 10**400, "1e29/1e-29", "12,34,5", "16 04", float("nan"), float("inf"), "%", "-", "2 1/", "/2",
         "400 bits", "x = y", "λ 8", "is not 8", "< 8", "2^", "^2", "9^9^9^9", "9^99",
-        "21!/1", "2.5!/1", "(-3)!/1", "9!!!/1", "√(-1)", "ln(0)", "exp(99)", "(2", "2)", "()", "9·", "·9", "5·6 = 54", "54 = 55",
-        "(" * 30 + "2" + ")" * 30, "1+" * 120 + "1", "2; import os", "__import__('os')", "[2 for x in y]", "0b1", "1_0",
-        "not 2", "It isn't 2", "I don't think it is 2", "never 2", "two three", "hundred hundred", "six or seven", "2 of 3", "the 2nd",
+        "21!/1", "2.5!/1", "(-3)!/1", "9!!!/1", "√(-1)", "ln(0)", "exp(99)", "(2", "2)", "()", "9·", "·9",
+        "5·6 = 54", "54 = 55",
+        "(" * 30 + "2" + ")" * 30, "1+" * 120 + "1", "2; import os", "__import__('os')", "[2 for x in y]",
+        "0b1", "1_0",
+        "not 2", "It isn't 2", "I don't think it is 2", "never 2", "two three", "hundred hundred",
+        "six or seven", "2 of 3", "the 2nd",
     ],
 )  # fmt: skip
 def test_no_number(answer):
@@ -80,7 +85,9 @@ def test_units_are_those_of_the_question():
         [1.5e6],
     ]
     assert read_numbers("2 kB") == [] and read_answer("24.2 kB").bare == (24200,)
-    assert read_numbers("3 whole rounds", ("rounds",)) == [3] and read_numbers("fourfold", ("fold",)) == [4]
+    assert read_numbers("3 whole rounds", ("rounds",)) == [3] and read_numbers(
+        "fourfold", ("fold",)
+    ) == [4]
     assert read_numbers("four times", ("times",)) == [4]
 
 

@@ -72,7 +72,12 @@ from fedlab_nb.course.kit.problem import RecordProblem
         ),
         ("05 q2", RIGHT["05 q2"], True, "α = 0.3: +8, +7, +13, +8,"),
         ("05 q2", LEARNT + weights(3.0, [0, -2, -3] * 3), False, "α = 3 has 9 seeds"),
-        ("05 q2", LEARNT + weights(0.3, [0, 0, 0], ee=False), False, "where the gain is not clearly"),
+        (
+            "05 q2",
+            LEARNT + weights(0.3, [0, 0, 0], ee=False),
+            False,
+            "where the gain is not clearly",
+        ),
         ("05 q2", weights(0.3, [8, 7, 13], answer="server") + IDLE, False, "clearly more than 5"),
         ("05 q2", weights(0.3, [6, 4, 5] * 4) + IDLE, False, "by clearly more than 5 points"),
         ("06 q1", RIGHT["06 q1"], True, "at α = 0.5, K = 2: +50, +61, +57 points, mean +56 ± 14."),
@@ -149,7 +154,9 @@ def test_a_gap_that_the_test_images_call_clear_is_not_within_the_noise():
     """The validation images may be too few for a small difference; then another setting is wanted."""
     small = averages(100.0, [-4, 4] * 5)
     for outcome in small:
-        outcome.accuracy = 0.5 + 0.02 * (outcome.method == "ensemble") + 0.001 * outcome.settings.seed
+        outcome.accuracy = (
+            0.5 + 0.02 * (outcome.method == "ensemble") + 0.001 * outcome.settings.seed
+        )
     (exercise,) = (lesson_of(name).q2 for name in LESSONS if "heterogeneity" in name)
     verdict = exercise.problem.check(SKEWED + small)
     assert verdict.state == "wrong"

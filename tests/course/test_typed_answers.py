@@ -21,7 +21,19 @@ MANY = settings(
 )
 SMALL_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 TENS = {20: "twenty", 30: "thirty", 40: "forty", 50: "fifty", 60: "sixty", 90: "ninety"}
-INTRODUCTIONS = ["", "", "", "= ", "x = ", "≈ ", "It is ", "The answer is ", "I think ", "answer: ", "about "]
+INTRODUCTIONS = [
+    "",
+    "",
+    "",
+    "= ",
+    "x = ",
+    "≈ ",
+    "It is ",
+    "The answer is ",
+    "I think ",
+    "answer: ",
+    "about ",
+]
 CLOSINGS = ["", "", "", ".", " ", "\n", " at least", " exactly"]
 QUOTES = [("", ""), ("", ""), ("“", "”"), ('"', '"'), (" ", " ")]
 
@@ -68,10 +80,14 @@ def expressions(draw, target, depth=2):
         return f"{other}{space}{sign}{space}{write_number(part)}"
     if kind == "product":
         sign = draw(st.sampled_from("·×*⋅"))
-        return f"{write_number(part)}{space}{sign}{space}({draw(expressions(target / part, deeper))})"
+        return (
+            f"{write_number(part)}{space}{sign}{space}({draw(expressions(target / part, deeper))})"
+        )
     if kind == "quotient":
         sign = draw(st.sampled_from("/÷"))
-        return f"({draw(expressions(target * part, deeper))}){space}{sign}{space}{write_number(part)}"
+        return (
+            f"({draw(expressions(target * part, deeper))}){space}{sign}{space}{write_number(part)}"
+        )
     if kind == "brackets":
         return f"({draw(expressions(target, deeper))})"
     if kind == "power":
@@ -112,7 +128,11 @@ def right_spellings(draw, problem):
         low, high = float(value - step), float(value + step)
         text = draw(
             st.sampled_from(
-                [f"{low:.4f}–{high:.4f}", f"{low:.4f} to {high:.4f}", f"between {low:.4f} and {high:.4f}"]
+                [
+                    f"{low:.4f}–{high:.4f}",
+                    f"{low:.4f} to {high:.4f}",
+                    f"between {low:.4f} and {high:.4f}",
+                ]
             )
         )
         return text + draw(st.sampled_from(["", *(f" {unit}" for unit in problem.units)]))
@@ -138,7 +158,8 @@ def wrong_spellings(draw, problem):
             st.sampled_from(
                 [
                     f"{text} {unit}", f"not {text}", f"It is not {text}", f"{text} or {text}", f"{text}/0",
-                    f"{text}; 1", f"({text}", f"{text})", f"{text} +", f"{text}//1", f"[{text} for x in y]", f"{text}^99",
+                    f"{text}; 1", f"({text}", f"{text})", f"{text} +", f"{text}//1", f"[{text} for x in y]",
+                    f"{text}^99",
                     f"never {text}", f"{text} {text}", f"eval('{text}')", f"{text}¿", "nan", "?", "heaps", "many",
                 ]
             )

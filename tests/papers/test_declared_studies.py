@@ -83,9 +83,11 @@ def test_how_a_figure_is_written(study, what, words):
 
 def test_less_than_nothing_and_an_unknown_form():
     values = {0: -0.2, 1: -0.001, 2: 0.1}
-    assert [write_figure({0: v}, "mean") for v in values.values()] == ["−20", "0", "10"] and write_figure(
-        values, "each"
-    ) == "−20 0 10"
+    assert [write_figure({0: v}, "mean") for v in values.values()] == [
+        "−20",
+        "0",
+        "10",
+    ] and write_figure(values, "each") == "−20 0 10"
     assert write_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect") == "costs 2 ± 0 points"
     assert write_figure({0: 0.2, 1: 0.21, 2: 0.22}, "effect") == "adds 21 ± 2 points"
     assert write_figure(values, "effect") == "makes no clear difference (−3 ± 38 points)"

@@ -48,7 +48,7 @@ class Reading:
     complaint: str = ""
 
 
-class NotANumber(Exception):
+class NotANumberError(Exception):
     """A text that the grammar does not know."""
 
 
@@ -229,7 +229,7 @@ def read_with_unit(text: str) -> tuple[list[float], str]:
     for spelling in spellings:
         try:
             found, unit = Parser(spelling).read_all()
-        except NotANumber:
+        except NotANumberError:
             continue
         values += [value for value in found if value not in values]
     return values, unit
@@ -365,13 +365,13 @@ class Parser:
         self.depth = 0
 
     def read_all(self) -> tuple[list[float], str]:
-        """The values of the whole text and the unit behind them; NotANumber where there is no
+        """The values of the whole text and the unit behind them; NotANumberError where there is no
         number.
         """
         values = self.read_sum()
         unit = self.text[self.place :].strip()
         if not values or not UNIT.fullmatch(unit):
-            raise NotANumber
+            raise NotANumberError
         return values, unit
 
     def read_sum(self) -> list[float]:
@@ -425,7 +425,7 @@ class Parser:
         if bracket:
             values = self._read_deeper(self.read_sum)
             if not self._take(")" if bracket == "(" else "]"):
-                raise NotANumber
+                raise NotANumberError
             return values
         return self._read_number()
 
@@ -444,7 +444,7 @@ class Parser:
         if plain is not None and (grouped is None or plain.end() == grouped.end()):
             spellings.append(plain[0].replace(",", "."))
         if not spellings:
-            raise NotANumber
+            raise NotANumberError
         self.place = (grouped or plain).end()  # type: ignore[union-attr]
         values = keep_numbers(float(spelling) for spelling in spellings)
         return list(dict.fromkeys(values))
@@ -452,7 +452,7 @@ class Parser:
     def _read_deeper(self, read: Callable[[], list[float]]) -> list[float]:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise NotANumber
+            raise NotANumberError
         values = read()
         self.depth -= 1
         return values

@@ -21,7 +21,7 @@ import inspect
 import math
 import textwrap
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -276,9 +276,7 @@ def call_safely(function: Function, arguments: tuple) -> Any:
         return error
 
 
-def call_within(
-    seconds: float, function: Function, inputs: Sequence[tuple]
-) -> list[Any] | None:
+def call_within(seconds: float, function: Function, inputs: Sequence[tuple]) -> list[Any] | None:
     """What `call_safely` gives for each of the inputs; None if they take longer than that.
 
     The calls run in a thread, which is told to stop when the time is over. That stops a loop in
