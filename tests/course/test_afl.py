@@ -1,4 +1,4 @@
-"""Lesson 10: the exercises by another way, worked numbers against another derivation."""
+"""Lesson 4: the exercises by another way, worked numbers against another derivation."""
 
 import re
 
@@ -9,7 +9,7 @@ from fedlab_nb.course.afl import lesson
 
 
 def test_slopes_by_hand():
-    text = LESSONS["10_closed_form"]
+    text = LESSONS["4_closed_form"]
     assert "client A has (1, 2), (2, 2): Σx² = 5, Σxy = 6, own slope 1.2" in text
     assert "client B has (3, 9): Σx² = 9, Σxy = 27, own slope 3" in text
     x, y = np.array([1, 2, 3.0]), np.array([2, 2, 9.0])
@@ -20,7 +20,7 @@ def test_slopes_by_hand():
 
 
 def test_the_upload_is_what_the_ledger_counts():
-    text = re.sub(r"<!--.*?-->", "", LESSONS["10_closed_form"])
+    text = re.sub(r"<!--.*?-->", "", LESSONS["4_closed_form"])
     assert "65 · 66 / 2 = 2145" in text and "2795 numbers of 4 bytes = 11.2 kB" in text
     assert lesson.runs("afl", seeds=1)[0].bytes_up == 10 * 4 * 2795
 

@@ -1,4 +1,4 @@
-"""Lesson 10, sums never shout: its pictures and numbers, and what judges its exercises."""
+"""Lesson 4, sums never shout: its pictures and numbers, and what judges its exercises."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Lesson 08, all together: accuracy against bytes, of all methods on three data sets; its pictures
+"""all together: accuracy against bytes, of all methods on three data sets; its pictures
 and exercises.
 
 The pictures are made of the stored results, ten seeds each. The race and the panel are the reader's

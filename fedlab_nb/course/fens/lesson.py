@@ -1,4 +1,4 @@
-"""Lesson 03, FENS: its worked numbers, from the reader's own panel, and its exercises."""
+"""Lesson 3, FENS: its worked numbers, from the reader's own panel, and its exercises."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Lesson 01, label skew: its worked numbers, from ten stored seeds, and its three exercises."""
+"""Lesson 2, label skew: its worked numbers, from ten stored seeds, and its three exercises."""
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
