@@ -122,7 +122,7 @@ def predict_command(options: Namespace) -> int:
 
 
 def plan_command(options: Namespace) -> int:
-    from .studies import plan
+    from .papers.overview import plan
 
     options.preset, preset = None, options.preset
     print(plan(preset, options.methods or None, **given(options)))
@@ -152,7 +152,8 @@ def grid_command(
     options: Namespace, methods: Any, columns: Sequence[str] = (), seeds: Any = 1, **settings: Any
 ) -> int:
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
-    from .studies import engine, overview
+    from .papers import overview
+    from .studies import engine
     from .studies.results import FORM
 
     choose("form of a table", options.table, FORM)
@@ -188,7 +189,7 @@ def grid_command(
 
 
 def reproduce_command(options: Namespace) -> int:
-    from .studies.papers import reproduce
+    from .papers import reproduce
 
     named = {
         name: getattr(options, name)
@@ -246,14 +247,14 @@ def store_command(options: Namespace) -> int:
 
 
 def page_command(options: Namespace) -> int:
-    from .page import write
+    from .live.page import write
 
     print(f"written to {write(options.out, force=options.force)}")
     return 0
 
 
 def class_command(options: Namespace) -> int:
-    from .classroom import open_class, write_page
+    from .live.classroom import open_class, write_page
 
     partition = {name: parsed(getattr(options, name)) for name in ("alpha", "drawings", "seed")}
     browser = not (options.no_browser or options.page_alone)

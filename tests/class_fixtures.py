@@ -1,8 +1,8 @@
 """A class, and what a student of it sends."""
 
-from fedlab_nb.classroom.messages import write
-from fedlab_nb.classroom.room import Room
 from fedlab_nb.data import load
+from fedlab_nb.live.classroom.messages import write
+from fedlab_nb.live.classroom.room import Room
 
 
 def a_room(file=None, alpha=0.1):

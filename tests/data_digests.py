@@ -23,7 +23,7 @@ from fedlab_nb.data import constants, federate, load, with_public
 from fedlab_nb.data.digits import SOURCES
 from fedlab_nb.data.glyphs import NAMES as GLYPHS
 from fedlab_nb.data.natural import NAMES as NATURAL
-from fedlab_nb.studies.tuning import validation_set
+from fedlab_nb.papers.tuning import validation_set
 
 EXPECTED = Path(__file__).with_name("data") / "digests.json"
 OTHER_PROCESSOR = {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fedlab_nb.front import HERE as FRONT
-from fedlab_nb.page import HERE as PAGE
-from fedlab_nb.page import joined
+from fedlab_nb.live.page import HERE as PAGE
+from fedlab_nb.live.page import joined
 
 
 def find_module(name: str) -> Path:
@@ -23,7 +23,7 @@ def find_module(name: str) -> Path:
 
 
 def javascript(files: str, code: str, **data: Any) -> Any:
-    """What `code` returns, with `data` (JSON) as its variables, after `files` of page/ or front/, joined by blanks."""
+    """What `code` returns, with `data` (JSON) as its variables, after `files` (page and front), joined by blanks."""
     node = shutil.which("node") or pytest.skip("there is no Node.js on this machine")
     text = joined(*map(find_module, files.split()))
     call = (

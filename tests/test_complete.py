@@ -8,11 +8,11 @@ import pytest
 
 from fedlab_nb.declared import declared
 from fedlab_nb.methods import METHODS
+from fedlab_nb.papers import tuning
 from fedlab_nb.plots.journey import journey
 from fedlab_nb.plots.style import sized
-from fedlab_nb.studies import tuning
 from fedlab_nb.studies.cost import FORMULAS
-from fedlab_nb.studies.stored import load, sets
+from fedlab_nb.studies.stored_results import load, sets
 
 ROOT = Path(__file__).parents[1]
 GUIDE, FIDELITY = ROOT / "notebooks" / "guide" / "methods.md", ROOT / "FIDELITY.md"
@@ -33,11 +33,11 @@ def missing(name: str) -> list[str]:
         if (r["runs"], r["method"]) == ("methods", name)
     }
     if name not in tries and name not in BOUNDS:
-        lacking.append("tries in studies/declared/tuning.toml")
+        lacking.append("tries in papers/declared/tuning.toml")
     elif name not in BOUNDS and tried != dict(enumerate(tries[name])):
-        lacking.append("the results of its tries (python -m fedlab_nb.studies.declared tuning)")
+        lacking.append("the results of its tries (python -m fedlab_nb.papers.declared tuning)")
     lacking += [
-        f"stored results on {dataset} (python -m fedlab_nb.studies.declared stored)"
+        f"stored results on {dataset} (python -m fedlab_nb.papers.declared stored)"
         for dataset in sets()
         if name not in load(dataset).methods
     ]

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from fedlab_nb import files, load_model, run, slides, study
-from fedlab_nb.classroom import write_page
 from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.files import check_replaceable, expand_path, open_replacement, write_file
-from fedlab_nb.page import write as write_playground
+from fedlab_nb.live.classroom import write_page
+from fedlab_nb.live.page import write as write_playground
 from fedlab_nb.plots import style
 from fedlab_nb.studies import Results
 

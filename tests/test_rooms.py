@@ -58,3 +58,24 @@ def test_an_import_stays_in_its_room(loaded, code):
 
 def test_the_look_at_what_is_loaded_sees_pictures_and_widgets(loaded):
     assert {"matplotlib", "ipywidgets"} <= loaded[PANELS]
+
+
+# A whole run, as the README begins with: small, and not remembered.
+RUN = """import sys
+import fedlab_nb as fl
+out = fl.run(
+    "fens", dataset="digits", clients=3, epochs=1, cache=False, **{"fens.rounds": 1}
+)
+assert 0 < out.accuracy < 1
+print(*sys.modules)
+"""
+WINGS = ("fedlab_nb.course", "fedlab_nb.papers", "fedlab_nb.live")
+APP = ("fedlab_nb.panels", "fedlab_nb.plots", "fedlab_nb.labs", "fedlab_nb.front")
+PICTURES_AND_WIDGETS = ("matplotlib", "ipywidgets", "IPython", "anywidget")
+
+
+def test_a_run_loads_no_wing_no_picture_and_no_widget():
+    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    assert "fedlab_nb.methods.fens" in loaded
+    assert not loaded & {*WINGS, *APP, *PICTURES_AND_WIDGETS}

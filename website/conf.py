@@ -176,7 +176,7 @@ def write_redirects(folder):
 
 def finish(app, exception):
     """The start page under the name that a host looks for, and the page without Python."""
-    from fedlab_nb import page
+    from fedlab_nb.live import page
 
     if exception is None:
         for path in app.outdir.rglob("*.html"):

@@ -16,7 +16,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from fedlab_nb import page as static
+from fedlab_nb.live import page as static
 
 FRAME = 60  # milliseconds of page time
 HOLD = 1800  # milliseconds for which a result stands still

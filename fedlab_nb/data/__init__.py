@@ -8,6 +8,7 @@ torch.Size([10, 10])
 
 from .cues import CUES, tint_background
 from .dataset import Dataset, Description
+from .edits import Edit, Edits, letter
 from .federation import (
     Federation,
     check_fonts,
@@ -18,7 +19,6 @@ from .federation import (
     natural_or,
     plain,
 )
-from .moves import Move, Moves, letter
 from .partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, shares, skew_of
 from .public import checked_public, describe_with_public, with_public
 from .registry import (

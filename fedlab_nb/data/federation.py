@@ -7,7 +7,7 @@ gives as data.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from fedlab_nb.data import registry
 from fedlab_nb.data.arrays import owners
 from fedlab_nb.data.cues import CUES, NOTES, TINT_VERSION
 from fedlab_nb.data.dataset import Dataset, digest_of
-from fedlab_nb.data.moves import Moves, letter
+from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, letter
 from fedlab_nb.data.partition import (
     ALPHA_HINT,
     PARTITIONS,
@@ -38,8 +38,27 @@ if TYPE_CHECKING:
     import torch
 
 
-# What says who holds which sample, and so cannot be given beside a Federation.
+# What says who holds which sample, and so cannot be given beside a Federation as `dataset`.
 DEALING = ("alpha", "clients", "partition", "classes_per_client", "size_sigma", "minimum", "repair")
+
+
+# Settings of a federation, and the values that are as good as not given.
+FEDERATION_SETTINGS: Mapping[str, Any] = {
+    "alpha": None,
+    "clients": None,
+    "partition": None,
+    "classes_per_client": 2,
+    "size_sigma": 0,
+    "share": 1,
+    "minimum": 0,
+    "repair": "move",
+    "moves": "",
+    "spurious": "",
+    "cue": "tint",
+    "tint": 0.8,
+    "absent": "",
+    "unseen": "",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,14 +68,16 @@ class Federation:
     shards: M sorted int64 tensors, disjoint, each of at least `minimum` samples; a cover of 0..N-1, unless `share` is
             below 1 or the data give some samples to nobody
     alpha:  Dirichlet concentration; smaller is more skewed
-    partition: one of PARTITIONS, or "own" where a person has changed it by hand (`moves.py`); with doubles the shards
+    partition: one of PARTITIONS, or "own" where a person has changed it by hand; with doubles the shards
             are not disjoint, and where a client was emptied they are no cover
+    edits:  those changes, in order (see `edits.py`); `move`, `double` and `rename` give a Federation with one more
     moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with repair="redraw"
     spurious: clients whose images carry the `cue`, a tint or a small shape (see `cues.py`), of strength `tint`
     note:   what a reader should know about this partition; "" where there is nothing
     absent, unseen: clients that were taken out of the federation `whole`, by their numbers there. Absent ones get the
             initial model, train, and are never heard of again; unseen ones have no part at all, and their samples are
             one more test set. `ids`: the numbers of those that are left
+    origin: the keyword arguments of `federate` that make it, `dataset` among them
     """
 
     dataset: Dataset
@@ -77,6 +98,8 @@ class Federation:
     absent: tuple[int, ...] = ()
     unseen: tuple[int, ...] = ()
     whole: Federation | None = None
+    edits: Edits = NO_EDITS
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -142,6 +165,90 @@ class Federation:
             parts.append((shard[order[held:].sort().values], shard[order[:held].sort().values]))
         return tuple(parts)
 
+    def move(
+        self, client: int | str, to: int | str | None, *, label: int | str | None = None
+    ) -> Federation:
+        """A Federation in which samples of one client have gone to another one; this one stays as it is.
+
+        client, to: a letter, a name, or a number, counted as if nobody were absent;   to=None: nobody gets them
+        label: the class of the samples, by its index or its name; None: all classes
+
+        The client's last sample stays, because every client of a run needs one. Raises UsageError for a client or a
+        class that is not there, and where both clients are the same.
+
+        >>> before = federate("digits", seed=4)
+        >>> after = before.move("A", "B", label=3)
+        >>> gained = int(after.label_counts[1, 3] - before.label_counts[1, 3])
+        >>> gained == int(before.label_counts[0, 3]), str(after.edits)
+        (True, '4: A3>B')
+        """
+        giver = self.client_number(client)
+        taker = None if to is None else self.client_number(to)
+        if giver == taker:
+            raise UsageError(
+                f"Client {letter(giver)} cannot give samples to itself; name another client."
+            )
+        return self.edited(Edit(giver, None if label is None else self.label_index(label), taker))
+
+    def double(self, client: int | str) -> Federation:
+        """A Federation with one more client behind the others, which has the same samples as `client`."""
+        return self.edited(Edit(self.client_number(client), is_double=True))
+
+    def rename(self, client: int | str, name: str) -> Federation:
+        """A Federation in which a client has a name; pictures and sentences show it beside its letter."""
+        return self.edited(Edit(self.client_number(client), name=check_name(name)))
+
+    def edited(self, edit: Edit) -> Federation:
+        """This federation with one more edit, dealt out again. UsageError where `federate` did not make it."""
+        if not self.origin:
+            raise UsageError(
+                "This Federation was put together by hand, so that it cannot be dealt out again with a "
+                "change; make it with fl.federate."
+            )
+        edits = replace(self.edits, changes=(*self.edits.changes, edit)).pinned(self.seed)
+        return federate(**{**self.origin, "moves": edits})
+
+    def client_number(self, client: int | str) -> int:
+        """The number of a client, counted as if nobody were absent, from its letter, name or number."""
+        count = (self.whole or self).clients
+        if isinstance(client, str):
+            numbers = {letter(k): k for k in range(count)}
+            if self.origin.get("partition") == "natural":
+                for k, name in enumerate(self.dataset.client_names):
+                    numbers[name] = k
+            for k, name in self.edits.names.items():
+                numbers[name] = k
+            return numbers[choose("client", client, numbers)]
+        return int(whole("client", client, 0, count - 1))
+
+    def label_index(self, label: int | str) -> int:
+        """The index of a class, from its name or its index."""
+        if isinstance(label, str):
+            return self.dataset.class_names.index(choose("class", label, self.dataset.class_names))
+        return int(whole("label", label, 0, self.classes - 1))
+
+    def settings(self) -> dict[str, Any]:
+        """What makes it, as settings of a run: of all seeds of a run, this one federation."""
+        if not self.origin:
+            raise UsageError(
+                "This Federation was put together by hand; give it as dataset=, or make it with "
+                "fl.federate."
+            )
+        made = dict(self.origin)
+        drawn_by = self.seed if self.edits.seed is None else self.edits.seed
+        made["moves"] = str(replace(self.edits, seed=drawn_by))
+        made["dataset"] = text(made["dataset"])
+        made["minimum"] = made["minimum"] or 0
+        made["spurious"] = ",".join(map(str, self.spurious_clients))
+        made["absent"] = client_text(self.absent)
+        made["unseen"] = client_text(self.unseen)
+        return made
+
+    @property
+    def spurious_clients(self) -> tuple[int, ...]:
+        """The clients whose images carry the cue, counted as if nobody were absent."""
+        return (self.whole or self).spurious
+
     def __repr__(self) -> str:
         alpha = "" if self.partition == "natural" else f" alpha={self.alpha:g},"
         return (
@@ -164,7 +271,7 @@ def federate(
     minimum: int | None = None,
     repair: str = "move",
     indices: Any = None,
-    moves: str = "",
+    moves: str | Edits = "",
     spurious: Iterable[int] = (),
     cue: str = "tint",
     tint: float = 0.8,
@@ -185,7 +292,8 @@ def federate(
     repair:    how clients get the minimum. "move": one draw, then a few samples are moved. This always works. "redraw":
                draw again, as the papers do
     indices:   your own partition: M lists of sample indices. None may be empty, and no index may be in two of them
-    moves:     changes of the partition by hand, such as "A3>B, C*" (see `moves.py`)
+    moves:     changes by hand as a short text, such as "A3>B, C*" (see `edits.py`). In a program
+               `federate(…).move("A", "B", label=3).double("C")` says the same
     spurious:  clients whose training images get a cue that shows the label, of strength `tint`. It is the colour of the
                background (cue="tint") or a small figure (cue="shape"). The Federation then has a changed copy of the
                dataset, with the same test and public images
@@ -205,10 +313,22 @@ def federate(
     """
     import torch
 
+    source = fspath(dataset) if isinstance(dataset, str | PathLike) else None
     dataset = registry.loaded(dataset)
     seed = whole("seed", seed)
     if indices is not None:
-        dataset = with_clients(dataset, indices)
+        dataset, source = with_clients(dataset, indices), None
+    origin: dict[str, Any] = {
+        "dataset": dataset if source is None else source,
+        "seed": seed,
+        "classes_per_client": classes_per_client,
+        "size_sigma": size_sigma,
+        "share": share,
+        "minimum": minimum,
+        "repair": repair,
+        "cue": cue,
+        "tint": tint,
+    }
     wish = {"alpha": alpha, "clients": clients}
     changed = {
         "minimum": minimum,
@@ -217,8 +337,12 @@ def federate(
     }
     partition = natural_or(partition, dataset.name, len(dataset.client_names), wish | changed)
     alpha = number("alpha", 0.1 if alpha is None else alpha, 0, open_low=True, hint=ALPHA_HINT)
-    hand = Moves.read(moves)
-    draw = seed if hand.seed is None else hand.seed
+    edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
+    draw = seed if edits.seed is None else edits.seed
+    origin["partition"] = partition
+    if partition != "natural":
+        origin["alpha"] = alpha
+        origin["clients"] = 10 if clients is None else clients
     used = None if share == 1 else used_samples(dataset, partition, share, draw)
     if partition == "natural":
         result = natural(dataset, used)
@@ -240,31 +364,29 @@ def federate(
         )  # fmt: skip
         if used is not None:
             result = replace(result, shards=[used[shard] for shard in result.shards])
-    hand.check(len(result.shards), dataset.classes)
     names = dataset.client_names if partition == "natural" else ()
-    if hand.moving:
+    if edits.changes:
+        edits.check(len(result.shards), dataset.classes)
+    if edits.of_samples:
         partition = "own"
-        note = f"{result.note} Moves by hand on what seed {draw} deals out: {len(hand.moving)}.".strip()
-        result = replace(
-            result,
-            shards=hand.applied(result.shards, dataset.y_train.numpy()),
-            minimum=1,
-            note=note,
-        )
+        count = len(edits.of_samples)
+        note = f"{result.note} Moves by hand on what seed {draw} deals out: {count}.".strip()
+        shards_by_hand = edits.apply(result.shards, dataset.y_train.numpy())
+        result = replace(result, shards=shards_by_hand, minimum=1, note=note)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
     marked = client_ids(spurious, len(shards))
+    absent = client_list("absent", absent, len(shards), names)
+    unseen = client_list("unseen", unseen, len(shards), names)
+    origin |= {"spurious": marked, "absent": absent, "unseen": unseen}
     choose("cue", cue, CUES)
     if marked:
         dataset = marked_images(dataset, torch.cat([shards[k] for k in marked]), cue, tint, seed)
     everybody = Federation(
         dataset, shards, partition, alpha, seed, result.minimum, result.moved, result.draws, result.note,
         int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share), cue,
+        edits=edits, origin=origin,
     )  # fmt: skip
-    gone = [
-        client_list(what, ids, len(shards), names)
-        for what, ids in (("absent", absent), ("unseen", unseen))
-    ]
-    return everybody.without(*gone) if any(gone) else everybody
+    return everybody.without(absent, unseen) if absent or unseen else everybody
 
 
 def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any]) -> str:
@@ -430,6 +552,8 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     datasets each becomes text. Raises UsageError.
     """
     values = dict(settings)
+    if "federation" in values:
+        values = with_federation(values)
     source: Any = values.get("dataset", "digits")
     if isinstance(source, Federation):
         beside = " and ".join(
@@ -446,6 +570,36 @@ def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(source, list | tuple):
         return {**values, "dataset": [text(each) for each in source]}
     return {**values, "dataset": text(source)} if "dataset" in values else values
+
+
+def with_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with those of its `federation` in its place; the seed is that of the federation unless it is given.
+    UsageError for a setting beside it that says something else."""
+    values = dict(settings)
+    federation = values.pop("federation")
+    if federation is None:
+        return values
+    if not isinstance(federation, Federation):
+        raise UsageError(
+            f"federation is a {type(federation).__name__}, but it must be what fl.federate returns; "
+            f"a data set is given as dataset=."
+        )
+    made = federation.settings()
+    values.setdefault("seed", made.pop("seed"))
+    for name in (*FEDERATION_SETTINGS, *made):
+        given = values.get(name)
+        if given is None:
+            continue
+        if name == "dataset" and not isinstance(given, list | tuple):
+            given = text(given)
+        if name not in made or parsed(given) != parsed(made[name]):
+            there = f"has {name}={made[name]!r}" if name in made else f"is dealt out without {name}"
+            raise UsageError(
+                f"{name}={given!r} contradicts the federation, which {there}; leave it out."
+            )
+    return values | {
+        name: value for name, value in made.items() if value != FEDERATION_SETTINGS.get(name)
+    }
 
 
 def text(source: Any) -> str:

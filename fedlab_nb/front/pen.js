@@ -4,7 +4,7 @@
 // 4×4. A drawing goes the same way. The box round its ink is stretched to 32 rows and, by twice as much at most, to 20
 // columns: a bare stroke stays slim. Strokes grow or shrink by `grow` pixels on each side, inside of that box, until
 // there is as much ink as most training images have (mean ± a standard deviation). Ink and width are those of training
-// images (tests/classroom/test_ink.py).
+// images (tests/live/classroom/test_ink.py).
 import { html } from "./dom.js";
 
 const SIDE = 32, WIDE = 20, BLOCK = 4;

@@ -1,7 +1,7 @@
 """FedENS: every client uploads its model once; the server predicts with all of them together.
 
 Allouah et al., NeurIPS 2024, call the mean of the logits FedENS: f̄(x) = (1/M) Σ_k f_k(x), `rule=logits`. Other rules;
-the default is the one that validation images chose (`studies/tuning`):
+the default is the one that validation images chose (`papers/tuning`):
 - probabilities: the mean of softmax outputs, markedly better under label skew (a confident stranger's logits are
   unbounded, its probabilities are not);
 - weighted: Σ_k (n_k/N) f_k(x), by sample counts (DW-FedENS in Co-Boosting); n_k travels in the message's header;

@@ -18,7 +18,7 @@ sent. Weight decay counts as part of the gradient. Batch norm's statistics are a
 w_k / ‖a_k‖₁ do not sum to 1.
 
 All clients make E epochs, so J_k grows with n_k and FedNova gives small clients *more* say than FedAvg does. Under
-label skew that need not be a gain. What the classroom's version gains comes from its server momentum: `studies/tuning`
+label skew that need not be a gain. What the classroom's version gains comes from its server momentum: `papers/tuning`
 has tries with and without it.
 """
 

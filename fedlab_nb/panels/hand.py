@@ -1,5 +1,5 @@
 """The federation in a person's hand: what is done to it in *Who holds what*, by dragging or with buttons, becomes the
-setting `moves` (`data/moves.py`); and the samples that the chosen dot stands for.
+setting `moves` (`data/edits.py`); and the samples that the chosen dot stands for.
 """
 
 import base64
@@ -14,7 +14,7 @@ import ipywidgets as widgets
 import numpy as np
 from PIL import Image
 
-from ..data import Federation, Move, Moves
+from ..data import Edit, Edits, Federation
 from ..plots.characters import own_name
 from ..plots.kit import as_tile
 from ..plots.words import letter, plural, setting_of
@@ -63,11 +63,11 @@ class Hand:
             "Empty", "All but one go to nobody", lambda: self.move(self._here[0], None, None)
         )
         self.double = button(
-            "Double", "One more client with the same samples", lambda: self._add(double=True)
+            "Double", "One more client with the same samples", lambda: self._add(is_double=True)
         )
         self.name = made(widgets.Text, label="Name", help=who, width=130, continuous_update=False)
         self.undo = button(
-            "Undo", "Take the last change by hand back", lambda: self._put(self.moves.all[:-1])
+            "Undo", "Take the last change by hand back", lambda: self._put(self.edits.changes[:-1])
         )
         self.back = button("Back to α", "Take all changes by hand back", lambda: self._put(()))
         self._acts = (self.give, self.to, self.empty, self.double, self.name)
@@ -84,9 +84,9 @@ class Hand:
         self.show(PanelState())
 
     @property
-    def moves(self) -> Moves:
+    def edits(self) -> Edits:
         """What was done by hand."""
-        return Moves.read(self._controls.beside.get("moves", ""))
+        return Edits.parse(self._controls.beside.get("moves", ""))
 
     @property
     def _here(self) -> Any:
@@ -104,11 +104,11 @@ class Hand:
         if goal is not None and klass is not None and (client, klass) == self._here:
             with self._fitting:  # who looks at a dot goes on looking at it
                 self._views.client.value = to
-        self._add(client, klass=klass, to=goal)
+        self._add(client, label=klass, to=goal)
 
     def _rename(self, name: str) -> None:
         name = " ".join(re.sub("[,:=]", " ", name).split())
-        if name and name != self.moves.names.get(self.state.federation.ids[self._here[0]]):
+        if name and name != self.edits.names.get(self.state.federation.ids[self._here[0]]):
             self._views.dirty.add("partition")
             self._add(name=name)
 
@@ -123,13 +123,13 @@ class Hand:
         number = self.state.federation.ids[
             self._here[0] if client is None else client
         ]  # as if nobody were absent
-        self._put((*self.moves.all, Move(number, **change)))
+        self._put((*self.edits.changes, Edit(number, **change)))
 
-    def _put(self, moves: tuple[Move, ...]) -> None:
-        """Go over to these moves, on what the first seed deals out now, or did when the first of them was made."""
-        seed = self.moves.seed if self.moves.moving else self._controls.seed.value
-        self._controls.beside["moves"] = str(Moves(moves, seed))
-        if not moves:
+    def _put(self, changes: tuple[Edit, ...]) -> None:
+        """Go over to these edits, of what the first seed deals out now, or did when the first of them was made."""
+        seed = self.edits.seed if self.edits.of_samples else self._controls.seed.value
+        self._controls.beside["moves"] = str(Edits(changes).pinned(seed))
+        if not changes:
             del self._controls.beside["moves"]
             self._views.client.focus()  # the button that had it is gone
         self._changed()
@@ -137,7 +137,7 @@ class Hand:
     def show(self, state: PanelState) -> None:
         """Fit everything to what is looked at; nothing is seen as long as that is no client and nothing was moved."""
         self.state = state
-        (client, klass), federation, moved = self._here, state.federation, bool(self.moves.all)
+        (client, klass), federation, moved = self._here, state.federation, bool(self.edits.changes)
         here = federation is not None and client is not None and client < federation.clients
         dot = here and klass is not None and bool(federation.label_counts[client, klass])
         show_if(here, *self._acts)
@@ -161,7 +161,7 @@ class Hand:
                     if option[1] not in (NOBODY, client)
                 ],
             )
-            self.name.value = self.moves.names.get(federation.ids[client], "")
+            self.name.value = self.edits.names.get(federation.ids[client], "")
         if dot and self._shown != (*self._here, federation):
             same, self._shown = self._shown[:2] == self._here, (*self._here, federation)
             say = partial(setattr, self.samples, "value")  # while α moves, once it rests
@@ -199,6 +199,6 @@ def tile(sample: np.ndarray) -> str:
 
 def called(federation: Federation, partition: Mapping[str, Any], moves: str) -> list[str]:
     """What the clients are called, by their file, by hand, or by the course."""
-    dealt = (federation.whole or federation).clients - len(Moves.read(moves).doubles)
+    dealt = (federation.whole or federation).clients - len(Edits.parse(moves).doubles)
     setting = setting_of({**partition, "clients": dealt, "moves": moves})
     return [own_name(k, setting) for k in range(federation.clients)]

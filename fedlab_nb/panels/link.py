@@ -6,9 +6,11 @@ panel has (a partition, local epochs) is left out.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from ..data import Edits
 from ..errors import UsageError, parsed
 
 NAMES = {
@@ -55,5 +57,8 @@ def write(
     if words["data"] == "digits":
         del words["data"]
     if settings.get("moves"):
-        words["moves"] = settings["moves"].replace(" ", "")
+        edits = Edits.parse(settings["moves"])
+        if edits.seed is not None:  # the page deals out what its seed says
+            words["seed"] = edits.seed
+        words["moves"] = str(replace(edits, seed=None)).replace(" ", "")
     return f"{page}#{urlencode(words | {'methods': ','.join(methods)}, safe=',:>')}"

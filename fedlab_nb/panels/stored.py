@@ -15,8 +15,8 @@ from ..plots import Picture, Series
 from ..plots.stored import Stored, nearest
 from ..plots.words import listed, plural
 from ..studies.settings import Settings
-from ..studies.stored import DIGITS, load, sets
-from ..studies.stored import Stored as Table
+from ..studies.stored_results import DIGITS, load, sets
+from ..studies.stored_results import Stored as Table
 from ..training.recipe import OFF
 from .record import BOUNDS
 

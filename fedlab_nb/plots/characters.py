@@ -20,7 +20,7 @@ from functools import cache
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from ..data import Moves, client_list, letter, members
+from ..data import Edits, client_list, letter, members
 from ..data.registry import names_of_clients
 from ..declared import ROOT
 from .axes import client_tick, client_ticks
@@ -52,7 +52,7 @@ def own_names(setting: str) -> dict[int, str]:
     """The names that a file gives to its own clients, if `setting` is of such a file, and those that were given by
     hand; a double is called after its client. Long ones are cut."""
     of = getattr(setting, "of", {})
-    hand, natural = Moves.read(of.get("moves") or ""), of.get("partition") == "natural"
+    hand, natural = Edits.parse(of.get("moves") or ""), of.get("partition") == "natural"
     own = names_of_clients(name_of(of["dataset"]), of["clients"]) if natural else ()
     again = {of["clients"] + i: f"double of {letter(k)}" for i, k in enumerate(hand.doubles)}
     names = {**dict(enumerate(own)), **again, **hand.names}
@@ -75,7 +75,7 @@ def number(place: int, setting: str) -> int:
         if of.get("partition") == "natural"
         else ()
     )
-    count = of["clients"] + len(Moves.read(of.get("moves") or "").doubles)
+    count = of["clients"] + len(Edits.parse(of.get("moves") or "").doubles)
     gone = [client_list(what, of.get(what) or "", count, names) for what in ("absent", "unseen")]
     return (*members(count, *gone), *gone[0], *gone[1])[place]
 

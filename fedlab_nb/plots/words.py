@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from ..data import Moves
+from ..data import Edits
 from ..data import letter as letter
 from ..studies.results import data_size as data_size
 from ..studies.statistics import Band, difference
@@ -90,14 +90,17 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
     skew = f"α = {s['alpha']:g}" if partition == "dirichlet" else f"partition {partition}"
     if partition in ("quantity", "client_dirichlet"):
         skew += f", α = {s['alpha']:g}"
-    hand = Moves.read(s.get("moves") or "")
-    clients = plural(s["clients"] + len(hand.doubles), "client")
+    edits = Edits.parse(s.get("moves") or "")
+    clients = plural(s["clients"] + len(edits.doubles), "client")
     whose = (
         f"{skew}, {clients}{dealt_otherwise(s)}"
         if partition != "natural"
         else f"its own {clients}{away(s)}"
     )
-    whose += f", {plural(len(hand.moving), 'move')} by hand" * bool(hand.moving)
+    if edits.of_samples:
+        whose += f", {plural(len(edits.of_samples), 'move')} by hand"
+    elif edits.seed is not None:
+        whose += f", partition of seed {edits.seed}"
     made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
     made.of = dict(s)
     return made

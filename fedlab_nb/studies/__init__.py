@@ -5,7 +5,6 @@ from .engine import study, sweep
 from .experiment import Event, compare, job, run
 from .grid import Study
 from .outcome import Outcome
-from .overview import Overview, plan
 from .results import Outcomes, Results, Table
 from .settings import Plan, Settings
 from .store import Store, StoreWarning, store_folder

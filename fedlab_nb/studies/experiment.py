@@ -443,15 +443,18 @@ def compare(
     return outcomes
 
 
-def run(method: str, *, cache: bool = True, **settings: Any) -> Outcome:
-    """Run one method. Settings are those of `Settings`; recipe and method fields may be given too (`epochs=20`,
-    `rounds=100`).
+def run(method: str, *, seeds: int = 1, cache: bool = True, **settings: Any) -> Any:
+    """Run one method: an Outcome, or with `seeds` > 1 the Outcomes of that many seeds, counted up from `seed`. Settings
+    are those of `Settings`; recipe and method fields may be given too (`epochs=20`, `rounds=100`).
 
     dataset: a name, a path, arrays (a mapping of x_train, y_train, x_test, y_test, …), a Dataset, or a Federation
-    (`federate`), whose shards are then the clients
+        (`federate`), whose shards are then the clients
+    federation: what `federate` gives, perhaps changed by hand: the partition of all seeds, which then vary the training
+        alone. `seed` is that of the federation unless it is given; UsageError for a setting that contradicts it
     """
     if not isinstance(method, str):
         raise UsageError(
             f"run takes one method's name, but got {method!r}; for several use fl.compare."
         )
-    return compare(method, cache=cache, **settings)[0]
+    outcomes = compare(method, seeds=seeds, cache=cache, **settings)
+    return outcomes if len(outcomes) > 1 else outcomes[0]

@@ -49,7 +49,7 @@ RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
 
 def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
     """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
-    part of the digits' training images (`studies/tuning`), never on test images. Convolutions
+    part of the digits' training images (`papers/tuning`), never on test images. Convolutions
     take a smaller step: at 0.05 the 5-layer CNN dies (10 % on 28x28 letters drawn for validation; 96 % at 0.02)."""
     return Recipe(
         epochs=max(10, min(40, round(100_000 / max(samples, 1)))),
@@ -169,8 +169,9 @@ class Settings:
         minimum = whole(
             "minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint
         )
-        seed, hand = whole("seed", parsed(self.seed), 0), data.Moves.read(self.moves)
-        count = hand.check(clients, about.classes)
+        seed = whole("seed", parsed(self.seed), 0)
+        edits = data.Edits.parse(self.moves).pinned(seed)
+        count = edits.check(clients, about.classes) if edits.changes else clients
         sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
         sizes = f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set"
         advice = "use dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma²"
@@ -208,7 +209,7 @@ class Settings:
             poison=str(Poison.read(self.poison, len(data.members(count, *gone)))),
             absent=data.client_text(gone[0]),
             unseen=data.client_text(gone[1]),
-            moves=str(hand if hand.seed is not None else dataclasses.replace(hand, seed=seed)),
+            moves=str(edits),
             device=resolve_device(self.device),
         )
 
@@ -222,8 +223,10 @@ class Settings:
             for name, none in UNCHANGED.items()
             if getattr(self, name) != none
         }
-        hand = data.Moves.read(self.moves)
-        options |= {"moves": str(dataclasses.replace(hand, all=hand.moving))} if hand.moving else {}
+        if self.moves:
+            edits = self.edits.without_names()
+            if edits.changes or edits.seed not in (None, self.seed):
+                options["moves"] = str(edits)
         if self.partition == "classes":
             options["classes_per_client"] = self.classes_per_client
         if self.spurious:
@@ -235,9 +238,14 @@ class Settings:
         return options
 
     @property
+    def edits(self) -> data.Edits:
+        """What was changed by hand of what the partition deals out."""
+        return data.Edits.parse(self.moves)
+
+    @property
     def count(self) -> int:
         """How many clients there are: those that are dealt to, and doubles."""
-        return self.clients + len(data.Moves.read(self.moves).doubles)
+        return self.clients + len(self.edits.doubles) if self.moves else self.clients
 
     @property
     def gone(self) -> list[tuple[int, ...]]:

@@ -11,8 +11,8 @@ from accessible import barriers
 from lab_steps import PATIENCE, running
 from playwright.sync_api import expect
 
-from fedlab_nb.classroom.messages import network, read, write
-from fedlab_nb.classroom.room import Rounds
+from fedlab_nb.live.classroom.messages import network, read, write
+from fedlab_nb.live.classroom.room import Rounds
 from fedlab_nb.training import Recipe, trained
 
 pytestmark = pytest.mark.browser

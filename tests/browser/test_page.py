@@ -4,15 +4,15 @@ import pytest
 from accessible import barriers
 from lab_steps import PATIENCE, TWO_FRAMES
 
-from fedlab_nb import page as static
 from fedlab_nb.data import federate
+from fedlab_nb.live import page as static
 from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.identity import shorten_title
 from fedlab_nb.plots.words import number, percent
 from fedlab_nb.studies.statistics import band
-from fedlab_nb.studies.stored import load
+from fedlab_nb.studies.stored_results import load
 
 pytestmark = pytest.mark.browser
 NAMES = {row["name"]: row["short"] for row in static.content()["digits"]["live"]["rows"]}

@@ -8,10 +8,9 @@ import pytest
 from accessible import barriers
 from lab_steps import PATIENCE
 
-from fedlab_nb import page as static
-from fedlab_nb.data import federate
-from fedlab_nb.data.moves import Moves
+from fedlab_nb.data import Edits, federate
 from fedlab_nb.front import HERE as FRONT
+from fedlab_nb.live import page as static
 
 pytestmark = pytest.mark.browser
 RECORDED = json.loads(Path(__file__).with_name("stage_recorded.json").read_text(encoding="utf-8"))
@@ -215,7 +214,7 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores(window, shards):
     )
     import numpy as np
 
-    held = Moves.read(text).applied(shards, np.array(labels))
+    held = Edits.parse(text).apply(shards, np.array(labels))
     expected = [0] * len(labels)
     for k, shard in enumerate(held):
         for i in shard.tolist():

@@ -8,7 +8,7 @@ from lessons import SOURCES
 
 from fedlab_nb.course.all_together import lesson
 from fedlab_nb.plots.series import Series
-from fedlab_nb.studies.rows import file_of
+from fedlab_nb.studies.stored_rows import file_of
 
 
 def test_the_front_keeps_whom_nobody_beats():

@@ -4,7 +4,7 @@ import torch
 from lessons import LESSONS
 
 from fedlab_nb.course.heterogeneity import lesson
-from fedlab_nb.course.measures import shouting
+from fedlab_nb.papers.measures import shouting
 from fedlab_nb.studies import run
 
 

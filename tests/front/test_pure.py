@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from javascript import javascript
 
-from fedlab_nb.data import federate, letter, load
-from fedlab_nb.data.moves import Moves
+from fedlab_nb.data import Edits, federate, letter, load
 
 FEDERATION = "text federation"
 LAYOUT = "layout"
@@ -44,7 +43,7 @@ def test_moves_are_pythons_and_keep_every_sample_once(cases):
     for (labels, shards, moves), answer in zip(cases, shown, strict=True):
         assert answer["again"] == moves
         arrays = [np.array(shard) for shard in shards]
-        expected = Moves.read(answer["text"]).applied(arrays, np.array(labels))
+        expected = Edits.parse(answer["text"]).apply(arrays, np.array(labels))
         assert answer["held"] == [shard.tolist() for shard in expected]
         assert sorted(i for shard in answer["held"] for i in shard) == [*range(len(labels))]
 

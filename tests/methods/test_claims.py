@@ -1,4 +1,4 @@
-"""What is safe to claim of the methods beyond accuracies of runs, which are declared in studies/declared/holds.toml."""
+"""What is safe to claim of the methods beyond accuracies of runs, which are declared in papers/declared/holds.toml."""
 
 import numpy as np
 import pytest

@@ -39,11 +39,11 @@ def same(one, other):
 def test_fifty_random_drags_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
     monkeypatch.setattr(panel.views, "draw", lambda: None)
     chance, states = random.Random(0), [shards(panel)]
-    while len(panel.hand.moves.all) < 50:
+    while len(panel.hand.edits.changes) < 50:
         client, to = chance.sample(range(10), 2)
-        before = len(panel.hand.moves.all)
+        before = len(panel.hand.edits.changes)
         drag(panel, client, chance.choice([None, *range(10)]), to)
-        if len(panel.hand.moves.all) > before:
+        if len(panel.hand.edits.changes) > before:
             states.append(shards(panel))
             assert torch.equal(torch.cat(shards(panel)).sort().values, torch.arange(1237))
     panel.run(wait=True)
@@ -73,7 +73,7 @@ def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     )  # one goes on looking at it
     of.name.value = "north, x"
     of.double.click()
-    assert of.moves.doubles == [1] and "B (north x)" in str(panel.views.client.options)
+    assert of.edits.doubles == [1] and "B (north x)" in str(panel.views.client.options)
     assert panel.views.client.options[-1] == ("K (double of B)", 10) and len(shards(panel)) == 11
     assert same(shards(panel)[1:2], shards(panel)[10:])
     of.empty.click()
@@ -110,7 +110,7 @@ def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
 def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_away(make):
     panel = make(methods=["fedavg"], seeds=1, moves="A0>B", unseen="B")
     drag(panel, 1, None, 0)  # the second column is client C
-    assert [str(move) for move in panel.hand.moves.all] == ["A0>B", "C>A"]
+    assert [str(move) for move in panel.hand.edits.changes] == ["A0>B", "C>A"]
 
 
 def test_who_is_left_keeps_the_letter_in_all_words(make):

@@ -5,7 +5,7 @@ import pytest
 from fedlab_nb.panels import stored
 from fedlab_nb.panels.stored import nearby
 from fedlab_nb.plots.stored import Stored
-from fedlab_nb.studies.stored import Stored as Table
+from fedlab_nb.studies.stored_results import Stored as Table
 
 METHODS = ["local", "fedavg", "fens"]
 SETTINGS = {

@@ -16,7 +16,8 @@ from fedlab_nb.cli import main
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.jupyter import free_port
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.studies import Study, engine, overview, store
+from fedlab_nb.papers import overview
+from fedlab_nb.studies import Study, engine, store
 from fedlab_nb.studies.cluster import distributed, is_guarded
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results

@@ -9,7 +9,7 @@ from ...labs.afl.image import recover_class_means
 from ...methods.afl import forget_client
 from ...plots import Picture
 from ...plots.study import against
-from ...studies import Outcome, stored
+from ...studies import Outcome, stored_results
 from ...studies.lesson_runs import CLIENTS, by_seed, runs, title
 from ...studies.lesson_runs import percent as mean_of
 from ..kit import Build, Card, exercises, lesson_words, worked
@@ -24,7 +24,7 @@ def skew() -> Picture:
     """Accuracy against α of AFL, the mean of probabilities and FedAvg: stored results, ten
     seeds.
     """
-    table = stored.load()
+    table = stored_results.load()
     lines = {}
     for method in ("afl", "ensemble", "fedavg"):
         lines[title(method)] = table.against_alpha(method, CLIENTS)
@@ -36,7 +36,7 @@ def better_at() -> str:
     """Which of SKEWS it is: the stored gap between the ends of α is smaller than a point, or
     not.
     """
-    by_alpha = stored.load().against_alpha("afl", CLIENTS)
+    by_alpha = stored_results.load().against_alpha("afl", CLIENTS)
     low = 100 * np.mean(list(by_alpha[min(by_alpha)].values()))
     high = 100 * np.mean(list(by_alpha[max(by_alpha)].values()))
     if abs(low - high) < 1:

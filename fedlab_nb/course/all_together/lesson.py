@@ -22,10 +22,10 @@ from ...plots.study import pareto
 from ...plots.style import ACCENT, QUIET, drawing, dress
 from ...plots.vector import mark
 from ...plots.words import data_size, listed, number, percent, tabled
-from ...studies import Outcome, Outcomes, stored
+from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs, title
-from ...studies.rows import FOLDER, Row, read
 from ...studies.statistics import t_quantile
+from ...studies.stored_rows import FOLDER, Row, read
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 
@@ -98,8 +98,8 @@ def rows(dataset: str) -> list[Row]:
     """The stored rows of a data set, ten seeds each: ten clients and α = 0.1, or the four
     hospitals.
     """
-    if dataset in stored.SETS:
-        table = stored.load(dataset)
+    if dataset in stored_results.SETS:
+        table = stored_results.load(dataset)
         return [table.rows[method, ALPHA, CLIENTS] for method in table.methods]
     _, rows_of_sets = read(FOLDER / "sets.json")
     return [row for row in rows_of_sets if dataset.startswith(row["runs"]) and "failed" not in row]
@@ -131,7 +131,7 @@ def front(rows: Sequence[Series]) -> list[str]:
 
 def stored_percent(method: str, dataset: str) -> float:
     """Mean stored accuracy, in per cent."""
-    return 100 * mean(stored.load(dataset).accuracies(method, ALPHA, CLIENTS).values())
+    return 100 * mean(stored_results.load(dataset).accuracies(method, ALPHA, CLIENTS).values())
 
 
 def prices(*datasets: str) -> Picture:

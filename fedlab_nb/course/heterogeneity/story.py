@@ -20,7 +20,7 @@ from ...plots.kit import heat_map, stacked, tiles, told
 from ...plots.series import Series
 from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
 from ...plots.words import letter, listed, percent, setting_of, tabled
-from ...studies import Outcome, stored
+from ...studies import Outcome, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
 from ..kit.claims import stored_values
 
@@ -70,7 +70,7 @@ def accuracies(rule: str) -> dict[int, float]:
     """
     if rule == "logits":
         return stored_values(__name__, "predictions")
-    return stored.load().accuracies(rule, ALPHA, CLIENTS)
+    return stored_results.load().accuracies(rule, ALPHA, CLIENTS)
 
 
 def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:

@@ -21,9 +21,9 @@ from ...plots.accuracy import bars
 from ...plots.series import Series
 from ...plots.words import number, plural
 from ...studies import Outcome
-from ...studies.declared.engine import load
 from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
+from ...studies.stored_figures import read_figure
 from .problem import Verdict
 
 LEAST_SEEDS = 3  # that both sides of a comparison need
@@ -191,8 +191,7 @@ def lesson_folder(module: str) -> list[str]:
 
 def stored_values(module: str, figure: str) -> dict[int, float]:
     """The stored values by seed of a figure that the lesson of the module `__name__` declares."""
-    study = load(ROOT.joinpath(*lesson_folder(module), "figures.toml"))
-    return study.value(figure, study.rows())
+    return read_figure(ROOT.joinpath(*lesson_folder(module), "figures.toml"), figure)
 
 
 def figures_of(module: str, *bars: str) -> tuple[Callable[..., Any], ...]:

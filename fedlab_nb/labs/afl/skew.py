@@ -7,7 +7,7 @@ from ...panels import Asked, PanelState, words
 from ...panels.stored import results_of
 from ...plots import Picture, plural
 from ...plots.study import against
-from ...studies.stored import DIGITS, load, sets
+from ...studies.stored_results import DIGITS, load, sets
 from ..button_view import ButtonView, accuracies_by_seed
 from ..runs import Steps, run_all, select_settings
 

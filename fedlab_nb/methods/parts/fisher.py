@@ -13,7 +13,7 @@ Draws: `draws` of each class that a client has, from N(Pᵀ(μ_c - μ), TAU² P�
 
 Departures: written from the paper's abstract and what the authors' README says in words. It says neither SCALE, MARGIN,
 SHARE nor how losses are weighted, which are ours; Adam is without weight decay. Draws, rate and epochs were
-chosen on validation images (`studies/tuning`), the same for both heads.
+chosen on validation images (`papers/tuning`), the same for both heads.
 """
 
 from __future__ import annotations

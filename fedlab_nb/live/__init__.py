@@ -1,0 +1,1 @@
+"""What runs in a browser without a notebook: the page without Python, and the class."""

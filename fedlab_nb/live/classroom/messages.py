@@ -1,0 +1,186 @@
+"""The one message of a student: its form, and what is checked before anything is made of it.
+
+A message is JSON: `seat`, `name`, `counts` (drawings of each class that it was made from), `sums`, `network`, `test`
+(the drawings for the common test set) and `keep` (the teacher may save it). Numbers are base64 of little-endian arrays,
+and "" means nothing. Every length is known beforehand, every number is finite and in bounds, and nothing is unpickled.
+
+`sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with drawings, in order, the
+sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums are in them (`least_squares`), so that one
+upload serves both. AFL's local ridge is left out: the server would only take it off again. Pixels are sixteenths, so
+these sums are exact in float32. They hide nothing: the drawings can be worked out from them (`room.made`).
+"""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...errors import demand
+from ...methods import afl, gauss
+from ...methods.parts.averages import split_vector
+from ...models import Network, build, load_state, model_state
+from ...rng import generator
+
+CLASSES, SIDE = 10, 8
+PIXELS = SIDE * SIDE
+TRIANGLE = PIXELS * (PIXELS + 1) // 2
+ROW = PIXELS + TRIANGLE  # numbers of a class's sums
+FULL = 16  # a pixel of a drawing for the test set, from 0 to FULL
+PARAMETERS = 6570  # of the classroom's network, 64-64-32-10
+LARGEST = 1000.0  # a number of a network
+LIMIT = (
+    200_000  # bytes of a message; ten classes' sums, a network and the drawings are about 155,000
+)
+MOST_DRAWINGS, MOST_SEATS, NAME = 60, 100_000, 24
+FIELDS = {"seat", "name", "counts", "sums", "network", "test", "keep"}
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """`name`: with the seat's number, so that everybody has another;   `sums`: class statistics, kind "full", or None;
+    `network`: or None;   `x [n, 64]`, `y [n]`: drawings for the test set;   `text`: the message as JSON on one line."""
+
+    seat: int
+    name: str
+    counts: tuple[int, ...]
+    sums: gauss.ClassSums | None
+    network: Network | None
+    x: Tensor
+    y: Tensor
+    keep: bool
+    text: str
+
+    def means(self) -> list[tuple[int, int, list[float]]]:
+        """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""
+        held = [] if self.sums is None else self.sums.counts.nonzero()[:, 0].tolist()
+        return [
+            (c, self.counts[c], [round(v, 3) for v in self.sums.means[c].tolist()]) for c in held
+        ]
+
+
+def network(seed: int = 0) -> Network:
+    """The network that all phones of a class start from; the package's and `learn.js`'s first one of a run's seed."""
+    return build("mlp", (1, SIDE, SIDE), CLASSES, generator=generator(seed, "init", "mlp"))
+
+
+def read(text: str | bytes) -> Message:
+    """The message in `text`; UsageError, in one sentence, where anything in it is not as it must be."""
+    must(len(text) <= LIMIT, "its length")
+    must((given := opened(text)).keys() == FIELDS, "its form")
+    seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
+    must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
+    must(isinstance(name, str) and len(name) <= NAME and name.isprintable(), "name")
+    must(isinstance(keep, bool), "keep")
+    must(
+        isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts),
+        "counts",
+    )
+    must(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
+    held = np.array([n for n in counts if n])
+    rows, values = (
+        numbers(given, "sums", "<f4", 0, max(held)),
+        numbers(given, "network", "<f4", -LARGEST, LARGEST),
+    )
+    drawings = numbers(given, "test", "u1", 0, FULL)
+    must(
+        len(rows) in (0, len(held) * ROW)
+        and len(values) in (0, PARAMETERS)
+        and len(rows) + len(values),
+        "its size",
+    )
+    must(
+        len(drawings) % (PIXELS + 1) == 0 and len(drawings) <= MOST_DRAWINGS * (PIXELS + 1), "test"
+    )
+    x, y = torch.from_numpy(drawings.reshape(-1, PIXELS + 1).astype(np.int64)).split([PIXELS, 1], 1)
+    must((y < CLASSES).all(), "test")
+    sums = model = None
+    if len(rows):
+        rows = rows.reshape(len(held), ROW).astype(np.float64)
+        must((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
+        own, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
+        sums = gauss.read_message(
+            {"counts": torch.tensor(counts), "sums": own, "second": second}, "full"
+        )
+    if len(values):
+        model = network().eval()
+        state = model_state(model)
+        load_state(
+            model, split_vector(torch.from_numpy(values.astype(np.float32)), state, list(state))
+        )
+    line = json.dumps(given, separators=(",", ":"))
+    name = f"{' '.join(name.split()) or 'Student'} {seat}"
+    return Message(seat, name, tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)
+
+
+def opened(text: str | bytes) -> dict[str, Any]:
+    """The JSON object in `text`."""
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError):
+        given = None
+    must(isinstance(given, dict), "its form")
+    return given
+
+
+def must(holds: object, what: str) -> None:
+    """UsageError where a part of a message is not as it must be."""
+    demand(
+        holds,
+        f"This is no message of this class: {what} is not as it must be; nothing is taken of it.",
+    )
+
+
+def numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.ndarray:
+    """The array in base64, with every number finite and in bounds."""
+    try:
+        values = np.frombuffer(base64.b64decode(given[what], validate=True), kind)
+    except (ValueError, TypeError):
+        values = np.array([np.nan])
+    must(((values >= low) & (values <= high)).all(), what)  # NaN is in no range
+    return values
+
+
+def write(
+    seat: int,
+    name: str,
+    x: Tensor,
+    y: Tensor,
+    test: Sequence[int] = (),
+    model: Network | None = None,
+) -> str:
+    """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test`
+    for the test set and all others in the sums. `model`: trained on those others, or None.
+    It may be saved."""
+    given = torch.zeros(len(y), dtype=torch.bool)
+    given[list(test)] = True
+    own = gauss.measure_class_sums(x[~given], y[~given], CLASSES, "full")
+    sent = gauss.make_message(own, torch.float32)
+    arrays = {
+        "sums": torch.cat([sent["sums"], sent["second"]], 1),
+        "network": torch.cat([part.flatten() for part in model_state(model).values()])
+        if model
+        else torch.empty(0),
+        "test": torch.cat([(x[given] * FULL).round(), y[given, None]], 1).byte(),
+    }
+    about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": True}
+    return json.dumps(
+        about | {key: coded(part) for key, part in arrays.items()}, separators=(",", ":")
+    )
+
+
+def coded(values: Tensor) -> str:
+    """An array as base64, for JSON."""
+    return base64.b64encode(values.numpy().tobytes()).decode()
+
+
+def least_squares(own: gauss.ClassSums) -> afl.Sums:
+    """AFL's sums, those of the same samples with a 1 after their pixels: Σ x xᵀ over all classes is that of each class
+    added up, and the column of the 1 is Σ x."""
+    classes = torch.cat([own.sums.T, own.counts[None]])
+    total = classes.sum(1, keepdim=True)
+    return afl.Sums(torch.cat([torch.cat([own.second.sum(0), total[:-1].T]), total], 1), classes)

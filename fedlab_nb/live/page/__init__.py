@@ -1,0 +1,226 @@
+"""The page without Python: `fedlab-nb page` writes one file that trains the digits' clients in the browser, and has the
+stored results beside it; to be opened from anywhere.
+
+`template.html` says where style, data and scripts go, which lie beside it. They are plain CSS and JavaScript: no
+library, no build step, no network. Modules lose their `import` and `export`, since all stand in one file. The stored
+numbers are those of `studies.stored_results`, the looks those of `plots.identity`. What runs in the browser is
+`run.js`, on the package's own samples, streams and recipe, so that its run of a seed is Python's run of that
+seed to rounding.
+"""
+
+import json
+import re
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ...data import Dataset, describe, title_of
+from ...data import load as load_data
+from ...errors import RunError
+from ...files import check_replaceable, write_file
+from ...front import join_front, read_stylesheet
+from ...methods import METHODS, group_methods, label_of
+from ...plots.identity import look, shorten_title
+from ...plots.style import class_colours
+from ...plots.vector import outline
+from ...plots.words import listed
+from ...studies.statistics import band, t_quantile
+from ...studies.stored_results import Stored, load, sets
+
+HERE = Path(__file__).parent
+DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
+MARK = 4.6  # pixels from the middle of a marker to its end
+LIVE = "digits"  # the data set whose images are in the page
+# What the page takes of front/.
+FRONT = (
+    "stage",
+    "worker_transport",
+    "state",
+    "federation",
+    "dom",
+    "text",
+    "one_image",
+)
+PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
+# Who holds the samples, and what the samples are, in the stage's sentences.
+OFFICES = {
+    "one": "office",
+    "many": "offices",
+    "things": "digits",
+    "kind": "digit",
+    "kinds": "digits",
+}
+CLIENTS = {
+    "one": "client",
+    "many": "clients",
+    "things": "images",
+    "kind": "class",
+    "kinds": "classes",
+}
+PLURALS = dict(
+    zip(
+        "0123456789",
+        ("zeros", "ones", "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines"),
+        strict=True,
+    )
+)
+# What a run measures there, in this order; the ensemble's two plain means are two.
+RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "afl", "gauss")
+# What the stage calls some of them: beside a bar and on a card there is room for two words.
+SHORT = {
+    "local": "Each alone",
+    "logits": "Mean logits",
+    "ensemble": "Mean prob.",
+    "gauss": "Gaussian",
+}
+
+
+def write(path: str | Path, *, force: bool = False) -> Path:
+    """Write the page to `path` and return it. RunError where that is no place to write, UsageError where a file of
+    somebody else's is there already, unless `force`."""
+    check_replaceable([path], force=force)
+    data = json.dumps(content(), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+    def find_part(place: re.Match) -> str:
+        """What stands where the template has this "@name@"."""
+        if place[1] == "data":
+            return data
+        if place[1] == "front":
+            return join_front(*FRONT)
+        if place[1] == "stage.css":
+            return read_stylesheet()
+        return joined(HERE / place[1])
+
+    template = (HERE / "template.html").read_text(encoding="utf-8")
+    page = re.sub(r"@(data|front|\w+\.(?:css|js))@", find_part, template)
+    try:
+        return write_file(path, page, force=force)
+    except OSError as error:
+        raise RunError(
+            f"The page cannot be written to {path}: {error.strerror}; choose another --out."
+        ) from None
+
+
+def joined(*files: Path) -> str:
+    """The text of files that stand in one place: of modules without `import` and `export`."""
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return re.sub(r"^import .*\n|^export ", "", text, flags=re.MULTILINE)
+
+
+def content() -> dict[str, Any]:
+    """The page's numbers, {data set: `of_set`}, of all data sets that have a stored table."""
+    return {name: of_set(load(name)) for name in sets()}
+
+
+def of_set(table: Stored) -> dict[str, Any]:
+    """The numbers of one data set, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over
+    the seeds; labels: of the training samples, a figure each."""
+    dataset = load_data(table.dataset)
+    infos = [METHODS[name].info for name in table.methods]
+    axes = {"alpha": table.alphas, "clients": table.clients, "seed": table.seeds}
+    return {
+        "about": {"date": table.about["date"], "settings": axes},
+        "title": title_of(table.dataset),
+        "images": images(table.dataset),
+        "t": t_quantile(len(table.seeds) - 1),
+        "classes": describe_classes(dataset),
+        "people": OFFICES if table.dataset == LIVE else CLIENTS,
+        "groups": group_methods(table.methods),
+        "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
+        "words": words(table),
+        "results": {
+            i.name: [[result(table, i.name, a, m) for a in table.alphas] for m in table.clients]
+            for i in infos
+        },
+        "labels": figures(dataset.y_train),
+        "live": live(dataset, table) if table.dataset == LIVE else None,
+    }
+
+
+def describe_classes(dataset: Dataset) -> list[dict[str, str]]:
+    """Each class's name and colour, and for a digit what several of it are called."""
+    classes = []
+    for name, colour in zip(dataset.class_names, class_colours(10), strict=True):
+        about = {"name": name, "colour": colour}
+        if name in PLURALS:
+            about["plural"] = PLURALS[name]
+        classes.append(about)
+    return classes
+
+
+def live(dataset: Dataset, table: Stored) -> dict[str, Any]:
+    """What a run in the browser needs: training and test images as `packed`, the test images' classes, and the `rows`
+    of what it measures, by name and look."""
+    titles = {name: table.title(name) for name in table.methods} | {
+        "logits": label_of("ensemble", {"rule": "logits"})
+    }
+    return {
+        "train": packed(dataset.x_train),
+        "test": packed(dataset.x_test),
+        "answers": figures(dataset.y_test),
+        "rows": [describe_row(name, titles[name]) for name in RUNS],
+    }
+
+
+def describe_row(name: str, title: str) -> dict[str, str]:
+    """A method of the stage: its name and look, `short` beside a bar, `phrase` at the beginning of a sentence."""
+    row = {"name": name, **called(title), "phrase": PHRASES.get(name, title)}
+    row["short"] = SHORT.get(name, row["short"])
+    return row
+
+
+def packed(images: Any) -> str:
+    """A letter a pixel, `a` for 0 to `q` for 1: the digits have 17 steps of grey."""
+    return "".join(map(chr, (97 + 16 * images.flatten()).round().int().tolist()))
+
+
+def figures(labels: Any) -> str:
+    """One figure a label; there are at most ten classes."""
+    return "".join(map(str, labels.tolist()))
+
+
+def words(table: Stored) -> str:
+    """What is stored, at the end of the page."""
+    about, made = table.about, table.made(table.methods[0])
+    runs = len(table.rows) * len(table.seeds)
+    seeds = ", ".join(map(str, table.seeds))
+    alphas = listed([f"{a:g}" for a in table.alphas])
+    return (
+        f"Results of {len(table.methods)} methods on {images(table.dataset)} at α = {alphas}, "
+        f"with {', '.join(map(str, table.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
+        f"{about['date']} by fedlab_nb {about['version']} with PyTorch {about['torch']} (preset "
+        f"classroom: {made['recipe.epochs']} local epochs, batches of {made['recipe.batch_size']}, "
+        f"{made['recipe.optimizer'].upper()} with learning rate {made['recipe.lr']})."
+    )
+
+
+def images(dataset: str) -> str:
+    """What a sentence says of the data set's images: 'the digits (8 × 8 pixels, 360 test images)'."""
+    about = describe(dataset)
+    _, height, width = about.input_shape
+    kind = dataset.partition(":")[0]
+    return f"the {kind} ({height} × {width} pixels, {about.n_test} test images)"
+
+
+def called(title: str) -> dict[str, str]:
+    """A method's title, the short one, and its look as SVG has it."""
+    colour, marker, line = look(title)
+    shapes = {"outline": outline(marker, MARK), "dash": DASHES[line]}
+    return {"title": title, "short": shorten_title(title), "colour": colour, **shapes}
+
+
+def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, Any]:
+    """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
+    accuracies = table.accuracies(method, alpha, clients)
+    of = band(accuracies)
+    up, down = (
+        fmean(table.values(f"bytes_{way}", method, alpha, clients).values())
+        for way in ("up", "down")
+    )
+    return {
+        "mean": of.mean,
+        "half": of.half_width,
+        "accuracies": [*accuracies.values()],
+        "up": up,
+        "down": down,
+    }

@@ -1,0 +1,320 @@
+"""Figures and claims of texts: declared runs, what is computed from their rows, and whether the texts agree.
+
+`load_all` has all declared studies: these, the tries of the classroom's values (`papers/tuning`), and the runs of the
+papers' tables (`papers`).
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...declared import parse
+from ...studies.grid import Study
+from ...studies.outcome import Outcome
+from ...studies.results import data_size
+from ...studies.statistics import band
+from ...studies.stored_figures import OPERATOR, SERIES, Values, figure_values
+from ...studies.stored_rows import FOLDER, Row, file_of
+from ..cells import stored_points
+from ..points import COMMAND, Declared, Point
+from ..reproduction import FILES
+from ..tuning import SETS, tuning_points
+
+SEEDS = tuple(range(10))
+PLAIN = ("accuracy", "bytes_up", "bytes_down", "parameters")
+FIGURE = re.compile(r"<!--n (?P<study>\w+)\.(?P<what>[^>]+?)-->(?P<shown>.*?)<!--/n-->", re.DOTALL)
+CLAIM = re.compile(r"<!--c (?P<study>\w+)\.(?P<claim>\w+)-->")
+# On another processor the mean of ten seeds moves: by up to two points where a method searches for images, which
+# amplifies rounding, and hardly elsewhere. A claim whose band ends nearer than that says so in its text.
+AMPLIFIERS = ("dense", "coboosting", "fdafl")
+MOVES_AMPLIFIED, MOVES = 0.02, 0.001
+EDGE = "(at the edge"
+DECLARATIONS = Path(__file__).parent
+ROOT = DECLARATIONS.parents[2]
+LESSONS = ROOT / "fedlab_nb" / "course"
+TEXTS = ("fedlab_nb/course/*", "notebooks/instructor", "notebooks", ".", "notebooks/guide")
+
+
+@dataclass(frozen=True)
+class Figures(Declared):
+    """Runs, the figures that are computed from them, and the claims that the texts make.
+
+    A figure is a value for each seed: accuracies of one method, another column, a difference of two figures on the same
+    seeds, or a constant that a function of `measures` computes without any run.
+
+    runs: {name: keyword arguments of `fl.study`};   columns: what each row keeps, beside what the figures read
+    figures, claims: {name: what it is computed from};   quotes: {file: templates} in files that take no comments
+    measures: the module of functions that measure more than a run's own numbers
+    """
+
+    runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    columns: Sequence[str] = PLAIN
+    figures: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, str] = field(default_factory=dict)
+    quotes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    measures: str = ""
+
+    def points(self, rows: Sequence[Row] = (), seeds: Sequence[int] = ()) -> Iterator[Point]:
+        """`seeds`: others than the declared ones."""
+        for runs, declared in self.runs.items():
+            grid = Study.declare(
+                **{"seeds": SEEDS, **declared, **({"seeds": seeds} if seeds else {})}
+            )
+            for cell in replace(grid, seeds=grid.seeds[:1]).cells():
+                columns = {
+                    name: partial(self.column, name)
+                    for name in self.columns_of(runs, cell.plan.name)
+                }
+                yield Point(
+                    runs, cell.plan.name, cell.values, cell.plan.settings, grid.seeds, columns
+                )
+
+    def columns_of(self, runs: str, method: str) -> list[str]:
+        """What the rows of a method in these runs keep."""
+        series = [
+            SERIES.fullmatch(part)
+            for text in self.figures.values()
+            for part in OPERATOR.split(text)
+        ]
+        read = {
+            m["column"]
+            for m in series
+            if m and (m["runs"], m["method"]) == (runs, method) and m["column"]
+        }
+        return [*self.columns, *sorted(read - set(self.columns))]
+
+    def measure(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.measures), name)
+
+    def column(self, name: str, outcome: Outcome) -> float | None:
+        """`report.heads.ccvr`: a path into the outcome, whole numbers being positions; `probes.mean`: what the function
+        `probes` of `measures` says under "mean". None where this method has nothing of the kind."""
+        value: Any = outcome
+        steps = name.split(".")
+        if not hasattr(outcome, steps[0]) and self.measures:
+            value = self.measure(steps.pop(0))(outcome)
+        for step in steps:
+            if value is not None and re.fullmatch(r"-?\d+", step):
+                value = value[int(step)]
+            else:
+                value = (
+                    value.get(step) if isinstance(value, Mapping) else getattr(value, step, None)
+                )
+        return value
+
+    def value(self, text: str, rows: Sequence[Row]) -> Values:
+        """A figure's values by seed; `text`: its name, an expression, or a number, which is the same on every seed."""
+        text = self.figures.get(text.strip(), text).strip()
+        if text.startswith("="):
+            name, _, arguments = text[1:].strip().partition("(")
+            return {0: float(self.measure(name)(*ast.literal_eval(f"({arguments.rstrip(')')},)")))}
+        try:
+            return figure_values(text, self.figures, rows)
+        except ValueError as error:
+            raise ValueError(f"Study {self.name}: {error}") from None
+
+    def judge(self, claim: str, rows: Sequence[Row]) -> tuple[bool | None, str]:
+        """Whether a claim holds on `rows`, and how: `a > b` (clear), `a ~ b` (within the noise), `a > 0.3` (its whole
+        band). None: the order is the same, but not clear on these seeds."""
+        left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
+        of = band(self.value(f"{left} - {right}", rows))
+        words = f"{100 * of.mean:+.1f} ± {100 * of.half_width:.1f}, {of.verdict}"
+        if sign == ">" and of.mean <= 0:
+            return False, f"{words}: REVERSED"
+        return of.verdict == ("clear" if sign == ">" else "within the noise") or None, words
+
+    def methods_of(self, text: str) -> set[str]:
+        """The methods whose runs a figure, or an expression of figures, reads."""
+        text = text.strip()
+        if text in self.figures:
+            return self.methods_of(self.figures[text])
+        parts = OPERATOR.split(text)
+        if len(parts) > 1:
+            return set().union(*map(self.methods_of, parts))
+        series = SERIES.fullmatch(text)
+        return {series["method"]} if series else set()
+
+    def is_at_edge(self, claim: str, rows: Sequence[Row]) -> bool:
+        """Whether rounding on another processor could turn a claim that holds on `rows` into one that does not."""
+        left, sign, right = re.split(r" ([>~]) ", self.claims[claim])
+        of = band(self.value(f"{left} - {right}", rows))
+        room = of.low if sign == ">" else min(-of.low, of.high)
+        amplified = self.methods_of(f"{left} - {right}") & {*AMPLIFIERS}
+        return room < (MOVES_AMPLIFIED if amplified else MOVES)
+
+    def shown(self, what: str) -> str:
+        """`server`, `server:mean`, `server@0-2:each` as it is to be written."""
+        name, _, form = what.partition(":")
+        name, _, seeds = name.partition("@")
+        values = self.value(name, self.rows())
+        return written(
+            {s: v for s, v in values.items() if s in seeds_in(seeds)} if seeds else values, form
+        )
+
+
+def seeds_in(words: str) -> range:
+    """'0-2' or '3'."""
+    first, _, last = words.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def load(path: Path) -> Figures:
+    """The study that a TOML file declares. The results of the files of this folder stand in `studies/stored/`, a
+    lesson's beside its declaration."""
+    content = parse(path.read_text(encoding="utf-8"))
+    content.pop("bars", None)  # of a lesson's pictures
+    results = path.with_suffix(".json")
+    if path.parent == DECLARATIONS:
+        results = FOLDER / results.name
+    return Figures(content.pop("name", path.stem), results, **{"decimals": 6, **content})
+
+
+def load_all() -> dict[str, Declared]:
+    """{name: study} of all declared studies."""
+    note = "accuracy: share of the validation images, a fixed fifth of the training images; no test image was used"
+    files = [
+        *LESSONS.glob("*/figures.toml"),
+        *(set(DECLARATIONS.glob("*.toml")) - {DECLARATIONS / "tuning.toml"}),
+    ]
+    studies: list[Declared] = sorted(map(load, files), key=lambda study: study.name)
+    for path, name in ((file_of("tuning", name), name) for name in SETS):
+        studies.append(Declared(path.stem, path, note, wanted=partial(tuning_points, name)))
+    note = "accuracy: share of the test images; by seed"
+    for path, large in zip(FILES, (False, True), strict=True):
+        studies.append(Declared(path.stem, path, note, wanted=partial(stored_points, large=large)))
+    return {study.name: study for study in studies}
+
+
+# ------------------------------------------------------------------------------------------------------- in texts
+def written(values: Values, form: str) -> str:
+    """How a figure is written. `values`: by seed, of a share 0-1 unless a form below says otherwise.
+
+    >>> written({0: 0.52, 1: 0.54}, ""), written({0: 0.50, 1: 0.60}, "mean"), written({0: 0.52, 1: 0.60}, "each")
+    ('53 ± 13', '55', '52 60')
+    """
+    of, all_ = band(values), list(values.values())
+    percent = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
+    forms = {
+        "": f"{100 * of.mean:.0f}{percent}",  # mean and 95 % band over seeds, in percent
+        "mean": f"{100 * of.mean:.0f}",
+        "fine": f"{100 * of.mean:.1f} ± {100 * of.half_width:.1f}",
+        "verdict": of.verdict,
+        "counts": " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
+        "each": " ".join(f"{100 * v:.0f}" for v in all_),
+        "low": f"{100 * min(all_):.0f}",
+        "high": f"{100 * max(all_):.0f}",
+        "above": f"{sum(v > 0 for v in all_)}",  # number of seeds with a difference above zero
+        "below": f"{sum(v < 0 for v in all_)}",
+        "tenths": f"{of.mean:.1f}",
+        "hundredths": f"{of.mean:.2f}",
+        "whole": f"{of.mean:,.0f}",
+        "bytes": data_size(of.mean),
+    }
+    if form not in forms:
+        raise ValueError(
+            f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}."
+        )
+    return re.sub(r"-(?=0(?![\d.]))", "", forms[form]).replace("-", "−")
+
+
+def pages(root: Path) -> Iterator[Path]:
+    """All Markdown texts that may name figures."""
+    return (path for folder in TEXTS for path in sorted(root.glob(f"{folder}/*.md")))
+
+
+def mended(text: str, studies: Mapping[str, Figures]) -> str:
+    """`text` with the figures of `studies` as they are now."""
+
+    def put(match: re.Match) -> str:
+        of = studies.get(match["study"])
+        return (
+            match[0]
+            if of is None
+            else f"<!--n {of.name}.{match['what']}-->{of.shown(match['what'])}<!--/n-->"
+        )
+
+    return FIGURE.sub(put, text)
+
+
+def quoted(text: str, template: str, study: Figures) -> str:
+    """`text` with the figures of a template such as "{server} % against {equal:mean} %" as they are now. A space of the
+    template stands for any white space. ValueError if the text has no such place."""
+    pieces = re.split(r"\{([^}]+)\}", template)
+    fixed = [r"\s+".join(map(re.escape, re.split(r"\s+", piece))) for piece in pieces[::2]]
+    pattern = re.compile(r"([^\n]{1,60}?)".join(f"({part})" for part in fixed))
+    if not pattern.search(text):
+        raise ValueError(f"no place reads like {template!r}")
+    values = [*map(study.shown, pieces[1::2]), ""]
+
+    def put(match: re.Match) -> str:
+        return "".join(
+            words + value for words, value in zip(match.groups()[::2], values, strict=True)
+        )
+
+    return pattern.sub(put, text)
+
+
+def changes(root: Path, studies: Mapping[str, Figures]) -> dict[Path, str]:
+    """{path: the text as it should be} of all texts that name another figure than their study; ValueError where one
+    cannot be read."""
+    new = {path: mended(path.read_text(encoding="utf-8"), studies) for path in pages(root)}
+    for study in studies.values():
+        for path, templates in ((root / name, of) for name, of in study.quotes.items()):
+            for template in templates:
+                new[path] = quoted(
+                    new.get(path) or path.read_text(encoding="utf-8"), template, study
+                )
+    return {path: text for path, text in new.items() if text != path.read_text(encoding="utf-8")}
+
+
+def complaints(root: Path, studies: Mapping[str, Figures]) -> list[str]:
+    """One sentence for each text that disagrees with its study, and for each claim that does not hold, stands in no
+    text, or in no study."""
+    lines = [
+        f"{path.name}: a figure differs from its study; run {COMMAND} --texts"
+        for path in changes(root, studies)
+    ]
+    found = (
+        match for path in pages(root) for match in CLAIM.finditer(path.read_text(encoding="utf-8"))
+    )
+    marked = {(match["study"], match["claim"]) for match in found if match["study"] in studies}
+    claims = {(name, claim) for name, study in studies.items() for claim in study.claims}
+    lines += [
+        f"{name}: a text marks {claim!r}, and no such claim is declared"
+        for name, claim in marked - claims
+    ]
+    lines += [
+        f"{name}: no text marks the claim with <!--c {name}.{claim}-->"
+        for name, claim in claims - marked
+    ]
+    said = edges_said(root)
+    for name, claim in sorted(claims):
+        study = studies[name]
+        rows = study.rows()
+        holds, words = study.judge(claim, rows)
+        if not holds:
+            lines.append(f"{name}: {claim} ({study.claims[claim]}) does not hold: {words}")
+        elif study.is_at_edge(claim, rows) and (name, claim) not in said:
+            lines.append(f"{name}: {claim}: {words}; write '{EDGE})' after its mark in the text")
+        elif (name, claim) in said and not study.is_at_edge(claim, rows):
+            lines.append(f"{name}: {claim}: {words}; it is not at the edge, as the text says")
+    return lines
+
+
+def edges_said(root: Path) -> set[tuple[str, str]]:
+    """(study, claim) of the claims of which a text says that they lie at the edge of their band."""
+    said = set()
+    for path in pages(root):
+        text = path.read_text(encoding="utf-8")
+        for match in CLAIM.finditer(text):
+            if text[match.end() :].lstrip().startswith(EDGE):
+                said.add((match["study"], match["claim"]))
+    return said

@@ -1,0 +1,179 @@
+"""What the declared studies of the texts measure beyond a run's own numbers.
+
+A function of an outcome returns {name: number}; a figure reads it as `runs/method:function.name`. A
+function of plain numbers is a constant of a figure:
+`tables = "= tables_where_large_gaps_agree_more('tables')"`.
+"""
+
+from functools import cache
+from statistics import fmean, median
+
+import numpy as np
+
+
+def probes(outcome) -> dict[str, float]:
+    """FuseFL: linear probes on the top features, trained on all training samples: of one client
+    (mean over them), of the mean over the clients, and the gain of the mean; `first`: of one
+    client's first layer or block.
+    """
+    from ..labs.fusefl.probes import block_outputs, layer_outputs, probe_layers
+
+    data = outcome.settings.data()
+    network = outcome.model.module
+    outputs = block_outputs if outcome.options["blocks"] > 1 else layer_outputs
+    train = (data.x_train, data.y_train)
+    test = (data.x_test, data.y_test)
+    features = outputs(network, data.x_train)
+    features_test = outputs(network, data.x_test)
+    layers = list(probe_layers(features, features_test, train, test))
+    first_clients, _ = layers[0]
+    top_clients, top_mean = layers[-1]
+    return {
+        "each": fmean(reading.accuracy for reading in top_clients),
+        "mean": top_mean.accuracy,
+        "first": fmean(reading.accuracy for reading in first_clients),
+    }
+
+
+def confused(outcome) -> dict[str, float]:
+    """FuseFL: accuracy on test images with a cue that is drawn at random."""
+    from ..labs.fusefl.cue import make_test_sets
+
+    settings = outcome.settings
+    data = settings.data()
+    tests = make_test_sets(data, settings.tint, settings.seed, settings.cue)
+    predictions = outcome.predict(tests["untied"])
+    return {"accuracy": float((predictions == data.y_test.numpy()).mean())}
+
+
+def shouting(outcome) -> dict[str, float]:
+    """Ensemble: the `loudest` client's largest logit (mean over the test images), how many clients
+    hold one class alone (`lonely`), and the share of the images that get the same answer from the
+    mean of logits (`same`).
+    """
+    counts = np.asarray(outcome.label_counts)
+    logits = outcome.test_features.reshape(len(outcome.test_labels), *counts.shape)  # [N, M, C]
+    largest_logits = logits.max(2).mean(0)
+    has_one_class = (counts > 0).sum(1) == 1
+    answers = np.bincount(logits.mean(1).argmax(1))
+    return {
+        "loudest": float(largest_logits.max()),
+        "lonely": float(has_one_class.sum()),
+        "same": float(answers.max() / len(logits)),
+    }
+
+
+def trusted(outcome) -> dict[str, float]:
+    """FENS: the share of weights `below` zero; for how many classes the client with the largest
+    weight holds most samples (`owners`); which share of the commonest single digit the clients hold
+    that have it `alone`, and the weight that they get for it (`theirs`), 0 where there are none."""
+    from ..labs.fens.trust import likeness
+
+    counts = np.asarray(outcome.label_counts)
+    weights = outcome.report.weights
+    like = likeness(counts, weights)
+    has_one_digit = (counts > 0).sum(1) == 1
+    alone = counts[has_one_digit].sum(0)
+    digit = int(alone.argmax())
+    weights_of_holders = weights[has_one_digit, digit]
+    return {
+        "below": like.negative,
+        "owners": like.owners,
+        "alone": float(alone[digit] / counts[:, digit].sum()),
+        "theirs": float(weights_of_holders.sum() / max(len(weights_of_holders), 1)),
+    }
+
+
+def best(outcome) -> dict[str, float]:
+    """FENS: test accuracy of the best `member` alone."""
+    return {"member": max(outcome.report.member_accuracy)}
+
+
+def members(outcome) -> dict[str, float]:
+    """Fed-ET: shares of test samples that are right: a client `alone`, mean of the last round; the
+    consensus in the thirds with the `least` and the `most` dissent; the `small` averaged models,
+    before a head is copied, mean of the last four rounds."""
+    from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
+
+    report = outcome.report
+    samples = measure_dissent(outcome)
+    least, _, most = accuracy_by_thirds(samples.dissent, samples.consensus_right)
+    alone = float((report.test_logits.argmax(-1) == report.test_truth).mean())
+    return {"alone": alone, "least": least, "most": most, "small": fmean(report.small_before[-4:])}
+
+
+def voted(outcome) -> dict[str, float]:
+    """Fed-ET: for how many test samples the consensus is right: with the `paper`'s weights, the
+    run's `own` and `equal` ones; with the run's own in the thirds of the samples with the `least`,
+    `middle` and `most` dissent.
+    """
+    from ..labs.fedet.dissent import accuracy_by_thirds, measure_dissent
+    from ..labs.fedet.votes import consensus_accuracy, vote_on_test_samples, voting_rule
+
+    rules = {
+        "paper": ("softmax", 1.0),
+        "own": voting_rule(outcome.options),
+        "equal": ("uniform", 1.0),
+    }
+    shares = {}
+    for name, rule in rules.items():
+        shares[name] = consensus_accuracy(*vote_on_test_samples(outcome, *rule))
+    samples = measure_dissent(outcome)
+    least, middle, most = accuracy_by_thirds(samples.dissent, samples.consensus_right)
+    return {**shares, "least": least, "middle": middle, "most": most}
+
+
+def shown(outcome) -> dict[str, float]:
+    """Distilled data: which share of the images that clients send are `own` ones, pixel by pixel,
+    and which share is `near`: nearer to one of the client's images than these are to each other.
+    """
+    from ..labs.distilled.sent_images import attack_sent_images
+
+    attacks = attack_sent_images(outcome)
+    sent = sum(len(neighbours.labels) for neighbours in attacks)
+    copies = sum(int(neighbours.is_copy.sum()) for neighbours in attacks)
+    close_images = sum(neighbours.close_images for neighbours in attacks)
+    return {"own": copies / sent, "near": close_images / sent}
+
+
+def by_heart(outcome) -> dict[str, float]:
+    """Any model: the share of all clients' training samples that are right (`own`), which beside
+    the test accuracy says how much was learnt by heart."""
+    data = outcome.settings.data()
+    return {"own": float((outcome.predict(data.x_train) == data.y_train.numpy()).mean())}
+
+
+@cache
+def tables_where_large_gaps_agree_more(among: str) -> float:
+    """Of the papers' tables with ten orderings or more that were tried (`among`: "tables" gives
+    their number): in how many the half of the orderings with the larger published gaps agrees more
+    often than the other half.
+    """
+    from .published import TABLES, TRIED
+    from .reproduction import reproduce
+
+    agrees_more = 0
+    tables = 0
+    for name in TABLES:
+        pairs = [pair for pair in reproduce(name, stored=True).orderings if pair.verdict in TRIED]
+        if len(pairs) < 10:
+            continue
+        border = median(pair.gap for pair in pairs)
+        large = [pair.verdict == "agrees" for pair in pairs if pair.gap > border]
+        small = [pair.verdict == "agrees" for pair in pairs if pair.gap <= border]
+        tables += 1
+        if fmean(large) > fmean(small):
+            agrees_more += 1
+    return {"tables": tables, "more": agrees_more}[among]
+
+
+@cache
+def claims_of_the_papers(outcome: str) -> int:
+    """How many claims of the papers' tables come out so (`claims.OUTCOMES`), each result once.
+
+    "all": how many there are;   "counted": how many count
+    """
+    from .all_tables import paper_tables
+
+    tables = paper_tables()
+    return {**tables.counts, "all": len(tables.claims), "counted": len(tables.first)}[outcome]

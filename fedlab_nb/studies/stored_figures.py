@@ -1,0 +1,85 @@
+"""Figures: numbers that are computed from stored rows, one for each seed.
+
+`skewed/fens[alpha=0.1]` is the accuracy of FENS in the runs called "skewed" at α = 0.1, `skewed/fens:bytes_up` another
+column of them, and `fens - fedavg` the difference of two figures, seed by seed.
+"""
+
+import operator
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..declared import parse
+from .stored_rows import Row, read
+
+SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
+NUMBER = re.compile(r"-?[\d.]+")
+# The first one binds least.
+ARITHMETIC = {
+    " + ": operator.add,
+    " - ": operator.sub,
+    " / ": operator.truediv,
+}
+OPERATOR = re.compile(r" [->~+/] ")
+Values = dict[int, float]  # by seed
+
+
+def read_figure(path: Path, figure: str) -> Values:
+    """The values of a figure that a TOML file declares, from the rows in the JSON file beside it."""
+    figures = parse(path.read_text(encoding="utf-8"))["figures"]
+    _, rows = read(path.with_suffix(".json"))
+    return figure_values(figure, figures, rows)
+
+
+def figure_values(text: str, figures: Mapping[str, str], rows: Sequence[Row]) -> Values:
+    """The values of a figure: its name in `figures`, an expression, or a number, which is the same on every seed.
+
+    Raises ValueError where the text is neither, or fits more or fewer than one row.
+    """
+    text = text.strip()
+    if text in figures:
+        return figure_values(figures[text], figures, rows)
+    if NUMBER.fullmatch(text):
+        return dict.fromkeys((seed for row in rows for seed in row["seeds"]), float(text))
+    for sign, calculate in ARITHMETIC.items():
+        if sign in text:
+            first, second = text.rsplit(sign, 1)
+            left = figure_values(first, figures, rows)
+            right = figure_values(second, figures, rows)
+            return {seed: calculate(left[seed], right[seed]) for seed in left if seed in right}
+    series = SERIES.fullmatch(text)
+    if series is None:
+        raise ValueError(f"There is no figure {text!r}; there are {', '.join(figures)}.")
+    row = find_row(series, rows)
+    return dict(zip(row["seeds"], row[series["column"] or "accuracy"], strict=True))
+
+
+def find_row(series: re.Match, rows: Sequence[Row]) -> Row:
+    """The one row that a series names; ValueError where it fits another number of them."""
+    wanted = dict(split_axes(series["at"] or ""))
+    fitting = []
+    for row in rows:
+        if (row["runs"], row["method"]) != (series["runs"], series["method"]):
+            continue
+        if all(axis_value(row, axis) == value for axis, value in wanted.items()):
+            fitting.append(row)
+    if len(fitting) != 1:
+        raise ValueError(
+            f"{series[0]!r} fits {len(fitting)} runs; name the axes of one in brackets."
+        )
+    return fitting[0]
+
+
+def split_axes(text: str) -> Iterator[tuple[str, str]]:
+    """The axes in brackets: "alpha=0.1, ee=True" gives ("alpha", "0.1"), ("ee", "True")."""
+    for part in text.replace(" ", "").split(","):
+        if part:
+            axis, _, value = part.partition("=")
+            yield axis, value
+
+
+def axis_value(row: Row, axis: str) -> str:
+    """Where on an axis a row stands; the method's own options go without its name."""
+    at: Mapping[str, Any] = row["at"]
+    return str(at.get(axis, at.get(f"{row['method']}.{axis}")))

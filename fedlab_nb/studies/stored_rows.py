@@ -1,0 +1,36 @@
+"""Stored rows: the results that came with the package, a JSON file for each study in `stored/`.
+
+A row is one method at one setting: `runs`, `method` and `at` say which, `seeds` for which seeds, and each column has a
+value for each of them. `made` is what the runs were made with. The command `python -m fedlab_nb.papers.declared` writes
+these files; here they are read.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import FedlabError
+
+FOLDER = Path(__file__).parent / "stored"
+Row = dict[str, Any]
+
+
+def file_of(kind: str, dataset: str) -> Path:
+    """Where the rows of a kind ("stored", "tuning") stand, or would, of a data set."""
+    return FOLDER / f"{kind}-{dataset.replace(':', '')}.json"
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
+    """What a file says of itself, and its rows; FedlabError if it is missing or is no such file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        made = content["made"]
+        return content["about"], [{**row, "made": made[row["made"]]} for row in content["rows"]]
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise FedlabError(f"The stored results in {path.name} cannot be read: {error!r}.") from None
+
+
+def key_of(row: Mapping[str, Any]) -> str:
+    """What tells a row from the others of its study."""
+    return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)

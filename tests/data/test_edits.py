@@ -1,0 +1,263 @@
+"""Edits by hand: each sample keeps exactly one client, whatever is moved; taking moves back restores every sample."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from javascript import javascript
+
+import fedlab_nb as fl
+from fedlab_nb.data import Edit, Edits, federate, letter
+from fedlab_nb.data.edits import client_of
+from fedlab_nb.errors import UsageError
+from fedlab_nb.studies.settings import Settings, plans_for
+
+CLIENTS, CLASSES = 6, 4
+moved = st.builds(
+    Edit,
+    st.integers(0, CLIENTS - 1),
+    st.none() | st.integers(0, CLASSES - 1),
+    st.integers(0, CLIENTS - 1),
+).filter(lambda move: move.client != move.to)
+
+
+def by_hand(shards, labels, moves):
+    """The oracle: owners of single samples, one sample after the other."""
+    owner = {int(i): k for k, own in enumerate(shards) for i in own}
+    for move in moves:
+        mine = sorted(i for i, k in owner.items() if k == move.client)
+        for i in mine:
+            if (move.label is None or labels[i] == move.label) and not (
+                i == mine[0] and all(move.label in (None, labels[j]) for j in mine)
+            ):
+                owner[i] = move.to
+    return [sorted(i for i, k in owner.items() if k == client) for client in range(len(shards))]
+
+
+@given(st.integers(0, 2**20), st.lists(moved, max_size=50))
+def test_moves_keep_every_sample_exactly_once_and_a_list_cut_short_is_the_state_before(seed, moves):
+    rng = np.random.default_rng(seed)
+    labels, owner = (
+        rng.integers(0, CLASSES, 60),
+        np.concatenate([np.arange(CLIENTS), rng.integers(0, CLIENTS, 54)]),
+    )
+    shards = [np.flatnonzero(owner == k) for k in range(CLIENTS)]
+    held = Edits(tuple(moves)).apply(shards, labels)
+    assert np.array_equal(np.sort(np.concatenate(held)), np.arange(60)) and min(map(len, held)) >= 1
+    assert [own.tolist() for own in held] == by_hand(shards, labels, moves)
+    text = str(Edits(tuple(moves), seed))
+    assert Edits.parse(text).changes == tuple(moves)
+    for one, other in zip(shards, Edits.parse("").apply(shards, labels), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_what_each_move_means_by_hand():
+    labels, shards = (
+        np.array([0, 1, 1, 0, 2, 2]),
+        [np.array([0, 1, 2]), np.array([3, 4]), np.array([5])],
+    )
+
+    def after(text):
+        return [own.tolist() for own in Edits.parse(text).apply(shards, labels)]
+
+    assert after("A1>B") == [[0], [1, 2, 3, 4], [5]]
+    assert after("A>C") == [[0], [3, 4], [1, 2, 5]]  # the last one stays
+    assert after("C>, C2>A") == [[0, 1, 2], [3, 4], [5]]
+    assert after("A>, B>A") == [[0, 4], [3], [5]]
+    assert after("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
+    assert after("A*, D>A") == [[0, 1, 2], [3, 4], [5], [0]]  # nobody holds a sample twice
+    assert [client_of(letter(k)) for k in range(702)] == list(range(702))
+
+
+def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_nothing():
+    plain, first, other = (
+        federate("digits", seed=s, moves=m)
+        for s, m in ((0, ""), (0, "A4>B, D*"), (7, "0: A4>B, D*"))
+    )
+    assert first.partition == "own" and first.clients == 11 and first.label_counts[0, 4] == 0
+    assert all(map(torch.equal, first.shards, other.shards)) and torch.equal(
+        first.shards[3], first.shards[10]
+    )
+    assert torch.equal(first.label_counts[:10].sum(0), plain.label_counts.sum(0))
+    asked = Settings.make(moves="A4>B, D*, E=east", seed=3)
+    assert (asked.moves, asked.count, asked.members) == (
+        "3: A4>B, D*, E=east",
+        11,
+        tuple(range(11)),
+    )
+    assert asked.federation_options()["moves"] == "3: A4>B, D*"
+    keys = {
+        plans_for(Settings.make(moves=m), ["fedavg"])[0].clients_key()
+        for m in ("", "A=x", "A4>B", "B4>A")
+    }
+    assert len(keys) == 3
+
+
+def test_clients_of_the_data_and_those_that_take_no_part_can_be_moved_to():
+    held = federate("heart", moves="A0>B, B*", unseen="C")
+    assert (held.partition, held.clients, held.ids, held.whole.clients) == (
+        "own",
+        4,
+        (0, 1, 3, 4),
+        5,
+    )
+    assert int(held.label_counts[0, 0]) == 0 and torch.equal(held.shards[1], held.shards[3])
+
+
+@pytest.mark.parametrize("moves", ["A3", "3>B", "K>A", "A>K", "A11>B", "A>A", "A3>B;", "a>B", "A="])
+def test_moves_that_cannot_be_are_one_sentence(moves):
+    for make in (lambda: federate("digits", moves=moves), lambda: Settings.make(moves=moves)):
+        with pytest.raises(UsageError, match="move") as error:
+            make()
+        assert str(error.value).count(".") == 1
+
+
+# ------------------------------------------------------------------------------------------------------ the short text
+VECTORS = json.loads(Path(__file__).with_name("edits.json").read_text(encoding="utf-8"))
+some_names = st.text(
+    st.characters(codec="utf-8", exclude_characters=",", exclude_categories=("Z", "C")), min_size=1
+)
+some_edits = st.one_of(
+    moved,
+    st.builds(Edit, st.integers(0, 700), st.none() | st.integers(0, 99), st.none()),
+    st.builds(Edit, st.integers(0, 700), is_double=st.just(True)),
+    st.builds(Edit, st.integers(0, 700), name=some_names),
+)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector["text"] for vector in VECTORS])
+def test_the_text_says_the_same_to_python_and_to_the_page(vector):
+    edits = Edits(tuple(Edit(**edit) for edit in vector["edits"]), vector.get("seed"))
+    assert Edits.parse(vector["text"]) == edits and str(edits) == vector["text"]
+
+
+def test_the_page_reads_the_same_texts():
+    cases = [(vector["text"], vector["page"]) for vector in VECTORS if "page" in vector]
+    read = javascript(
+        "text federation",
+        "return cases.map(([text]) => { const moves = readMoves(text, 30, 10);"
+        " return [writeMoves(moves), moves]; })",
+        cases=cases,
+    )
+    assert len(cases) >= 5 and read == [list(case) for case in cases]
+
+
+@given(st.lists(some_edits, max_size=20), st.none() | st.integers(0, 10**6))
+def test_a_text_that_was_written_is_read_as_the_same_edits(changes, seed):
+    edits = Edits(tuple(changes), seed)
+    assert Edits.parse(str(edits)) == edits
+
+
+# ------------------------------------------------------------------------------------------------------ a value
+def test_a_federation_is_changed_as_the_text_says():
+    dealt = federate("digits", alpha=0.1, clients=10, seed=4)
+    changed = dealt.move("A", "B", label=3).move(2, None).double("D").rename("E", "north")
+    by_text = federate("digits", seed=4, moves="4: A3>B, C>, D*, E=north")
+    assert str(changed.edits) == "4: A3>B, C>, D*, E=north" and changed.clients == 11
+    assert all(map(torch.equal, changed.shards, by_text.shards))
+    assert dealt.edits == Edits() and dealt.clients == 10  # it stays as it was
+    assert changed.move("north", "K").edits.changes[-1] == Edit(4, None, 10)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 4), st.none() | st.integers(0, 9), st.integers(0, 4)).filter(
+            lambda move: move[0] != move[2]
+        ),
+        max_size=8,
+    )
+)
+def test_moves_of_a_federation_keep_every_sample_exactly_once(moves):
+    federation = federate("digits", alpha=0.1, clients=5, seed=1)
+    samples = sorted(torch.cat(federation.shards).tolist())
+    for client, label, to in moves:
+        federation = federation.move(client, to, label=label)
+    assert sorted(torch.cat(federation.shards).tolist()) == samples
+    assert min(map(len, federation.shards)) >= 1
+
+
+def test_a_label_is_an_index_or_a_name_and_a_client_is_called_as_the_data_call_it():
+    heart = federate("heart")
+    name = heart.dataset.class_names[1]
+    names = heart.dataset.client_names
+    by_name = heart.move(names[0], names[1], label=name)
+    by_number = heart.move("A", 1, label=1)
+    assert by_name.edits == by_number.edits and by_name.edits.changes[0].label == 1
+    assert all(map(torch.equal, by_name.shards, by_number.shards))
+
+
+def test_own_indices_can_be_changed_and_who_is_absent_stays_so():
+    own = federate("digits", indices=[[0, 1, 2], [5, 8], [9]]).move("A", "C")
+    assert [shard.tolist() for shard in own.shards] == [[0], [5, 8], [1, 2, 9]]
+    away = federate("digits", clients=4, absent=1).double("A")
+    assert away.absent == (3,) and away.ids == (0, 1, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f.move("K", "A"), "Unknown client 'K'"),
+        (lambda f: f.move("A", 10), "client is 10"),
+        (lambda f: f.move("A", "A"), "Client A cannot give samples to itself"),
+        (lambda f: f.move("A", "B", label="ten"), "Unknown class 'ten'"),
+        (lambda f: f.move("A", "B", label=10), "label is 10"),
+        (lambda f: f.rename("A", "a, b"), "'a, b' cannot be a client's name"),
+        (lambda f: f.rename("A", " "), "' ' cannot be a client's name"),
+        (lambda f: replace(f, origin={}).move("A", "B"), "was put together by hand"),
+    ],
+)
+def test_a_change_that_cannot_be_is_one_sentence(change, words):
+    with pytest.raises(UsageError, match=words):
+        change(federate("digits"))
+
+
+def test_a_run_takes_the_federation_for_all_its_seeds():
+    federation = federate("digits", alpha=0.1, clients=5, seed=4).move("A", "B", label=3)
+    outcomes = fl.run("gauss", federation=federation, seeds=3)
+    assert [o.settings.seed for o in outcomes] == [4, 5, 6]
+    for outcome in outcomes:
+        assert outcome.settings.moves == "4: A3>B"
+        assert np.array_equal(outcome.label_counts, federation.label_counts.numpy())
+    fixed = fl.compare("gauss", federation=federate("digits", clients=5, seed=4), seed=0, seeds=2)
+    first, second = (outcome.label_counts for outcome in fixed)
+    assert np.array_equal(first, second)
+    assert len(fl.study("gauss", federation=federation, seeds=2)) == 2
+
+
+def test_a_federation_without_a_change_is_the_run_of_its_settings():
+    federation = federate("digits", alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
+    given = Settings.make(federation=federation)
+    asked = Settings.make(alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
+    assert given.federation_options() == asked.federation_options()
+    assert replace(given, moves="") == asked and given.moves == "3:"
+    later = replace(given, seed=7).federation()
+    assert later.seed == 7 and all(map(torch.equal, later.shards, federation.shards))
+
+
+@pytest.mark.parametrize(
+    ("beside", "words"),
+    [
+        (
+            {"alpha": 0.5},
+            "alpha=0.5 contradicts the federation, which has alpha=0.1; leave it out.",
+        ),
+        ({"clients": 9}, "clients=9 contradicts"),
+        ({"moves": "A>B"}, "moves='A>B' contradicts"),
+        ({"dataset": "glyphs:16g"}, "dataset='glyphs:16g' contradicts"),
+        ({"partition": "iid"}, "partition='iid' contradicts"),
+        ({"absent": 1}, "absent=1 contradicts"),
+        ({"federation": "digits"}, "federation is a str, but it must be what fl.federate returns"),
+    ],
+)
+def test_what_contradicts_the_federation_is_refused_in_one_sentence(beside, words):
+    federation = federate("digits")
+    with pytest.raises(UsageError, match=words):
+        Settings.make(**{"federation": federation, **beside})
+    same = Settings.make(federation=federation, alpha="0.1", clients=10, dataset="digits")
+    assert same == Settings.make(federation=federation)

@@ -1,0 +1,387 @@
+"""The class: what a message may be, what a room makes of it, and that its sums are those of one place."""
+
+import base64
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from class_fixtures import a_message, a_room
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedlab_nb.data import federate, load
+from fedlab_nb.errors import UsageError
+from fedlab_nb.live.classroom.messages import (
+    CLASSES,
+    FULL,
+    LIMIT,
+    PARAMETERS,
+    PIXELS,
+    least_squares,
+    network,
+    read,
+    write,
+)
+from fedlab_nb.live.classroom.rehearse import messages
+from fedlab_nb.live.classroom.room import Room, answers, given_drawings, made, plane
+from fedlab_nb.methods import METHODS, afl, gauss
+from fedlab_nb.methods.fens.aggregators import per_class
+from fedlab_nb.methods.fens.training import Proxy
+from fedlab_nb.rng import generator
+
+
+@pytest.fixture(scope="module")
+def rehearsed():
+    """A room after twelve simulated students, the last of them a joker."""
+    room = a_room()
+    for seat, text in messages(room, 12):
+        room.accept(text, seat)
+    return room
+
+
+# ------------------------------------------------------------------------------------------------------------- messages
+def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
+    room, digits = a_room(), load("digits")
+    for seat in range(40):
+        room.accept(a_message(seat, given=0))
+    x, y = digits.x_train[:240].flatten(1), digits.y_train[:240]
+    own = [m.sums for m in room.messages.values()]
+    total = sum(own[1:], own[0])
+    rows = np.column_stack([x.double().numpy(), np.ones(len(x))])
+    weights = np.linalg.solve(rows.T @ rows + np.eye(PIXELS + 1), rows.T @ np.eye(CLASSES)[y])
+    np.testing.assert_allclose(
+        afl.solve_weights(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
+    )
+    there = gauss.measure_class_sums(x, y, CLASSES, "full")
+    assert torch.equal(total.counts, there.counts) and torch.equal(total.second, there.second)
+    said = answers([*room.messages.values()], digits.x_test.flatten(1))
+    scores = (
+        np.column_stack([digits.x_test.flatten(1).double().numpy(), np.ones(len(digits.x_test))])
+        @ weights
+    )
+    assert (said["AFL"][1].numpy() == scores.argmax(1)).all()
+
+
+def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
+    kept, without = a_room(tmp_path / "a.jsonl"), a_room()
+    for seat in range(8):
+        kept.accept(a_message(seat, model=network(seat)))
+        if seat != 3:
+            without.accept(a_message(seat, model=network(seat)))
+    secret = kept.messages[3].text
+    kept.forget(3)
+    assert kept.rows() == without.rows() and kept.sent() == without.sent()
+    assert secret not in (tmp_path / "a.jsonl").read_text()
+
+
+CODED = base64.b64encode(np.full(PARAMETERS, np.nan, "<f4").tobytes()).decode()
+BAD = {
+    "no JSON": "{", "deep": "[" * 100_000, "a list": "[]", "lacking": '{"seat": 1}', "long": " " * (LIMIT + 1),
+    "number": {"seat": 1.0}, "negative": {"seat": -1}, "truth": {"seat": True}, "nan": {"seat": float("nan")},
+    "name": {"name": "x" * 25}, "control": {"name": "a\n"}, "name list": {"name": ["a"]}, "keep": {"keep": 1},
+    "counts": {"counts": [1] * 9}, "fractions": {"counts": [0.5] * 10}, "nothing": {"counts": [0] * 10},
+    "below": {"counts": [-1, 8] + [0] * 8}, "too many": {"counts": [7] * 10}, "NaN": {"network": CODED},
+    "huge": {"network": base64.b64encode(np.full(PARAMETERS, 1e9, "<f4").tobytes()).decode()},
+    "short": {"network": CODED[:400]}, "code": {"sums": "<script>"}, "object": {"sums": {"a": 1}},
+    "empty": {"sums": "", "network": ""}, "label": {"test": base64.b64encode(bytes([0] * 64 + [10])).decode()},
+    "bright": {"test": base64.b64encode(bytes([17] * 64 + [1])).decode()}, "cut": {"test": "AAAA"},
+    "more": {"extra": 1}, "pickle": {"test": base64.b64encode(b"\x80\x04K\x01.").decode()},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_wrong_message_is_one_sentence_and_changes_nothing(what):
+    room, wrong = a_room(), BAD[what]
+    text = wrong if isinstance(wrong, str) else json.dumps(json.loads(a_message(0)) | wrong)
+    with pytest.raises(UsageError, match=r"^This is no message of this class: .*\.$"):
+        room.accept(text)
+    assert not room.messages and room.version == 1
+
+
+def test_sums_above_their_counts_are_refused():
+    about = json.loads(a_message(0, n=9, given=0))
+    rows = (
+        np.frombuffer(base64.b64decode(about["sums"]), "<f4")
+        .reshape(-1, PIXELS + PIXELS * (PIXELS + 1) // 2)
+        .copy()
+    )
+    held = [n for n in about["counts"] if n]
+    rows[held.index(min(held)), 70] = max(held)
+    assert min(held) < max(held)
+    with pytest.raises(UsageError):
+        read(json.dumps(about | {"sums": base64.b64encode(rows.tobytes()).decode()}))
+
+
+def test_a_seat_sends_once_and_the_same_message_again_is_no_other():
+    room, text = a_room(), a_message(2)
+    room.accept(text, 2)
+    version = room.version
+    room.accept(text, 2)
+    assert room.version == version and len(room.messages) == 1
+    for wrong, seat in [(a_message(2, given=2), 2), (a_message(4), 5)]:
+        with pytest.raises(UsageError):
+            room.accept(wrong, seat)
+
+
+def test_a_message_comes_back_as_it_was_written():
+    model, digits = network(7), load("digits")
+    got = read(a_message(1, n=20, given=5, model=model))
+    assert torch.equal(got.x, digits.x_train[20:25].flatten(1)) and torch.equal(
+        got.y, digits.y_train[20:25]
+    )
+    assert all(map(torch.equal, got.network.parameters(), model.parameters()))
+    assert got.sums.counts.tolist() == list(got.counts) and sum(got.counts) == 15
+
+
+# ---------------------------------------------------------------------------------------------------------------- seats
+@given(st.floats(0.001, 1000), st.integers(5, 60), st.integers(0, 5), st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_every_seat_draws_as_many_from_a_mix_of_its_own(alpha, drawings, seed, seat):
+    room = Room(alpha, drawings, seed)
+    labels = room.wanted(seat)
+    assert (
+        len(labels) == drawings
+        and set(labels) <= set(range(CLASSES))
+        and labels == room.wanted(seat)
+    )
+
+
+def test_alpha_says_how_many_classes_and_ten_seats_have_them_all():
+    few, many = (
+        np.mean([len(set(a_room(alpha=a).wanted(k))) for k in range(30)]) for a in (0.05, 100)
+    )
+    assert few < 3 and many > 7
+    assert set().union(*map(a_room(alpha=0.05).wanted, range(20, 30))) == set(range(CLASSES))
+
+
+# ----------------------------------------------------------------------------------------------------------- the result
+def test_rows_made_from_sums_have_these_sums():
+    own = read(a_message(0, n=40, given=0)).sums
+    for c in np.flatnonzero(own.counts.numpy()).tolist():
+        rows = made(own, c, np.random.default_rng(c))
+        assert len(rows) == own.counts[c]
+        np.testing.assert_allclose(rows.sum(0), own.sums[c].numpy(), atol=1e-9)
+        np.testing.assert_allclose(rows.T @ rows, own.second[c].numpy(), atol=1e-9)
+
+
+def drawings_in(sums: gauss.ClassSums, c: int) -> list[tuple[int, ...]]:
+    """The drawings `[n, 64]` of class c in sixteenths, in any order, as far as a plain search finds them in the sums.
+
+    A pixel's values in the n drawings are a vector of whole numbers; the sums have the products of any two, and of each
+    with (1, …, 1). So lengths of all whole combinations are known, too. A vector is made shorter by others until none
+    can be. Those of length 1 then are ± unit vectors: one for each drawing, whose product with a pixel is its value.
+    """
+    known = torch.cat([sums.sums[c][None] * FULL, sums.second[c] * FULL**2]).round().long().numpy()
+    products = np.column_stack([np.append(int(sums.counts[c]), known[0]), known])
+    g = products.copy()
+    combined = np.eye(len(g), dtype=int)
+    while True:
+        length = np.maximum(g.diagonal(), 1)
+        times = np.rint(g / length).astype(int)
+        np.fill_diagonal(times, 0)
+        shorter = 2 * times * g - times**2 * length
+        i, j = np.unravel_index(shorter.argmax(), g.shape)
+        if shorter[i, j] <= 0:
+            break
+        by = times[i, j]
+        combined[i] -= by * combined[j]
+        g[i] -= by * g[j]
+        g[:, i] -= by * g[:, j]
+    found = combined[g.diagonal() == 1] @ products
+    return sorted({tuple((row[0] * row[1:]).tolist()) for row in found})
+
+
+@pytest.mark.parametrize(
+    ("n", "all_found"), [(1, True), (2, True), (3, True), (8, True), (15, True), (30, False)]
+)
+def test_sums_give_the_drawings_back(n, all_found):
+    """All of them, to the pixel. With 30 this search gets stuck; a better one may not."""
+    digits = load("digits")
+    rows = digits.x_train[(digits.y_train == 3).nonzero()[:n, 0]].flatten(1)
+    sums = read(write(0, "", rows, torch.full([n], 3))).sums
+    drawn = sorted(map(tuple, (FULL * rows).long().tolist()))
+    assert (drawings_in(sums, 3) == drawn) is all_found
+
+
+def test_the_plane_is_that_of_all_drawings_in_one_place():
+    room, n, clients = a_room(), 6, 9
+    for seat in range(clients):
+        room.accept(a_message(seat, n, given=0))
+    digits = load("digits")
+    x, y = (
+        digits.x_train[: n * clients].flatten(1).double().numpy(),
+        digits.y_train[: n * clients].numpy(),
+    )
+    shown, owner = plane(room.messages.values()), np.arange(len(y)) // n
+    _, singular, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
+    np.testing.assert_allclose(
+        shown["share"], (singular[:2] ** 2).sum() / (singular**2).sum(), atol=1e-9
+    )
+    pairs = [(k, c) for k in range(clients) for c in sorted({*y[owner == k]})]
+    means = np.array([x[(owner == k) & (y == c)].mean(0) for k, c in pairs])
+    assert [tuple(point[:2]) for point in shown["points"]] == pairs
+    for axis, place in enumerate(np.array(shown["points"])[:, 2:].T):
+        there = means @ axes[axis]
+        there = (there - there.min()) / np.ptp(there)
+        np.testing.assert_allclose(
+            place, there if place @ there > place @ (1 - there) else 1 - there, atol=1e-9
+        )
+    alike = 0
+    for (k, c), mean in zip(pairs, means, strict=True):
+        others = [
+            (np.linalg.norm(mean - other), d)
+            for (j, d), other in zip(pairs, means, strict=True)
+            if j != k
+        ]
+        alike += min(others)[1] == c
+    assert 0 < shown["alike"] == alike < len(pairs)
+    assert plane([]) == {"points": [], "share": 0, "alike": 0}
+
+
+def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path):
+    hidden = a_room()
+    hidden.accept(json.dumps(json.loads(a_message(0)) | {"keep": False}))
+    with pytest.raises(UsageError):
+        hidden.arrays()
+    np.savez(tmp_path / "class.npz", **rehearsed.arrays())
+    fed = federate(tmp_path / "class.npz")
+    assert fed.partition == "natural" and fed.clients == 12
+    counts = {m.name: list(m.counts) for m in rehearsed.messages.values()}
+    assert dict(zip(fed.dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
+    assert len(fed.dataset.y_test) == len(given_drawings(rehearsed.messages.values())[1])
+
+
+def test_a_joker_s_network_is_taken_out_again(rehearsed):
+    everybody, honest = ([*rehearsed.messages.values()][:end] for end in (12, 11))
+    x = load("digits").x_test.flatten(1)
+    all_said, said = answers(everybody, x), answers(honest, x)
+    assert all_said["AFL"][0] == 12 and said["AFL"][0] == 11
+    assert not torch.equal(all_said["FedAvg"][1], said["FedAvg"][1])
+    states = [
+        torch.cat([part.detach().flatten() for part in m.network.parameters()]) for m in honest
+    ]
+    sizes = torch.tensor([sum(m.counts) for m in honest])[:, None]
+    for title, values in {
+        "FedAvg": (torch.stack(states) * sizes).sum(0) / sizes.sum(),
+        "FedAvg, median": torch.stack(states).median(0).values,
+    }.items():
+        model = network()
+        torch.nn.utils.vector_to_parameters(values, model.parameters())
+        assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), said[title][1])
+    rows = {row["title"]: row for row in rehearsed.rows()}
+    assert rows["Gaussian heads"]["digits"] > rows["Local only"]["digits"] + 0.2
+
+
+def unpacked(parts):
+    """The numbers of a network that a phone gets: parts with a scale are in 8 bits."""
+    values = [
+        np.frombuffer(base64.b64decode(text), "u1" if scale else "<f4").astype("f4")
+        for text, scale in parts
+    ]
+    whole = [
+        (own - 127) * np.float32(scale) if scale else own
+        for own, (_, scale) in zip(values, parts, strict=True)
+    ]
+    return torch.tensor(np.concatenate(whole))
+
+
+class Phone:
+    """One that stays: its logits once, then an answer to each λ."""
+
+    def __init__(self, seat, x, y):
+        self.seat, self.x, self.y, self.round, self.z = seat, x, y, -1, None
+
+    def answer(self, room, now):
+        told = room.stay(self.seat, '{"networks": 1}' if self.z is None else "{}", now)
+        if self.z is None:
+            self.z = torch.zeros(len(self.y), 0, CLASSES)
+            for row in map(unpacked, told["networks"]):
+                model = network()
+                torch.nn.utils.vector_to_parameters(row, model.parameters())
+                own = model(self.x.view(-1, 1, 8, 8)).detach()
+                self.z = torch.cat([self.z, own[:, None]], 1)
+        if told["round"] == self.round:
+            return
+        self.round = told["round"]
+        table = torch.tensor(
+            np.frombuffer(base64.b64decode(told["weights"]), "<f4").reshape(-1, CLASSES)
+        )
+        slope = (self.z * table).sum(1).softmax(1) - torch.eye(CLASSES)[self.y]
+        table -= (slope[:, None] * self.z).mean(0)
+        coded = base64.b64encode(table.numpy().tobytes()).decode()
+        room.stay(self.seat, json.dumps({"round": self.round, "weights": coded}), now)
+
+
+def staying(room, clients=4, n=9, factor=1.0):
+    """A room with as many networks, and the phones that sent them; a joker's parameters are `factor` as large."""
+    digits, phones = load("digits"), []
+    for seat in range(clients):
+        many = n + seat
+        rows = slice(many * seat, many * (seat + 1))
+        model = network(seat)
+        for part in model.parameters():
+            part.data *= 1 if seat else factor
+        room.accept(a_message(seat, many, given=0, model=model))
+        phones.append(Phone(seat, digits.x_train[rows].flatten(1), digits.y_train[rows]))
+    room.start()
+    return phones
+
+
+def test_the_tiny_rounds_are_those_of_fens():
+    room = a_room()
+    phones = staying(room)
+    for now in range(room.rounds.about()["of"] + 4):  # the first round waits for others
+        for phone in phones:
+            phone.answer(room, float(now))
+    assert room.rounds.round == room.rounds.about()["of"]
+    fens, rule = METHODS["fens"](), per_class(4, CLASSES)
+    proxies = {phone.seat: Proxy(phone.z, phone.y) for phone in phones}
+    for _ in fens.train_aggregator(rule, proxies, lambda k: generator(0, "x", k)):
+        pass
+    np.testing.assert_allclose(room.rounds.table, rule.weights(), atol=1e-5)
+    assert float((room.rounds.table - 0.25).abs().max()) > 0.1
+    x = load("digits").x_test
+    said = rule(room.rounds.clients.logits(x).transpose(0, 1)).argmax(1)
+    row = next(row for row in room.rows() if row["title"] == "FENS")
+    assert row["of"] == 4 and row["digits"] == pytest.approx(
+        float((said == load("digits").y_test).double().mean())
+    )
+
+
+def test_who_leaves_is_left_out_and_who_is_forgotten_ends_the_rounds():
+    room = a_room()
+    phones = staying(room, factor=-100.0)
+    for now in range(8):
+        for phone in phones[: 4 if now < 6 else 3]:
+            phone.answer(room, float(now))
+    before = room.rounds.round
+    assert before > 1 and room.rounds.about()["phones"] == 4
+    for now in (10, 14, 18, 22):
+        for phone in phones[:3]:
+            phone.answer(room, float(now))
+    assert room.rounds.about()["phones"] == 3 and room.rounds.round > before
+    for wrong in ("[", "[]", json.dumps({"round": room.rounds.round, "weights": "AAAA"})):
+        with pytest.raises(UsageError):
+            room.stay(0, wrong, 30.0)
+    with pytest.raises(UsageError):
+        room.stay(9, "{}", 30.0)
+    room.forget(3)
+    assert room.rounds is None and room.stay(0, "{}", 31.0) == {}
+
+
+def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):
+    file = tmp_path / "class.jsonl"
+    first = a_room(file)
+    seat, text = first.seat()["seat"], a_message(0)
+    first.accept(text, seat)
+    again = Room(5, 7, 1, file)
+    assert (
+        again.about == first.about and again.key(0) == first.key(0) and again.rows() == first.rows()
+    )
+    assert again.seat()["seat"] > seat and again.wanted(4) == first.wanted(4)
+    assert sys.platform == "win32" or file.stat().st_mode & 0o77 == 0
+    file.write_text("something else")
+    with pytest.raises(UsageError):
+        a_room(file)

@@ -1,0 +1,275 @@
+"""The class's server: what it lets in, how much of it, and what a killed one has kept."""
+
+import asyncio
+import json
+import logging
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from urllib.request import Request, urlopen
+
+import pytest
+from class_fixtures import a_message, a_room
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError
+
+from fedlab_nb.cli import main
+from fedlab_nb.jupyter import free_port
+from fedlab_nb.live.classroom.server import Served
+
+OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
+JSON = {"Content-Type": "application/json"}
+
+
+async def ask(served, what, body=None, host=None, headers=(), at="127.0.0.1"):
+    """Status and body of an answer; `what` begins with /."""
+    options = {"headers": {"Host": host or served.hosts[0], **dict(headers)}, "raise_error": False}
+    if body is not None:
+        options |= {"method": "POST", "body": body, "headers": options["headers"] | JSON}
+    try:
+        answer = await AsyncHTTPClient(max_clients=80).fetch(
+            f"http://{at}:{served.port}{what}", **options
+        )
+    except (HTTPClientError, OSError) as error:
+        return 0, str(error)
+    return answer.code, answer.body
+
+
+def held(work, **options):
+    """`work(served)` while a class is held."""
+
+    async def run():
+        served = Served(options.pop("room", None) or a_room(), **options)
+        try:
+            return await work(served)
+        finally:
+            for server in served.servers:
+                server.stop()
+
+    return asyncio.run(run())
+
+
+async def student(served):
+    """An honest one: joins, sends, and asks again where the class is too busy."""
+    token = f"/{served.room.about['token']}"
+
+    async def patient(what, body):
+        for wait in range(1, 40):
+            code, said = await ask(served, token + what, body)
+            if code not in (0, 429):
+                return code, json.loads(said)
+            await asyncio.sleep(0.02 * wait)
+        return code, said
+
+    code, seat = await patient("/join", "{}")
+    assert code == 200
+    text = a_message(seat["seat"] % 100)
+    text = json.dumps(json.loads(text) | {"seat": seat["seat"], "name": "<script>"})
+    code, said = await patient(f"/send/{seat['seat']}/{seat['key']}", text)
+    return seat["seat"] if code == 200 and said["bytes"] else (code, said)
+
+
+async def raw(served, *parts, times=1):
+    """Bytes to the server from another address, again and again."""
+    for _ in range(times):
+        try:
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", served.port, local_addr=(OTHER, 0)
+            )
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+            await asyncio.wait_for(reader.read(200), 1)
+        except (OSError, asyncio.TimeoutError):
+            pass
+        finally:
+            writer.close()
+
+
+def memory():
+    """The most bytes that this process has had so far."""
+    resource = pytest.importorskip("resource")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1024 if sys.platform == "linux" else 1
+    )
+
+
+def attacks(served):
+    """Ten that mean harm."""
+    token, host = served.room.about["token"], served.hosts[0]
+    seat = served.room.seat()
+    where = f"/{token}/send/{seat['seat']}/{seat['key']}"
+
+    def post(what, body, length=None):
+        head = f"POST {what} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+    yield raw(served, post(where, b"[" * 150_000))
+    yield raw(served, post(where, json.dumps({"seat": float("nan")}).encode()))
+    yield raw(served, post(where, b"x", 50_000_000), *[b"x" * 1_000_000] * 50)
+    chunked = (
+        f"POST {where} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    )
+    yield raw(served, chunked, *[b"f4240\r\n" + b"x" * 1_000_000 + b"\r\n"] * 50)
+    yield raw(served, post(f"/{token}/join", b"{}"), times=300)
+    yield raw(
+        served, post(f"/{token}/send/1/{seat['key']}", a_message(1).encode()), times=20
+    )  # another's seat
+    yield raw(
+        served, post(where, json.dumps(json.loads(a_message(0)) | {"seat": 10**400}).encode())
+    )
+    yield raw(served, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n", b"\x00\xff" * 1000)
+    yield raw(served, post(f"/{token}/../teacher/forget/0", b"{}"), times=20)
+    yield raw(served, post(f"/{token}/forget/0/{'0' * 24}", b"{}"), times=50)
+
+
+@pytest.mark.slow
+def test_sixty_at_once_ten_of_them_mean_harm(caplog):
+    caplog.set_level(logging.WARNING)
+    before = memory()
+
+    arrived, seen = {}, {}
+
+    async def one(served):
+        seat = await student(served)
+        arrived[seat] = time.monotonic()
+        return seat
+
+    async def projector(served):
+        headers, version = {"Cookie": f"class-{served.port}={served.secret}"}, ""
+        while len(seen) < 50:
+            state = json.loads(
+                (await ask(served, f"/teacher/state?since={version}", headers=headers))[1]
+            )
+            version = state["version"]
+            for each in state.get("sent", []):
+                seen.setdefault(each["seat"], time.monotonic())
+            await asyncio.sleep(0.25)
+
+    async def work(served):
+        done = await asyncio.gather(
+            *(one(served) for _ in range(50)), *attacks(served), projector(served)
+        )
+        return done[:50], served.state()
+
+    honest, state = held(work)
+    assert max(seen[seat] - then for seat, then in arrived.items()) < 1
+    assert sorted(one["seat"] for one in state["sent"]) == sorted(
+        honest
+    )  # each one is there, and nothing else
+    assert state["rows"][0]["of"] == 50 and json.dumps(state)
+    assert not [r for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR]
+    assert memory() - before < 150_000_000
+
+
+def test_only_the_class_is_reachable():
+    async def work(served):
+        token = f"/{served.room.about['token']}"
+        codes = {}
+        for name, asked in {
+            "page": (f"{token}/",), "script": (f"{token}/student.js",), "shared": (f"{token}/learn.js",),
+            "root": ("/",), "wrong token": ("/00000000/",), "file": (f"{token}/../room.py",),
+            "own": (f"{token}/room.py",),
+            "teacher": ("/teacher/",), "projector": (f"/teacher/?token={served.secret}",), "kernel": ("/api/kernels",),
+            "state": (f"/teacher/state?token={served.secret}",),
+        }.items():  # fmt: skip
+            codes[name] = (await ask(served, *asked, at=OTHER, host=f"{OTHER}:{served.port}"))[0]
+        codes["other name"] = (await ask(served, f"{token}/", host="evil.example"))[0]
+        codes["other page"] = (
+            await ask(served, f"{token}/join", "{}", headers={"Origin": "http://evil.example"})
+        )[0]
+        codes["no token"] = (await ask(served, "/teacher/state"))[0]
+        return codes
+
+    if OTHER == "127.0.0.1":
+        pytest.skip("this machine has no second loopback address")
+    codes = held(work, lan=OTHER)
+    assert {name for name, code in codes.items() if code == 200} == {"page", "script", "shared"}
+    assert {
+        codes[name]
+        for name in ("root", "wrong token", "file", "own", "teacher", "projector", "kernel")
+    } == {404}
+    assert codes["other name"] == codes["other page"] == codes["no token"] == 403
+
+
+def test_without_lan_nothing_listens_beyond_this_machine():
+    async def work(served):
+        own = {
+            info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+        }
+        for address in {*own, OTHER} - {"127.0.0.1"}:
+            with (
+                pytest.raises(OSError),
+                socket.create_connection((address, served.port), timeout=1),
+            ):
+                pass
+
+    held(work)
+
+
+def test_what_the_teacher_s_page_does():
+    async def work(served):
+        cookie = {"Cookie": f"class-{served.port}={served.secret}"}
+        loaded = await ask(served, "/teacher/load", a_message(7), headers=cookie)
+        shown = await ask(served, "/teacher/state", headers=cookie)
+        page = await ask(served, "/teacher/", headers=cookie)
+        saved = await ask(served, "/teacher/class.npz", headers=cookie)
+        where = f"/{served.room.about['token']}/stay/7/{served.room.key(7)}"
+        assert await ask(served, where, "{}") == (200, b"{}")  # no round has begun
+        code, said = await ask(served, "/teacher/rounds", "{}", headers=cookie)
+        assert code == 400 and b"No network" in said
+        await ask(served, "/teacher/forget/7", "{}", headers=cookie)
+        return [loaded, shown, page, saved], len(served.room.messages)
+
+    answered, left = held(work)
+    assert [code for code, _ in answered] == [200] * 4 and left == 0
+    assert (
+        json.loads(answered[0][1]) == {"name": "Ada 7"}
+        and len(json.loads(answered[1][1])["sent"][0]["means"]) > 1
+    )
+    assert b"<svg" in answered[2][1] and b"@" not in answered[2][1] and answered[3][1][:2] == b"PK"
+
+
+# ---------------------------------------------------------------------------------------------------------- the command
+@contextmanager
+def command(folder, *options):
+    """The command's first three lines, while it runs; it is killed, not ended."""
+    arguments = [sys.executable, "-m", "fedlab_nb", "class", "--no-browser", *options]
+    with subprocess.Popen(arguments, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield [process.stdout.readline() for _ in range(3)]
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [True, False])
+def test_killed_and_started_again(tmp_path, keep):
+    options = ["--port", str(free_port(18200)), *(["--keep"] if keep else [])]
+    with command(tmp_path, *options) as lines:
+        first = lines[0].split()[-1]  # the address
+        seat = json.loads(urlopen(Request(first + "join", b"{}", JSON)).read())
+        text = json.dumps(
+            json.loads(a_message(1)) | {"seat": seat["seat"]}, separators=(",", ":")
+        ).encode()
+        where = f"send/{seat['seat']}/{seat['key']}"
+        assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(text)
+        assert ("gone" in lines[2]) is not keep
+    with command(tmp_path, *options) as lines:
+        assert f" {int(keep)} messages are here" in lines[2]
+        assert (lines[0].split()[-1] == first) is keep
+        if keep:  # the phone that sent is still known, and its message is there once
+            assert json.loads(urlopen(Request(first + where, text, JSON)).read())["bytes"] == len(
+                text
+            )
+    assert bool(list(tmp_path.iterdir())) is keep
+
+
+def test_wrong_options_are_one_sentence(tmp_path, capsys):
+    for options in (["--alpha", "0"], ["--drawings", "3"], ["--port", "x"], ["--lan", "127.0.0.1"]):
+        assert main(["class", "--no-browser", *options]) == 2
+    nowhere = ["--page", str(tmp_path / "no" / "page.html")]
+    for options in (["--lan", "198.51.100.7"], nowhere, ["--keep", str(tmp_path)]):
+        assert main(["class", "--no-browser", "--port", "0", *options]) == 1
+    assert capsys.readouterr().err.count("\n") == 7

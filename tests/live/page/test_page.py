@@ -1,0 +1,130 @@
+"""The page without Python: its numbers are those of the stored table, it is small, and it loads nothing. In a browser:
+tests/browser/test_page.py."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fedlab_nb.cli import main
+from fedlab_nb.data import load as load_data
+from fedlab_nb.live.page import LIVE, RUNS
+from fedlab_nb.methods import label_of
+from fedlab_nb.methods.base import GROUPS
+from fedlab_nb.plots.identity import look
+from fedlab_nb.studies.statistics import band
+from fedlab_nb.studies.stored_results import SETS, load, sets
+
+LOADS = re.compile(
+    r"""(?:\bsrc|\bsrcset|\bposter|\bdata|\baction)\s*=\s*["']|<(?:link|base|iframe|object|embed)\b[^>]*href\s*=\s*["']|"""
+    r"""\burl\(\s*["']?|@import\s*["']?|\bimport\s*\(?\s*["'`]|\bfetch\(|\b(?:XMLHttpRequest|WebSocket|EventSource)"""
+)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """The file that the command writes."""
+    path = tmp_path_factory.mktemp("page") / "playground.html"
+    assert main(["page", "--out", str(path)]) == 0
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_page_in_the_checkout_is_what_the_command_writes(text):
+    """Where it is not: `fedlab-nb page --out notebooks/playground.html --force`."""
+    path = Path(__file__).parents[3] / "notebooks" / "playground.html"
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.fixture(scope="module", params=SETS)
+def data(text, request):
+    """What the page says of one data set."""
+    of = json.loads(
+        re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1]
+    )
+    assert list(of) == sets()
+    if request.param not in of:
+        pytest.skip("there is no stored table of this data set")
+    return of[request.param] | {"name": request.param}
+
+
+def test_it_is_one_small_file_that_loads_nothing(text):
+    assert len(text.encode()) < 900_000 and not re.search(r"@[\w.]+\.(css|js)@|@data@", text)
+    for part in LOADS.finditer(text):
+        assert text[part.end() :].startswith("data:"), text[part.start() : part.end() + 40]
+    outside = re.findall(r"""https?://[^\s"'`<)]+""", text)
+    assert all(f'<a href="{link}' in text for link in outside)  # links to read are welcome
+
+
+def test_the_look_for_what_is_loaded_sees_it():
+    loading = (
+        '<img src="x.png">',
+        "url(a.woff)",
+        'fetch("x")',
+        '<link rel="x" href="a.css">',
+        'import("./a.js")',
+    )
+    assert all(map(LOADS.search, loading))
+
+
+def test_its_numbers_are_the_stored_ones(data):
+    table = load(data["name"])
+    assert list(data["results"]) == [m["name"] for m in data["methods"]] == table.methods
+    for name, by_clients in data["results"].items():
+        for clients, cells in zip(table.clients, by_clients, strict=True):
+            for alpha, cell in zip(table.alphas, cells, strict=True):
+                row, of = (
+                    table.rows[name, alpha, clients],
+                    band(table.accuracies(name, alpha, clients)),
+                )
+                assert cell["accuracies"] == row["accuracy"]
+                assert (cell["mean"], cell["half"]) == (of.mean, of.half_width)
+                assert cell["up"] * len(table.seeds) == pytest.approx(sum(row["bytes_up"]))
+                assert cell["down"] * len(table.seeds) == pytest.approx(sum(row["bytes_down"]))
+
+
+def test_it_says_what_is_stored(data):
+    table = load(data["name"])
+    about = data["about"]["settings"]
+    assert [about[axis] for axis in ("alpha", "clients", "seed")] == [
+        table.alphas,
+        table.clients,
+        table.seeds,
+    ]
+    assert f"{len(load_data(data['name']).y_test)} test images" in data["images"]
+
+
+def test_it_has_the_packages_samples(data):
+    own = load_data(data["name"])
+    assert [*map(int, data["labels"])] == own.y_train.tolist()
+    if data["name"] != LIVE:
+        assert data["live"] is None
+        return
+    assert [*map(int, data["live"]["answers"])] == own.y_test.tolist()
+    for part, x in (("train", own.x_train), ("test", own.x_test)):
+        assert [
+            (ord(letter) - ord("a")) / 16 for letter in data["live"][part]
+        ] == x.flatten().tolist()
+    assert [row["name"] for row in data["live"]["rows"]] == list(RUNS)
+
+
+def test_every_method_has_its_look_and_a_group(data):
+    for method in data["methods"]:
+        colour, _, line = look(method["name"])
+        assert method["colour"] == colour and (method["dash"] == "none") == (line == "-")
+        assert method["outline"].startswith("M") and method["title"] == label_of(method["name"])
+    assert len({method["outline"] for method in data["methods"]}) > 5
+    assert sorted(name for names in data["groups"].values() for name in names) == sorted(
+        data["results"]
+    )
+    assert [title for title in GROUPS if title in data["groups"]] == list(data["groups"])
+    assert (
+        f"Results of {len(data['results'])} methods" in data["words"]
+        and data["about"]["date"] in data["words"]
+    )
+
+
+def test_a_place_where_nothing_can_be_written_is_one_sentence(tmp_path, capsys):
+    assert main(["page", "--out", str(tmp_path / "no" / "page.html")]) == 1
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "cannot be written" in message and "--out" in message

@@ -1,0 +1,189 @@
+"""What the browser computes: sums to rounding, networks to rounding, accuracies as the package's own runs have them."""
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+import torch
+from javascript import javascript
+
+import fedlab_nb as fl
+from fedlab_nb.data import federate, load
+from fedlab_nb.live import page
+from fedlab_nb.methods import afl, gauss
+from fedlab_nb.methods.fens.aggregators import trained_aggregator
+from fedlab_nb.methods.fens.model import quantised_experts
+from fedlab_nb.methods.fens.training import Proxy
+from fedlab_nb.models import build, model_state
+from fedlab_nb.rng import generator
+from fedlab_nb.studies.settings import classroom_recipe
+from fedlab_nb.training import ClientModels, Recipe, trained
+
+FLOATS = "const floats = (rows) => new Float32Array(rows); "
+
+
+@pytest.fixture(scope="module")
+def shards():
+    """Training parts (x [n, 64], y [n]) of a skewed federation's clients."""
+    digits, federation = load("digits"), federate("digits", alpha=0.1, clients=4, seed=4)
+    return [
+        (digits.x_train[rows].flatten(1), digits.y_train[rows]) for rows, _ in federation.split(0.1)
+    ]
+
+
+def as_lists(shards):
+    return {"xs": [x.flatten().tolist() for x, _ in shards], "ys": [y.tolist() for _, y in shards]}
+
+
+def test_the_recipe_is_the_classrooms():
+    own, recipe = (
+        javascript("learn", "return RECIPE"),
+        classroom_recipe(len(load("digits").y_train)),
+    )
+    assert recipe == Recipe(
+        own["epochs"], own["batch"], "sgd", own["rate"], own["momentum"], own["decay"]
+    )
+
+
+def test_fens_has_the_classrooms_values():
+    own, fens = javascript("learn sums run", "return FENS"), fl.METHODS["fens"]()
+    assert own == dict(
+        rounds=fens.rounds, rate=fens.eta_s, first=fens.beta1, second=fens.beta2, floor=fens.tau
+    )
+    assert (fens.bits, fens.eta_l, fens.aggregator, fens.start) == (8, 1.0, "per_class", "average")
+
+
+def test_afl_is_pythons(shards):
+    code = FLOATS + "return [...aflSolve(xs.map((x, k) => aflSums(gaussSums(floats(x), ys[k]))))]"
+    sums = [afl.Sums.measure(x, y, 10).add_ridge(1.0) for x, y in shards]
+    knobs = fl.METHODS["afl"]()
+    own = afl.solve_weights(sum(sums[1:], sums[0]), len(sums), knobs.gamma, knobs.rho)
+    assert (
+        np.abs(np.array(javascript("sums", code, **as_lists(shards))) - own.flatten().numpy()).max()
+        < 1e-10
+    )
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_gaussian_heads_are_pythons(shards, whole):
+    """Of all clients, and of one that has two classes, one of them with a single sample."""
+    digits = load("digits")
+    test = digits.x_test.flatten(1)[:40]
+    rows = torch.cat(
+        [(digits.y_train == 0).nonzero()[:15, 0], (digits.y_train == 1).nonzero()[:1, 0]]
+    )
+    shards = shards if whole else [(digits.x_train[rows].flatten(1), digits.y_train[rows])]
+    code = FLOATS + "const made = gaussSolve(xs.map((x, k) => gaussSums(floats(x), ys[k])));"
+    code += "return [...gaussScores(made, floats(test))]"
+    shown = javascript("sums", code, test=test.flatten().tolist(), **as_lists(shards))
+    sums, knobs = (
+        [gauss.measure_class_sums(x, y, 10, "full") for x, y in shards],
+        fl.METHODS["gauss"](),
+    )
+    own = (
+        gauss.make_scores(sum(sums[1:], sums[0]), knobs.head, knobs.shrinkage)(test)
+        .flatten()
+        .numpy()
+    )
+    there = np.isfinite(own)
+    assert (np.array([v is not None for v in shown]) == there).all() and there.sum() == (
+        400 if whole else 80
+    )
+    assert np.abs(np.array(shown, dtype=float)[there] / own[there] - 1).max() < 1e-5
+
+
+def test_a_client_learns_the_weights_that_python_learns(shards):
+    (x, y), epochs = shards[1], 3
+    model = build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp"))
+    trained([model], [(x.view(-1, 1, 8, 8), y)], Recipe(epochs=epochs), seed=4, ids=[1])
+    own = torch.cat([part.flatten() for part in model_state(model).values()]).numpy()
+    code = FLOATS + "const own = train(floats(xs[0]), ys[0], { seed: 4, client: 1, epochs: 3 });"
+    code += "return [[...own], [...logits(own, floats(xs[0]))]]"
+    shown, logits = javascript("learn", code, **as_lists([(x, y)]))
+    assert len(shown) == 6570 and np.abs(np.array(shown) - own).max() < 1e-5
+    assert (
+        np.abs(np.array(logits).reshape(-1, 10) - model(x.view(-1, 1, 8, 8)).detach().numpy()).max()
+        < 1e-4
+    )
+
+
+def test_fens_weighs_the_same_networks_as_python_does(shards):
+    """Every network in 8 bits, and each one's weight for each class after all tiny rounds."""
+    digits, federation = load("digits"), federate("digits", alpha=0.1, clients=4, seed=4)
+    models = [build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp")) for _ in shards]
+    trained(models, [(x.view(-1, 1, 8, 8), y) for x, y in shards], Recipe(epochs=3), seed=4)
+    networks = [
+        torch.cat([part.flatten() for part in model_state(model).values()]).tolist()
+        for model in models
+    ]
+    held = [rows for _, rows in federation.split(0.1)]
+    _, experts = quantised_experts(ClientModels(models), 8, range(4))
+    proxies = {
+        k: Proxy(experts.fresh(digits.x_train[rows]), digits.y_train[rows])
+        for k, rows in enumerate(held)
+    }
+    rule, fens = (
+        trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average"),
+        fl.METHODS["fens"](),
+    )
+    assert len(list(fens.train_aggregator(rule, proxies, generator))) == fens.rounds
+
+    code = (
+        FLOATS
+        + "const { small, table } = phaseTwo(networks.map(floats), held, { x: floats(x), y }, 10);"
+    )
+    given = {"networks": networks, "held": torch.cat(held).tolist(), "y": digits.y_train.tolist()}
+    code += "return [small.map((one) => [...one]), [...table]]"
+    small, table = javascript("learn sums run", code, x=digits.x_train.flatten().tolist(), **given)
+    for own, state in zip(small, map(experts.clients.state, range(4)), strict=True):
+        assert (
+            np.abs(
+                np.array(own) - torch.cat([part.flatten() for part in state.values()]).numpy()
+            ).max()
+            < 1e-6
+        )
+    assert np.abs(np.array(table) - rule.weights().flatten().numpy()).max() < 1e-6
+    assert np.ptp(table) > 0.1
+
+
+def in_the_browser(alpha, clients, seeds):
+    """{seed: accuracies of a run} by the page's own code."""
+    digits = page.content()["digits"]
+    code = (
+        FLOATS
+        + "const pixels = (text) => Float32Array.from(text, (code) => (code.charCodeAt(0) - 97) / 16);"
+    )
+    code += "const [y, yTest] = [labels, live.answers].map((text) => Array.from(text, Number));"
+    code += "return seeds.map((seed) => {"
+    code += "const parts = deal(y, clients, alpha, seed).map((shard, k) => split(shard, seed, k));"
+    code += "const set = { x: pixels(live.train), y, xTest: pixels(live.test), yTest, classes: 10, parts, seed };"
+    code += "const server = serving(set); server.next();"
+    code += "const steps = [...training({ ...set, clients: [...parts.keys()] })];"
+    code += "return steps.map((step) => server.next(step).value).at(-1).shares; })"
+    given = {
+        "labels": digits["labels"],
+        "live": digits["live"],
+        "alpha": alpha,
+        "clients": clients,
+        "seeds": seeds,
+    }
+    return dict(zip(seeds, javascript("learn sums deal run", code, **given), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("alpha", "clients"), [(0.1, 10), (0.3, 5)])
+def test_accuracies_over_ten_seeds_are_those_of_python(alpha, clients):
+    table = fl.studies.stored_results.load("digits")
+    shown = in_the_browser(alpha, clients, table.seeds)
+    for name in set(page.RUNS) - {"logits"}:
+        own = table.accuracies(name, alpha, clients)
+        gaps = [shown[seed][name] - own[seed] for seed in table.seeds]
+        assert abs(fmean(gaps)) < 0.01 and max(map(abs, gaps)) < 0.03, (name, gaps)
+
+
+@pytest.mark.slow
+def test_both_means_of_the_ensemble_are_pythons():
+    report = fl.run("ensemble", alpha=0.1, clients=10, seed=4).report
+    shown = in_the_browser(0.1, 10, [4])[4]
+    for name, rule in (("logits", "logits"), ("ensemble", "probabilities")):
+        assert shown[name] == pytest.approx(report.accuracy_by_rule[rule], abs=0.01)

@@ -1,0 +1,12 @@
+"""Each test of the papers and of declared results has a store of its own and forgets the clients in memory."""
+
+import pytest
+
+from fedlab_nb.studies import experiment
+from fedlab_nb.studies.store import TrainedClients
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch, tmp_path_factory):
+    monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("store")))
+    monkeypatch.setattr(experiment, "_remembered", TrainedClients())

@@ -1,0 +1,247 @@
+"""The verdicts, against an example worked by hand; and every ordering exactly once."""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+
+from fedlab_nb.papers import published
+from fedlab_nb.papers.claims import find_claims, first_claims
+from fedlab_nb.papers.published import (
+    TABLES,
+    VERDICTS,
+    Column,
+    Number,
+    PaperTable,
+    Row,
+    orderings,
+    paper_table,
+)
+from fedlab_nb.papers.reproduction import Reproduction, totals
+
+
+def small(runs=3, less=False):
+    """One column, four methods: A 60 ± 3, B 50 ± 4, C 50 ± 1, D 40 ± 12."""
+    published = {
+        name: Number.of(text)
+        for name, text in {"A": "60±3", "B": "50±4", "C": "50±1", "D": "40±12"}.items()
+    }
+    rows = {name: Row(name, "fedavg") for name in published}
+    column = Column("cifar10", (("alpha", 0.1),), published)
+    return PaperTable(
+        "t", "T", "P", 1, "accuracy", runs, "fens", rows, (column,), less_is_better=less
+    )
+
+
+# Three seeds, t(2) = 4.30. A - B: 10, 11, 12 points: 11 ± 4.30 * 1 / sqrt(3) = 11 ± 2.5, clear, as published.
+# C - D is published, D is ahead by 5, 6, 7 here: it disagrees. A - C: -1, 0, 2: 0.3 ± 3.8, noise. B - C: a tie.
+OURS = {
+    ("A", 0): {0: 0.60, 1: 0.61, 2: 0.62},
+    ("B", 0): {0: 0.50, 1: 0.50, 2: 0.50},
+    ("C", 0): {0: 0.61, 1: 0.61, 2: 0.60},
+    ("D", 0): {0: 0.66, 1: 0.67, 2: 0.67},
+}
+
+
+def test_verdicts_worked_by_hand():
+    by_pair = {(o.better, o.worse): o for o in orderings(small(), OURS, {}, {})}
+    verdicts = {pair: o.verdict for pair, o in by_pair.items()}
+    assert verdicts == {
+        ("A", "B"): "agrees", ("A", "C"): "within the noise", ("A", "D"): "disagrees",
+        ("B", "C"): "tie in the paper", ("B", "D"): "disagrees", ("C", "D"): "disagrees",
+    }  # fmt: skip
+    gap = by_pair["A", "B"].ours
+    assert gap.mean == pytest.approx(0.11) and gap.half_width == pytest.approx(
+        4.3027 * 0.01 / math.sqrt(3), rel=1e-4
+    )
+    # Welch from the printed spreads: A - B 10 beyond 8.27; A - D 20 within t(2.25) = 3.88 times sqrt(3 + 48).
+    clear = {pair for pair, o in by_pair.items() if o.clear_there}
+    assert ("A", "B") in clear and ("C", "D") not in clear and ("A", "D") not in clear
+    assert {o.clear_there for o in orderings(small(runs=0), OURS, {}, {})} == {None}
+
+
+def test_where_less_is_better_all_turns_round():
+    by_pair = {(o.better, o.worse): o for o in orderings(small(less=True), OURS, {}, {})}
+    assert by_pair["B", "A"].verdict == "agrees" and by_pair["B", "A"].ours.mean == pytest.approx(
+        0.11
+    )
+    assert by_pair["D", "C"].verdict == "disagrees"
+
+
+def test_one_seed_decides_nothing_and_what_was_not_run_says_why():
+    one = {at: {0: values[0]} for at, values in OURS.items() if at[0] != "D"}
+    by_pair = {
+        (o.better, o.worse): o for o in orderings(small(), one, {("D", 0): "it was too slow"}, {})
+    }
+    assert by_pair["A", "B"].verdict == by_pair["A", "D"].verdict == "not compared"
+    assert (by_pair["A", "B"].why, by_pair["A", "D"].why) == ("one seed", "it was too slow")
+
+
+def test_claims_worked_by_hand():
+    """A is the paper's own: ahead of B by 10, of C by 10, of D by 20 there; here +11 ± 2.5, +0.3 ± 3.8, -5.7 ± 1.4."""
+    table = dataclasses.replace(small(), own="A")
+    made = find_claims(table, list(orderings(table, OURS, {}, {})), OURS)
+    assert [(c.better, c.worse, c.outcome) for c in made] == [
+        ("A", "B", "holds"), ("A", "C", "within the noise"), ("A", "D", "reversed")
+    ]  # fmt: skip
+    assert [c.ours.mean for c in made] == pytest.approx(
+        [0.11, -0.00333 + 0.0066667, -0.0566667], abs=1e-5
+    )
+    assert (
+        find_claims(small(), list(orderings(small(), OURS, {}, {})), OURS) == []
+    )  # no row is the paper's own
+    untried = find_claims(table, list(orderings(table, {}, {}, {})), {})
+    assert [c.outcome for c in untried] == ["not tried"] * 3
+    less = dataclasses.replace(small(less=True), own="A")  # A sends most, there and here
+    made = find_claims(less, list(orderings(less, OURS, {}, {})), OURS)
+    assert [(c.better, c.outcome) for c in made] == [
+        ("B", "holds"),
+        ("C", "within the noise"),
+        ("D", "reversed"),
+    ]
+
+
+def two(gaps, here, **about):
+    """A table of A, the paper's own, and B: a column for each of `gaps` there (points) and of `here` (None: no run)."""
+    columns = tuple(
+        Column(str(p), (("alpha", 0.1),), {"A": Number.of(str(50 + gap)), "B": Number.of("50")})
+        for p, gap in enumerate(gaps)
+    )
+    rows = {"A": Row("A", "fens"), "B": Row("B", "fedavg")}
+    table = PaperTable("t", "T", "P", 1, "", 0, "fens", rows, columns, own="A", **about)
+    run = [(p, gap) for p, gap in enumerate(here) if gap is not None]
+    values = {("A", p): {0: 0.5 + gap, 1: 0.501 + gap} for p, gap in run} | {
+        ("B", p): {0: 0.5, 1: 0.5} for p, _ in run
+    }
+    return table, values
+
+
+def judged(gaps, here, runs=None, **about):
+    table, values = two(gaps, here, **about)
+    return find_claims(table, list(orderings(table, values, {}, runs or {})), values)
+
+
+def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
+    """Two columns that stand on the same runs, and one of its own: A is ahead by 2, 2 and 6 here, by a 20th more."""
+    (claim,) = judged((4, 4, 1), (0.02, 0.02, 0.06), {("A", 1): ("A", 0), ("B", 1): ("B", 0)})
+    assert (claim.better, claim.outcome) == ("A", "holds") and claim.ours.mean == pytest.approx(
+        0.0405
+    )
+    assert len(claim.numbers) == len(claim.each) == 2
+
+
+def test_our_own_runs_say_what_is_mixed_and_compared_columns_say_who_is_ahead():
+    """A claim is judged by the signs of our runs. Whether the paper's columns agree with one another is its affair."""
+    clear = (0.02, 0.06)  # 2.05 ± 0.64 points and 6.05 ± 0.64
+    assert [c.outcome for c in judged((4, -1), clear)] == ["holds"]  # one sign here, A ahead there
+    assert [c.outcome for c in judged((-4, 1), clear)] == ["reversed"]
+    assert [c.outcome for c in judged((-4, -1), clear)] == ["reversed"]
+    assert [c.outcome for c in judged((4, 1), (0.06, -0.02))] == ["mixed"]
+    assert [c.outcome for c in judged((4, -1), (0.06, -0.02))] == ["mixed"]
+    assert [c.outcome for c in judged((4, 1), (0.06, 0))] == ["holds"]  # the other is in the noise
+    same = {("A", 1): ("A", 0), ("B", 1): ("B", 0)}
+    assert [c.outcome for c in judged((4, -9), (0.02, 0.02), same)] == ["reversed"]
+    (claim,) = judged((1, -9), (0.02, None))  # all columns: B; the compared one: A
+    assert (claim.better, claim.worse, claim.outcome) == ("A", "B", "holds")
+    (claim,) = judged((1, -9), (None, None))
+    assert (claim.better, claim.outcome, claim.numbers) == ("B", "not tried", frozenset())
+    assert judged((4,), (0.02,), inferred=["B"]) == []
+
+
+def test_a_result_that_two_tables_have_counts_once():
+    """It is known by its numbers: a method that does the same under another name is the same result."""
+    wide, again, untried, more = (
+        judged(gaps, here)[0]
+        for gaps, here in (
+            ((4, 1), (0.02, 0.06)),
+            ((-4,), (0.02,)),  # the other way round: a repetition all the same
+            ((4,), (None,)),
+            ((4, 4), (0.02, 0.03)),  # one that is known, and one that is new
+        )
+    )
+    assert again.outcome == "reversed" and again.numbers < wide.numbers and len(more.numbers) == 2
+    assert first_claims([wide, again, untried, more]) == [wide, more]
+    assert first_claims([again, wide, wide]) == [again, wide] and first_claims([untried]) == []
+
+
+def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
+    table, values = two((4,), (0.02,))
+    rows = {**table.rows, "C": Row("C", "scaffold")}
+    column = table.columns[0]
+    numbers = {**column.numbers, "C": column.numbers["B"]}
+    table = dataclasses.replace(
+        table, rows=rows, columns=(dataclasses.replace(column, numbers=numbers),)
+    )
+    values = {**values, ("C", 0): dict(values["B", 0])}
+    made = find_claims(table, list(orderings(table, values, {}, {})), values)
+    assert [c.worse for c in made] == ["B", "C"] and [c.worse for c in first_claims(made)] == ["B"]
+
+
+def test_what_is_of_another_comparison_is_not_judged():
+    table, values = two((4, 4), (0.02, 0.06))
+    against = {("B", 1): "rounds = 20 here, 100 in the paper"}
+    made = list(orderings(table, values, {}, {}, against))
+    assert [o.verdict for o in made] == ["agrees", "not compared"]
+    assert made[1].why == "B: rounds = 20 here, 100 in the paper"
+    (claim,) = find_claims(table, made, values)
+    assert claim.outcome == "holds" and claim.ours.mean == pytest.approx(0.0205)
+    against = {("A", 0): "x", ("B", 1): "y"}
+    made = list(orderings(table, values, {}, {}, against))
+    (claim,) = find_claims(table, made, values)
+    assert (claim.outcome, claim.why) == ("not comparable", "A: x; B: y")
+
+
+def test_rows_of_another_quantity_are_no_pair():
+    table, values = two((4,), (0.02,))
+    rows = {**table.rows, "B": dataclasses.replace(table.rows["B"], quantity="bytes")}
+    table = dataclasses.replace(table, rows=rows)
+    made = list(orderings(table, values, {}, {}))
+    assert made == [] and find_claims(table, made, values) == []
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_ordering_is_listed_exactly_once(name):
+    table = paper_table(name)
+    expected = {
+        (place, frozenset(pair))
+        for place, column in enumerate(table.columns)
+        if not column.plain
+        for pair in itertools.combinations(column.numbers, 2)
+        if len({table.quantity_of(row) for row in pair}) == 1
+    }
+    listed = [
+        (table.columns.index(o.column), frozenset((o.better, o.worse)))
+        for o in orderings(table, {}, {}, {})
+    ]
+    assert table.own in ("", *table.rows)
+    assert len(listed) == len(expected) and set(listed) == expected
+    for o in orderings(table, {}, {}, {}):
+        ahead = o.column.numbers[o.better].mean - o.column.numbers[o.worse].mean
+        assert (ahead <= 0 if table.less_is_better else ahead >= 0) and o.verdict in (
+            "not compared",
+            "tie in the paper",
+        )
+
+
+def test_the_words_are_made_from_the_verdicts():
+    result = Reproduction(small(), "classroom", (0, 1, 2), OURS, {})
+    assert (
+        result.counts
+        == dict(zip(VERDICTS, (1, 3, 1, 1, 0), strict=True))
+        == published.counts(result.orderings)
+    )
+    assert published.pairs(result.orderings) == 5
+    verdicts = "agrees 1, disagrees 3, within the noise 1, tie in the paper 1"
+    assert published.tally(result.orderings) == verdicts and totals(result.orderings).startswith(
+        "6 orderings"
+    )
+    for shown in (
+        "60 ± 3",
+        "61.0 ± 2.5",
+        verdicts,
+        "agrees 1, within the noise 1.",
+        "5 pairs of runs",
+    ):
+        assert shown in repr(result) and shown in result._repr_html_()
+    assert len(result.listing().splitlines()) == 1 + 6

@@ -1,0 +1,113 @@
+"""The papers' tables as data: a sample typed by hand from the papers, and what every table must hold."""
+
+import math
+
+import pytest
+
+import fedlab_nb as fl
+from fedlab_nb.methods import METHODS
+from fedlab_nb.papers.cells import MEASURES
+from fedlab_nb.papers.published import TABLES, Number, not_here, paper_table
+
+# (table, row, data set, setting, mean, spread), typed from the papers: corners, and what is easily mixed up.
+SAMPLE = [
+    ("fens:1", "FedAvg", "cifar100", "alpha = 0.01", 4.22, 0.33),
+    ("fens:1", "FENS", "svhn", "alpha = 0.1", 83.64, 0.75),
+    ("fens:1", "FedCVAE", "svhn", "alpha = 0.01", 69.71, 0.21),
+    ("fens:1", "Co-Boosting", "cifar10", "alpha = 0.05", 41.25, 5.88),
+    ("fedet:2", "MOON", "cifar10", "alpha = 0.5", 81.17, 0.41),
+    ("fedet:2", "Fed-ET", "cifar100", "alpha = 0.1", 35.78, 0.45),
+    ("fedet:2", "DS-FL", "sent140", "clients = 106", 63.12, 0.71),
+    ("fedet:3", "Fed-ET", "cifar100", "alpha = 0.1, target = 30", 31, math.nan),
+    ("fedet:3", "SCAFFOLD", "cifar10", "alpha = 0.1, target = 70", 68, math.nan),
+    ("coboosting:1", "FedDF", "mnist", "alpha = 0.3", 97.66, 0.10),
+    ("coboosting:1", "Co-Boosting", "cifar100", "alpha = 0.05", 19.24, 1.42),
+    ("coboosting:1", "DENSE", "fashion-mnist", "alpha = 0.1", 69.43, 1.94),
+    ("coboosting:2", "FedENS", "svhn", "alpha = 0.3", 80.54, 0.57),
+    ("coboosting:2", "Co-Boosting", "cifar10", "alpha = 0.1", 59.86, 1.76),
+    ("fusefl:2", "FuseFL K=4", "cifar10", "alpha = 0.1", 73.79, math.nan),
+    ("fusefl:2", "Ensemble", "tiny-imagenet", "alpha = 0.5", 45.8, math.nan),
+    ("fusefl:2", "FuseFL K=8", "cifar100", "alpha = 0.3", 39.08, math.nan),
+    ("fusefl:2", "Fed-ADI", "svhn", "alpha = 0.5", 78.85, math.nan),
+    ("fedlpa:1", "FedLPA", "fashion-mnist", "alpha = 0.01", 21.20, 0.67),
+    ("fedlpa:1", "DENSE", "svhn", "classes_per_client = 3", 47.43, 0.40),
+    ("fedlpa:1", "FedNova", "mnist", "alpha = 0.3", 67.6, 0.40),
+    ("fedlpa:1", "FedProx", "cifar10", "classes_per_client = 1", 10.37, 0.01),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "row", "dataset", "setting", "mean", "spread"), SAMPLE)
+def test_a_sample_typed_by_hand(table, row, dataset, setting, mean, spread):
+    (column,) = [
+        c for c in paper_table(table).columns if (c.dataset, c.setting) == (dataset, setting)
+    ]
+    number = column.numbers[row]
+    assert number.mean == mean
+    assert number.spread == spread or (math.isnan(number.spread) and math.isnan(spread))
+
+
+def test_the_tables_are_whole():
+    sizes = {
+        "fens:1": (7, 9), "fedet:2": (7, 5), "fedet:3": (5, 3), "coboosting:1": (6, 15), "coboosting:2": (2, 6),
+        "fusefl:2": (9, 18), "fedlpa:1": (6, 36), "fens:11": (5, 9), "coboosting:13": (6, 10), "fedlpa:16": (6, 20),
+    }  # fmt: skip
+    assert {n: (len(paper_table(n).rows), len(paper_table(n).columns)) for n in sizes} == sizes
+    missing = [(n, c.dataset, r) for n in TABLES for c in paper_table(n).columns for r in paper_table(n).rows
+               if r not in c.numbers]  # fmt: skip
+    assert missing == [
+        ("fedet:2", "sent140", "MOON"), ("fedet:3", "sent140", "MOON"),
+        *[("coboosting:12", "tiny-imagenet", "FedAvg")] * 3, *[("coboosting:13", "mnist-m", "FedAvg")] * 5,
+        *[("coboosting:14", "pacs", "FedAvg")] * 5,
+    ]  # fmt: skip
+    assert sum(len(c.numbers) for n in TABLES for c in paper_table(n).columns) == 2807
+
+
+def test_what_a_plan_says_is_missing_names_tables_with_their_reasons():
+    lines = not_here("coboosting")
+    assert any(line.startswith("Table 14: ") and "PACS" in line for line in lines)
+    assert any(line.startswith("Figure 2, Figure 3: ") for line in lines)
+    assert not_here("classroom") == [] and set(lines) <= set(fl.plan("coboosting").notes)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_row_names_a_method_or_says_why_not(name):
+    table = paper_table(name)
+    for row in table.rows.values():
+        assert row.method in METHODS if row.method else row.why
+        assert table.measured(row.name) in MEASURES
+
+
+def test_the_papers_own_statements_hold_in_the_data():
+    """What the texts say of their tables: a slip of a row or a column would break it."""
+    lpa = paper_table("fedlpa:1")
+    assert all(max(c.numbers, key=lambda row: c.numbers[row].mean) == "FedLPA" for c in lpa.columns)
+    fens = [
+        (c, max(n.mean for r, n in c.numbers.items() if r != "FENS"))
+        for c in paper_table("fens:1").columns
+    ]
+    ahead = [round(c.numbers["FENS"].mean - best, 2) for c, best in fens]
+    assert ahead == [
+        15.48,
+        10.69,
+        8.73,
+        14.22,
+        26.97,
+        11.47,
+        -12.36,
+        6.13,
+        11.26,
+    ]  # its column of differences
+    et = paper_table("fedet:2").columns
+    assert [round(c.numbers["Fed-ET"].mean - c.numbers["FedAvg"].mean, 2) for c in et] == [
+        7.47,
+        6.31,
+        5.57,
+        8.46,
+        4.27,
+    ]
+
+
+def test_numbers_as_they_are_printed():
+    number = Number.of("10.1±0.3")
+    assert (number.mean, number.spread) == (10.1, 0.3) and Number.of("-") is None
+    assert (Number.of("10.10±0.30").printed, Number.of("72").printed) == ("10.10 ± 0.30", "72")

@@ -1,0 +1,256 @@
+"""A table run end to end on a tiny scale, the stored results, and wrong use in one sentence."""
+
+import re
+
+import pytest
+
+import fedlab_nb as fl
+from fedlab_nb.cli import main
+from fedlab_nb.errors import RunError
+from fedlab_nb.methods import METHODS
+from fedlab_nb.papers import TABLES, paper_table, paper_tables, reproduce
+from fedlab_nb.papers.cells import (
+    NUMBERS,
+    departures,
+    points_of,
+    stored_points,
+    stored_runs,
+    wanted,
+)
+from fedlab_nb.papers.points import computed
+from fedlab_nb.papers.published import pairs
+from fedlab_nb.papers.reproduction import FILES, beside
+from fedlab_nb.studies.stored_rows import key_of, read
+
+TINY = {
+    "epochs": 1,
+    "coboosting.epochs": 1,
+    "coboosting.generator_steps": 1,
+    "coboosting.images": 16,
+}
+
+
+# ------------------------------------------------------------------------------------------------ end to end
+def test_a_table_end_to_end(tmp_path, capsys):
+    result = fl.reproduce("coboosting:2", seeds=1, out=tmp_path, progress=False, **TINY)
+    assert result.seeds == (0,) and {*result.ran_on.values()} == {"digits"}
+    assert (
+        len(result.orderings) == 6 and result.counts["not compared"] == 6
+    )  # one seed decides nothing
+    outcome = fl.run("coboosting", alpha=0.05, **TINY)
+    places = [i for i, c in enumerate(result.table.columns) if c.setting == "alpha = 0.05"]
+    assert {result.values["Co-Boosting", i][0] for i in places} == {
+        outcome.report.ensemble_curve[-1]
+    }
+    assert len(places) == 2 and outcome.cached  # one run stands for SVHN and for CIFAR-10
+    assert len(result.results) == 2 * 3  # methods, alphas
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "results.csv",
+        "results.json",
+        "table.txt",
+    }
+    assert "61.62 ± 1.61" in (tmp_path / "table.txt").read_text()
+    pairs = [x for key, value in TINY.items() for x in ("--set", f"{key}={value}")]
+    assert main(["reproduce", "coboosting:2", "--seeds", "1", "--list", *pairs]) == 0
+    out = capsys.readouterr().out
+    assert (
+        out.startswith(repr(result)[:300])
+        and len(out.splitlines()) > 20
+        and "Co-Boosting over FedENS" in out
+    )
+
+
+def test_a_row_that_is_not_run_at_classroom_scale_says_why():
+    table = paper_table("fusefl:3")
+    runs, why = wanted(table, "classroom", "", (0,), {})
+    absent = {"FuseFL-Hetero", "FuseFL (Avg)-Hetero"}
+    assert (
+        {run.row for run in runs}
+        == {*table.rows} - absent
+        == {"Ensemble", "FuseFL", "FuseFL (Avg)"}
+    )
+    assert {row for row, _ in why} == absent and all("ResNets" in text for text in why.values())
+    assert {run.row for run in wanted(table, "paper", "", (0,), {})[0]} == {*table.rows}
+
+
+def test_what_a_network_cannot_do_is_not_run(capsys):
+    """The perceptron has two layers to cut; so FuseFL with K = 4 and 8 says why, and the rest goes on."""
+    table = paper_table("fusefl:2")
+    runs, _ = wanted(table, "classroom", "digits", (0,), {"epochs": 1})
+    some = [
+        run
+        for run in runs
+        if run.row.startswith("FuseFL") and table.columns[run.place].setting == "alpha = 0.5"
+    ]
+    made = [row for _, row in computed(points_of(some))]
+    result = beside(table, some, {}, made, scale="classroom", seeds=(0,))
+    assert len(made) == 3 and {row for row, _ in result.values} == {"FuseFL K=2"}
+    assert {row for row, _ in result.why} == {"FuseFL K=4", "FuseFL K=8"}
+    assert all("mlp has 2 layers" in reason for reason in result.why.values())
+
+
+def test_which_runs_each_scale_asks_for():
+    table = paper_table("fens:1")
+    everywhere, why = wanted(table, "classroom", "", (0,), {})
+    assert {run.dataset for run in everywhere} == {"digits"} and not why and len(everywhere) == 63
+    assert len({run.point.key for run in everywhere}) == 21  # one run stands for three data sets
+    own, why = wanted(table, "classroom", "svhn", (0,), {})
+    assert {table.columns[run.place].dataset for run in own} == {run.dataset for run in own} == {
+        "svhn"
+    } and len(own) == 21
+    assert set(why.values()) == {"svhn alone was asked for"}
+    et, why = wanted(paper_table("fedet:2"), "classroom", "", (0,), {})
+    assert {run.row for run in et} == {"FedAvg", "FedProx", "SCAFFOLD", "MOON", "DS-FL", "Fed-ET"}
+    assert any("one shot only" in reason for reason in why.values())
+    assert any(
+        "no data set sent140" in reason or "sent140 comes with" in reason for reason in why.values()
+    )
+    once = [
+        r
+        for r in wanted(paper_table("fedlpa:1"), "classroom", "", (3,), {})[0]
+        if r.row == "FedProx"
+    ]
+    method = once[0].point.cells[0].plan.method
+    assert (method.rounds, method.local_epochs) == (1, once[0].point.cells[0].plan.recipe.epochs)
+    assert (
+        once[-1].point.cells[0].plan.settings.partition == "classes"
+        and once[-1].point.cells[0].seed == 3
+    )
+
+
+WRONG = """fedlpa|fedlpa:1 --scale half|fedlpa:1 --scale 0|fedlpa:1 --dataset digit|fedlpa:1 --seeds 0
+fedlpa:1 --workers 0|fedlpa:1 --set alpha=0.1|fedlpa:1 --set epoch=1|fedlpa:1 --set dense.epoch=1|
+fedlpa:1 --set fens.rounds=3|coboosting:2 --dataset svhn --seeds 1"""
+
+
+@pytest.mark.parametrize("words", re.split(r"[|\n]", WRONG))
+def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
+    def offline(name):
+        raise RunError(f"{name} could not be had.")
+
+    monkeypatch.setattr("fedlab_nb.papers.reproduction.load", offline)
+    assert main(["reproduce", *words.split()]) == (1 if "svhn" in words else 2)
+    out, err = capsys.readouterr()
+    assert (
+        out == ""
+        and len(err.strip().splitlines()) == 1
+        and "Traceback" not in err
+        and err.strip().endswith(".")
+    )
+
+
+# ------------------------------------------------------------------------------------------------ what is stored
+@pytest.mark.parametrize("large", [False, True])
+def test_the_stored_results_are_whole(large):
+    _, stored = read(FILES[large])
+    rows, points = (
+        {key_of(row): row for row in stored},
+        {point.key: point for point in stored_points(large=large)},
+    )
+    assert all(("mnist:5k" in key) == large for key in points)
+    assert set(rows) == set(points) and {row["method"] for row in rows.values()} <= set(METHODS)
+    for key, row in rows.items():
+        assert "failed" in row or all(
+            len(row[name]) == len(row["seeds"]) for name in points[key].columns
+        )
+    assert FILES[large].stat().st_size < 350_000
+
+
+def test_stored_results_show_without_a_run():
+    summary = paper_tables()
+    assert [r.table.name for r in summary.tables] == list(TABLES)
+    main = ("fens:1", "fedet:2", "fedet:3", "coboosting:1", "coboosting:2", "fusefl:2", "fedlpa:1")
+    assert [len(r.orderings) for r in summary.tables if r.table.name in main] == [
+        189,
+        99,
+        26,
+        225,
+        6,
+        648,
+        540,
+    ]
+    for r in summary.tables:
+        assert sum(r.counts.values()) == len(r.orderings) and ("stored results" in repr(r)) == bool(
+            r.ran_on
+        )
+        assert ("those of mnist:5k took" in repr(r)) == ("mnist:5k" in r.ran_on.values())
+    assert "orderings" in repr(summary) and summary._repr_html_().count("<details ") == 5
+
+
+def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
+    """Counted in the papers: 17 tables and 9 figures of FENS, 6 and 2, 19 and 5, 14 and 5, 25 and 4."""
+    summary = paper_tables()
+    assert [len(grid) - 1 for grid in summary.grids.values()] == [26, 8, 24, 19, 29]
+    for grid in summary.grids.values():
+        numbers = [(row[0].split()[0], int(row[0].split()[1])) for row in grid[1:]]
+        for kind in ("Table", "Figure"):
+            own = [n for k, n in numbers if k == kind]
+            assert own == list(range(1, len(own) + 1))
+        for _, title, published, here, verdict in grid[1:]:
+            reason = published.startswith("no: ") or (here.startswith("no: ") and len(here) > 6)
+            assert title and (reason or (published.endswith("numbers") and "seeds" in here))
+            assert not verdict or "seeds" in here
+    aside = [c for c in summary.claims if c.outcome in ("not comparable", "not tried")]
+    assert sum(summary.counts.values()) == len(summary.first) + len(aside)
+    picture = summary.plot()
+    drawn = [line for line in picture.figure.axes[0].lines if len(line.get_xdata())]
+    assert sum(line.get_markersize() > 5 for line in drawn) == sum(summary.counts.values())
+    assert len(drawn) == len(summary.claims) == len(picture.table)
+
+
+def test_real_data_stand_for_their_own_columns():
+    """heart is run as it is, MNIST's columns at classroom scale on 5,000 of its images."""
+    runs, why = wanted(paper_table("fens:15"), "classroom", "", (0,), {})
+    assert {run.dataset for run in runs} == {"heart"} and not why and len(runs) == 7
+    assert {run.point.cells[0].plan.settings.partition for run in runs} == {"natural"}
+    runs, why = wanted(paper_table("fedlpa:18"), "classroom", "mnist:5k", (0,), {})
+    assert {run.dataset for run in runs} == {"mnist:5k"} and not why
+    runs, why = wanted(paper_table("coboosting:9"), "classroom", "mnist", (0,), {})
+    assert {run.dataset for run in runs} == {"mnist:5k"} and len(runs) == 6 and len(why) == 12
+    assert {
+        run.dataset for run in wanted(paper_table("coboosting:9"), "paper", "mnist", (0,), {})[0]
+    } == {"mnist"}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_row_departs_from_its_paper_in_a_rule_that_the_table_does_not_name(name):
+    """Rules are what chooses among ways of doing something; the line under the table is made from the difference."""
+    table = paper_table(name)
+    there = departures(table, stored_runs(table, [0])[0])
+    rules = {(row, knob) for row, of in there.items() for knob in of.keys() - NUMBERS.keys()}
+    named = {
+        f"*.{knob}" if f"*.{knob}" in table.differs else f"{row}.{knob}" for row, knob in rules
+    }
+    assert named == set(table.differs)
+    (line,) = [part for part in reproduce(name, stored=True).parts() if part[:4] == "Rows"] or [""]
+    assert all(words in line for of in there.values() for words in of.values())
+
+
+def test_a_rule_of_ones_own_is_seen_and_the_papers_own_are_none():
+    table = paper_table("coboosting:2")
+    assert set(
+        departures(table, wanted(table, "classroom", "", (0,), {"ensemble.rule": "votes"})[0])
+    ) > {"FedENS"}
+    assert departures(table, wanted(table, "paper", "", (0,), {})[0]) == {}
+
+
+def test_totals_count_pairs_of_runs():
+    """FedENS - Co-Boosting was run at three α, and each of them stands for two data sets."""
+    boosting, fens = (reproduce(name, stored=True) for name in ("coboosting:2", "fens:1"))
+    assert (
+        pairs(boosting.orderings) == 3
+        and boosting.counts["agrees"] == 6
+        and pairs(fens.orderings) == 63
+    )
+
+
+def test_the_picture_has_a_dot_for_each_ordering(coarse):
+    result = reproduce("fens:1", stored=True)
+    picture = result.plot()
+    tried = sum(result.counts[verdict] for verdict in ("agrees", "disagrees", "within the noise"))
+    assert (
+        len(picture.table)
+        == tried
+        == sum(len(line.get_xdata()) for line in picture.figure.axes[0].lines[:3])
+    )
+    assert str(result.counts["agrees"]) in picture.sentence

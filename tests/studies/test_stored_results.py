@@ -1,0 +1,43 @@
+"""The stored table: complete, it says where it is from, and it is looked up."""
+
+import itertools
+from datetime import date
+
+import pytest
+
+from fedlab_nb.data import describe
+from fedlab_nb.methods import ORDER
+from fedlab_nb.studies.stored_results import SETS, load, sets
+from fedlab_nb.studies.stored_rows import file_of
+
+
+@pytest.fixture(params=SETS)
+def stored(request):
+    """The table of each data set that has one."""
+    return load(request.param)
+
+
+def test_it_is_complete_and_says_where_it_is_from(stored):
+    about = stored.about
+    assert 0.1 in stored.alphas and stored.alphas == sorted(stored.alphas) and 10 in stored.clients
+    assert set(stored.rows) == set(itertools.product(ORDER, stored.alphas, stored.clients))
+    assert about["version"].count(".") == 2 and about["torch"][0].isdigit()
+    assert about["command"].endswith(file_of("stored", stored.dataset).stem)
+    assert str(describe(stored.dataset).n_test) in about["note"]
+    assert 2025 < date.fromisoformat(about["date"]).year < 2100
+    assert about["date"] in stored.label and f"version {about['version']}" in stored.label
+    assert file_of("stored", stored.dataset).stat().st_size < 600_000
+    for row in stored.rows.values():
+        assert (
+            row["seeds"] == stored.seeds and 0 < min(row["accuracy"]) <= max(row["accuracy"]) <= 1
+        )
+        assert min(row["parameters"]) > 0 and min(row["seconds_method"]) >= 0
+
+
+def test_looking_up():
+    stored = load()
+    assert sets()[0] == stored.dataset == "digits"
+    assert [stored.nearest_clients(n) for n in (1, 7, 8, 14, 15, 50)] == [5, 5, 10, 10, 20, 20]
+    assert list(stored.against_alpha("fens", 10)) == stored.alphas
+    assert stored.accuracies("fens", 0.1, 10)[2] == stored.rows["fens", 0.1, 10]["accuracy"][2]
+    assert stored.accuracies("fens", 0.2, 10) == {}
