@@ -36,6 +36,7 @@ from .results import (  # noqa: F401
     Steps,
     report_progress,
 )
+from .traffic import Sizes, Traffic
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters: with a label, a range and a help, and checked when they are set.
@@ -206,6 +207,11 @@ class Method:
         public or synthetic samples.
         """
         return float(recipe.epochs)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        """What travels in a run, of all clients and both ways, known before it: by default an estimate, one model down
+        to each client and one up. Nobody is taken to be absent or poisoned."""
+        return sizes.one_shot.about
 
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that does not apply to this method's clients."""

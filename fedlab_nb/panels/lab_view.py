@@ -255,8 +255,10 @@ def in_words(kind: LabView, state: PanelState) -> Picture:
     alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
     if picture.waits and state.running:
         sentence = LabView.waiting
-    elif picture.waits and (cost := cost_of_work(kind, state)) is not None:
-        sentence += f" It takes {duration(cost.seconds)}."
+    elif picture.waits:
+        cost = cost_of_work(kind, state)
+        if cost is not None and cost.seconds is not None:
+            sentence += f" It takes {duration(cost.seconds)}."
     return replace(picture, alt=alt, sentence=sentence)
 
 
