@@ -212,7 +212,7 @@ def lines(
         ax.fill_between(
             list(bands),
             (y - wide).clip(0),
-            (y + wide).clip(None, top),
+            np.minimum(y + wide, np.inf if top is None else top),
             color=colour,
             alpha=0.17,
             lw=0,

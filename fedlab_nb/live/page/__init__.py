@@ -30,6 +30,7 @@ from ...studies.stored_results import Stored, load, sets
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
 MARK = 4.6  # pixels from the middle of a marker to its end
+DIGITS = 9  # of a mean or band, so that no library version shows in the file
 LIVE = "digits"  # the data set whose images are in the page
 # What the page takes of front/.
 FRONT = (
@@ -122,7 +123,7 @@ def of_set(table: Stored) -> dict[str, Any]:
         "about": {"date": table.about["date"], "settings": axes},
         "title": title_of(table.dataset),
         "images": images(table.dataset),
-        "t": t_quantile(len(table.seeds) - 1),
+        "t": round(t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes(dataset),
         "people": OFFICES if table.dataset == LIVE else CLIENTS,
         "groups": group_methods(table.methods),
@@ -218,8 +219,8 @@ def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, 
         for way in ("up", "down")
     )
     return {
-        "mean": of.mean,
-        "half": of.half_width,
+        "mean": round(of.mean, DIGITS),
+        "half": round(of.half_width, DIGITS),
         "accuracies": [*accuracies.values()],
         "up": up,
         "down": down,
