@@ -9,11 +9,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..studies.statistics import band
 from .accuracy import verdict
-from .axes import HALVES, end_labels, level_line, log_axis, percent_axis
 from .identity import shorten_title
 from .kit import Bars, lines, told
 from .series import Series, finished
-from .style import INK, LOCK, Picture, dress, look, new_figure
+from .style import (
+    HALVES,
+    INK,
+    LOCK,
+    Picture,
+    dress,
+    end_labels,
+    level_line,
+    log_axis,
+    look,
+    new_figure,
+    percent_axis,
+)
 from .vector import mark
 from .words import capital, number, plural, tabled
 
