@@ -359,7 +359,7 @@ def test_by_hand_without_any_network(opened, addresses, tmp_path):
     wall.keyboard.press("h")
     wall.locator("textarea").fill(text)
     wall.locator("#load").click()
-    expect(wall.locator("#told")).to_have_text("Loaded: Office AML.")
+    expect(wall.locator("#told")).to_have_text("Loaded: AML.")
     wall.locator("textarea").fill("{}")
     wall.locator("#load").click()
     expect(wall.locator("#told")).to_contain_text("Message rejected")

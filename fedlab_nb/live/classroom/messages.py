@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...data.moves import letter
+from ...data.edits import letter
 from ...errors import demand
 from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector
@@ -69,10 +69,8 @@ class Message:
 
     @property
     def name(self) -> str:
-        """For tables and files: with the office's letters, so that no two are alike."""
-        if self.nickname:
-            return f"{self.nickname} ({self.office})"
-        return f"Office {self.office}"
+        """For tables and files: the office's letters first, so that no two are alike."""
+        return f"{self.office} {self.nickname}".strip()
 
     def means(self) -> list[tuple[int, int, list[float]]]:
         """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""

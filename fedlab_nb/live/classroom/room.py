@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from ...data import load
-from ...data.moves import letter
+from ...data.edits import letter
 from ...data.partition import dirichlet_draw
 from ...errors import UsageError, demand, number, whole
 from ...files import open_replacement
@@ -483,6 +483,10 @@ class Room:
             "x_test": x.numpy().reshape(-1, SIDE, SIDE)[known],
             "y_test": y.numpy()[known],
             "messages": np.array([m.text for m in allowed]),
+            "about": np.array(
+                f"These are you: {len(allowed)} offices of a class. Your drawings stayed with you; "
+                "these are made from your sums, as many and with the same sums."
+            ),
         }
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...comm.codec import Quantised, dequantise_state, quantise_state
-from ...data.moves import letter
+from ...data.edits import letter
 from ...errors import UsageError
 from ...methods import METHODS
 from ...methods.parts.averages import initial_state, mean_change, server_step

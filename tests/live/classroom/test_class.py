@@ -259,6 +259,7 @@ def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path)
     np.savez(tmp_path / "class.npz", **rehearsed.arrays())
     fed = federate(tmp_path / "class.npz")
     assert fed.partition == "natural" and fed.clients == 11  # the joker is in no file
+    assert fed.note.startswith("These are you: 11 offices of a class.")
     counts = {m.name: list(m.counts) for m in [*rehearsed.messages.values()][:11]}
     assert dict(zip(fed.dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
     assert len(fed.dataset.y_test) == len(given_drawings(rehearsed.messages.values())[1])

@@ -45,8 +45,8 @@ def test_a_clean_name_stays_as_it_is_and_is_one_short_line(typed):
 
 def test_a_message_has_its_office_s_letters_with_and_without_a_name():
     anonymous = read(json.dumps(json.loads(a_message(27)) | {"name": " \u202e "}))
-    assert (anonymous.office, anonymous.name, anonymous.nickname) == ("AB", "Office AB", "")
-    assert read(a_message(27)).name == "Ada (AB)"
+    assert (anonymous.office, anonymous.name, anonymous.nickname) == ("AB", "AB", "")
+    assert read(a_message(27)).name == "AB Ada"
 
 
 def test_the_same_name_twice_is_two_clients():
