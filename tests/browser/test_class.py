@@ -192,6 +192,10 @@ def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     expect(wall.locator(".bar", has_text="FENS")).to_be_visible()
     expect(wall.locator("#need-text")).not_to_be_empty()
 
+    wall.keyboard.press("t")  # once more: they may begin anew
+    expect(wall.locator("#main")).to_have_text("Start the rounds")
+    expect(wall.locator("#bars")).to_be_hidden()
+
     press(wall, "m", "Mine")
     scribble(wall, 3, seed=0)
     expect(wall.locator("#headline")).to_contain_text("6 networks have voted")

@@ -43,6 +43,7 @@ from .worth import (
 MOST = 300  # messages in a class
 FEWEST = 10  # test drawings that are a test set
 ASLEEP = 15.0  # seconds after its last word that a phone is shown as asleep
+GONE = 120.0  # and after these it has no desk, where it has not sent
 GIVE = 4  # every so many-th drawing may be given to the test set
 ONE_CLASS, MANY_CLASSES = (
     0.02,
@@ -187,8 +188,13 @@ class Room:
 
     def see(self, seat: int, drawn: int = 0) -> None:
         """A phone is here, and has drawn so many digits."""
-        if seat in self.present or len(self.present) < MOST:
-            self.present[seat] = Presence(self.clock(), drawn)
+        now = self.clock()
+        if seat not in self.present and len(self.present) >= MOST:
+            oldest = min(self.present, key=lambda other: self.present[other].seen)
+            if now - self.present[oldest].seen < GONE:
+                return
+            del self.present[oldest]
+        self.present[seat] = Presence(now, drawn)
 
     def accept(self, text: str | bytes, seat: int | None = None) -> Message:
         """Take a message, that of `seat` where it came by the network; the same one again changes nothing. UsageError
@@ -244,6 +250,13 @@ class Room:
         """Begin the tiny rounds, with the networks that are here. UsageError without a network."""
         self.started += 1
         self.rounds = Rounds(self.messages.values(), self.find_staying(), self.started)
+        self._remembered.clear()
+        self.version += 1
+
+    def clear_rounds(self) -> None:
+        """Take the tiny rounds' result away, so that others can begin; those who guessed guess once more."""
+        self.rounds = None
+        self.conductor.cover("rounds")
         self._remembered.clear()
         self.version += 1
 
@@ -348,6 +361,9 @@ class Room:
         shown = []
         for seat in sorted({*self.present, *self.messages}):
             presence = self.present.get(seat)
+            is_gone = presence is not None and now - presence.seen > GONE
+            if is_gone and seat not in self.messages:
+                continue
             shown.append(
                 {
                     "seat": seat,

@@ -165,7 +165,8 @@ class Handler(RequestHandler):
             raise HTTPError(404)
         text = self.files[name].read_text("utf-8").replace("@qr@", self.served.picture)
         self.set_header("Content-Type", f"{TYPES[self.files[name].suffix]}; charset=utf-8")
-        self.write(text.replace("@address@", self.served.address[len("http://") : -1]))
+        address = self.served.address[len("http://") : -1].replace("/", "/<wbr>")
+        self.write(text.replace("@address@", address))
 
 
 class Lost(Handler):
@@ -292,6 +293,8 @@ class Teacher(Handler):
             conductor.cover()
         elif name == "rounds":
             room.start()
+        elif name == "again":
+            room.clear_rounds()
         elif name == "joker":
             self.set_joker(what != "out")
         elif name == "draw":

@@ -280,10 +280,17 @@ function drawClock() {
   $("clock").classList.toggle("late", seconds > 60 * minutes);
 }
 
+/** Begin a step; tiny rounds that are over begin anew where their key is pressed once more. */
+function goTo(name) {
+  const { stage, rounds } = state;
+  const isOver = rounds && rounds.round >= rounds.of && stage.is_shown;
+  return post(name === "rounds" && stage.step === "rounds" && isOver ? "again" : `step/${name}`);
+}
+
 function drawSteps() {
   const make = ({ name, title }) => {
     const key = Object.keys(KEYS).find((one) => KEYS[one] === name).toUpperCase();
-    return html("button", { type: "button", onclick: () => post(`step/${name}`) }, html("kbd", {}, key), html("span", {}, title));
+    return html("button", { type: "button", onclick: () => goTo(name) }, html("kbd", {}, key), html("span", {}, title));
   };
   keyed($("steps"), state.steps, ({ name }) => name, make, (button, { name }) => {
     button.setAttribute("aria-current", name === state.stage.step ? "step" : "false");
@@ -372,7 +379,7 @@ function onKey(event) {
   if (key === " ") {
     event.preventDefault();
     if (!event.repeat) act();
-  } else if (KEYS[key]) post(`step/${KEYS[key]}`);
+  } else if (KEYS[key]) goTo(KEYS[key]);
   else if (key === "n") toggleNames();
   else if (key === "c") toggleCover();
   else if (key === "h" || key === "?") $("more").showModal();

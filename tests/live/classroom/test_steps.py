@@ -209,3 +209,30 @@ def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
     room.accept(a_message(0, model=network(0)))
     room.draw([0.5] * 64, None)
     assert set(room.votes()["seats"]) == {0} and "AFL" in room.votes()["ways"]
+
+
+def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_good():
+    clock = Clock()
+    room = Room(0.1, 8, 0, clock=clock)
+    for seat in (0, 1):
+        room.see(seat, 3)
+    room.accept(a_message(1))
+    asleep = [(one["office"], one["sleeps"]) for one in room.seats()]
+    assert asleep == [("A", False), ("B", False)]
+    clock.now = 20.0
+    assert [one["sleeps"] for one in room.seats()] == [True, True]
+    clock.now = 200.0
+    assert [one["office"] for one in room.seats()] == ["B"]
+    room.see(0, 4)  # it wakes up
+    assert [(one["office"], one["drawn"]) for one in room.seats()] == [("A", 4), ("B", 3)]
+
+
+def test_desks_are_bounded():
+    clock = Clock()
+    room = Room(0.1, 8, 0, clock=clock)
+    for seat in range(500):
+        room.see(seat)
+    assert len(room.present) == 300 and 299 in room.present
+    clock.now = 200.0
+    room.see(777)
+    assert len(room.present) == 300 and 777 in room.present
