@@ -116,7 +116,13 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     assert barriers(phone, "body") == []
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
     press(wall, "s", "Send")
+    expect(wall.locator("#bars")).to_be_hidden()
+    wall.keyboard.press("c")
+    bar = wall.locator(".bar", has_text="Gauss sums").locator(".value")
+    expect(bar).to_be_visible()
+    before = bar.get_attribute("style")
     phone.locator("#send").click()
+    expect(bar).not_to_have_attribute("style", before)  # it moves as the message arrives
     expect(phone.locator("#what")).to_contain_text("kB, in one message")
     expect(wall.locator(".desk.sent", has_text="<img src=x>")).to_be_visible(timeout=1500)
     assert wall.locator("img").count() == 0 and barriers(phone, "body") == []
@@ -174,6 +180,7 @@ def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     wall.keyboard.press(" ")
     wall.keyboard.press(" ")
     expect(wall.locator(".desk.joker")).to_have_count(1)
+    expect(wall.locator(".bar.trembles").first).to_be_visible()
     expect(wall.locator("#main")).to_have_text("Take the joker out")
     expect(wall.locator("#bars .ghost:not([hidden])")).to_have_count(8)
     assert barriers(wall, "body") == []
@@ -360,6 +367,7 @@ def test_by_hand_without_any_network(opened, addresses, tmp_path):
     phone.locator("#send").click()
     text = phone.locator("#text").input_value()
     wall = opened(addresses[1], (1920, 1080))
+    expect(wall.locator(".desk.sent")).to_have_count(6)
     wall.keyboard.press("h")
     wall.locator("textarea").fill(text)
     wall.locator("#load").click()

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -326,6 +327,7 @@ async def hold(crowd, folder, chromium):
         rounds = [10 if i < crowd.leaving else 50 for i in range(len(stayers))]
         for phone in phones:
             await phone.locator("#stay").click()
+        await phones[0].reload()  # it goes on staying
         tasks = [
             asyncio.create_task(client.stay(n)) for client, n in zip(stayers, rounds, strict=True)
         ]
@@ -375,7 +377,8 @@ def compare_with_one_place(folder, honest, desks):
     [pytest.param(SMALL, id="small"), pytest.param(WHOLE, id="whole", marks=pytest.mark.slow)],
 )
 def test_a_class_with_trouble(crowd, tmp_path, chromium, capsys):
-    measured = asyncio.run(hold(crowd, tmp_path, chromium))
+    with ThreadPoolExecutor(1) as thread:  # other browser tests have a loop in this one
+        measured = thread.submit(asyncio.run, hold(crowd, tmp_path, chromium)).result()
     with capsys.disabled():
         print(f"\n{crowd.clients} clients and 2 phones: {measured}")
     assert measured["delay"] <= 1.0

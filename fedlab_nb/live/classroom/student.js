@@ -245,6 +245,7 @@ function showSent() {
   $("recover").hidden = !own.hasSums;
   $("recovered").replaceChildren();
   showClass();
+  if (own.stays && !isStaying) keepStaying();
 }
 
 /** The search that anybody could make who has the sums: what comes out, beside what was drawn. */
@@ -383,14 +384,24 @@ async function stay() {
   }
 }
 
+/** Stay until the student leaves, also where the network or the phone sleeps for a while, or the page is loaded anew. */
 async function keepStaying() {
   const asked = own;
-  try {
-    await stay();
-  } catch (error) {
-    if (own === asked && own.sent) say(error.message);
+  own.stays = true;
+  keep();
+  while (own === asked && own.sent) {
+    try {
+      await stay();
+    } catch (error) {
+      if (own !== asked || !own.sent) return;
+      say(error.message);
+      if (error instanceof Refusal) break;
+      await new Promise((later) => setTimeout(later, 2000));
+      say("");
+    }
   }
   if (own !== asked) return;
+  own.stays = false;
   isStaying = false;
   $("stay").disabled = false;
 }
@@ -399,6 +410,7 @@ async function forget() {
   try {
     const { effect } = await ask(path("forget"));
     own.sent = null;
+    own.stays = false;
     isStaying = false;
     show();
     const change = effect ? ` Without you the class reads ${effect.without_it} of ${effect.images} test digits, with you it was ${effect.with_it}.` : "";
