@@ -50,6 +50,7 @@ METHODS = {
     "FuseFL": "FuseFL",
     "FedLPA": "FedLPA",
     "4": "AFL",
+    "masks and noise": "AFL",
     "names of neurons": "Neuron matching",
     "5": "Distilled data",
 }

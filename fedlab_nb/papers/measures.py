@@ -94,7 +94,9 @@ def threes(outcome) -> dict[str, float]:
     b, c, zero, three = 1, 2, 0, 3
     data = outcome.federation().dataset
     labels = data.y_test
-    logits = outcome.model.experts(data.x_test.to(outcome.settings.device)).double().cpu()  # [N, M, C]
+    logits = (
+        outcome.model.experts(data.x_test.to(outcome.settings.device)).double().cpu()
+    )  # [N, M, C]
     weights = torch.as_tensor(outcome.report.weights).double()
     without = weights.clone()
     without[b, three] = 0

@@ -188,6 +188,12 @@ def tally(outcome: Outcome) -> Picture:
 
 
 # ------------------------------------------------------------------------------------- the last word
+def count_eights(outcome: Outcome) -> int:
+    """How many of the eights among the test images are read as such."""
+    is_eight = outcome.test_labels == 8
+    return int((outcome.test_predictions[is_eight] == 8).sum())
+
+
 def without_two() -> Picture:
     """How many of the eights two rules read with all ten offices, and without E and F: declared runs."""
     rows = []
