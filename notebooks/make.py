@@ -50,6 +50,7 @@ METHODS = {
     "FuseFL": "FuseFL",
     "FedLPA": "FedLPA",
     "4": "AFL",
+    "masks and noise": "AFL",
     "names of neurons": "Neuron matching",
     "5": "Distilled data",
 }
@@ -68,6 +69,7 @@ SHOWS = {
     r"case\.seen\(": "# the result",
     r"case\.form\(": "# your tries",
     r"plane\.show\(": "# a panel",
+    r"day\.bells\(": "# a panel",
 }
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
 # what is no place for a link: headings, rows of tables, references; links, code, comments, titles of folds; a paper's

@@ -11,10 +11,10 @@ from fedlab_nb.course import COURSE
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 SOURCES = {name: source_of(name).read_text(encoding="utf-8") for name in COURSE}
+# pages without exercises
+PAGES = ("1_start_here", "shelf/masks_and_noise", "shelf/paper_tables")
 LESSONS = {
-    name: text
-    for name, text in SOURCES.items()
-    if name not in ("1_start_here", "shelf/paper_tables")
+    name: text for name, text in SOURCES.items() if name not in PAGES
 }  # with guesses and exercises
 
 

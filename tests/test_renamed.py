@@ -31,8 +31,9 @@ def course(tmp_path):
     return tmp_path
 
 
-def test_each_old_name_has_a_lesson_of_today_and_each_lesson_an_old_name():
-    assert sorted(renamed.RENAMED.values()) == sorted(COURSE)
+def test_each_old_name_has_a_lesson_of_today():
+    assert set(COURSE) - set(renamed.RENAMED.values()) == {"shelf/masks_and_noise"}  # a new page
+    assert set(renamed.RENAMED.values()) <= set(COURSE)
     assert all((NOTEBOOKS / f"{new}.ipynb").is_file() for new in renamed.RENAMED.values())
     assert not [old for old in renamed.RENAMED if (NOTEBOOKS / f"{old}.ipynb").exists()]
 

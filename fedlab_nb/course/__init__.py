@@ -36,6 +36,7 @@ COURSE = {
     "shelf/names_of_neurons": "matching",
     "shelf/your_own": "your_own",
     "shelf/all_together": "all_together",
+    "shelf/masks_and_noise": "masks",
     "shelf/paper_tables": "paper_tables",
 }
 # {notebook of the shelf: what tables call it}; the story's lessons have their numbers
@@ -48,6 +49,7 @@ SHELF_LABELS = {
     "shelf/names_of_neurons": "names of neurons",
     "shelf/your_own": "your own",
     "shelf/all_together": "all together",
+    "shelf/masks_and_noise": "masks and noise",
     "shelf/paper_tables": "paper tables",
 }
 

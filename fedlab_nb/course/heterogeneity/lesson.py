@@ -33,6 +33,12 @@ def largest_share(alpha: float, clients: int = 10) -> float:
     return 100 * mean(shares)
 
 
+def loudest(outcome: Outcome) -> float:
+    """The largest over the clients of their largest logit, mean over the test images."""
+    logits = outcome.test_features.reshape(len(outcome.test_labels), -1, 10)  # [N, M, C]
+    return round(float(logits.max(2).mean(0).max()), 1)
+
+
 def partitions(
     alphas: Sequence[float] = (100, 1, 0.1, 0.01), clients: int = 10, seed: int = 0
 ) -> Picture:
