@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 
 from .base import METHODS, Method, group_methods, knob, label_of, register, shorten_title
-from .results import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
+from .run_outputs import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
 
 # In the order in which people meet them.
 ORDER = """

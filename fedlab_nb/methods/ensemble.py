@@ -41,7 +41,7 @@ from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, kn
 from .parts import averages
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 from .parts.lies import certified, lie_logit, with_lies
-from .results import plain_mean
+from .run_outputs import plain_mean
 from .traffic import Sizes, Traffic
 
 # ----------------------------------------------------------------------------------------------------------- predictive

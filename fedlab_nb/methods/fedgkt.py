@@ -46,7 +46,7 @@ from .context import check_finite
 from .fusefl.blocks import Client, make_network
 from .local import LocalModels, LocalReport
 from .parts.rounds import PHASE, Iterative, Rounds, epochs_knob
-from .results import has_curve_point
+from .run_outputs import has_curve_point
 from .traffic import FLOAT, Sizes, Traffic
 
 

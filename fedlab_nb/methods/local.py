@@ -24,7 +24,7 @@ from .base import (
     register,
     report_progress,
 )
-from .results import Tested
+from .run_outputs import Tested
 from .traffic import FLOAT, Sizes, Traffic
 
 

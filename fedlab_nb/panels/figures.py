@@ -18,7 +18,7 @@ from ..plots.accuracy import table
 from ..plots.embed import POINTS, tsne_apart
 from ..plots.journey import journey
 from ..plots.race import STEPS, Race
-from ..plots.stored import Stored
+from ..plots.stored_curves import StoredPlot
 from ..plots.style import current_size, narrow, sized
 from ..plots.words import Setting, data_size, listed, own_name, percent, plural
 from ..studies.settings import Plan, Settings, plans_for
@@ -80,7 +80,7 @@ class Accuracy(ResultView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._stored = Stored()
+        self._stored = StoredPlot()
         about = "Bars in the order of the list of methods, in place of the best first"
         self.listed = made(
             widgets.Checkbox, label="In the order of the list", help=about, indent=False

@@ -38,7 +38,7 @@ from ..training.stack import Stack
 from ..training.stacked import cross_entropy_slope
 from .experiment import remembered
 from .settings import Plan, Settings, plans_for
-from .stored_results import DIGITS, Stored, load, sets
+from .stored_results import DIGITS, StoredTable, load, sets
 
 BATCH = 32  # samples of a measured step
 MOST_STEPS = 30  # that are measured
@@ -191,7 +191,7 @@ def method_seconds(plan: Plan) -> float | None:
     return seconds
 
 
-def nearest_row(table: Stored, plan: Plan) -> Mapping[str, Any] | None:
+def nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:
     """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
 
     def distance(place: tuple[str, float, int]) -> float:
@@ -211,7 +211,7 @@ def stored_plan(dataset: str, method: str, alpha: float, clients: int) -> Plan:
 
 
 @functools.lru_cache(maxsize=8)
-def speed(table: Stored, device: str) -> float:
+def speed(table: StoredTable, device: str) -> float:
     """How much longer something takes here than on the machine that made the stored results: the time of the clients'
     local training here by the one there."""
     row = next(row for (name, *_), row in table.rows.items() if name == "fedavg")

@@ -42,7 +42,7 @@ from ..base import (
     server_model_knob,
 )
 from ..context import Context, check_finite
-from ..results import Report
+from ..run_outputs import Report
 from ..traffic import Sizes, Traffic
 from . import images as making
 

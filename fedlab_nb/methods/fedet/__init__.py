@@ -35,7 +35,7 @@ from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, registe
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
-from ..results import has_curve_point
+from ..run_outputs import has_curve_point
 from ..traffic import Sizes, Traffic
 from . import consensus
 from .consensus import Consensus, State

@@ -35,7 +35,7 @@ from ...training import Recipe, in_chunks
 from ...training.loop import Shard
 from ..base import Context, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_finite
-from ..results import has_curve_point
+from ..run_outputs import has_curve_point
 from ..traffic import Sizes, Traffic
 from .averages import average_states
 
