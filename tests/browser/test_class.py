@@ -376,3 +376,34 @@ def test_by_hand_without_any_network(opened, addresses, tmp_path):
     wall.locator("#load").click()
     expect(wall.locator("#told")).to_contain_text("Message rejected")
     assert barriers(wall, "dialog[open]") == []
+
+
+def test_space_leads_through_the_run_sheet(opened, addresses):
+    """No step is a dead end: what the blue button says comes next, and what it waits for can be done."""
+    wall = opened(addresses[1], (1280, 720))
+    expect(wall.locator(".desk.sent").nth(5)).to_be_visible()
+    wall.evaluate("fetch('again', { method: 'POST', body: '{}' })")
+    for step in ("reveal", "joker", "forget", "digit", "draw"):  # as before the lesson
+        wall.evaluate(f"fetch('step/{step}', {{ method: 'POST', body: '{{}}' }})")
+        wall.evaluate("fetch('cover', { method: 'POST', body: '{}' })")
+    button = wall.locator("#main")
+
+    def space(*names):
+        for name in names:
+            expect(button).to_have_text(name)
+            expect(button).to_be_enabled()
+            wall.keyboard.press(" ")
+
+    space("Next: send", "Next: guess", "Show the result", "Next: the joker", "The joker sends")
+    space("Take the joker out", "Next: forget")
+    if button.inner_text() != "Show what it cost":
+        expect(button).to_be_disabled()
+        wall.locator(".desk.sent").first.click()
+        wall.locator("#out").click()
+    space("Show what it cost", "Next: tiny rounds", "Start the rounds", "Show the result")
+    space("Next: my digit")
+    expect(button).to_have_text("Draw a digit")
+    scribble(wall, 7, seed=0)
+    wall.keyboard.press("7")
+    expect(wall.locator("#headline")).to_contain_text("read the 7 right")
+    space("Another digit")

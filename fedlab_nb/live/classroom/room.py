@@ -154,6 +154,8 @@ class Room:
             self.joined < MOST_SEATS,
             "The class has no free seat; ask the teacher to start it anew.",
         )
+        while self.joined in self.messages:  # one that was carried by hand
+            self.joined += 1
         seat, self.joined = self.joined, self.joined + 1
         return {
             "seed": self.about["seed"],

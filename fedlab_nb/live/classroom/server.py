@@ -307,6 +307,10 @@ class Teacher(Handler):
         elif name == "draw":
             given = opened(self.request.body)
             room.draw(given.get("image") or [], given.get("label"))
+            if given.get("label") is None:
+                conductor.cover("digit")
+            else:
+                conductor.show("digit")
         elif name == "forget":
             room.forget(int(what or -1))
         else:

@@ -26,6 +26,7 @@ let chosen = null; // the office whose message is open
 let bars = null; // {key, view}
 let last = {}; // accuracies that the bars showed last
 let paper = null;
+let sending = Promise.resolve(); // of the teacher's drawings
 let isBusy = false; // the main button's work is under way
 let isUncovered = false; // the teacher shows the bars while messages arrive
 const wall = createWall($("wall"), [$("gate"), $("side")], { choose });
@@ -153,6 +154,7 @@ function choosePanels() {
   if (rounds && step === "rounds" && rounds.round < rounds.of) panels.delete("question");
   for (const id of ["gate", "join", "piles", "question", "need", "bars", "digit"]) $(id).hidden = !panels.has(id);
   $("side").dataset.step = step;
+  document.body.classList.toggle("empty", state.seats.length === 0);
 }
 
 function drawQuestion() {
@@ -269,9 +271,14 @@ async function clearDigit() {
   await post("cover");
 }
 
-async function tellLabel(label) {
-  if (!state.votes) return;
-  if (await post("draw", JSON.stringify({ image: state.votes.image, label }))) await post("show");
+/** Send the drawing, and which digit it is, where that is told: one after the other, so that the last one counts. */
+function sendDrawing(image, label = null) {
+  sending = sending.then(() => post("draw", JSON.stringify({ image, label })));
+}
+
+function tellLabel(label) {
+  const image = paper.strokes.length ? [...paper.image()] : state.votes?.image;
+  if (image) sendDrawing(image, label);
 }
 
 function drawClock() {
@@ -398,10 +405,7 @@ function openPlane() {
 }
 
 $("labels").replaceChildren(...Array.from({ length: 10 }, (_, c) => html("button", { type: "button", onclick: () => tellLabel(c) }, String(c))));
-paper = pad($("pad"), { lifted: () => {
-  if (!paper?.strokes.length) return;
-  post("draw", JSON.stringify({ image: [...paper.image()] })).then(() => state.stage.is_shown && post("cover"));
-} });
+paper = pad($("pad"), { lifted: () => { if (paper?.strokes.length) sendDrawing([...paper.image()]); } });
 $("here").href = `/${$("address").textContent.trim().split("/").filter(Boolean).at(-1)}/`;
 $("main").addEventListener("click", act);
 $("names").addEventListener("click", toggleNames);
