@@ -10,9 +10,9 @@ from pathlib import Path
 
 README = Path(__file__).resolve().parents[1] / "README.md"
 BADGE = "[![Binder](https://mybinder.org/badge_logo.svg)]({address})"
-ADDRESS = "https://mybinder.org/v2/gh/{repository}/HEAD?urlpath=lab/tree/notebooks/{name}.ipynb"
+ADDRESS = "https://mybinder.org/v2/gh/{repository}/HEAD?urlpath=lab/tree/{path}"
 HEAD = "| notebook | minutes | what it is about |"
-ROW = re.compile(r"^\| \[(\w+)\]\([^)]+\) \| \d+ \| [^|]+ \|")
+ROW = re.compile(r"^\| \[\w+\]\((notebooks/[\w/]+\.ipynb)\) \| \d+ \| [^|]+ \|")
 
 
 def with_badges(text: str, repository: str) -> str:
@@ -24,7 +24,7 @@ def with_badges(text: str, repository: str) -> str:
         elif lines and lines[-1].startswith(HEAD):
             line = "|---|---|---|---|"
         elif row := ROW.match(line):
-            address = ADDRESS.format(repository=repository, name=row[1])
+            address = ADDRESS.format(repository=repository, path=row[1])
             line = f"{row[0]} {BADGE.format(address=address)} |"
         lines.append(line)
     return "\n".join(lines) + "\n"

@@ -22,8 +22,9 @@ from typing import Any
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.files import copy_missing, expand_path
+from fedlab_nb.renamed import move_old_notebooks
 
-FIRST = "00_start_here.ipynb"
+FIRST = "1_start_here.ipynb"
 SHIPPED = "_course"  # the folder of an installed wheel
 READ = {".ipynb", ".md", ".png", ".svg"}
 Opener = Callable[[str], object]
@@ -117,7 +118,8 @@ def server_environment(token: str) -> dict[str, str]:
 def course_folder(folder: str | Path | None = None) -> Path:
     """The folder to open: `folder`, else the checkout's notebooks, else `./fedlab_nb_course`.
 
-    Missing files are copied into it; a file that is already there is the reader's own and is never touched.
+    Missing files are copied into it; a file that is already there is the reader's own and is never overwritten.
+    Notebooks that were saved under an old name move to the folder `earlier`, and a line says so.
     """
     source = course_source()
     if folder is None and source.name != SHIPPED:
@@ -139,6 +141,12 @@ def course_folder(folder: str | Path | None = None) -> Path:
         if p.parts[0] != "studies" and not any(name.startswith(".") for name in p.parts)
     ):
         copy_missing(source / part, target / part)
+    moved = move_old_notebooks(target)
+    if moved:
+        print(
+            "The lessons have new names. Your notebooks are whole in "
+            f"{target.name}/{moved[0].parent.name}, and the functions that you wrote are in the new ones too."
+        )
     return target
 
 

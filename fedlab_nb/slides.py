@@ -1,4 +1,4 @@
-"""The pictures of one lesson as files, for slides: `fedlab-nb slides 03`.
+"""The pictures of one lesson as files, for slides: `fedlab-nb slides 3`.
 
 PNG files are the pictures that are stored in the lesson's notebook; nothing is run for them. SVG files need the code of
 the lesson: its cells are run once, in order, and finished runs come from the store. Beside the files stands
@@ -22,6 +22,7 @@ from typing import Any
 from .errors import RunError, choose, reason
 from .files import check_replaceable, expand_path, write_file
 from .jupyter import course_source
+from .renamed import find_new_name
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 INDEX = "index.html"
@@ -54,10 +55,12 @@ def write(
 ) -> tuple[Path, list[Slide]]:
     """Write the pictures of `lesson` to the folder `out` (default: `slides_` and the lesson's name).
 
-    lesson: its number or name, such as "03", "03_fens" or "fens";   form: "png" or "svg".   Returns the folder and the
-    slides. Raises UsageError for an unknown lesson or form, RunError for a lesson without pictures, a cell that fails,
-    or a folder that cannot be written to; UsageError where it has a file of somebody else's with one of these names,
-    unless `force`.
+    lesson: its number or name, such as "3", "3_fens", "fens" or "fed_et"; an old name does too
+    form: "png" or "svg"
+
+    Returns the folder and the slides. Raises UsageError for an unknown lesson or form, or if the folder has a file of
+    somebody else's with one of these names, unless `force`; RunError for a lesson without pictures, a cell that fails,
+    or a folder that cannot be written to.
     """
     choose("format", form, ("png", "svg"))
     path = notebook_of(lesson)
@@ -90,19 +93,19 @@ def write(
 
 
 def notebook_of(lesson: str) -> Path:
-    """The notebook of a lesson that is named by its number, its name or the name without the number."""
-    names = [path.stem for path in sorted(course_source().glob("*.ipynb"))]
-    number = lesson.strip().removesuffix(".ipynb")
-    matching = [
-        n
-        for n in names
-        if n in (number, f"0{number}") or n.startswith((f"{number}_", f"0{number}_"))
-    ]
-    matching = matching or [n for n in names if n.partition("_")[2] == number]
-    return (
-        course_source()
-        / f"{matching[0] if len(matching) == 1 else choose('lesson', number, names)}.ipynb"
-    )
+    """The notebook of a lesson that is named by its number, its name or the name without number or folder; an old name
+    leads to the new one."""
+    folder = course_source()
+    names = [path.stem for path in sorted(folder.glob("*.ipynb"))]
+    names += [f"shelf/{path.stem}" for path in sorted(folder.glob("shelf/*.ipynb"))]
+    word = lesson.strip().removesuffix(".ipynb")
+    word = find_new_name(word) or word
+    for name in names:
+        stem = name.removeprefix("shelf/")
+        number, _, rest = stem.partition("_")
+        if word in (name, stem) or (number.isdigit() and word in (number, rest)):
+            return folder / f"{name}.ipynb"
+    return folder / f"{choose('lesson', word, names)}.ipynb"
 
 
 # -------------------------------------------------------------------------------------------------------- the pictures

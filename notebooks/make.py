@@ -2,7 +2,7 @@
 are saved with them.
 
     python notebooks/make.py             # make and run all of them
-    python notebooks/make.py 01          # only those whose name starts with 01
+    python notebooks/make.py 3 fed_et    # only those whose name starts so, with or without their folder
     python notebooks/make.py --text      # run nothing: cells whose code has not changed keep their outputs
     python notebooks/make.py --check     # change nothing; exit 1 if a notebook's cells differ from its source
     python notebooks/make.py --pictures  # run nothing: the pictures of the teachers' pages, from the stored outputs
@@ -11,7 +11,7 @@ A source is Jupytext Markdown: a ```python fence is a code cell, the Markdown be
 lines start a new one, and tags stand behind the fence (```python tags=["raises-exception"]). With Jupytext installed,
 JupyterLab opens a source as a notebook (right click, Open With, Notebook). Exercises and solutions are not written out
 there: notebooks ask for both, which are made from one definition. The page for teachers shows the pictures of the cells
-with the tag "teacher", as images/teacher/NN-k.png.
+with the tag "teacher", as images/teacher/LESSON-k.png.
 
 The first use of each symbol gets a link to its row in notation.md, with its meaning under the pointer:
 `[$\\alpha$](notation.md#alpha "concentration of …")`. A symbol counts where a formula is that symbol alone, or where a
@@ -32,7 +32,8 @@ import jupytext
 import nbformat
 from PIL import Image
 
-from fedlab_nb.course import COURSE
+from fedlab_nb.course import COURSE, label_lesson
+from fedlab_nb.renamed import find_new_name
 from fedlab_nb.slides import Slide, stored
 from fedlab_nb.symbols import Symbol, letters, meaning_of, symbols
 
@@ -42,9 +43,18 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 
 # the method that a letter speaks of in a lesson, where it means something to several
 METHODS = {
-    "02": "DENSE", "03": "FENS", "04": "Fed-ET", "05": "Co-Boosting", "06": "FuseFL", "07": "FedLPA", "10": "AFL",
-    "11": "Neuron matching", "12": "Distilled data",
-}  # fmt: skip
+    "averaging": "DENSE",
+    "3": "FENS",
+    "Fed-ET": "Fed-ET",
+    "Co-Boosting": "Co-Boosting",
+    "FuseFL": "FuseFL",
+    "FedLPA": "FedLPA",
+    "4": "AFL",
+    "masks and noise": "AFL",
+    "names of neurons": "Neuron matching",
+    "5": "Distilled data",
+}
+WITHOUT_LINKS = {"shelf/paper_tables"}  # a page without formulas of its own
 # Cells that only show a form or a saved picture are folded. Their first line is still seen: it says what they are for.
 SHOWS = {
     r"\w+ = predict\(": "# your guess",
@@ -59,6 +69,7 @@ SHOWS = {
     r"case\.seen\(": "# the result",
     r"case\.form\(": "# your tries",
     r"plane\.show\(": "# a panel",
+    r"day\.bells\(": "# a panel",
 }
 FENCE = re.compile(r"(^```.*?^```[^\n]*\n?|\$\$.*?\$\$)", re.MULTILINE | re.DOTALL)
 # what is no place for a link: headings, rows of tables, references; links, code, comments, titles of folds; a paper's
@@ -76,7 +87,7 @@ SYMBOL = re.compile(r"\$([^$\n]+)\$|(?<![\w$\\])([α-ωΑ-Ω](?:_\w+)?)(?![\w$-]
 
 # ------------------------------------------------------------------------------------------------------------- links
 def rows_of(lesson: str) -> dict[str, Symbol]:
-    """{plain name: row} of the symbols that mean the same in this lesson, such as "03", as in the table."""
+    """{plain name: row} of the symbols that mean the same in this lesson, such as "3", as in the table."""
     rows: dict[str, Symbol] = {}
     for row in symbols():
         known = not row.owner or row.first == lesson or re.search(r"_\w\w", row.base)
@@ -85,18 +96,20 @@ def rows_of(lesson: str) -> dict[str, Symbol]:
     return rows
 
 
-def linked(text: str, lesson: str) -> str:
-    """The text of a lesson with its links to notation.md."""
+def linked(text: str, name: str) -> str:
+    """The text of the notebook `name`, such as "3_fens", with its links to notation.md."""
+    lesson = label_lesson(name)
+    table = "../notation.md" if "/" in name else "notation.md"
     rows, done = rows_of(lesson), set()
 
     def put(match: re.Match) -> str:
-        name = re.sub(r"\(.*\)$", "", letters(match[1] or match[2]))
-        if name not in rows or name in done or "=" in match[0]:
+        symbol = re.sub(r"\(.*\)$", "", letters(match[1] or match[2]))
+        if symbol not in rows or symbol in done or "=" in match[0]:
             return match[0]
-        done.add(name)
-        known = meaning_of(rows[name], name, METHODS.get(lesson, ""))
-        meaning = (known[1] if known else rows[name].short).replace('"', "”")
-        return f'[{match[0]}](notation.md#{rows[name].anchor} "{meaning}")'
+        done.add(symbol)
+        known = meaning_of(rows[symbol], symbol, METHODS.get(lesson, ""))
+        meaning = (known[1] if known else rows[symbol].short).replace('"', "”")
+        return f'[{match[0]}]({table}#{rows[symbol].anchor} "{meaning}")'
 
     def between(text: str) -> str:
         parts, end = [], 0
@@ -111,14 +124,14 @@ def linked(text: str, lesson: str) -> str:
 
 # --------------------------------------------------------------------------------------------------------- notebooks
 def source_of(name: str) -> Path:
-    """The source of a notebook, such as "03_fens"."""
+    """The source of a notebook, such as "3_fens"."""
     return LESSONS / COURSE[name] / "lesson.md"
 
 
 def text_of(name: str) -> str:
-    """A notebook's source with its links; pages without a number have none."""
+    """A notebook's source with its links."""
     text = source_of(name).read_text(encoding="utf-8")
-    return linked(text, name[:2]) if name[:2].isdigit() else text
+    return text if name in WITHOUT_LINKS else linked(text, name)
 
 
 def cells(source: str) -> list[nbformat.NotebookNode]:
@@ -142,7 +155,7 @@ def notebook(source: str) -> nbformat.NotebookNode:
     return made
 
 
-def execute(made: nbformat.NotebookNode) -> None:
+def execute(made: nbformat.NotebookNode, folder: Path) -> None:
     """Run all cells in place with an empty store, as on a first visit; pictures and text stay, widgets do not.
 
     On one thread, as in the tests: sums in another order round otherwise, and a few saved numbers would differ.
@@ -155,7 +168,7 @@ def execute(made: nbformat.NotebookNode) -> None:
             timeout=120,
             store_widget_state=False,
             record_timing=False,
-            resources={"metadata": {"path": str(FOLDER)}},
+            resources={"metadata": {"path": str(folder)}},
         )
         client.execute(env={**os.environ, "FEDLAB_NB_STORE": store, "OMP_NUM_THREADS": "1"})
     made.metadata["language_info"] = {
@@ -199,17 +212,22 @@ def in_step(name: str) -> bool:
 
 # ---------------------------------------------------------------------------------------------- the teachers' pictures
 def pictures(name: str) -> dict[str, Slide]:
-    """{"03-1.png": picture} of the cells with the tag "teacher", in order, as they are stored in the notebook."""
+    """{"3-1.png": picture} of the cells with the tag "teacher", in order, as they are stored in the notebook."""
     cells = nbformat.read(FOLDER / f"{name}.ipynb", 4).cells
     tagged = stored([cell for cell in cells if "teacher" in cell.metadata.get("tags", [])])
-    number = name[:2] if name[:2].isdigit() else name
-    return {f"{number}-{k}.png": slide for k, slide in enumerate(tagged, 1)}
+    start = name[0] if name[0].isdigit() else Path(name).name
+    return {f"{start}-{k}.png": slide for k, slide in enumerate(tagged, 1)}
+
+
+def page_of(name: str) -> Path:
+    """The teachers' page of a notebook."""
+    return FOLDER / "instructor" / f"{Path(name).name}.md"
 
 
 def put_pictures(name: str) -> None:
     """Write these pictures, with a palette of 256 colours as the only loss, and the line that shows them in the
     teachers' page, with their alt texts."""
-    folder, page = FOLDER / "images" / "teacher", FOLDER / "instructor" / f"{name}.md"
+    folder, page = FOLDER / "images" / "teacher", page_of(name)
     shown = []
     for file, slide in pictures(name).items():
         Image.open(io.BytesIO(slide.data)).convert("RGB").quantize(256).save(
@@ -229,7 +247,7 @@ def main() -> int:
         "names",
         nargs="*",
         default=[""],
-        help="how names of notebooks start, such as 03; default: all",
+        help="how names of notebooks start, such as 3 or fed_et; default: all",
     )
     parser.add_argument("--text", action="store_true", help="run nothing, keep the outputs")
     parser.add_argument("--check", action="store_true", help="change nothing")
@@ -239,7 +257,10 @@ def main() -> int:
         help="run nothing, make the pictures of the teachers' pages",
     )
     asked = parser.parse_args()
-    names = [name for name in COURSE if name.startswith(tuple(asked.names))]
+    starts = tuple(find_new_name(start) or start for start in asked.names)
+    names = [
+        name for name in COURSE if name.startswith(starts) or Path(name).name.startswith(starts)
+    ]
     if asked.check:
         stale = [name for name in names if not in_step(name)]
         print(f"Not in step with their sources: {', '.join(stale)}." if stale else "In step.")
@@ -252,7 +273,7 @@ def main() -> int:
         if asked.text:
             keep_outputs(made, nbformat.read(path, 4))
         else:
-            execute(made)
+            execute(made, path.parent)
         nbformat.write(made, path)
         print(f"made {name}.ipynb")
     return 0

@@ -30,7 +30,7 @@ LARGEST_WHEEL = 20_000_000  # bytes; PyPI takes 100 MB, a newcomer's patience ta
 REQUIRED = (
     "fedlab_nb/cli.py",
     "fedlab_nb/py.typed",
-    "fedlab_nb/_course/00_start_here.ipynb",
+    "fedlab_nb/_course/1_start_here.ipynb",
     "fedlab_nb/_course/course.md",
     "fedlab_nb/live/page/template.html",
     "fedlab_nb/live/classroom/student.html",
@@ -44,7 +44,7 @@ STUDY = 'methods = ["fedavg", "ensemble"]\nseeds = 2\nclients = 4\nepochs = 2\na
 LESSON = """
 import nbformat, pathlib, sys
 from nbclient import NotebookClient
-path = pathlib.Path("fedlab_nb_course/00_start_here.ipynb")
+path = pathlib.Path("fedlab_nb_course/1_start_here.ipynb")
 notebook = nbformat.read(path, 4)
 NotebookClient(notebook, timeout=300, resources={"metadata": {"path": path.parent}}).execute()
 pictures = [output for cell in notebook.cells for output in cell.get("outputs", [])
@@ -242,7 +242,7 @@ class Newcomer:
         with course as address:
             if address:
                 contents = address.replace("/lab/tree/", "/api/contents/")
-                course.check_answer(contents, "00_start_here.ipynb")
+                course.check_answer(contents, "1_start_here.ipynb")
         with Server(self, ["class", "--no-browser", "--port", "8199"], r"Students: (\S+)"):
             pass
         text = self.run([str(self.python), "-c", LESSON])

@@ -18,11 +18,11 @@ def pairs(one, other, gaps, **settings):
     )
 
 
-def averages(alpha, gaps, **more):  # lesson 01
+def averages(alpha, gaps, **more):  # lesson 2
     return pairs(["fedavg"], ["ensemble"], gaps, alpha=alpha, **more)
 
 
-def rules(alpha, gaps, **more):  # lesson 03
+def rules(alpha, gaps, **more):  # lesson 3
     return pairs(
         *(("fens", {"aggregator": rule}) for rule in ("weighted", "per_class")),
         gaps,
@@ -31,18 +31,18 @@ def rules(alpha, gaps, **more):  # lesson 03
     )
 
 
-def sources(losses, rounds=(1, 1), **more):  # lesson 04
+def sources(losses, rounds=(1, 1), **more):  # the lesson on Fed-ET
     of = zip(("held-out", "noise"), rounds, strict=True)
     both = [("fedet", {"public": source, "public_size": 0, "rounds": n}) for source, n in of]
     return pairs(*both, [-loss for loss in losses], **{"alpha": 1, **more})
 
 
-def weights(alpha, gaps, answer="ensemble", **off):  # lesson 05
+def weights(alpha, gaps, answer="ensemble", **off):  # the lesson on Co-Boosting
     learnt = {"answer": answer, "ghs": True, "dhs": True, "ee": True, **off}
     return pairs(["ensemble"], ("coboosting", learnt), gaps, alpha=alpha)
 
 
-def fused(percents, blocks=2, head="ccvr", alpha=0.5):  # lesson 06
+def fused(percents, blocks=2, head="ccvr", alpha=0.5):  # the lesson on FuseFL
     return runs(
         "fusefl",
         percents,
@@ -52,15 +52,17 @@ def fused(percents, blocks=2, head="ccvr", alpha=0.5):  # lesson 06
     )
 
 
-def without_b(alpha, gaps, **options):  # lesson 07
+def without_b(alpha, gaps, **options):  # the lesson on FedLPA
     return pairs(("fedlpa", options), ["regmean"], gaps, alpha=alpha)
 
 
-def uploads(dataset, alpha, gaps):  # lesson 08
+def uploads(dataset, alpha, gaps):  # the lesson “all together”
     return pairs(["ensemble"], ["fedlpa"], gaps, dataset=dataset, alpha=alpha)
 
 
-def matched(alpha, *percents, seeds=10):  # lesson 11; the last one has so many seeds
+def matched(
+    alpha, *percents, seeds=10
+):  # the lesson on names of neurons; the last one has so many seeds
     counts = zip(("fedavg", "matching", "ensemble"), percents, (10, 10, seeds), strict=True)
     return [
         run
@@ -69,7 +71,7 @@ def matched(alpha, *percents, seeds=10):  # lesson 11; the last one has so many 
     ]
 
 
-def images(per_class, gaps, server="kernel"):  # lesson 12
+def images(per_class, gaps, server="kernel"):  # lesson 5
     ways = [
         ("distilled", {"images": way, "per_class": per_class, "server": server})
         for way in ("random", "kmeans")
@@ -85,8 +87,14 @@ EARLY, LATE = without_b(0.1, [5, 6, 4] * 4), without_b(1, [-1, 1, 0] * 4)
 AHEAD, BEHIND = uploads("digits", 0.1, [30] * 3), uploads("glyphs:16g", 1, [-28] * 3)
 FEW, TEN = images(1, [5, 6, 4] * 4), images(10, [-1, 1, 0] * 4, "network")
 RIGHT = {
-    "01 q2": SKEWED + MILD, "03 q2": TRAINED + COUNTED, "04 q2": sources([30, 40, 35]), "05 q2": LEARNT + IDLE,
-    "06 q1": CALIBRATED + AVERAGED, "07 q3": EARLY + LATE, "08 q2": AHEAD + BEHIND,
-    "09 q2": pairs(["ensemble"], ["mine"], [17, 12, 20], alpha=0.1), "11 q3": matched(1, 20, 60, 93),
-    "12 q2": FEW + TEN,
-}  # fmt: skip
+    "heterogeneity q2": SKEWED + MILD,
+    "fens q2": TRAINED + COUNTED,
+    "fedet q2": sources([30, 40, 35]),
+    "coboosting q2": LEARNT + IDLE,
+    "fusefl q1": CALIBRATED + AVERAGED,
+    "fedlpa q3": EARLY + LATE,
+    "all_together q2": AHEAD + BEHIND,
+    "your_own q2": pairs(["ensemble"], ["mine"], [17, 12, 20], alpha=0.1),
+    "matching q3": matched(1, 20, 60, 93),
+    "distilled q2": FEW + TEN,
+}

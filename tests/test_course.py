@@ -7,11 +7,12 @@ import pytest
 from lessons import LESSONS, NOTEBOOKS, SOURCES, lesson_of
 
 from fedlab_nb.cli import parser
+from fedlab_nb.course import label_lesson
 from fedlab_nb.declared import declared
 
 COURSE = (NOTEBOOKS / "course.md").read_text(encoding="utf-8")
 ROW = re.compile(
-    r"^\| \[[^\]]+\]\((\w+)\.ipynb\) \| (\d+) \|.*\]\(instructor/(\w+)\.md\) \|$", re.MULTILINE
+    r"^\| \[[^\]]+\]\(([\w/]+)\.ipynb\) \| (\d+) \|.*\]\(instructor/(\w+)\.md\) \|$", re.MULTILINE
 )
 
 
@@ -21,20 +22,20 @@ def minutes():
 
 def test_every_lesson_has_a_row_with_its_own_page():
     assert sorted(minutes()) == sorted(SOURCES)
-    assert all(name == page for name, _, page in ROW.findall(COURSE))
+    assert all(name.split("/")[-1] == page for name, _, page in ROW.findall(COURSE))
 
 
 @pytest.mark.parametrize("name", list(SOURCES)[1:])
 def test_minutes_are_those_of_the_lesson_and_of_the_readme(name):
     stated = int(re.search(r"\*\*Minutes:\*\* (\d+)", SOURCES[name])[1])
     text = (NOTEBOOKS.parent / "README.md").read_text(encoding="utf-8")
-    readme = re.search(rf"^\| \[{name}\]\([^)]+\) \| (\d+) \|", text, re.MULTILINE)
+    readme = re.search(rf"^\| \[\w+\]\(notebooks/{name}\.ipynb\) \| (\d+) \|", text, re.MULTILINE)
     assert minutes()[name] == stated == int(readme[1])
 
 
 def test_each_answer_key_is_there_and_none_is_missing():
-    rows = dict(re.findall(r"^\| (\d\d) \| `fedlab_nb/(\S+\.toml)` \|$", COURSE, re.MULTILINE))
-    assert list(rows) == [name[:2] for name in LESSONS]
+    rows = dict(re.findall(r"^\| ([\w -]+) \| `fedlab_nb/(\S+\.toml)` \|$", COURSE, re.MULTILINE))
+    assert list(rows) == [label_lesson(name) for name in LESSONS]
     assert all("q1" in declared(file) for file in rows.values())
 
 

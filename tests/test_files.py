@@ -47,7 +47,7 @@ WRITERS = {
         lambda path, force: study(["local"], clients=2, epochs=1, out=path.parent, force=force),
     ),
     "slides": (
-        "03_fens_01.png",
+        "3_fens_01.png",
         lambda path, force: slides.write("03", path.parent, force=force),
     ),
     "slides' index": (
@@ -219,7 +219,7 @@ def test_the_course_is_copied_whole_and_touches_nothing(tmp_path, monkeypatch):
     (tmp_path / "mine.txt").write_text(MINE)
     jupyter.course_folder(tmp_path)
     assert first.read_text() == (tmp_path / "mine.txt").read_text() == MINE
-    assert (tmp_path / "03_fens.ipynb").is_file()
+    assert (tmp_path / "3_fens.ipynb").is_file()
     assert not list(tmp_path.rglob(".fedlab_nb-*"))
 
 

@@ -111,7 +111,7 @@ def test_fedlab_nb_prints_an_address_that_answers_and_stops(tmp_path):
     try:
         line = process.stdout.readline()
         match = re.search(
-            r"(http://127\.0\.0\.1:\d+)/lab/tree/00_start_here\.ipynb\?token=(\w+)", line
+            r"(http://127\.0\.0\.1:\d+)/lab/tree/1_start_here\.ipynb\?token=(\w+)", line
         )
         address, token = match.groups()
         with urlopen(

@@ -46,11 +46,12 @@ def test_badges_for_every_lesson():
     before = README.read_text()
     after = badges.with_badges(before, "someone/course")
     address = (
-        r"mybinder\.org/v2/gh/someone/course/HEAD\?urlpath=lab/tree/(notebooks/\w+\.ipynb)\) \|$"
+        r"mybinder\.org/v2/gh/someone/course/HEAD\?urlpath=lab/tree/(notebooks/[\w/]+\.ipynb)\) \|$"
     )
     notebooks = re.findall(address, after, re.MULTILINE)
     assert sorted(notebooks) == sorted(
-        f"notebooks/{path.name}" for path in (README.parent / "notebooks").glob("*.ipynb")
+        path.relative_to(README.parent).as_posix()
+        for path in (README.parent / "notebooks").rglob("*.ipynb")
     )
     assert badges.with_badges(after, "someone/course") == after
     assert len(after.splitlines()) == len(before.splitlines())

@@ -43,9 +43,9 @@ def folded(image, sentence, alt):
 
 @pytest.fixture
 def course(tmp_path, monkeypatch):
-    """A course of lesson 03 with three different pictures, of 04 without any, and of a page; returns a way to write."""
+    """Lesson 3 with three different pictures, Fed-ET's without any, and a page; returns a way to write."""
     folder = tmp_path / "course"
-    folder.mkdir()
+    (folder / "shelf").mkdir(parents=True)
     monkeypatch.setattr(slides, "course_source", lambda: folder)
 
     def put(name, *cells):
@@ -55,37 +55,55 @@ def course(tmp_path, monkeypatch):
     one, two = shown(ONE, "One rises.", "A line [1]"), folded(TWO, "Two falls.", 'A "line" & 2')
     answer = new_markdown_cell("Text\n\n## 2. The answer")
     put(
-        "03_fens",
+        "3_fens",
         title,
         new_code_cell("a", outputs=[one]),
         answer,
         new_code_cell("b", outputs=[one, two]),
     )
-    put("04_fed_et", title, new_code_cell("c", outputs=[new_output("stream", text="no picture")]))
-    put("paper_tables", title, new_code_cell("d", outputs=[shown(TWO, "Two falls.", "A line")]))
+    put(
+        "shelf/fed_et", title, new_code_cell("c", outputs=[new_output("stream", text="no picture")])
+    )
+    put(
+        "shelf/paper_tables",
+        title,
+        new_code_cell("d", outputs=[shown(TWO, "Two falls.", "A line")]),
+    )
     return put
 
 
 def test_stored_pictures_are_files_with_their_alt_texts(course, tmp_path):
     folder, written = slides.write("03", tmp_path / "out")
     assert [(s.name, s.section, s.sentence, s.alt, s.answer, s.data) for s in written] == [
-        ("03_fens_01.png", "FENS: whom to trust", "One rises.", "A line [1]", False, ONE),
-        ("03_fens_02.png", "2. The answer", "Two falls.", 'A "line" & 2', True, TWO),
+        ("3_fens_01.png", "FENS: whom to trust", "One rises.", "A line [1]", False, ONE),
+        ("3_fens_02.png", "2. The answer", "Two falls.", 'A "line" & 2', True, TWO),
     ]
-    assert (folder / "03_fens_01.png").read_bytes() == ONE and (
-        folder / "03_fens_02.png"
+    assert (folder / "3_fens_01.png").read_bytes() == ONE and (
+        folder / "3_fens_02.png"
     ).read_bytes() == TWO
-    assert {p.name for p in folder.iterdir()} == {"03_fens_01.png", "03_fens_02.png", "index.html"}
+    assert {p.name for p in folder.iterdir()} == {"3_fens_01.png", "3_fens_02.png", "index.html"}
     page = (folder / "index.html").read_text()
-    assert '<img src="03_fens_02.png" alt="A &quot;line&quot; &amp; 2">' in page
+    assert '<img src="3_fens_02.png" alt="A &quot;line&quot; &amp; 2">' in page
     first, second = re.findall(r"<figure>(.*?)</figure>", page, re.DOTALL)
     assert "<details>" not in first and second.startswith("<details><summary>Shows an answer")
     assert second.index("<details>") < second.index("Two falls.")
 
 
 def test_a_lesson_is_named_by_number_or_name(course, tmp_path):
-    for name in ("3", "03", "03_fens", "fens", "03_fens.ipynb"):
-        assert slides.notebook_of(name).name == "03_fens.ipynb"
+    for name in ("3", "3_fens", "fens", "3_fens.ipynb"):
+        assert slides.notebook_of(name).name == "3_fens.ipynb"
+    for name in ("fed_et", "shelf/fed_et", "shelf/fed_et.ipynb"):
+        assert slides.notebook_of(name).parts[-2:] == ("shelf", "fed_et.ipynb")
+
+
+def test_an_old_name_leads_to_the_new_one(course):
+    for name in ("03", "03_fens", "03_fens.ipynb"):
+        assert slides.notebook_of(name).name == "3_fens.ipynb"
+    for name in ("04", "04_fed_et"):
+        assert slides.notebook_of(name).name == "fed_et.ipynb"
+
+
+def test_a_page_without_a_number_has_pictures_too(course, tmp_path):
     assert [s.name for s in slides.write("paper_tables", tmp_path / "out")[1]] == [
         "paper_tables_01.png"
     ]
@@ -93,9 +111,9 @@ def test_a_lesson_is_named_by_number_or_name(course, tmp_path):
 
 def test_what_cannot_be_done_is_one_sentence(course, tmp_path):
     for name in ("33", "fenz", "", "0", "_"):
-        with pytest.raises(UsageError, match=f"Unknown lesson '{name}'.*03_fens"):
+        with pytest.raises(UsageError, match=f"Unknown lesson '{name}'.*3_fens"):
             slides.write(name)
-    with pytest.raises(RunError, match="lesson 04_fed_et has no pictures"):
+    with pytest.raises(RunError, match="lesson fed_et has no pictures"):
         slides.write("04", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(UsageError, match="Unknown format 'pdf'"):
@@ -108,7 +126,7 @@ def test_what_cannot_be_done_is_one_sentence(course, tmp_path):
 
 def test_svg_pictures_are_drawn_by_the_lesson_s_cells(course, tmp_path):
     course(
-        "05_two",
+        "5_two",
         new_markdown_cell("# Two lines"),
         new_code_cell(PICTURE),
         new_code_cell("Snapshot(picture('One'))"),
@@ -118,10 +136,10 @@ def test_svg_pictures_are_drawn_by_the_lesson_s_cells(course, tmp_path):
         new_code_cell("Snapshot(picture('Three'), after=guess)"),
         new_code_cell(""),
     )
-    folder, written = slides.write("05", tmp_path / "out", "svg")
+    folder, written = slides.write("5", tmp_path / "out", "svg")
     assert [(s.name, s.sentence, s.alt, s.answer) for s in written] == [
-        ("05_two_01.svg", "One rises.", "A line for One", False),
-        ("05_two_02.svg", "Three rises.", "A line for Three", True),
+        ("5_two_01.svg", "One rises.", "A line for One", False),
+        ("5_two_02.svg", "Three rises.", "A line for Three", True),
     ]
     for slide in written:
         assert ElementTree.fromstring((folder / slide.name).read_bytes()).tag.endswith("svg")
@@ -129,19 +147,19 @@ def test_svg_pictures_are_drawn_by_the_lesson_s_cells(course, tmp_path):
 
 
 def test_a_cell_that_fails_is_named(course, tmp_path):
-    course("05_two", new_markdown_cell("# Two"), new_code_cell("a = 1"), new_code_cell("b"))
-    with pytest.raises(RunError, match="Cell 2 of lesson 05_two failed.*NameError.*--format png"):
-        slides.write("05", tmp_path / "out", "svg")
+    course("5_two", new_markdown_cell("# Two"), new_code_cell("a = 1"), new_code_cell("b"))
+    with pytest.raises(RunError, match="Cell 2 of lesson 5_two failed.*NameError.*--format png"):
+        slides.write("5", tmp_path / "out", "svg")
 
 
 def test_the_command_on_a_lesson_of_the_course(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["slides", "03"]) == 0
-    folder = tmp_path / "slides_03_fens"
+    folder = tmp_path / "slides_3_fens"
     names, page = sorted(p.name for p in folder.glob("*.png")), (folder / "index.html").read_text()
     assert (
         len(names) > 5
-        and f"{len(names)} pictures written to slides_03_fens" in capsys.readouterr().out
+        and f"{len(names)} pictures written to slides_3_fens" in capsys.readouterr().out
     )
     assert all((folder / name).read_bytes().startswith(b"\x89PNG\r\n") for name in names)
     assert re.findall(r'<img src="([^"]+)" alt="[^"]{20,}">', page) == names

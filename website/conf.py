@@ -67,7 +67,7 @@ Here you read the results that are stored with the lesson. Sliders, checks and y
 `python3 fedlab_nb/bootstrap.py` in a checkout. %s[Binder, Colab and other ways](guide/installation.md).
 ```"""
 PLAYGROUND = """<a href="playground.html"><b>Try it here, nothing to install</b></a>: drag α, throw a pile to a
-neighbour, draw a digit. Or read on: [start with lesson 00](notebooks/00_start_here.ipynb).
+neighbour, draw a digit. Or read on: [start with lesson 1](notebooks/1_start_here.ipynb).
 
 """
 NOTHING_TO_INSTALL = re.compile(r"\*\*Nothing to install:\*\*.*?\n\n", re.DOTALL)
@@ -86,6 +86,11 @@ GUESS = (
     "<details><summary>Guess first, then open this.</summary>"  # round an output of a stored lesson
 )
 FOLD = '<details class="guess"><summary>Guess first, then read on.</summary>'
+REDIRECT = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>This lesson has a new name</title>'
+    '<meta http-equiv="refresh" content="0; url={address}">'
+    '<p>This lesson has a new name: <a href="{address}">{address}</a>.</p></html>\n'
+)
 NOT_HERE = "vnd.jupyter.widget-view|fl-card-score"  # outputs that need a kernel
 
 
@@ -104,7 +109,7 @@ def prepare(app, docname, source):
         )
     if app.env.doc2path(docname).suffix == ".ipynb":
         notebook = nbformat.reads(source[0], 4)
-        number = re.match(r"notebooks/(\d+)", docname)
+        number = re.match(r"notebooks/(\d)_", docname)
         title, *cells = [part for cell in notebook.cells for part in parts(cell)]
         title.source = title.source.replace("# ", f"# {number[1]} · " if number else "# ", 1)
         repository = os.environ.get("GITHUB_REPOSITORY")
@@ -160,6 +165,15 @@ def formula(translator, node):
     raise nodes.SkipNode
 
 
+def write_redirects(folder):
+    """A page under each old name of a lesson, which leads to the new one."""
+    from fedlab_nb.renamed import RENAMED
+
+    for old, new in RENAMED.items():
+        page = REDIRECT.format(address=f"{new}.html")
+        (folder / f"{old}.html").write_text(page, encoding="utf-8")
+
+
 def finish(app, exception):
     """The start page under the name that a host looks for, and the page without Python."""
     from fedlab_nb.live import page
@@ -170,6 +184,7 @@ def finish(app, exception):
             for theme, better in FOR_ALL.items():
                 text = text.replace(theme, better)
             path.write_text(text, encoding="utf-8")
+        write_redirects(app.outdir / "notebooks")
         shutil.copy(app.outdir / f"{root_doc}.html", app.outdir / "index.html")
         page.write(app.outdir / "playground.html")
 

@@ -20,11 +20,40 @@ from .kit.view import Prediction, Score, Snapshot
 predict = Prediction
 score = Score
 
-# {notebook: folder of its source, here}
+# {notebook: folder of its source, here}: the story, numbered, then the shelf
 COURSE = {
-    "00_start_here": "start", "01_heterogeneity": "heterogeneity", "02_averaging_ensembling_distilling": "averaging",
-    "03_fens": "fens", "04_fed_et": "fedet", "05_co_boosting": "coboosting", "06_fusefl": "fusefl",
-    "07_fedlpa": "fedlpa", "08_all_together": "all_together", "09_your_own": "your_own", "10_closed_form": "afl",
-    "11_names_of_neurons": "matching", "12_send_data": "distilled", "13_capstone": "capstone",
-    "paper_tables": "paper_tables",
-}  # fmt: skip
+    "1_start_here": "start",
+    "2_heterogeneity": "heterogeneity",
+    "3_fens": "fens",
+    "4_closed_form": "afl",
+    "5_send_data": "distilled",
+    "6_capstone": "capstone",
+    "shelf/averaging_ensembling_distilling": "averaging",
+    "shelf/fed_et": "fedet",
+    "shelf/co_boosting": "coboosting",
+    "shelf/fusefl": "fusefl",
+    "shelf/fedlpa": "fedlpa",
+    "shelf/names_of_neurons": "matching",
+    "shelf/your_own": "your_own",
+    "shelf/all_together": "all_together",
+    "shelf/masks_and_noise": "masks",
+    "shelf/paper_tables": "paper_tables",
+}
+# {notebook of the shelf: what tables call it}; the story's lessons have their numbers
+SHELF_LABELS = {
+    "shelf/averaging_ensembling_distilling": "averaging",
+    "shelf/fed_et": "Fed-ET",
+    "shelf/co_boosting": "Co-Boosting",
+    "shelf/fusefl": "FuseFL",
+    "shelf/fedlpa": "FedLPA",
+    "shelf/names_of_neurons": "names of neurons",
+    "shelf/your_own": "your own",
+    "shelf/all_together": "all together",
+    "shelf/masks_and_noise": "masks and noise",
+    "shelf/paper_tables": "paper tables",
+}
+
+
+def label_lesson(notebook: str) -> str:
+    """What tables call a lesson: "3" for "3_fens", "Fed-ET" for "shelf/fed_et"."""
+    return SHELF_LABELS.get(notebook, notebook[0])

@@ -9,6 +9,7 @@ from functools import cache
 from statistics import fmean, median
 
 import numpy as np
+import torch
 
 
 def probes(outcome) -> dict[str, float]:
@@ -81,6 +82,37 @@ def trusted(outcome) -> dict[str, float]:
         "owners": like.owners,
         "alone": float(alone[digit] / counts[:, digit].sum()),
         "theirs": float(weights_of_holders.sum() / max(len(weights_of_holders), 1)),
+    }
+
+
+def threes(outcome) -> dict[str, float]:
+    """FENS on the story's day: what client B, which has no threes, does for them, beside C, which has most.
+
+    The weights of B and C for class 3; their mean logits for it on threes, and B's on zeros; how many test images of
+    other digits are called 3 as it is, and with B's weight set to zero.
+    """
+    b, c, zero, three = 1, 2, 0, 3
+    data = outcome.federation().dataset
+    labels = data.y_test
+    logits = (
+        outcome.model.experts(data.x_test.to(outcome.settings.device)).double().cpu()
+    )  # [N, M, C]
+    weights = torch.as_tensor(outcome.report.weights).double()
+    without = weights.clone()
+    without[b, three] = 0
+
+    def count_false(table) -> float:
+        answers = (logits * table).sum(1).argmax(1)
+        return float(((answers == three) & (labels != three)).sum())
+
+    return {
+        "weight_b": float(weights[b, three]),
+        "weight_c": float(weights[c, three]),
+        "loud_b": float(logits[labels == three, b, three].mean()),
+        "loud_c": float(logits[labels == three, c, three].mean()),
+        "zero_b": float(logits[labels == zero, b, three].mean()),
+        "false_with": count_false(weights),
+        "false_without": count_false(without),
     }
 
 

@@ -37,8 +37,9 @@ def chromium() -> str:
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the notebooks, so that running and saving them changes nothing in the checkout."""
     folder = tmp_path_factory.mktemp("course")
-    for notebook in NOTEBOOKS.glob("*.ipynb"):
-        shutil.copy(notebook, folder)
+    (folder / "shelf").mkdir()
+    for notebook in NOTEBOOKS.rglob("*.ipynb"):
+        shutil.copy(notebook, folder / notebook.relative_to(NOTEBOOKS))
     return folder
 
 

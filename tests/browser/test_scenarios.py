@@ -36,7 +36,7 @@ LONG = 'fl.playground(methods=["centralized", "fedavg_multi"], seeds=20, epochs=
 
 def test_run_all_then_drag_alpha(page, lab):
     """The partition's picture and sentence follow the slider, and nothing on the page moves."""
-    open_notebook(page, lab, "00_start_here.ipynb")
+    open_notebook(page, lab, "1_start_here.ipynb")
     run_all(page)
     wait_for_status(page, "done")
     show(page, "Who holds what")
@@ -121,7 +121,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
 
 def test_a_cloned_notebook_shows_its_pictures_without_a_kernel(page, lab, course):
     """It is not trusted; one that was run and saved here is looked at below, after its kernel died."""
-    cloned = nbformat.read(course / "00_start_here.ipynb", 4)
+    cloned = nbformat.read(course / "1_start_here.ipynb", 4)
     cloned.metadata["kernelspec"] = {"name": "none", "display_name": "none", "language": "none"}
     nbformat.write(cloned, course / "cloned.ipynb")
     open_notebook(page, lab, "cloned.ipynb")
@@ -280,7 +280,7 @@ def test_stop_within_a_second_the_keyboard_alone_and_a_restart_of_the_kernel(pag
 
 
 def test_guess_exercise_hint_solution_and_build(page, lab, course):
-    """The stub as it stands in lesson 01 is no answer; a wrong function is told its mistake, a right one is right."""
+    """The stub as it stands in lesson 2 is no answer; a wrong function is told its mistake, a right one is right."""
     source = (Path(__file__).parents[2] / "fedlab_nb/course/heterogeneity/lesson.md").read_text()
     stub = re.search(r"^def fedavg.*?(?=^```)", source, re.MULTILINE | re.DOTALL).group()
     code = (

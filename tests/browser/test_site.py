@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "index",
-    "notebooks/01_heterogeneity",
+    "notebooks/2_heterogeneity",
     "notebooks/glossary",
     "website/gallery",
     "website/howto/compare",
@@ -25,7 +25,7 @@ PAGES = [
     "website/reference/contracts",
     "website/reference/command_line",
 ]
-LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LESSONS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +116,8 @@ def test_no_page_is_wider_than_the_window(opened, width):
     for name in [
         *PAGES,
         "notebooks/guide/methods",
-        "notebooks/instructor/01_heterogeneity",
-        "notebooks/paper_tables",
+        "notebooks/instructor/2_heterogeneity",
+        "notebooks/shelf/paper_tables",
     ]:
         page = opened(name, width)
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, name
@@ -125,7 +125,7 @@ def test_no_page_is_wider_than_the_window(opened, width):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_says_how_to_open_it_and_shows_no_answer_before_its_fold_is_opened(opened, path):
-    page = opened(f"notebooks/{path.stem}")
+    page = opened(path.relative_to(ROOT).with_suffix("").as_posix())
     outputs = [
         o for cell in nbformat.read(path, 4).cells for o in cell.get("outputs", []) if "data" in o
     ]
@@ -146,8 +146,14 @@ def test_a_lesson_says_how_to_open_it_and_shows_no_answer_before_its_fold_is_ope
     assert pictures == []
 
 
+def test_an_old_name_of_a_lesson_leads_to_the_new_one(site):
+    page = (site / "notebooks/04_fed_et.html").read_text(encoding="utf-8")
+    assert 'url=shelf/fed_et.html"' in page
+    assert (site / "notebooks/shelf/fed_et.html").is_file()
+
+
 def test_what_follows_an_answer_is_folded_with_it(opened):
-    page = opened("notebooks/10_closed_form")
+    page = opened("notebooks/4_closed_form")
     told = page.get_by_text("The sum of one image is that image.", exact=False).first
     assert not told.is_visible()
     for fold in page.locator(
@@ -158,7 +164,7 @@ def test_what_follows_an_answer_is_folded_with_it(opened):
 
 
 def test_the_playground_is_one_click_away(opened):
-    page = opened("notebooks/03_fens")
+    page = opened("notebooks/3_fens")
     page.locator(".playground-link").click()
     page.locator("input.alpha").wait_for()  # the stage is there
 

@@ -1,15 +1,17 @@
-"""Lesson 10: the exercises by another way, worked numbers against another derivation."""
+"""Lesson 4: the exercises by another way, worked numbers against another derivation."""
 
 import re
 
 import numpy as np
+import torch
 from lessons import LESSONS
 
 from fedlab_nb.course.afl import lesson
+from fedlab_nb.methods.gauss import ClassSums, make_scores
 
 
 def test_slopes_by_hand():
-    text = LESSONS["10_closed_form"]
+    text = LESSONS["4_closed_form"]
     assert "client A has (1, 2), (2, 2): Σx² = 5, Σxy = 6, own slope 1.2" in text
     assert "client B has (3, 9): Σx² = 9, Σxy = 27, own slope 3" in text
     x, y = np.array([1, 2, 3.0]), np.array([2, 2, 9.0])
@@ -20,7 +22,7 @@ def test_slopes_by_hand():
 
 
 def test_the_upload_is_what_the_ledger_counts():
-    text = re.sub(r"<!--.*?-->", "", LESSONS["10_closed_form"])
+    text = re.sub(r"<!--.*?-->", "", LESSONS["4_closed_form"])
     assert "65 · 66 / 2 = 2145" in text and "2795 numbers of 4 bytes = 11.2 kB" in text
     assert lesson.runs("afl", seeds=1)[0].bytes_up == 10 * 4 * 2795
 
@@ -37,3 +39,32 @@ def test_guesses_have_the_answers_that_runs_give():
     outcome = lesson.runs("afl", seeds=1)
     assert lesson.to_forget(outcome) == lesson.RESENT[0] and lesson.seen(outcome) == lesson.SHOWN[0]
     assert lesson.better_at() == lesson.SKEWS[2]
+
+
+def test_the_bell_of_one_feature_by_hand():
+    text = LESSONS["4_closed_form"]
+    scores = [-((3.6 - mean) ** 2) / (2 * v) - np.log(v) / 2 for mean, v in ((2, 1), (6, 4))]
+    assert f"= −{-scores[0]:.2f}. Digit 8:" in text and f"= −{-scores[1]:.2f}. So it is a 1" in text
+    assert scores[0] > scores[1]
+    without = [-((3.6 - mean) ** 2) / (2 * v) for mean, v in ((2, 1), (6, 4))]
+    assert without[1] > without[0]  # "Without the last term it would be an 8."
+
+
+def test_exercise_4_is_the_package_s_own_head():
+    """Without shrinkage, on random totals: `classify` and the method's `make_scores`."""
+    stream = np.random.default_rng(5)
+    images, counts, sums, products = lesson.hidden_bells(stream, 3, 4, 100)
+    totals = ClassSums(
+        "full", *(torch.as_tensor(each).double() for each in (counts, sums, products))
+    )
+    scores = make_scores(totals, "qda", shrinkage=0)(torch.from_numpy(images))
+    assert (lesson.classify(images, counts, sums, products) == scores.argmax(1).numpy()).all()
+
+
+def test_two_images_come_back_from_mean_and_covariance():
+    stream = np.random.default_rng(1)
+    a, b = stream.uniform(size=(2, 9))
+    mean = (a + b) / 2
+    covariance = np.outer(a - b, a - b) / 4
+    pair = lesson.match(lesson.recover_two(mean, covariance), np.stack([a, b]))
+    np.testing.assert_allclose(pair, [a, b], atol=1e-9)

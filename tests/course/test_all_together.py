@@ -1,4 +1,4 @@
-"""Lesson 08: who is beaten, the exercises by another way, and the overtaking on hand-made numbers."""
+"""The lesson “all together”: who is beaten, the exercises by another way, and the overtaking on hand-made numbers."""
 
 import json
 from types import SimpleNamespace
@@ -27,8 +27,8 @@ def test_the_picture_has_all_methods_of_both_sets():
     picture = lesson.prices("digits", "glyphs:16g")
     count = len(picture.table) // 2
     assert (
-        f"has {count} methods" in SOURCES["08_all_together"]
-        and f"high={count}" in SOURCES["08_all_together"]
+        f"has {count} methods" in SOURCES["shelf/all_together"]
+        and f"high={count}" in SOURCES["shelf/all_together"]
     )
     for rows in (picture.table[:count], picture.table[count:]):
         assert len({row["method"] for row in rows}) == count

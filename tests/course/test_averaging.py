@@ -1,4 +1,4 @@
-"""Lesson 02: the exercises by another way, worked numbers against another derivation."""
+"""The lesson on averaging: the exercises by another way, worked numbers against another derivation."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""Lesson 05: the exercises by another way, worked numbers against another derivation, statements against real runs."""
+"""The lesson on Co-Boosting: the exercises by another way, worked numbers against another derivation,
+statements against real runs."""
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ def test_exercise_1_is_what_the_method_does():
 
 def test_one_step_by_hand():
     # p₁ = 1 / (1 + e^(1/3)) = 0.417; g_k = p₁ (f_k1 − f_k0) = p₁ · (−3, 3, −1), minus its mean −p₁/3
-    text = LESSONS["05_co_boosting"]
+    text = LESSONS["shelf/co_boosting"]
     p = 1 / (1 + np.exp(1 / 3))
     for gradient in (p * np.array([-3, 3, -1]) + p / 3).tolist():
         assert f"{gradient:+.2f}" in text

@@ -1,4 +1,4 @@
-"""Lesson 12: the exercises by another way, worked numbers against another derivation."""
+"""Lesson 5: the exercises by another way, worked numbers against another derivation."""
 
 import numpy as np
 import torch
@@ -8,7 +8,7 @@ from toy_outcomes import toy
 from fedlab_nb.course.distilled import lesson
 from fedlab_nb.methods.distilled.images import tangent_kernel
 
-TEXT = LESSONS["12_send_data"]
+TEXT = LESSONS["5_send_data"]
 
 
 def test_the_kernel_of_the_exercise_is_the_packages():

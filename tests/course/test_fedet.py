@@ -1,4 +1,5 @@
-"""Lesson 04: the exercises by another way, worked numbers against another derivation, statements against real runs."""
+"""The lesson on Fed-ET: the exercises by another way, worked numbers against another derivation,
+statements against real runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Lesson 07: the exercises by another way, worked numbers against another derivation, statements against real runs."""
+"""The lesson on FedLPA: the exercises by another way, worked numbers against another derivation,
+statements against real runs."""
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def test_shares_are_judged_by_accuracy(monkeypatch):
 
 
 def test_the_place_of_two_weights():
-    assert "(9 · 1 + 1 · 3) / (9 + 1) = 1.2;" in LESSONS["07_fedlpa"]
+    assert "(9 · 1 + 1 · 3) / (9 + 1) = 1.2;" in LESSONS["shelf/fedlpa"]
     assert lesson.PLACES[1].startswith("(1.2, 1.2)") and lesson.place() == lesson.PLACES[1]
 
 

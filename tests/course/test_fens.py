@@ -1,4 +1,4 @@
-"""Lesson 03: the exercises by another way, worked numbers against another derivation, statements against real runs."""
+"""Lesson 3: the exercises by another way, worked numbers against another derivation, statements against real runs."""
 
 from types import SimpleNamespace
 
@@ -49,7 +49,7 @@ def test_the_sum_for_one_sample_is_the_models(panel):
 
 
 def test_the_bill_is_the_ledgers_and_the_papers(panel):
-    text, page, one_shot = repr(lesson.bill(panel)), teachers_page("03_fens"), 2 * 4 * 6570
+    text, page, one_shot = repr(lesson.bill(panel)), teachers_page("3_fens"), 2 * 4 * 6570
     for_20 = formulas.fens_ratio(
         6570, 20, 10 * 20, 20
     )  # without the scales of quantised tensors, some per cent

@@ -1,4 +1,4 @@
-"""Lesson 01: the exercises by another way, and the two numbers that it computes by hand."""
+"""Lesson 2: the exercises by another way, and the two numbers that it computes by hand."""
 
 import torch
 from lessons import LESSONS
@@ -20,7 +20,7 @@ def test_exercise_1_is_where_the_mean_of_logits_turns():
 
 def test_two_units_by_hand():
     # f_A(3) = 1·max(0, 3) = 3 and f_B(3) = −max(0, −3) = 0; the mean weights are 0
-    text = LESSONS["01_heterogeneity"]
+    text = LESSONS["2_heterogeneity"]
     assert "x = 3: A says 3, B says 0; mean of the predictions 1.5;" in text
     assert "x = -3: A says 0, B says -3; mean of the predictions -1.5;" in text
     assert text.count("θ = 0, v = 0, which says 0") == 2

@@ -1,4 +1,5 @@
-"""Lesson 11: the exercises by another way, worked numbers against another derivation, statements against real runs."""
+"""The lesson on names of neurons: the exercises by another way, worked numbers against another derivation,
+statements against real runs."""
 
 import itertools
 import math
@@ -38,7 +39,9 @@ def test_exercise_2_and_its_slips_by_trying_all_orders():
 
 def test_the_worked_assignment_by_trying_all_orders():
     text = (
-        LESSONS["11_names_of_neurons"].split("A 1 fits B's units with")[1].split("In the order")[0]
+        LESSONS["shelf/names_of_neurons"]
+        .split("A 1 fits B's units with")[1]
+        .split("In the order")[0]
     )
     every = sums(table(text))
     assert every[0, 1, 2] == 13 and max(every[p] for p in every if p[0] == 0) == 14
@@ -55,7 +58,7 @@ def test_what_the_lesson_says_of_its_runs():
     assert own == other > 0.8 and average < own - 0.2 and apart < 1e-10 and orders == 125
     assert (
         lesson.with_itself() == round(100 * average)
-        and "about $10^{125}$ of them" in LESSONS["11_names_of_neurons"]
+        and "about $10^{125}$ of them" in LESSONS["shelf/names_of_neurons"]
     )
     assert lesson.under_skew() == lesson.SKEWED[1]
     outcome = lesson.runs("matching", 100, init="different", seeds=1)[0]

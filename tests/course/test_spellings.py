@@ -12,6 +12,7 @@ from records import RIGHT, runs
 from scipy import optimize, special, stats
 from torch import nn
 
+from fedlab_nb.course import COURSE
 from fedlab_nb.course.distilled.lesson import kernel
 from fedlab_nb.course.kit.problem import BuildProblem, NumberProblem, Problem
 from fedlab_nb.data.tables import moments
@@ -275,7 +276,7 @@ def test_an_exercise_takes_what_is_right_and_nothing_else(lesson, problem):
             problem
         )
     else:
-        right, wrong, empty = records(RIGHT[f"{lesson[:2]} q{problem.title[9:]}"])
+        right, wrong, empty = records(RIGHT[f"{COURSE[lesson]} q{problem.title[9:]}"])
     assert len(right) >= 5 <= len(wrong)
     for state, answers in {
         "right": right,

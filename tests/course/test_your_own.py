@@ -1,4 +1,5 @@
-"""Lesson 09: the exercises by another way; a method and a network of one's own, through store, panels and errors."""
+"""The lesson “your own”: the exercises by another way; a method and a network of one's own,
+through store, panels and errors."""
 
 import linecache
 import math

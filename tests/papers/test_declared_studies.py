@@ -54,7 +54,7 @@ def study(tmp_path):
         [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()],
     )
     quotes = {"a.py": ["a {a:mean} %, b {b:mean} %"]}
-    return Figures("07", tmp_path / "x.json", figures=figures, claims=claims, quotes=quotes)
+    return Figures("fedlpa", tmp_path / "x.json", figures=figures, claims=claims, quotes=quotes)
 
 
 def test_figures_are_computed_by_seed(study):
@@ -101,19 +101,21 @@ def test_a_claim_is_judged_by_paired_differences(study):
 
 
 def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
-    page = "It has <!--n 07.a-->1 ± 1<!--/n--> %. <!--c 07.clear--> <!--n 08.a-->9<!--/n-->\n"
+    page = "It has <!--n fedlpa.a-->1 ± 1<!--/n--> %. <!--c fedlpa.clear--> <!--n all_together.a-->9<!--/n-->\n"
     (tmp_path / "page.md").write_text(page)
     (tmp_path / "a.py").write_text("# a 1 %,\n# b 2 %\n")
     with pytest.raises(ValueError, match="no place"):
-        changes(tmp_path, {"07": study})
+        changes(tmp_path, {"fedlpa": study})
     (tmp_path / "a.py").write_text('"""So a 1 %,\n    b 2 %."""\n')
-    assert len([line for line in complaints(tmp_path, {"07": study}) if "differs" in line]) == 2
-    for path, text in changes(tmp_path, {"07": study}).items():
+    assert len([line for line in complaints(tmp_path, {"fedlpa": study}) if "differs" in line]) == 2
+    for path, text in changes(tmp_path, {"fedlpa": study}).items():
         path.write_text(text)
-    assert "It has <!--n 07.a-->60 ± 25<!--/n--> %." in (tmp_path / "page.md").read_text()
-    assert "<!--n 08.a-->9<!--/n-->" in (tmp_path / "page.md").read_text()  # another study's
+    assert "It has <!--n fedlpa.a-->60 ± 25<!--/n--> %." in (tmp_path / "page.md").read_text()
+    assert (
+        "<!--n all_together.a-->9<!--/n-->" in (tmp_path / "page.md").read_text()
+    )  # another study's
     assert (tmp_path / "a.py").read_text() == '"""So a 60 %,\n    b 50 %."""\n'
-    lines = complaints(tmp_path, {"07": study})
+    lines = complaints(tmp_path, {"fedlpa": study})
     assert not [line for line in lines if "differs" in line]
     assert (
         len([line for line in lines if "wrong" in line]) == 2
@@ -135,11 +137,11 @@ def test_a_claim_at_the_edge_says_so(method, gaps, near, tmp_path):
     made = [row_of(method, {}, [0.5 + gap for gap in gaps]), row_of("local", {}, [0.5, 0.5, 0.5])]
     save(tmp_path / "x.json", {}, made)
     figures = {"high": f"runs/{method}", "low": "runs/local", "gain": "high - low"}
-    study = Figures("07", tmp_path / "x.json", figures=figures, claims={"ahead": "gain > 0"})
+    study = Figures("fedlpa", tmp_path / "x.json", figures=figures, claims={"ahead": "gain > 0"})
     assert study.methods_of("gain") == {method, "local"}
     for words, is_said in (("", False), (" (at the edge: perhaps)", True)):
-        (tmp_path / "page.md").write_text(f"It is ahead. <!--c 07.ahead-->{words}\n")
-        assert (complaints(tmp_path, {"07": study}) == []) == (is_said == near)
+        (tmp_path / "page.md").write_text(f"It is ahead. <!--c fedlpa.ahead-->{words}\n")
+        assert (complaints(tmp_path, {"fedlpa": study}) == []) == (is_said == near)
 
 
 # ------------------------------------------------------------------------------------------------ what is stored
@@ -150,7 +152,7 @@ def methods_with_results(monkeypatch):
         monkeypatch.delitem(METHODS, name)
 
 
-@pytest.fixture(scope="module", params=["07", "stored-glyphs16g", "tuning-digits", "tables"])
+@pytest.fixture(scope="module", params=["fedlpa", "stored-glyphs16g", "tuning-digits", "tables"])
 def family(request):
     """A study of each kind, and its stored rows."""
     return STUDIES[request.param], STUDIES[request.param].rows()
@@ -204,7 +206,7 @@ def test_a_new_option_with_a_default_makes_no_row_stale(family, monkeypatch):
 
 
 def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(monkeypatch):
-    study = STUDIES["07"]
+    study = STUDIES["fedlpa"]
     rows = study.rows()
     damping = next(
         field for field in dataclasses.fields(METHODS["fedlpa"]) if field.name == "damping"
@@ -299,7 +301,8 @@ def test_a_column_may_be_a_path_or_a_measure(small):
 
 
 SAMPLES = [
-    ("05", "ensemble", {"alpha": 0.1}, 0.012), ("stored-digits", "regmean", {"alpha": 0.1, "clients": 10}, 0.02),
+    ("coboosting", "ensemble", {"alpha": 0.1}, 0.012),
+    ("stored-digits", "regmean", {"alpha": 0.1, "clients": 10}, 0.02),
     ("tuning-digits", "fedlpa", {"try": 3, "alpha": 0.1}, 0.005),
     ("tables", "fednova", {"alpha": 0.1}, 0.02), ("tables", "fusefl", {"alpha": 0.1}, 0.02),
 ]  # fmt: skip

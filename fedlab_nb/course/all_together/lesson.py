@@ -1,4 +1,4 @@
-"""Lesson 08, all together: accuracy against bytes, of all methods on three data sets; its pictures
+"""all together: accuracy against bytes, of all methods on three data sets; its pictures
 and exercises.
 
 The pictures are made of the stored results, ten seeds each. The race and the panel are the reader's
@@ -14,12 +14,11 @@ import numpy as np
 from ...data import title_of
 from ...methods import METHODS
 from ...plots import Picture
-from ...plots.axes import bytes_axis, percent_axis
 from ...plots.identity import shorten_title
 from ...plots.kit import told
 from ...plots.series import Series
 from ...plots.study import pareto
-from ...plots.style import ACCENT, QUIET, drawing, dress
+from ...plots.style import ACCENT, QUIET, bytes_axis, drawing, dress, percent_axis
 from ...plots.vector import mark
 from ...plots.words import data_size, listed, number, percent, tabled
 from ...studies import Outcome, Outcomes, stored_results

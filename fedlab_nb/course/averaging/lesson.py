@@ -1,4 +1,4 @@
-"""Lesson 02, averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its
+"""averaging, ensembling, distilling: its worked numbers, from ten stored seeds, and its
 exercises.
 """
 

@@ -1,4 +1,4 @@
-"""Lesson 13, the capstone: a hidden federation, a byte budget, choices on validation images, one
+"""Lesson 6, the capstone: a hidden federation, a byte budget, choices on validation images, one
 report.
 
 `desk.py` draws the federation of a code word and is where the learner works, `form.py` is the same

@@ -1,4 +1,4 @@
-"""Lesson 05, Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its
+"""Co-Boosting: its worked numbers, from one run or from ten stored seeds, and its
 exercises.
 """
 

@@ -1,4 +1,4 @@
-"""Lesson 12, send data: its numbers and its picture, and what judges its exercises (digits, ten
+"""Lesson 5, send data: its numbers and its picture, and what judges its exercises (digits, ten
 clients, α = 0.1).
 """
 

@@ -1,4 +1,4 @@
-"""Lesson 04, Fed-ET: its worked numbers, from the reader's own panel or from ten stored seeds, and
+"""Fed-ET: its worked numbers, from the reader's own panel or from ten stored seeds, and
 its exercises.
 """
 

@@ -1,4 +1,4 @@
-"""Lesson 07, FedLPA: its picture and numbers, from ten stored seeds, and its exercises."""
+"""FedLPA: its picture and numbers, from ten stored seeds, and its exercises."""
 
 from collections.abc import Hashable, Sequence
 

@@ -1,6 +1,7 @@
-"""Lesson 03, FENS: its worked numbers, from the reader's own panel, and its exercises."""
+"""Lesson 3, FENS: its worked numbers, from the reader's own panel, and its exercises."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 import numpy as np
 import torch
@@ -114,8 +115,12 @@ def sum_for_one(panel: Panel) -> Card:
     wrong = int(average[i].argmax())
     lines = [f"Test sample {i} is a {names[right]}. Two of the ten sums:"]
     for c in (wrong, right):
-        terms = " ".join(f"{float(value):+.1f}" for value in logits[i, :, c])
-        lines.append(f"average, class {names[c]}: ({terms}) / {len(weights)} = {average[i, c]:.1f}")
+        # As many digits as the mean needs: a reader who adds up the terms gets what is printed.
+        terms = [round(float(value), 2) for value in logits[i, :, c]]
+        written = " ".join(f"{term:+.2f}" for term in terms)
+        lines.append(
+            f"average, class {names[c]}: ({written}) / {len(weights)} = {fmean(terms):.2f}"
+        )
     for c in (wrong, right):
         terms = weights[:, c] * logits[i, :, c]
         k = int(terms.abs().argmax())

@@ -1,4 +1,4 @@
-"""Lesson 06, FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a
+"""FuseFL: what judges its exercises (`lesson.q1`, `lesson.q2`), and a number off a
 picture.
 """
 

@@ -298,7 +298,7 @@ class Prediction:
         """Call all callbacks; return the verdict, or `message` as long as there is none."""
         for callback in self.callbacks:
             callback()
-        return self._describe_answer() if self._is_revealed else message
+        return self.describe_answer() if self._is_revealed else message
 
     def reveal(self, value: Any, why: str = "") -> Snapshot:
         """Compare the guess with what was measured; folded until the prediction is settled.
@@ -309,10 +309,10 @@ class Prediction:
         self._answer = value
         self._reason = declared("course/kit/reveals.toml").get(why, why)
         self._is_revealed = True
-        card = Card("reveal", self._describe_answer())
+        card = Card("reveal", self.describe_answer())
 
         def update_card() -> None:
-            card.text = self._describe_answer()
+            card.text = self.describe_answer()
 
         self.callbacks.append(update_card)
         return Snapshot(card, after=self)
@@ -342,7 +342,7 @@ class Prediction:
             return list(self.options).index(value) / (len(self.options) - 1)
         return (value - self.low) / (self.high - self.low)
 
-    def _describe_answer(self) -> str:
+    def describe_answer(self) -> str:
         """The answer, beside the guess if there is one."""
         answer = self._format(self._answer)
         if self.guess is None:

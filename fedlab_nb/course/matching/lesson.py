@@ -1,4 +1,4 @@
-"""Lesson 11, names of neurons: its numbers and pictures, and its exercises (digits, ten
+"""names of neurons: its numbers and pictures, and its exercises (digits, ten
 clients).
 """
 

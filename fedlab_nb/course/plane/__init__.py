@@ -1,4 +1,4 @@
-"""A toy in two dimensions, for lesson 01: points in the plane, three clients, and the borders of each predictor.
+"""A toy in two dimensions, for lesson 2: points in the plane, three clients, and the borders of each predictor.
 
     from fedlab_nb.course import plane
     plane.show()     # a panel: drag α and watch

@@ -1,4 +1,4 @@
-"""Lesson 09, your own data, network and method: its worked numbers, and its exercises."""
+"""your own data, network and method: its worked numbers, and its exercises."""
 
 import tempfile
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 """What Fed-ET's clients say together: the consensus under any weights, made from the logits of a
-report. Views and lesson 04 share it.
+report. Views and the lesson on Fed-ET share it.
 """
 
 from collections.abc import Mapping

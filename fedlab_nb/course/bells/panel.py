@@ -1,0 +1,182 @@
+"""The panel: bells that can be dragged, three heads, and the button that lets the sums place the bells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import ipywidgets as widgets
+import numpy as np
+import traitlets
+from matplotlib.colors import to_hex
+from matplotlib.patches import Ellipse
+
+from ...errors import choose
+from ...panels.saved import Saved
+from ...plots import Picture
+from ...plots.kit import told
+from ...plots.style import INK, class_colours, drawing, dress
+from ...plots.words import listed, percent, tabled
+from .plane import (
+    COLUMNS,
+    DIGITS,
+    EDGE,
+    HEADS,
+    ROWS,
+    Bell,
+    classify,
+    first_bells,
+    fitted_bells,
+    measure_accuracy,
+    places,
+    project,
+)
+
+HERE = Path(__file__).parent
+
+
+class Field(anywidget.AnyWidget):
+    """The plane in the browser (`bells.js`). The browser sends `bells`; Python sends all the rest.
+
+    bells: a dict for each digit, the fields of `Bell`;   regions: the class at each place, a digit a place
+    points: [x, y, class] of each image that is drawn
+    """
+
+    _esm = (HERE / "bells.js").read_text(encoding="utf-8")
+    bells: Any = traitlets.List().tag(sync=True)
+    regions = traitlets.Unicode().tag(sync=True)
+    points: Any = traitlets.List().tag(sync=True)
+    names: Any = traitlets.List().tag(sync=True)
+    colours: Any = traitlets.List().tag(sync=True)
+    shape: Any = traitlets.List([COLUMNS, ROWS, EDGE]).tag(sync=True)
+
+
+class BellsPanel(Saved):
+    """Public: `bells`, `head`, `accuracy`, `place_by_sums`, `sentence`, `still`."""
+
+    def __init__(self, head: str) -> None:
+        train, _ = project()
+        points = [
+            [round(float(x), 3), round(float(y), 3), int(c)]
+            for (x, y), c in zip(train.x, train.y, strict=True)
+        ]
+        self.field = Field(
+            bells=[asdict(bell) for bell in first_bells()],
+            points=points,
+            names=[str(digit) for digit in DIGITS],
+            colours=colours(),
+        )
+        self.heads = widgets.ToggleButtons(
+            options=[(words, name) for name, words in HEADS.items()], value=head
+        )
+        self.heads.style.button_width = "auto"
+        self.sums = widgets.Button(description="Let the sums place them", layout={"width": "auto"})
+        self.reset = widgets.Button(description="Start again", layout={"width": "auto"})
+        self.note = widgets.HTML()
+        self.field.observe(lambda _: self._refresh(), "bells")
+        self.heads.observe(lambda _: self._refresh(), "value")
+        self.sums.on_click(lambda _: self.place_by_sums())
+        self.reset.on_click(lambda _: self._place(first_bells()))
+        buttons = widgets.HBox([self.sums, self.reset])
+        super().__init__([self.heads, self.field, buttons, self.note])
+        self._refresh()
+
+    @property
+    def bells(self) -> list[Bell]:
+        """The bells as they stand."""
+        return [read_bell(values) for values in self.field.bells]
+
+    @property
+    def head(self) -> str:
+        """Which of HEADS draws the borders."""
+        return self.heads.value
+
+    @property
+    def accuracy(self) -> float:
+        """The share of test images that these bells get right."""
+        return measure_accuracy(self.bells, self.head)
+
+    @property
+    def sentence(self) -> str:
+        """What the bells get right, beside what the sums would."""
+        best = measure_accuracy(fitted_bells(), self.head)
+        words = HEADS[self.head][0].lower() + HEADS[self.head][1:]
+        return (
+            f"With {words} your bells get {percent(self.accuracy)} of the test images right; "
+            f"the bells that the sums give get {percent(best)}."
+        )
+
+    def place_by_sums(self) -> None:
+        """Put each bell at the mean and with the covariance of its digit's images."""
+        self._place(fitted_bells())
+
+    def _place(self, bells: Sequence[Bell]) -> None:
+        self.field.bells = [asdict(bell) for bell in bells]
+
+    def _refresh(self) -> None:
+        labels = classify(self.bells, self.head, places())
+        self.field.regions = "".join(str(label) for label in labels.tolist())
+        self.note.value = f'<p role="status">{self.sentence}</p>'
+
+    def still(self) -> Picture:
+        """The plane as it is now."""
+        return draw(self.bells, self.head, self.sentence)
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+
+def read_bell(values: Mapping[str, Any]) -> Bell:
+    """A bell of what the browser sends."""
+    return Bell(**{name: float(values[name]) for name in Bell.__dataclass_fields__})
+
+
+def colours() -> list[str]:
+    """A colour for each of DIGITS, as everywhere in the course."""
+    return [to_hex(class_colours(10)[digit]) for digit in DIGITS]
+
+
+def draw(bells: Sequence[Bell], head: str, sentence: str) -> Picture:
+    """Regions, points and ellipses at two standard deviations."""
+    train, _ = project()
+    height = EDGE * ROWS / COLUMNS
+    rgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours()])
+    labels = classify(bells, head, places()).reshape(ROWS, COLUMNS)
+    rows = []
+    with drawing(size=(7.2, 5.0)) as (figure, ax):
+        dress(ax, title=HEADS[head])
+        page = np.dstack([rgb[labels], np.full(labels.shape, 0.25)])
+        ax.imshow(page, extent=(-EDGE, EDGE, -height, height), interpolation="nearest")
+        for place, (digit, bell, colour) in enumerate(zip(DIGITS, bells, colours(), strict=True)):
+            own = train.x[train.y == place]
+            ax.plot(*own.T, "o", ms=3, mew=0, alpha=0.6, color=colour)
+            values, axes = np.linalg.eigh(bell.covariance)
+            angle = np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))
+            size = 4 * np.sqrt(values)
+            ax.add_patch(
+                Ellipse(bell.mean, size[1], size[0], angle=angle, fill=False, ec=INK, lw=1.8)
+            )
+            ax.text(*bell.mean, str(digit), ha="center", va="center", weight="bold", color=INK)
+            rows.append(
+                (
+                    str(digit),
+                    *(f"{v:.2f}" for v in bell.mean),
+                    *(f"{v:.2f}" for v in size[::-1] / 4),
+                )
+            )
+        ax.set(xlim=(-EDGE, EDGE), ylim=(-height, height), xticks=[], yticks=[])
+    return told(
+        figure,
+        f"Points of the digits {listed([str(d) for d in DIGITS])}, a bell for each, and the borders",
+        "two directions of the digits' pixels",
+        sentence,
+        tabled("digit | x | y | long half axis | short half axis", rows),
+    )
+
+
+def show(*, head: str = "qda") -> BellsPanel:
+    """The panel. head: which of HEADS draws the borders at first. UsageError for another one."""
+    return BellsPanel(choose("head", head, HEADS))

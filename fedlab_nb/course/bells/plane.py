@@ -1,0 +1,141 @@
+"""The points of the panel and what three bells say of each place of the plane.
+
+A bell is a Gaussian: a mean (2 numbers) and a covariance. It is drawn as an ellipse at two standard deviations. The
+classifier is the one of the method `gauss`: the bells become the sums that clients would send.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+
+from ...data import load
+from ...methods.gauss import ClassSums, make_scores
+
+DIGITS = (1, 8, 9)  # digits whose clouds have different shapes
+HEADS = {
+    "means": "Nearest mean",
+    "lda": "One shared spread",
+    "qda": "A spread for each digit",
+}
+COLUMNS, ROWS = 72, 54  # places at which the classifier is asked, across and down
+EDGE = 3.6  # the plane reaches from -EDGE to EDGE, and as far down as its shape allows
+WEIGHT = 1000.0  # samples that stand behind a bell
+LEAST_WIDTH = 0.08  # of a bell in one direction, in standard deviations of the plane
+
+
+@dataclass(frozen=True)
+class Bell:
+    """A Gaussian in the plane: its centre, its long half axis (one standard deviation) and the length of the short
+    one, which stands at a right angle.
+    """
+
+    x: float
+    y: float
+    along_x: float
+    along_y: float
+    across: float
+
+    @property
+    def mean(self) -> np.ndarray:
+        """`[2]`."""
+        return np.array([self.x, self.y])
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """`[2, 2]`."""
+        along = np.array([self.along_x, self.along_y])
+        length = max(float(np.linalg.norm(along)), LEAST_WIDTH)
+        direction = along / length if np.linalg.norm(along) > 0 else np.array([1.0, 0.0])
+        normal = np.array([-direction[1], direction[0]])
+        short = max(self.across, LEAST_WIDTH)
+        return length**2 * np.outer(direction, direction) + short**2 * np.outer(normal, normal)
+
+    @classmethod
+    def fit(cls, points: np.ndarray) -> Bell:
+        """The bell of points `[n, 2]`: their mean and their covariance."""
+        mean = points.mean(0)
+        centred = points - mean
+        values, axes = np.linalg.eigh(centred.T @ centred / len(points))
+        along = axes[:, 1] * np.sqrt(values[1])
+        return cls(*mean.tolist(), *along.tolist(), float(np.sqrt(values[0])))
+
+
+@dataclass(frozen=True)
+class Points:
+    """Images of DIGITS as points of the plane: `x [n, 2]`, and `y [n]` counts in DIGITS."""
+
+    x: np.ndarray
+    y: np.ndarray
+
+
+@cache
+def project() -> tuple[Points, Points]:
+    """Training and test images in the two directions in which the means of the digits differ most, of unit spread."""
+    data = load("digits")
+    sets = []
+    for images, labels in ((data.x_train, data.y_train), (data.x_test, data.y_test)):
+        kept = np.isin(labels.numpy(), DIGITS)
+        places = np.searchsorted(DIGITS, labels.numpy()[kept])
+        sets.append((images.numpy()[kept].reshape(kept.sum(), -1).astype(float), places))
+    (train_x, train_y), (test_x, test_y) = sets
+    centre = train_x.mean(0)
+    means = np.stack([train_x[train_y == c].mean(0) for c in range(len(DIGITS))]) - centre
+    _, _, directions = np.linalg.svd(means - means.mean(0), full_matrices=False)
+    projection = directions[:2].T
+    spread = ((train_x - centre) @ projection).std(0)
+    points = []
+    for x, y in ((train_x, train_y), (test_x, test_y)):
+        points.append(Points((x - centre) @ projection / spread, y))
+    return points[0], points[1]
+
+
+def fitted_bells() -> list[Bell]:
+    """The bells that the sums over all training images give."""
+    train, _ = project()
+    return [Bell.fit(train.x[train.y == c]) for c in range(len(DIGITS))]
+
+
+def first_bells() -> list[Bell]:
+    """Where the bells stand before anybody has moved them: in a row, round and alike, in the wrong order."""
+    return [Bell(x, 0.0, 0.5, 0.0, 0.5) for x in (1.5, 0.0, -1.5)]
+
+
+def make_sums(bells: Sequence[Bell], head: str) -> ClassSums:
+    """What clients would have sent if the bells were their images' means and covariances; equal shares."""
+    counts = torch.full((len(bells),), WEIGHT, dtype=torch.float64)
+    means = torch.from_numpy(np.stack([bell.mean for bell in bells]))
+    squares = []
+    for bell in bells:
+        squares.append(bell.covariance + np.outer(bell.mean, bell.mean))
+    second = WEIGHT * torch.from_numpy(np.stack(squares))
+    if head == "means":
+        return ClassSums("none", counts, WEIGHT * means, torch.zeros(0, dtype=torch.float64))
+    if head == "lda":
+        return ClassSums("pooled", counts, WEIGHT * means, second.sum(0))
+    return ClassSums("full", counts, WEIGHT * means, second)
+
+
+def classify(bells: Sequence[Bell], head: str, points: np.ndarray) -> np.ndarray:
+    """Which bell each of the points `[n, 2]` belongs to, by Bayes' rule: `[n]`, whole numbers."""
+    scores = make_scores(make_sums(bells, head), head, shrinkage=0)
+    return scores(torch.from_numpy(points)).argmax(1).numpy()
+
+
+def measure_accuracy(bells: Sequence[Bell], head: str) -> float:
+    """The share of test images that get the right digit."""
+    _, test = project()
+    return float((classify(bells, head, test.x) == test.y).mean())
+
+
+def places() -> np.ndarray:
+    """The places of the plane at which the classifier is asked, row by row from above: `[ROWS · COLUMNS, 2]`."""
+    height = EDGE * ROWS / COLUMNS
+    x = (np.arange(COLUMNS) + 0.5) / COLUMNS * 2 * EDGE - EDGE
+    y = height - (np.arange(ROWS) + 0.5) / ROWS * 2 * height
+    across, down = np.meshgrid(x, y)
+    return np.stack([across.ravel(), down.ravel()], 1)

@@ -1,0 +1,52 @@
+"""The first result of the course, caused by the reader: a button under a guess, which lets ten networks vote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+
+from ...studies import Outcome
+from ..kit.view import Card, Form, Prediction
+
+INTRO = "Ten networks are trained and waiting. Make your guess, then let them vote."
+FIRST = "Guess first: a vote is more fun when you can be wrong."
+
+
+class Vote(Form):
+    """The button, and a gate for what follows: `Snapshot(…, after=vote)` opens when the votes are counted.
+
+    guess: the prediction of how many images are called “8”;   outcome: of the ten networks together
+    """
+
+    unit = ""
+    guess = None  # a gate, no number: nothing is drawn into the picture behind it
+
+    def __init__(self, guess: Prediction, outcome: Outcome) -> None:
+        self.prediction = guess
+        self.outcome = outcome
+        self.is_settled = False
+        self.callbacks: list[Callable[[], Any]] = []
+        self.button = widgets.Button(description="Let them vote", button_style="primary")
+        self.button.on_click(lambda _: self.count())
+        self.note = widgets.HTML()
+        super().__init__(Card("unattempted", INTRO), [self.button, self.note])
+
+    @property
+    def eights(self) -> int:
+        """How many images the ten together call “8”."""
+        return int((self.outcome.test_predictions == 8).sum())
+
+    def count(self) -> str:
+        """Count the votes, say how near the guess was, and open what waits; before the guess, ask for it."""
+        if not self.prediction.is_settled:
+            card = Card("unattempted", FIRST)
+        else:
+            self.prediction.reveal(self.eights)
+            card = Card("reveal", self.prediction.describe_answer())
+            self.is_settled = True
+            for callback in self.callbacks:
+                callback()
+        self.note.value = card._repr_html_()
+        return repr(card)

@@ -1,0 +1,122 @@
+"""The story's day: the vote that the reader causes, the chart that grows, and what E and F knew."""
+
+import numpy as np
+import pytest
+from lessons import SOURCES
+
+from fedlab_nb.course import Snapshot, day, predict
+from fedlab_nb.course.day.pictures import RULES, make_federation, office_name, upload
+from fedlab_nb.course.kit.view import Card
+from fedlab_nb.errors import UsageError
+from fedlab_nb.studies import run
+
+FEW = 4 / 360 + 1e-4  # test images near a border between classes change sides on another processor
+FRESH = {
+    "fedavg": ("fedavg", {}),
+    "logits": ("ensemble", {"rule": "logits"}),
+    "probabilities": ("ensemble", {}),
+    "fens": ("fens", {}),
+    "afl": ("afl", {}),
+    "gauss": ("gauss", {}),
+    "distilled": ("distilled", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def together():
+    return run("ensemble", rule="logits", **day.SETTING)
+
+
+@pytest.fixture
+def guess():
+    return predict("How many envelopes?", high=360, unit="envelopes")
+
+
+# ------------------------------------------------------------------------------------------ the vote
+def test_before_the_guess_the_vote_asks_for_it(guess, together):
+    vote = day.vote(guess, together)
+    assert "Guess first" in vote.count() and not vote.is_settled
+    assert "360" not in vote.note.value
+
+
+def test_the_vote_names_the_gap_and_opens_what_waits_for_it(guess, together):
+    vote = day.vote(guess, together)
+    waiting = Snapshot(Card("worked", "the tally"), after=vote)
+    guess.commit(200)
+    assert (
+        "<details" in waiting._repr_mimebundle_()[0]["text/html"]
+    )  # the guess alone opens nothing
+    vote.button.click()
+    assert "You guessed 200 envelopes, measured 360 envelopes" in vote.note.value
+    assert vote.eights == 360
+    assert "<details" not in waiting._repr_mimebundle_()[0]["text/html"]
+
+
+def test_a_skipped_guess_may_vote_too(guess, together):
+    vote = day.vote(guess, together)
+    guess.skip()
+    assert "The answer is 360 envelopes" in vote.count()
+
+
+def test_the_tally_counts_what_is_there_and_what_is_said(together):
+    table = day.tally(together).table
+    labels = np.bincount(together.test_labels)
+    assert [row["images"] for row in table] == labels.tolist()
+    assert [row["called so"] for row in table] == [0] * 8 + [360, 0]
+
+
+def test_nothing_in_the_first_lesson_gives_the_answer_before_the_vote():
+    """Code and texts that are not folded never say how many, nor that all are called eights."""
+    text = SOURCES["1_start_here"]
+    before = text.split("<details>")[0]
+    assert before.index("eights = predict(") < before.index("day.vote(eights")
+    assert "10 %" not in before and "all of them" not in before.lower()
+    assert text.count(", after=vote)") == 2
+
+
+# ----------------------------------------------------------------------------------------- the chart
+def test_the_chart_grows_by_one_rule_after_the_other():
+    names = list(RULES)
+    for count, last in enumerate(names, 1):
+        assert len(day.chart(last).table) == count
+    with pytest.raises(UsageError, match="rule"):
+        day.chart("fenz")
+
+
+@pytest.mark.parametrize("rule", FRESH)
+def test_the_day_s_numbers_are_those_of_a_fresh_run(rule):
+    method, options = FRESH[rule]
+    outcome = run(method, **day.SETTING, **options)
+    (row,) = [row for row in day.chart("distilled").table if row["rule"].startswith(RULES[rule][0])]
+    stated = float(row["seed 4"].removesuffix(" %")) / 100
+    assert outcome.accuracy == pytest.approx(stated, abs=FEW + 0.005)
+    assert outcome.ledger.up == upload(rule)
+
+
+def test_ten_seeds_stand_beside_the_day():
+    assert "mean of seeds 0–9" in day.chart("fens").sentence
+
+
+# --------------------------------------------------------------------------------------- the offices
+def test_two_offices_know_one_digit_and_all_have_a_name():
+    counts = make_federation().label_counts.numpy()
+    lonely = [k for k in range(10) if np.count_nonzero(counts[k]) == 1]
+    assert lonely == [4, 5] and set(np.flatnonzero(counts[4])) == {8} == set(
+        np.flatnonzero(counts[5])
+    )
+    names = [office_name(k) for k in range(10)]
+    assert len(set(names)) == 10
+    assert [name[0] for name in names] == list("ABCDEFGHIJ")
+    assert "Elm Court (E) and Ferry Quay (F) have seen only eights" in day.offices().sentence
+
+
+def test_without_e_and_f_the_eights_are_lost():
+    """Against fresh runs: by hand from predictions, not from per-class accuracies."""
+    table = {row["rule"]: row["eights read"] for row in day.without_two().table}
+    for rule, method in (("AFL: two sums", "afl"), ("Gaussian heads", "gauss")):
+        for words, absent in (("all ten", ""), ("without E and F", "E,F")):
+            outcome = run(method, absent=absent, **day.SETTING)
+            is_eight = outcome.test_labels == 8
+            share = (outcome.test_predictions[is_eight] == 8).mean()
+            stated = float(table[f"{rule}, {words}"].removesuffix(" %")) / 100
+            assert share == pytest.approx(stated, abs=2 / 35 + 0.005)

@@ -1,0 +1,73 @@
+"""Pictures of stored results: nothing interpolated, redrawn in place, true words, any number of methods."""
+
+import numpy as np
+import pytest
+
+from fedlab_nb.plots import png
+from fedlab_nb.plots.stored_curves import StoredPlot
+
+PNG = b"\x89PNG\r\n\x1a\n"
+SOURCE = "stored results of 2025-01-31, version 0.1.0"
+ALPHAS = (0.01, 0.1, 1.0, 10.0)
+
+
+def results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
+    def at(i, a, b):
+        return {s: a + (b - a) * i / 3 + 0.01 * (s - 1) for s in range(3)}
+
+    return {
+        n: {x: at(i, a, b) for i, x in enumerate(ALPHAS)}
+        for n, a, b in zip(names, low, high, strict=True)
+    }
+
+
+def shown(data=None, **more):
+    words = {"alpha": 0.1, "clients": 10, "source": SOURCE, "chance": 0.1, **more}
+    return StoredPlot().show(results() if data is None else data, **words)
+
+
+def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
+    sentence = shown(note="Their epochs differ.").sentence
+    assert (
+        sentence.lower().startswith(SOURCE)
+        and "FENS is best with 85 %" in sentence
+        and "epochs" in sentence
+    )
+
+
+def test_the_table_has_the_stored_numbers_alone():
+    row = shown(alpha=0.4).table[0]
+    assert row == {"method": "FedAvg", "α = 0.01": "20 ± 2 %", "α = 0.1": "43 ± 2 %", "α = 1": "67 ± 2 %",
+                   "α = 10": "90 ± 2 %"}  # fmt: skip
+    assert "at α = 1, 10 clients (the nearest" in shown(alpha=0.4).sentence  # 1 is nearer than 0.1
+
+
+def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
+    redrawn, other = StoredPlot(), results(low=(0.1, 0.5), high=(0.5, 0.9))
+    words = {"source": SOURCE, "chance": 0.1}
+    png(redrawn.show(results(), alpha=0.1, clients=10, **words))
+    for data, alpha, clients in (
+        (results(), 5.0, 10),
+        (other, 0.013, 20),
+        (results(), 0.1, 5),
+        (other, 900, 20),
+    ):
+        again = png(redrawn.show(data, alpha=alpha, clients=clients, **words))
+        assert again == png(StoredPlot().show(data, alpha=alpha, clients=clients, **words))
+
+
+@pytest.mark.parametrize("count", [1, 26])
+def test_any_number_of_methods(count):
+    low, high = np.linspace(0.1, 0.9, count), np.linspace(0.9, 0.95, count)
+    picture = shown(results(low, high, [f"method {i}" for i in range(count)]))
+    assert png(picture).startswith(PNG) and len(picture.table) == count
+
+
+def test_gaps_single_seeds_and_a_single_alpha():
+    for data in (
+        {"A": {0.1: {0: 0.5}, 1.0: {}}, "B": {1.0: {0: 0.7, 1: 0.8}}, "C": {}},
+        {"A": {0.1: {0: 0.5}}},
+    ):
+        assert png(shown(data)).startswith(PNG) and "nan" not in shown(data).sentence
+    with pytest.raises(ValueError):
+        shown({"A": {}})
