@@ -204,19 +204,30 @@ def parser() -> argparse.ArgumentParser:
         "class",
         "hold a class in which every phone is a client: it draws digits and sends one message",
     )
-    add("--lan", nargs="?", const="", metavar="ADDRESS", help="also for phones in this network")
-    add("--port", default=8123)
-    add("--alpha", default=0.1, help="how alike the phones' classes are; smaller is more skewed")
-    add("--drawings", default=20, help="how many digits each of them draws")
+    add("--lan", nargs="?", const="", metavar="ADDRESS", help="let phones in this network join")
+    add("--port", help="default: 8123, or the next one that is free")
+    add(
+        "--alpha",
+        default=0.1,
+        help="how alike the phones' digits are: two or three digits each; "
+        "from 1 on more, below 0.02 often a single one",
+    )
+    add("--drawings", default=8, help="how many digits each phone draws (8)")
     add("--seed", default=0)
     add(
         "--keep",
         nargs="?",
         const="",
         metavar="FILE",
-        help="keep messages in a file, to go on after a restart",
+        help="keep messages in a file, to go on after a restart; "
+        "without it Ctrl-C asks before it forgets them",
     )
-    add("--rehearse", default=0, metavar="COUNT", help="so many simulated students come")
+    add(
+        "--rehearse",
+        default=0,
+        metavar="COUNT",
+        help="so many simulated students come, send and stay",
+    )
     add(
         "--page",
         metavar="FILE",

@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from fedlab_nb.front import HERE as FRONT
+from fedlab_nb.live.classroom.server import HERE as CLASSROOM
 from fedlab_nb.live.page import HERE as PAGE
 from fedlab_nb.live.page import joined
 
 
 def find_module(name: str) -> Path:
-    """The module of this name, in the stage's folder or in the page's."""
-    for folder in (FRONT, PAGE):
+    """The module of this name, in the stage's folder, the page's or the class's."""
+    for folder in (FRONT, PAGE, CLASSROOM):
         path = folder / f"{name}.js"
         if path.is_file():
             return path
-    raise FileNotFoundError(f"{name}.js stands neither in {FRONT} nor in {PAGE}")
+    raise FileNotFoundError(f"{name}.js stands neither in {FRONT}, {PAGE} nor {CLASSROOM}")
 
 
 def javascript(files: str, code: str, **data: Any) -> Any:

@@ -23,13 +23,6 @@ import check_wheel
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
-TEST_TOOLS = (
-    "pytest>=8.2",
-    "pytest-xdist>=3.6",
-    "hypothesis>=6.100",
-    "nbval>=0.11",
-    "jupytext>=1.16",
-)
 # The browser's tests need a browser, and no test of it is a fast one.
 FAST = ["--ignore=tests/browser", "-p", "no:cacheprovider", "-q"]
 # What each public name needs to be imported; a removed name of a library shows here first.
@@ -100,7 +93,8 @@ def check_python(python: str, wheel: Path, folder: Path, options: argparse.Names
     script = str(ROOT / "tests/check_wheel.py")
     subprocess.check_call([str(program), script, str(wheel), "--inside", str(program)])
     if options.tests is not None:
-        run(*install, *TEST_TOOLS)
+        project = str(ROOT / "pyproject.toml")
+        run(*install, "--resolution", resolution, "--requirements", project, "--extra", "test")
         run_fast_tests(program, options.tests)
     if not options.keep:
         shutil.rmtree(environment)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import torch
 
 SMALLEST, MAX_CLASSES = 8, 1000
+MOST_ABOUT = 300  # characters that a file says of itself
 WHOLE = ("x", "y", "client", "split", "group")  # a data set that nobody has split into arrays
 
 
@@ -55,8 +56,17 @@ def load(path: str | Path) -> Dataset:
     if files.ending_of(file) == ".npy":
         return load_npy(file, options)
     raw, ignored = open_arrays(file)
+    about = read_about(raw.pop("about", None))
     note = f" Ignored in the file: {listed(ignored)}." if ignored else ""
-    return checked(raw, file.name, file_digest(file, options), note, options.get("kind", ""))
+    dataset = checked(raw, file.name, file_digest(file, options), note, options.get("kind", ""))
+    return replace(dataset, about=about)
+
+
+def read_about(array: np.ndarray | None) -> str:
+    """What a file says of itself: a single text, on one line of MOST_ABOUT characters at most, or ""."""
+    if array is None or array.shape != () or array.dtype.kind != "U":
+        return ""
+    return " ".join(str(array).split())[:MOST_ABOUT]
 
 
 def file_digest(file: Path, options: Mapping[str, str]) -> str:
@@ -184,7 +194,7 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
                 f"{path.name} has no array {lacking} (it has: {there}); {must}.",
             )
             known = (*WHOLE, *OPTIONAL[:2]) if lacking else (*REQUIRED, *OPTIONAL, "client")
-            wanted = [key for key in known if key in file.files]
+            wanted = [key for key in (*known, "about") if key in file.files]
             return {key: file[key] for key in wanted}, [
                 key for key in file.files if key not in wanted
             ]

@@ -44,6 +44,7 @@ class Dataset:
     client_test: int64 [T], the client whose own each test sample is, or None: not known, or
     nobody's
     first_rows: of a table the first rows as they stand in the file, to look at, or None
+    about:    what a file of arrays says of itself in its text `about`, or ""
     schema:   how raw samples become such tensors (`data/schema.py`), or None where that is not
     known
 
@@ -66,6 +67,7 @@ class Dataset:
     font_train: torch.Tensor | None = None
     schema: InputSchema | None = None
     first_rows: DataFrame | None = None
+    about: str = ""
 
     def __post_init__(self) -> None:
         import torch

@@ -456,7 +456,7 @@ def natural(dataset: Dataset, used: np.ndarray | None) -> Cut:
     if used is not None:
         shards = [np.intersect1d(shard, used) for shard in shards]
     names = ", ".join(dataset.client_names[:5]) + (", …" if len(dataset.client_names) > 5 else "")
-    note = f"The {len(shards)} clients are the data set's own: {names}."
+    note = f"{dataset.about} The {len(shards)} clients are the data set's own: {names}.".strip()
     return Cut(shards, min(map(len, shards)), 0, 1, note)
 
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..plots import Picture, drawing, dress, heading, plural, tabled, told
-from ..plots.axes import level_line, rows_axis
 from ..plots.kit import tiles
-from ..plots.style import ACCENT, QUIET, SECOND, current_size, narrow, shorten
+from ..plots.style import ACCENT, QUIET, SECOND, current_size, level_line, narrow, rows_axis
+from ..plots.words import Setting, shorten
 from ..studies.outcome import Outcome
 
 COPY_DISTANCE = 1e-6  # an image that is nearer than this to one of the client's own is a copy
@@ -127,7 +127,7 @@ def draw_pairs(
     title: str,
     sentence: str,
     *,
-    setting: str,
+    setting: Setting | str,
     class_index: int | None = None,
 ) -> Picture:
     """At most MAX_PAIRS of the images sent, each above the nearest own one.

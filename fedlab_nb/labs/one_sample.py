@@ -10,10 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..plots import Picture, drawing, dress, heading, percent, told
-from ..plots.axes import class_ticks, few_ticks, mark
-from ..plots.characters import own_name, row_name
 from ..plots.kit import as_tile, heat_map, photos, unless_zero
-from ..plots.style import ACCENT, INK, QUIET, SECOND, narrow
+from ..plots.style import ACCENT, INK, QUIET, SECOND, class_ticks, few_ticks, mark, narrow
+from ..plots.words import Setting, own_name, row_name
 
 MAX_CLIENTS_WITH_NUMBERS = 16  # more clients than this: no numbers are written into the picture
 MAX_CLASSES_WITH_NUMBERS = 12  # the same for classes
@@ -44,7 +43,7 @@ class OneSample(NamedTuple):
     client_numbers: Mapping[str, np.ndarray]
     members: Sequence[int]
     names: Sequence[str]
-    setting: str
+    setting: Setting | str
     client: int | None = None
     class_index: int | None = None
 

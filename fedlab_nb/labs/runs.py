@@ -20,8 +20,7 @@ import numpy as np
 from ..methods import METHODS
 from ..panels import Asked, PanelState
 from ..plots import listed, percent
-from ..plots.characters import own_name
-from ..plots.words import Setting, setting_of
+from ..plots.words import Setting, own_name, setting_of
 from ..studies import job
 from ..studies.settings import RECIPE_FIELDS, Settings
 

@@ -9,12 +9,15 @@ folder, and nothing here is edited. Not methods themselves: the contract (`base`
 import importlib
 import pkgutil
 
-from ..declared import declared
 from .base import METHODS, Method, group_methods, knob, label_of, register, shorten_title
-from .results import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
+from .run_outputs import EnsembleModel, GlobalModel, NetworkModel, Progress, Report
 
 # In the order in which people meet them.
-ORDER = tuple(name for name in declared("methods/costs.toml") if name != "local training")
+ORDER = """
+local fedavg ensemble fens fedlpa fusefl fedet coboosting feddf fedkd fedkt fadi fdafl dense
+fisher_merge regmean matching fedma ties fedcvae distilled fedov afl deepafl gauss fedpft
+fedavg_multi fedprox scaffold fednova fedadam fedyogi moon dsfl fedgkt centralized
+""".split()
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 for _name in [*ORDER, *(name for name in METHODS if name not in ORDER)]:

@@ -44,6 +44,7 @@ from .parts.frozen import Frozen, FrozenMethod, HeadModel
 from .parts.kronecker import add_identity, inverse
 from .parts.privacy import secure_sum, smallest_sigma
 from .parts.ridge import WAYS, Sums, choose_ridge
+from .traffic import FLOAT, Sizes, Traffic, triangle
 
 # ------------------------------------------------------------------------------------------------------------------ fit
 # The least-squares fit from its two sums, in float64. Nothing here reads clients' data or uses a link.
@@ -206,6 +207,10 @@ class AflModel(HeadModel):
         return replace(report, own_fits=own_fits)
 
 
+# Features that a client draws from a seed of 8 bytes, or that need none.
+SENT_AS_A_SEED = ("pixels", "relu", "conv")
+
+
 @register(
     "afl",
     title="AFL",
@@ -228,6 +233,16 @@ class AFL(FrozenMethod):
     delta: float = knob(1e-5, "Failure probability", symbol="δ", low=1e-12, high=0.1, log=True)
 
     report = AflReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        d = self.features_read(sizes)
+        sums = triangle(d + 1) + (d + 1) * sizes.classes
+        if self.features not in SENT_AS_A_SEED or self.send_body or self.align or self.epsilon:
+            return Traffic(sizes.every_client(sums), is_exact=False)
+        seed = 0 if self.features == "pixels" else 8
+        if self.secure:  # numbers of 64 bits, and a key of 32 bytes for each pair of clients
+            return Traffic(sizes.clients * (8 * sums + 32 * sizes.clients + seed))
+        return Traffic(sizes.clients * (FLOAT * sums + seed))
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)

@@ -3,8 +3,8 @@ the global model.
 
 A method file reads like its paper's algorithm: client part, link, server part. It yields `Progress` so that bars, live
 curves and Stop work everywhere; it never sees a test image. Panels, command-line options and documentation are made
-from the knobs (`Knob`) and from the registry's `info`. What a run yields and returns is in `results.py`; a method can
-import the names of both files from here.
+from the knobs (`Knob`) and from the registry's `info`. What a run yields and returns is in `run_outputs.py`; a method
+can import the names of both files from here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..models.build import check_one_model
 from ..training import Recipe
 from .context import Context
 from .memory import SquareMatrices
-from .results import (  # noqa: F401
+from .run_outputs import (  # noqa: F401
     ClientsAlone,
     EnsembleModel,
     GlobalModel,
@@ -36,6 +36,7 @@ from .results import (  # noqa: F401
     Steps,
     report_progress,
 )
+from .traffic import Sizes, Traffic
 
 # ---------------------------------------------------------------------------------------------------------------- knobs
 # A method's hyper-parameters: with a label, a range and a help, and checked when they are set.
@@ -206,6 +207,11 @@ class Method:
         public or synthetic samples.
         """
         return float(recipe.epochs)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        """What travels in a run, of all clients and both ways, known before it: by default an estimate, one model down
+        to each client and one up. Nobody is taken to be absent or poisoned."""
+        return sizes.one_shot.about
 
     def check_poison(self, ctx: Context) -> None:
         """Raise UsageError if clients are poisoned in a way that does not apply to this method's clients."""

@@ -21,7 +21,7 @@ from ..rng import generator
 from ..training import ClientModels, Recipe, Tick, train_clients
 from ..training.loop import Shard
 from .poison import Poison
-from .results import ClientsAlone, Progress, Steps, report_progress
+from .run_outputs import ClientsAlone, Progress, Steps, report_progress
 
 # -------------------------------------------------------------------------------------------------------------- private
 # The clients' samples, and the trip-wire: no server step can read them.

@@ -35,6 +35,7 @@ from .base import Context, Progress, Report, Steps, knob, register
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
 from .parts.kronecker import add_identity, inverse
 from .parts.ridge import Sums
+from .traffic import Sizes, Traffic, triangle
 
 Map = tuple[Tensor, Tensor]  # B [i, o] and b [o] of random features σ(x B + b)
 
@@ -117,6 +118,13 @@ class DeepAFL(FrozenMethod):
     random: int = knob(256, "Random features of a layer", low=1, high=4096, log=True)
     rho: float = knob(10.0, "Ridge of the weights", symbol="ρ", low=1e-9, high=1e6, log=True)
     gamma: float = knob(1.0, "Ridge of a layer", symbol="γ", low=1e-9, high=1e6, log=True)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        width, random, classes = self.width, self.random, sizes.classes
+        heads = (self.layers + 1) * (triangle(width) + width * classes)
+        blocks = self.layers * (triangle(random) + random * classes)
+        down = self.layers * width * (classes + random)
+        return Traffic(sizes.every_client(heads + blocks + down) + 8 * sizes.clients)
 
     def run(self, ctx: Context) -> Steps[HeadModel]:
         client_features, frozen = yield from self.make_features(ctx)

@@ -36,6 +36,7 @@ from .base import Context, GlobalModel, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import random_crop
 from .parts.synthesis import GeneratorKnobs, GeneratorServer, clip_knob, weights_knob
+from .traffic import Sizes, Traffic
 
 AUGMENT = ("none", "crop", "crop+flip")
 
@@ -63,6 +64,9 @@ class Dense(GeneratorKnobs):
     clip: str = clip_knob()
     reset: bool = knob(False, "Fresh generator")
     weights: str = weights_knob()
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return sizes.one_shot
 
     def loss(
         self,

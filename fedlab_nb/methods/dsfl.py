@@ -35,6 +35,7 @@ from ..training import Recipe, in_chunks, train_clients
 from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
 from .context import check_finite
 from .parts.rounds import PHASE
+from .traffic import Sizes, Traffic
 
 
 @register(
@@ -61,6 +62,11 @@ class DSFL(Method):
     aggregation: str = knob("era", "Aggregation", options=("era", "mean"))
     temperature: float = knob(0.1, "Temperature", symbol="τ", low=0.01, high=10, log=True)
     share_images: bool = knob(True, "Send public images")
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        answers = sizes.classes * (2 * self.rounds - 1)
+        images = sizes.numbers if self.share_images else 0
+        return Traffic(sizes.every_client(sizes.public_samples * (answers + images)))
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(self.rounds * (self.local_epochs or recipe.epochs))

@@ -41,7 +41,8 @@ from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, kn
 from .parts import averages
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
 from .parts.lies import certified, lie_logit, with_lies
-from .results import plain_mean
+from .run_outputs import plain_mean
+from .traffic import Sizes, Traffic
 
 # ----------------------------------------------------------------------------------------------------------- predictive
 # β-predictive Bayes: from a mixture of the clients' predictions (β = 0) to their product (β = 1).
@@ -337,6 +338,10 @@ class Ensemble(Method):
         scores_clients = self.keep > 0 and self.by in ("validation", "diversity")
         # The class is frozen; only some values of the knobs need held-out samples.
         object.__setattr__(self, "holds_out", self.chooses_beta or scores_clients)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        sends_models_alone = self.rule in ("probabilities", "logits", "votes") and not self.keep
+        return sizes.one_shot if sends_models_alone else sizes.one_shot.about
 
     @property
     def chooses_beta(self) -> bool:

@@ -30,6 +30,7 @@ from .base import Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import search
 from .parts.synthesis import Server, ServerKnobs, weights_knob
+from .traffic import Sizes, Traffic
 
 BETAS = (0.9, 0.999)  # Adam's, for pixels
 
@@ -70,6 +71,9 @@ class FAdi(ServerKnobs):
     bn_weight: float = knob(10.0, "Weight of L_BN", symbol="λ_BN", low=0, high=1000)
     adaptive: float = knob(1.0, "Adaptive", symbol="λ_c", low=0, high=1000)
     weights: str = weights_knob()
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return sizes.one_shot
 
     def loss(
         self,

@@ -25,6 +25,7 @@ from .base import Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import BETAS, CLIP
 from .parts.synthesis import GeneratorKnobs, GeneratorServer, weights_knob
+from .traffic import Sizes, Traffic
 
 
 def one_hot_loss(teacher: Tensor) -> Tensor:
@@ -61,6 +62,9 @@ class FDafl(GeneratorKnobs):
     entropy: float = knob(5.0, "Weight of L_ie", symbol="λ_ie", low=0, high=100)
     activation: float = knob(0.1, "Weight of L_a", symbol="λ_a", low=0, high=100)
     weights: str = weights_knob()
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return sizes.one_shot
 
     def loss(self, x: Tensor, ensemble: FrozenEnsemble, w: Tensor | None = None) -> Tensor:
         """L_G of images `x [b, ...]`."""

@@ -28,6 +28,7 @@ from .base import (
 )
 from .parts.averages import assumed_knob, average_knob, average_states, check_average
 from .parts.lora import Adapters
+from .traffic import Sizes, Traffic
 
 
 @register(
@@ -45,6 +46,9 @@ class FedAvg(Method):
     average: str = average_knob()
     assumed: int = assumed_knob()
     rank: int = knob(0, "Rank", low=0, high=4096)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return sizes.one_shot.about if self.rank else sizes.one_shot
 
     def refuse(self, ctx: Context) -> None:
         check_average(self.average, self.assumed, ctx.clients_count, self.info.title)

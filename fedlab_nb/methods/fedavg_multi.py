@@ -28,6 +28,7 @@ from .parts.averages import (
     split_vector,
 )
 from .parts.rounds import PHASE, ROUNDS, Iterative, Rounds, State, subtract_states
+from .traffic import Sizes, Traffic
 
 
 @register("fedavg_multi", **ROUNDS, title="FedAvg, T rounds", paper="McMahan et al., AISTATS 2017")
@@ -38,6 +39,11 @@ class FedAvgMulti(Iterative):
     average: str = average_knob()
     assumed: int = assumed_knob()
     keep: float = knob(0.04, "Kept share", symbol="p", low=0.001, high=1, log=True)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        if self.compression == "none":
+            return super().bytes_sent(sizes)
+        return Traffic(self.rounds * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)

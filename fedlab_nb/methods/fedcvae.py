@@ -42,6 +42,7 @@ from .base import (
     report_progress,
 )
 from .context import check_finite
+from .traffic import Sizes, Traffic
 
 # ----------------------------------------------------------------------------------------------------------------- cvae
 # Conditional variational auto-encoders, one a client, trained side by side; at the server, the decoders make samples.
@@ -193,6 +194,11 @@ class FedCVAE(Method):
     samples: int = knob(2000, "Synthetic samples", low=10, high=1_000_000, log=True)
     server_epochs: int = knob(15, "Server epochs", low=1, high=1000)
     server_lr: float = knob(3e-3, "Server rate", low=1e-6, high=1.0, log=True)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        first_layer = (self.latent + sizes.classes + 1) * self.hidden
+        last_layer = (self.hidden + 1) * sizes.numbers
+        return Traffic(sizes.every_client(first_layer + last_layer + sizes.classes))
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return self.steps * self.batch * len(sizes) / sum(sizes)

@@ -31,6 +31,7 @@ from .context import Context
 from .parts.frozen_ensemble import FrozenEnsemble, client_weights, combine
 from .parts.images import CLIP, new_student, snapshot, student_recipe
 from .parts.synthesis import ServerKnobs, weights_knob
+from .traffic import Sizes, Traffic
 
 
 @register(
@@ -54,6 +55,9 @@ class FedDF(Method):
     server_model: str = server_model_knob()
 
     convolutional = ServerKnobs.convolutional
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return sizes.one_shot
 
     def refuse(self, ctx: Context) -> None:
         if self.start == "average" and not ctx.has_clients_architecture(self.server_model):

@@ -46,7 +46,8 @@ from .context import check_finite
 from .fusefl.blocks import Client, make_network
 from .local import LocalModels, LocalReport
 from .parts.rounds import PHASE, Iterative, Rounds, epochs_knob
-from .results import has_curve_point
+from .run_outputs import has_curve_point
+from .traffic import FLOAT, Sizes, Traffic
 
 
 @register(
@@ -71,6 +72,12 @@ class FedGKT(Iterative):
     server_epochs: int = knob(4, "Server epochs", low=1, high=1000)
     weight: float = knob(0.1, "Weight of answers", symbol="α", low=0, high=100)
     temperature: float = knob(3.0, "Temperature", symbol="τ", low=0.1, high=100, log=True)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        down = sizes.classes * (self.rounds - 1)
+        up = self.rounds * (sizes.numbers + sizes.classes) + 1
+        total = sizes.models_down / 2 + FLOAT * sizes.samples * (down + up)
+        return Traffic(total, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         super().refuse(ctx)

@@ -38,6 +38,7 @@ from .fedavg_multi import FedAvgMulti
 from .parts.frozen_ensemble import FrozenEnsemble, class_count_weights, combine
 from .parts.images import new_student, snapshot
 from .parts.rounds import PHASE, Rounds
+from .traffic import Sizes, Traffic
 
 
 @register(
@@ -63,6 +64,12 @@ class FedKD(Method):
     rounds_after: int = knob(0, "FedAvg after", low=0, high=1000)
     local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
     server_model: str = server_model_knob()
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        rounds = self.rounds_before + self.rounds_after
+        if rounds:
+            return Traffic(sizes.one_shot.bytes + 2 * rounds * sizes.models_up, is_exact=False)
+        return Traffic(sizes.one_shot.bytes + sizes.every_client(sizes.classes))
 
     def refuse(self, ctx: Context) -> None:
         if ctx.has_clients_architecture(self.server_model):

@@ -48,6 +48,7 @@ from .base import (
     report_progress,
     server_model_knob,
 )
+from .traffic import Sizes, Traffic
 
 # -------------------------------------------------------------------------------------------------------- votes privacy
 # Noisy votes and their promise: Laplace noise on counts, and the ε that T noisy votes have spent (PATE).
@@ -182,6 +183,9 @@ class FedKT(Method):
     server_model: str = server_model_knob()
 
     report = FedKTReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return Traffic(self.students * sizes.models_up)
 
     def refuse(self, ctx: Context) -> None:
         most = MOST_STUDENTS // ctx.clients_count

@@ -33,6 +33,7 @@ from ..training import ClientModels
 from ..training.local import curve_epochs
 from ..training.loop import Shard
 from .base import Context, EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
+from .traffic import Sizes, Traffic
 
 # ------------------------------------------------------------------------------------------------------------- outliers
 # Samples that a client should not recognise, made by destroying its own: FedOV's "unknown" class.
@@ -204,6 +205,10 @@ class FedOV(Method):
     fresh: bool = knob(False, "Fresh outliers")
     adversarial: int = knob(0, "Adversarial steps", low=0, high=100)
     voters: int = knob(0, "Voters", symbol="m", low=0)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        one_output_more = sizes.every_client(sizes.features + 1)
+        return Traffic(2 * (sizes.models_up + one_output_more))
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: the architecture with one output more; own samples and outliers made from them.

@@ -33,6 +33,7 @@ from .base import Context, GlobalModel, Steps, knob, register, report_progress
 from .gauss import split_by_class
 from .memory import SquareMatrices
 from .parts.frozen import Frozen, FrozenMethod, HeadModel
+from .traffic import Sizes, Traffic
 
 # ------------------------------------------------------------------------------------------------------------- mixtures
 # Gaussian mixtures of feature rows: fitted by EM (Dempster, Laird, Rubin 1977), drawn from, and sent.
@@ -171,6 +172,12 @@ class FedPFT(FrozenMethod):
     smallest: int = knob(1, "Smallest class", low=1, high=10_000)
     epochs: int = knob(30, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        d = self.features_read(sizes)
+        classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
+        floats = sizes.classes + classes_held * (1 + 2 * d) * self.components
+        return Traffic(sizes.every_client(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """With full covariances those of a class's components, while its mixture is fitted."""

@@ -39,6 +39,7 @@ from .parts.kronecker import (
     output_rows,
     replace_layers,
 )
+from .traffic import Sizes, Traffic
 
 NORMS = (nn.BatchNorm2d, nn.GroupNorm)
 LABELS = ("model", "true")
@@ -62,6 +63,10 @@ class FisherMerge(Method):
     damping: float = knob(1e-6, "Damping", symbol="λ_damp", low=1e-12, high=1e3, log=True)
 
     labels: str = knob("model", "Labels", options=LABELS)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        fisher = sizes.clients * sizes.parameter_bytes
+        return Traffic(sizes.one_shot.bytes + fisher)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         # Clients: train alone; one more pass for the Fisher diagonal; upload both.

@@ -37,6 +37,7 @@ from .base import Context, GlobalModel, Report, Steps, knob, register
 from .memory import SquareMatrices
 from .parts.fisher import TRAINED, train_head
 from .parts.frozen import FrozenMethod, HeadModel
+from .traffic import Sizes, Traffic, triangle
 
 # ----------------------------------------------------------------------------------------------------- class statistics
 # Counts, sums and second moments of features, class by class: all that Bayes' rule with Gaussian classes needs.
@@ -310,6 +311,13 @@ class Gauss(FrozenMethod):
     draws: int = knob(400, "Draws of a class", low=1, high=100_000, log=True)
     epochs: int = knob(10, "Head's epochs", low=1, high=1000)
     lr: float = knob(0.01, "Head's rate", low=1e-6, high=1.0, log=True)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        d = self.features_read(sizes)
+        spread = triangle(d) if self.head == "qda" else d
+        classes_held = 0.45 * sizes.classes  # a guess: it depends on the skew
+        floats = sizes.classes + classes_held * (d + spread)
+        return Traffic(sizes.every_client(floats), is_exact=False)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """Second moments as the server has received them: one a client, or one for each of its classes."""

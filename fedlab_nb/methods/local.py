@@ -24,7 +24,8 @@ from .base import (
     register,
     report_progress,
 )
-from .results import Tested
+from .run_outputs import Tested
+from .traffic import FLOAT, Sizes, Traffic
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,9 @@ class Local(Method):
     report = LocalReport
     sends_models = False
 
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return Traffic(sizes.models_down)
+
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         clients = yield from ctx.local_training()
         has_held_out = sum(ctx.private.sizes("held_out")) > 0
@@ -118,6 +122,10 @@ class Centralized(Method):
 
     trains_locally = False
     sends_models = False
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        sample_bytes = FLOAT * sizes.numbers + 8  # the label is a whole number of 64 bits
+        return Traffic(sizes.samples * sample_bytes)
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         received = []

@@ -47,6 +47,7 @@ from .parts.kronecker import (
     layer_matrix,
     replace_layers,
 )
+from .traffic import Sizes, Traffic
 
 
 @register(
@@ -65,6 +66,10 @@ class RegMean(Method):
 
     ridge: float = knob(1e-2, "Ridge", symbol="λ_damp", low=0, high=1e3)
     off_diagonal: float = knob(1.0, "Off the diagonal", symbol="ξ", low=0, high=1)
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        moments = sizes.every_client(sizes.input_triangles)
+        return Traffic(sizes.one_shot.bytes + moments)
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:
         """The input moments of every layer, one each a client."""

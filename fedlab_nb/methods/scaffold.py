@@ -40,6 +40,7 @@ from .parts.rounds import (
     epochs_knob,
     subtract_states,
 )
+from .traffic import Sizes, Traffic
 
 LEAKS = "each client's model, sample count and mean gradient, every round"
 SENDS = {"sends": "its network + mean gradient", "back": "the new network + mean gradient"}
@@ -56,6 +57,9 @@ class Scaffold(Iterative):
     local_epochs: int = epochs_knob(4)
     eta_s: float = knob(1.0, "Server rate", symbol="η_s", low=0.01, high=2)
     weights: str = client_weights_knob("w_k")
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return Traffic(2 * super().bytes_sent(sizes).bytes)  # with each model a control variate
 
     def run(self, ctx: Context) -> Steps[GlobalModel]:
         rounds = Rounds(ctx, self)

@@ -33,6 +33,7 @@ from ..models import model_state
 from .base import GlobalModel, Method, Steps, client_weights_knob, knob, register, weighted_mean
 from .context import Context
 from .parts.averages import MergedModel, MergeReport, flatten_state, split_vector
+from .traffic import Sizes, Traffic
 
 RULES = ("ties", "task")
 
@@ -70,6 +71,12 @@ class Ties(Method):
     upload: str = knob("whole", "Upload", options=("whole", "trimmed"))
 
     report = TiesReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        if self.upload == "whole":
+            return sizes.one_shot
+        # A kept entry is a position and a value.
+        return Traffic(sizes.models_down + 0.6 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if ctx.init != "same":

@@ -327,7 +327,7 @@ class Controls:
     def doubts(self) -> bool:
         """Whether Run takes so long that it is to be pressed once more, which is then said."""
         cost = None if self._agreed else self.reckon()
-        if cost is None or cost.seconds < LONG:
+        if cost is None or cost.seconds is None or cost.seconds < LONG:
             return False
         self._agreed, self.run.description = True, "Run all the same"
         self.phase.value = paragraph(

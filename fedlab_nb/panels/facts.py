@@ -84,7 +84,12 @@ def costs(cost: Cost | None) -> str:
     """What a run takes, in words that fit into a line."""
     if cost is None:
         return ""
-    takes = capital(duration(cost.seconds)) + ";" if cost.seconds else "Remembered:"
+    if cost.seconds is None:
+        takes = "How long is not known yet;"
+    elif cost.seconds:
+        takes = f"{capital(duration(cost.seconds))};"
+    else:
+        takes = "Remembered:"
     return f"{takes} {'' if cost.exact else 'about '}{data_size(cost.bytes)} both ways."
 
 

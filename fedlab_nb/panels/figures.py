@@ -15,13 +15,12 @@ from ..data import describe
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots.accuracy import table
-from ..plots.characters import own_name
 from ..plots.embed import POINTS, tsne_apart
 from ..plots.journey import journey
 from ..plots.race import STEPS, Race
-from ..plots.stored import Stored
+from ..plots.stored_curves import StoredPlot
 from ..plots.style import current_size, narrow, sized
-from ..plots.words import data_size, listed, percent, plural
+from ..plots.words import Setting, data_size, listed, own_name, percent, plural
 from ..studies.settings import Plan, Settings, plans_for
 from .lab_view import LabSpec, LabView, PanelState, caption, words
 from .record import Runs
@@ -59,7 +58,7 @@ class WhoHoldsWhat(LabView):
     def caption(self, state: PanelState) -> str:
         if state.federation is None:
             return ""
-        skewed = " Smaller α is more skewed." if "α" in where(state) else ""
+        skewed = " Smaller α is more skewed." if "α" in str(where(state)) else ""
         return f"{where(state)}.{skewed}" + (
             f" At the right {state.stored.table.label}." if state.stored else ""
         )
@@ -81,7 +80,7 @@ class Accuracy(ResultView):
 
     def __init__(self) -> None:
         super().__init__()
-        self._stored = Stored()
+        self._stored = StoredPlot()
         about = "Bars in the order of the list of methods, in place of the best first"
         self.listed = made(
             widgets.Checkbox, label="In the order of the list", help=about, indent=False
@@ -313,7 +312,7 @@ class Track(LabView):
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
 
 
-def where(state: PanelState) -> str:
+def where(state: PanelState) -> Setting:
     """The partition's setting in words: that of the first seed."""
     return words({**state.settings, "seeds": 1})
 

@@ -15,9 +15,8 @@ import numpy as np
 from PIL import Image
 
 from ..data import Edit, Edits, Federation
-from ..plots.characters import own_name
 from ..plots.kit import as_tile
-from ..plots.words import letter, plural, setting_of
+from ..plots.words import letter, own_name, plural, setting_of
 from .controls import Controls
 from .lab_view import PanelState
 from .theme import Fitting, made, offer, paragraph, show_if

@@ -21,7 +21,7 @@ import ipywidgets as widgets
 
 from ..errors import SAMPLES
 from ..plots import Picture
-from ..plots.words import duration, setting_of, worded
+from ..plots.words import Setting, duration, setting_of, worded
 from ..studies.cost import Cost, cost_of
 from .record import Row, Runs
 from .stored import Nearby, nearby
@@ -66,7 +66,7 @@ class PanelState:
     federation: Any = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     knobs: Mapping[str, Any] = field(default_factory=dict)
-    setting: str = ""
+    setting: Setting | str = ""
     class_names: Sequence[str] = ()
     runs: Runs = Runs()
     number: int = 0
@@ -153,7 +153,7 @@ def heard(state: PanelState, row: Row, event: Any) -> dict[str, Any]:
     return changes
 
 
-def words(settings: Mapping[str, Any]) -> str:
+def words(settings: Mapping[str, Any]) -> Setting:
     """Settings as a person reads them, seeds included: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
     first, count = settings["seed"], settings["seeds"]
     seeds = f"seed {first}" if count == 1 else f"seeds {first}–{first + count - 1}"
@@ -255,8 +255,10 @@ def in_words(kind: LabView, state: PanelState) -> Picture:
     alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
     if picture.waits and state.running:
         sentence = LabView.waiting
-    elif picture.waits and (cost := cost_of_work(kind, state)) is not None:
-        sentence += f" It takes {duration(cost.seconds)}."
+    elif picture.waits:
+        cost = cost_of_work(kind, state)
+        if cost is not None and cost.seconds is not None:
+            sentence += f" It takes {duration(cost.seconds)}."
     return replace(picture, alt=alt, sentence=sentence)
 
 

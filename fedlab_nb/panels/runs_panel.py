@@ -112,7 +112,7 @@ class RunsPanel:
 def cells(row: Row) -> str:
     """A row of the table of runs."""
     values = {seed: o.accuracy for seed, o in row.outcomes.items()}
-    setting = html.escape(row.setting + (f", {seeds_of(values)}" if values else ""))
+    setting = html.escape(f"{row.setting}, {seeds_of(values)}" if values else str(row.setting))
     start = f'<span>{row.run}</span><span>{html.escape(row.title)}</span><span title="{setting}">{setting}</span>'
     if row.error and not values:
         end = '<span class="fl-bad" title="{0}">{0}</span>'.format(html.escape(row.error))

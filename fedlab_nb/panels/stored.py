@@ -12,11 +12,10 @@ from typing import Any
 from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots import Picture, Series
-from ..plots.stored import Stored, nearest
+from ..plots.stored_curves import StoredPlot, nearest
 from ..plots.words import listed, plural
 from ..studies.settings import Settings
-from ..studies.stored_results import DIGITS, load, sets
-from ..studies.stored_results import Stored as Table
+from ..studies.stored_results import DIGITS, StoredTable, load, sets
 from ..training.recipe import OFF
 from .record import BOUNDS
 
@@ -31,7 +30,7 @@ FREE = ("alpha", "clients", "seed", "seeds", "device", "backend", "tint", "class
 class Nearby:
     """What a stored table has for a panel. methods: those that the table has;   settings: arguments of `study.job`"""
 
-    table: Table
+    table: StoredTable
     methods: tuple[str, ...]
     settings: Mapping[str, Any]
 
@@ -44,7 +43,7 @@ class Nearby:
     def alpha(self) -> float:
         return float(self.settings.get("alpha", 0.1))
 
-    def picture(self, kept: Stored) -> Picture:
+    def picture(self, kept: StoredPlot) -> Picture:
         """Accuracy against α; `kept` is drawn anew in place."""
         return kept.show(
             results_of(self.table, self.methods, self.clients), alpha=self.alpha, clients=self.clients,
@@ -91,13 +90,15 @@ def nearby(methods: Sequence[str], settings: Mapping[str, Any]) -> Nearby | None
 
 # The same objects for the same setting: pictures that are redrawn in place look at what is new.
 @lru_cache(maxsize=8)
-def results_of(table: Table, methods: tuple[str, ...], clients: int) -> dict[str, dict]:
+def results_of(table: StoredTable, methods: tuple[str, ...], clients: int) -> dict[str, dict]:
     """{title: {stored α: {seed: accuracy}}}"""
     return {table.title(m): table.against_alpha(m, clients) for m in methods}
 
 
 @lru_cache(maxsize=64)
-def rows_of(table: Table, methods: tuple[str, ...], clients: int, alpha: float) -> list[Series]:
+def rows_of(
+    table: StoredTable, methods: tuple[str, ...], clients: int, alpha: float
+) -> list[Series]:
     """One Series a method at one stored setting."""
     return [
         Series(title, accuracies=at[alpha])

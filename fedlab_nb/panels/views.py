@@ -338,7 +338,7 @@ class Views:
         """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
         state = self.state.of(self.visible)
         cost = cost_of_work(self[self.visible].kind, state) if state.worked is None else None
-        return cost is not None and cost.seconds < SOON
+        return cost is not None and cost.seconds is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
     def update(self, state: PanelState) -> None:

@@ -7,17 +7,15 @@ each method's own settings, every line with its source.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ..declared import declared
 from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
-from ..studies.cost import FORMULAS, seconds_of
+from ..studies.cost import seconds_of
 from ..studies.grid import Study
 from ..studies.results import Grid, Shown
 from ..studies.settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
@@ -197,24 +195,22 @@ def method_lines(work: Plan, there: Setup, given: Mapping[str, Any]) -> dict[str
 @dataclass(frozen=True)
 class Estimate:
     """What a study would take. `seconds` and `bytes`: of the cells that are not remembered. Seconds are those of
-    `cost.py`, nan with a method that it does not know; bytes are those of an entry in the store, on average."""
+    `cost.py`, None with a method that it does not know; bytes are those of an entry in the store, on average."""
 
     cells: int
     remembered: int
-    seconds: float
+    seconds: float | None
     bytes: float
 
     def __str__(self) -> str:
         missing = self.cells - self.remembered
         text = f"{self.cells} cells, {self.remembered} remembered, {missing} to compute"
         if missing:
-            minutes, disk = self.seconds / 60, self.bytes / 1e6
-            text += (
-                f": about {minutes:.1f} minutes on one core"
-                if not math.isnan(minutes)
-                else ": of unknown duration"
-            )
-            text += f", {disk:.1f} MB of disk"
+            if self.seconds is None:
+                text += ": how long is not known yet"
+            else:
+                text += f": about {self.seconds / 60:.1f} minutes on one core"
+            text += f", {self.bytes / 1e6:.1f} MB of disk"
         return text + "."
 
 
@@ -222,7 +218,6 @@ def estimate(study: Study) -> Estimate:
     """How many cells, how many of them remembered, and how long and how large the rest will be."""
     plans, store = [cell.plan for cell in study.cells()], Store("runs")
     missing = [plan for plan in plans if not store.has(plan.run_key())]
-    known = all(plan.name in declared(FORMULAS) for plan in missing)
     size = fmean([entry.bytes for entry in entries() if entry.kind == "runs"] or [TYPICAL_BYTES])
-    seconds = seconds_of(missing) if known else math.nan
-    return Estimate(len(plans), len(plans) - len(missing), seconds, size * len(missing))
+    remembered = len(plans) - len(missing)
+    return Estimate(len(plans), remembered, seconds_of(missing), size * len(missing))

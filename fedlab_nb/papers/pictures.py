@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plots.axes import level_line
 from ..plots.kit import told
-from ..plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, legend
+from ..plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, legend, level_line
 from ..plots.words import tabled
 from .claims import JUDGED, OUTCOMES
 from .published import PAPERS, TRIED, tally

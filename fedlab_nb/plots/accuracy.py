@@ -6,11 +6,23 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..studies.statistics import difference
-from .axes import FIFTHS, end_labels, level_line, percent_axis, seed_lines
 from .identity import shorten_title
 from .kit import BARS, Bars, told
 from .series import Series, finished, settings_of
-from .style import FAINT, QUIET, SECOND, Picture, drawing, dress, heading
+from .style import (
+    FAINT,
+    FIFTHS,
+    QUIET,
+    SECOND,
+    Picture,
+    drawing,
+    dress,
+    end_labels,
+    heading,
+    level_line,
+    percent_axis,
+    seed_lines,
+)
 from .vector import mark
 from .words import (
     band_words,
@@ -156,7 +168,7 @@ def verdict(series: Sequence[Series]) -> str:
 
 def table(series: Sequence[Series]) -> list[dict]:
     rows = (
-        (s.name, s.setting, percent(s.mean), band_words(s.band), seed_words(s.accuracies))
+        (s.name, str(s.setting), percent(s.mean), band_words(s.band), seed_words(s.accuracies))
         for s in series
     )
     return tabled("method | setting | accuracy | ± 95 % band | seeds", rows)

@@ -5,10 +5,9 @@ from statistics import mean
 
 import numpy as np
 
-from .axes import DOTS, FIFTHS, percent_axis
 from .kit import told
 from .series import Series, finished, settings_of
-from .style import QUIET, Picture, drawing, dress, legend, narrow
+from .style import DOTS, FIFTHS, QUIET, Picture, drawing, dress, legend, narrow, percent_axis
 from .vector import mark
 from .words import listed, percent, tabled
 

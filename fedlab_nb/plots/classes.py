@@ -6,12 +6,23 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from .axes import PERCENT, class_ticks, colour_bar, mark
-from .characters import client_axis, client_name, own_name, setting_of_rows
 from .kit import heat_map, mark_cells, told
 from .series import Series, finished, settings_of
-from .style import QUIET, SECOND, Picture, current_size, drawing, heading, narrow
-from .words import capital, percent
+from .style import (
+    PERCENT,
+    QUIET,
+    SECOND,
+    Picture,
+    class_ticks,
+    client_axis,
+    colour_bar,
+    current_size,
+    drawing,
+    heading,
+    mark,
+    narrow,
+)
+from .words import capital, client_name, own_name, percent, setting_of_rows
 
 STACKED = 9  # more rows than this, and the two heat-maps stand side by side
 BESIDE, DIGITS = (

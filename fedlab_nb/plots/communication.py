@@ -5,10 +5,21 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..studies.statistics import difference
-from .axes import bytes_axis, rows_axis, rows_size
 from .kit import points, told
 from .series import Series, finished, settings_of
-from .style import ACCENT, INK, SECOND, Picture, drawing, dress, legend, narrow
+from .style import (
+    ACCENT,
+    INK,
+    SECOND,
+    Picture,
+    bytes_axis,
+    drawing,
+    dress,
+    legend,
+    narrow,
+    rows_axis,
+    rows_size,
+)
 from .words import capital, data_size, significance, tabled
 from .words import points as in_points
 

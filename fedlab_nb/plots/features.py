@@ -21,9 +21,8 @@ from .style import (
     heading,
     legend,
     narrow,
-    shorten,
 )
-from .words import capital, percent, plural, tabled
+from .words import Setting, capital, percent, plural, shorten, tabled
 
 MAPS = 8
 
@@ -48,9 +47,14 @@ class Map:
 
 
 def features(
-    maps: Sequence[Map], class_names: Sequence[str], *, setting: str, held: Sequence[bool] | None = None, who: str = "",
+    maps: Sequence[Map],
+    class_names: Sequence[str],
+    *,
+    setting: Setting | str,
+    held: Sequence[bool] | None = None,
+    who: str = "",
     first: int = 0,
-) -> Picture:  # fmt: skip
+) -> Picture:
     """Small multiples of at most MAPS maps, from number `first` on. `held`: classes that stay bright; `who`: which they
     are, in words.
     """

@@ -28,36 +28,34 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from ..studies.statistics import Band, band
-from .axes import (
-    HALVES,
-    bytes_axis,
-    class_ticks,
-    colour_bar,
-    level_line,
-    percent_axis,
-    rows_axis,
-    rows_size,
-)
-from .axes import mark as look_at
-from .characters import client_axis, known_words
 from .identity import Look, looks, shorten_title
 from .series import Series
 from .style import (
     ACCENT,
     FAINT,
+    HALVES,
     INK,
     LOCK,
     QUIET,
     SECOND,
     Picture,
+    bytes_axis,
     class_colours,
+    class_ticks,
+    client_axis,
+    colour_bar,
     dress,
     heading,
+    level_line,
     narrow,
     new_figure,
+    percent_axis,
+    rows_axis,
+    rows_size,
 )
+from .style import mark as look_at
 from .vector import mark
-from .words import percent
+from .words import Setting, known_words, percent
 
 BARS = "dots: seeds; line: 95 % band of the mean"
 WRITTEN = 12  # more clients or classes than this, and no numbers are written into the cells of their table
@@ -74,7 +72,7 @@ FEW = 3  # tiles for which a row has room at least, so that few do not become la
 def told(
     figure: Figure | None,
     title: str,
-    setting: str,
+    setting: Setting | str,
     sentence: str,
     table: Sequence[Mapping[str, Any]] = (),
 ) -> Picture:
@@ -97,7 +95,7 @@ def in_words(table: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(rows) + "." * bool(table)
 
 
-def blank(text: str, *, setting: str) -> Picture:
+def blank(text: str, *, setting: Setting | str) -> Picture:
     """`text` in the middle of an empty figure; the same is its sentence."""
     with LOCK:
         figure = new_figure()
@@ -212,7 +210,7 @@ def lines(
         ax.fill_between(
             list(bands),
             (y - wide).clip(0),
-            (y + wide).clip(None, top),
+            np.minimum(y + wide, np.inf if top is None else top),
             color=colour,
             alpha=0.17,
             lw=0,
@@ -349,8 +347,8 @@ def unless_zero(form: str) -> Callable[[float], str]:
 
 def clients_and_classes(
     ax: Axes, values: np.ndarray, names: Sequence[str], title: str, top: float, *, text: str = "{:.0f}",
-    signed: bool = False, ring: bool = False, client: int | None = None, klass: int | None = None, setting: str = "",
-    first: bool = True,
+    signed: bool = False, ring: bool = False, client: int | None = None, klass: int | None = None,
+    setting: Setting | str = "", first: bool = True,
 ) -> AxesImage:  # fmt: skip
     """The heat-map of a table `[M, C]` with a column a client (nan: grey); returns the image.
 

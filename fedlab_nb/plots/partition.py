@@ -13,8 +13,6 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from ..data import Dataset, Federation
-from .axes import class_ticks, client_ticks, colour_bar, few_ticks
-from .characters import client_axis, client_name, own_name
 from .kit import Bars, heat_map, told
 from .series import Series, finished
 from .style import (
@@ -23,13 +21,18 @@ from .style import (
     LOCK,
     Picture,
     class_colours,
+    class_ticks,
+    client_axis,
+    client_ticks,
+    colour_bar,
     current_size,
     dress,
+    few_ticks,
     heading,
     new_figure,
 )
 from .vector import mark, moves
-from .words import capital, listed, percent, plural, tabled
+from .words import Setting, capital, client_name, listed, own_name, percent, plural, tabled
 
 LIMIT = 26
 PALE = 0.3  # opacity of clients that take no part
@@ -43,7 +46,7 @@ class Partition:
     _rows: Sequence[Series] = ()
 
     def show(
-        self, federation: Federation, *, setting: str, client: int | None = None, klass: int | None = None,
+        self, federation: Federation, *, setting: Setting | str, client: int | None = None, klass: int | None = None,
         stored: tuple[Sequence[Series], str] | None = None,
     ) -> Picture:  # fmt: skip
         """Picture of a federation; `client` and `klass`, where given, are marked.
@@ -169,7 +172,7 @@ class Artists:
         client: int | None = None,
         klass: int | None = None,
         *,
-        setting: str = "",
+        setting: Setting | str = "",
     ) -> None:
         (clients, classes), self.counts = self.shape, counts
         show_at(self.row, "y", klass, classes)
@@ -231,7 +234,7 @@ def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
 
 
 def sentence(
-    federation: Federation, client: int | None, klass: int | None, setting: str = ""
+    federation: Federation, client: int | None, klass: int | None, setting: Setting | str = ""
 ) -> str:
     """Of the class that is looked at, else of the client, else of all."""
     counts, names, skew = (
@@ -284,7 +287,7 @@ def everybody(federation: Federation) -> tuple[np.ndarray, list[str]]:
     return np.asarray(federation.whole.label_counts)[order], gone
 
 
-def table(federation: Federation, setting: str) -> list[dict[str, Any]]:
+def table(federation: Federation, setting: Setting | str) -> list[dict[str, Any]]:
     columns = ["client", "samples", *(f"class {n}" for n in called(federation.dataset))]
     counts, gone = everybody(federation)
     words = [""] * (len(counts) - len(gone)) + [f", {word}" for word in gone]
@@ -294,6 +297,6 @@ def table(federation: Federation, setting: str) -> list[dict[str, Any]]:
     )
 
 
-def partition(federation: Federation, *, setting: str) -> Picture:
+def partition(federation: Federation, *, setting: Setting | str) -> Picture:
     """`Partition().show(...)`: one picture, for those who do not redraw it."""
     return Partition().show(federation, setting=setting)

@@ -21,6 +21,7 @@ from matplotlib.transforms import Affine2D
 from .kit import told
 from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing
 from .vector import mark, oklch, rgb
+from .words import Setting
 
 MARGIN, GAP = 0.06, 0.14  # inches round all and between two squares
 SMALL, LARGE = 1.3, 2.6  # inches of a square's side
@@ -116,7 +117,7 @@ def plane(
     squares: Sequence[Square],
     about: Plane,
     *,
-    setting: str,
+    setting: Setting | str,
     sentence: str,
     table: Sequence[Mapping[str, object]],
 ) -> Picture:

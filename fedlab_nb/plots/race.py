@@ -8,13 +8,25 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
-from .axes import bytes_axis, end_labels, percent_axis
 from .identity import shorten_title
 from .kit import told
 from .series import Series, finished, settings_of
-from .style import ACCENT, FAINT, INK, LOCK, QUIET, RULE, Picture, drawing, dress, shorten
+from .style import (
+    ACCENT,
+    FAINT,
+    INK,
+    LOCK,
+    QUIET,
+    RULE,
+    Picture,
+    bytes_axis,
+    drawing,
+    dress,
+    end_labels,
+    percent_axis,
+)
 from .vector import mark, moves
-from .words import data_size, percent, plural, tabled
+from .words import data_size, percent, plural, shorten, tabled
 
 STEPS = 288  # from the least bytes to the most
 STAGES = ("train", "upload", "fuse")

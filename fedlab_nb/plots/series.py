@@ -9,7 +9,7 @@ import numpy as np
 
 from ..studies.statistics import Band, band
 from .style import Look, look
-from .words import data_size, number, seeds_of
+from .words import Setting, data_size, number, seeds_of
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Series:
 
     label: str
     detail: str = ""
-    setting: str = ""
+    setting: Setting | str = ""
     accuracies: Mapping[int, float] = field(default_factory=dict)
     up: float = 0.0
     down: float = 0.0
@@ -120,4 +120,4 @@ def finished(series: Sequence[Series]) -> list[Series]:
 
 def settings_of(series: Sequence[Series]) -> str:
     """The settings that occur, each once, for alt texts."""
-    return "; ".join(dict.fromkeys(s.setting for s in series if s.setting)) or "no setting yet"
+    return "; ".join(dict.fromkeys(str(s.setting) for s in series if s.setting)) or "no setting yet"

@@ -14,20 +14,26 @@ from typing import TYPE_CHECKING, Any
 from ..errors import choose, demand
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
-from .axes import PERCENT, colour_bar, end_labels, level_line, log_axis, percent_axis, rows_axis
 from .kit import heat_map, lines, points, told
 from .series import Series
 from .style import (
+    PERCENT,
     QUIET,
     Look,
     Picture,
+    colour_bar,
     drawing,
     dress,
+    end_labels,
+    level_line,
+    log_axis,
     look,
     looks,
     narrow,
+    percent_axis,
+    rows_axis,
 )
-from .words import data_size, number, percent, tabled
+from .words import Setting, data_size, number, percent, tabled
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -59,7 +65,7 @@ def plot_study(results: Results, against: str = "alpha", **options: Any) -> Pict
     )
 
 
-def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
+def against_axis(results: Results, axis: str, *, setting: Setting | str = "") -> Picture:
     """`against` an axis of numbers: at each of its values the mean over all points of the other axes."""
     values = tidy(results)[axis].unique().tolist()
     demand(
@@ -74,7 +80,7 @@ def against_axis(results: Results, axis: str, *, setting: str = "") -> Picture:
 
 
 def against(
-    accuracies: Mapping[str, Bands], axis: str, label: str = "", *, setting: str, chance: float | None = None,
+    accuracies: Mapping[str, Bands], axis: str, label: str = "", *, setting: Setting | str, chance: float | None = None,
     methods: Mapping[str, str | Look] | None = None, sentence: str = "",
 ) -> Picture:  # fmt: skip
     """Mean accuracy `{line: {value of the axis: {seed: share}, or its `Band`}}` over an axis of numbers, with bands.
@@ -119,7 +125,7 @@ def against(
     )
 
 
-def against_bytes(results: Results, *, setting: str = "") -> Picture:
+def against_bytes(results: Results, *, setting: Setting | str = "") -> Picture:
     """A point a method: mean accuracy against mean bytes of all clients, both ways, over the whole study."""
     up, down = (tidy(results).groupby("method")[f"bytes_{way}"].mean() for way in ("up", "down"))
     rows = [Series(m, accuracies=of, up=up[m], down=down[m]) for m, of in by_seed(results).items()]
@@ -159,7 +165,7 @@ def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
 
 
 def heat(
-    results: Results, across: str, down: str, *, method: str = "", setting: str = ""
+    results: Results, across: str, down: str, *, method: str = "", setting: Setting | str = ""
 ) -> Picture:
     """Mean accuracy of one method (the first, unless named) over two axes."""
     for axis in (across, down):
@@ -184,7 +190,7 @@ def heat(
     return told(figure, title, setting, sentence, table.to_dict("records"))
 
 
-def differences(results: Results, *, reference: str = "", setting: str = "") -> Picture:
+def differences(results: Results, *, reference: str = "", setting: Setting | str = "") -> Picture:
     """Every method minus `reference` (the first, unless named) as a row: means over all points, paired by seed, with
     their band; a row whose band leaves out zero is clear."""
     means = by_seed(results)

@@ -1,13 +1,31 @@
-"""Numbers in words: percentages, bytes, settings, and whether a difference is more than noise."""
+"""What pictures say: numbers in words, settings in words, and what clients are called.
 
+percent(0.834)                   '83 %';   number, points, significance: bands and differences
+setting_of(settings, "seed 0")   'digits, α = 0.1, 10 clients, seed 0', which knows whose clients these are
+client_name(3, setting)          'client D ✦ sixes'; of a file's own clients 'client D (north)'; else 'client D'
+short_name(3, setting)           'D ✦ sixes', 'D (north)', or 'D';   row_name(3, setting): the same, or 'client D'
+known_words(setting)             ' Marked with ✦: D sixes, …' or ' Clients: A east, …', for an alt text
+
+Clients are numbers in programs and letters where people look: both axes from 0 to 9 would be misread.
+
+The characters of the course's one federation stand in `characters.json`: who holds the largest share of a digit, who
+has the fewest images, and whose largest logits are the largest. The names of a file's own clients are known as long as
+its data are in memory; without them a client is its letter.
+"""
+
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from statistics import mean
 from typing import Any
 
-from ..data import Edits
+from ..data import Edits, client_list, members
 from ..data import letter as letter
+from ..data.registry import names_of_clients
+from ..declared import ROOT
 from ..studies.results import data_size as data_size
 from ..studies.statistics import Band, difference
 
@@ -75,10 +93,26 @@ def seeds_of(values: Mapping[int, Any]) -> str:
     return "seeds " + ", ".join(map(str, seeds))
 
 
-class Setting(str):
-    """A setting in words that still has the values which it was made from, by name."""
+@dataclass(frozen=True)
+class Setting:
+    """What runs have in common. words: as a picture says it;   values: by name, what says whose clients they are.
 
-    of: Mapping[str, Any] = {}
+    Two settings that read alike are equal. A plain text in its place is a setting whose clients nobody knows.
+    """
+
+    words: str
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __str__(self) -> str:
+        return self.words
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+
+def values_of(setting: Setting | str) -> Mapping[str, Any]:
+    """The values that a setting was made from; none of a plain text."""
+    return setting.values if isinstance(setting, Setting) else {}
 
 
 def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
@@ -101,9 +135,7 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
         whose += f", {plural(len(edits.of_samples), 'move')} by hand"
     elif edits.seed is not None:
         whose += f", partition of seed {edits.seed}"
-    made = Setting(", ".join((name_of(s["dataset"]), whose, *more)))
-    made.of = dict(s)
-    return made
+    return Setting(", ".join((name_of(s["dataset"]), whose, *more)), dict(s))
 
 
 def dealt_otherwise(s: Mapping[str, Any]) -> str:
@@ -192,3 +224,131 @@ def apart(a: Mapping[int, float], b: Mapping[int, float], **words: str) -> str:
     """'+12 ± 3 points, clear' of a − b, paired by seed; `words` as for `significance` (clear, noise)."""
     of = difference(a, b)
     return f"{points(of)}, {significance(of, **words)}"
+
+
+def shorten(labels: Sequence[str], length: int = 22) -> list[str]:
+    """Labels cut to `length` characters, so that one long name cannot squeeze a picture."""
+    return [label if len(label) <= length else label[: length - 1] + "…" for label in labels]
+
+
+# ---------------------------------------------------------------------------------------------------- clients
+SYMBOL = "✦"
+FEDERATION = {"dataset": "digits", "partition": "dirichlet", "alpha": 0.1, "clients": 10, "seed": 0}
+LONGEST, LINE = 16, 60  # letters of a client's own name, and of all names below an axis
+
+
+@cache
+def stored() -> dict[int, str]:
+    """{client: what it is called} of the characters, in the order of their numbers."""
+    names = json.loads((ROOT / "plots" / "characters.json").read_text(encoding="utf-8"))
+    return {int(client): name for client, name in names.items()}
+
+
+def characters(setting: Setting | str) -> dict[int, str]:
+    """The characters if `setting` is the course's federation; none of another, or of words alone."""
+    of = {"partition": "dirichlet", **values_of(setting)}
+    ours = all(of.get(name) == value for name, value in FEDERATION.items()) and not dealt_otherwise(
+        of
+    )
+    return stored() if ours and not of.get("moves") else {}
+
+
+def own_names(setting: Setting | str) -> dict[int, str]:
+    """The names that a file gives to its own clients, if `setting` is of such a file, and those that were given by
+    hand; a double is called after its client. Long ones are cut."""
+    of = values_of(setting)
+    hand, natural = Edits.parse(of.get("moves") or ""), of.get("partition") == "natural"
+    own = names_of_clients(name_of(of["dataset"]), of["clients"]) if natural else ()
+    again = {of["clients"] + i: f"double of {letter(k)}" for i, k in enumerate(hand.doubles)}
+    names = {**dict(enumerate(own)), **again, **hand.names}
+    numbers = (
+        [client_number(place, setting) for place in range(of["clients"] + len(again))]
+        if names
+        else []
+    )
+    places = [place for place, k in enumerate(numbers) if k in names]
+    return dict(
+        zip(places, shorten([names[numbers[place]] for place in places], LONGEST), strict=True)
+    )
+
+
+def client_number(place: int, setting: Setting | str) -> int:
+    """The client at a place: those that are absent or unseen stand behind the others, and everybody keeps the name."""
+    of = values_of(setting)
+    if not (of.get("absent") or of.get("unseen")):
+        return place
+    names = (
+        names_of_clients(name_of(of["dataset"]), of["clients"])
+        if of.get("partition") == "natural"
+        else ()
+    )
+    count = of["clients"] + len(Edits.parse(of.get("moves") or "").doubles)
+    gone = [client_list(what, of.get(what) or "", count, names) for what in ("absent", "unseen")]
+    return (*members(count, *gone), *gone[0], *gone[1])[place]
+
+
+def own_letter(client: int, setting: Setting | str) -> str:
+    """The letter of the client at a place."""
+    return letter(client_number(client, setting))
+
+
+def own_name(client: int, setting: Setting | str) -> str:
+    """A client in a sentence or a table: 'D (north)', or 'D'; characters have no other name there."""
+    name = own_names(setting).get(client)
+    return f"{own_letter(client, setting)} ({name})" if name else own_letter(client, setting)
+
+
+def setting_of_rows(settings: Iterable[Setting | str], seeds: Iterable[int]) -> Setting | str:
+    """The setting, with its seed, of rows of results whose clients are one federation's; '' where they are several.
+
+    A file's own clients are the same for every seed.
+    """
+    federations = {}
+    for setting in settings:
+        if values_of(setting):
+            federations[setting_of(values_of(setting))] = values_of(setting)
+    numbers = sorted(set(seeds))
+    if len(federations) != 1 or not numbers:
+        return ""
+    ((words, of),) = federations.items()
+    if of.get("partition") == "natural":
+        return words
+    return setting_of({**of, "seed": numbers[0]}, f"seed {numbers[0]}") if len(numbers) == 1 else ""
+
+
+def short_name(client: int, setting: Setting | str) -> str:
+    """A client in a row or a list: 'D ✦ sixes', 'D (north)', or 'E'."""
+    if name := characters(setting).get(client):
+        return f"{letter(client)} {SYMBOL} {name}"
+    return own_name(client, setting)
+
+
+def client_name(client: int, setting: Setting | str) -> str:
+    """A client in a title: 'client D ✦ sixes', 'client D (north)', or 'client E'."""
+    return f"client {short_name(client, setting)}"
+
+
+def row_name(client: int, setting: Setting | str) -> str:
+    """A client at the left of its row, where there is little room: 'D ✦ sixes', 'D (north)', or 'client E'."""
+    named = client in characters(setting) or client in own_names(setting)
+    return (short_name if named else client_name)(client, setting)
+
+
+def known_words(setting: Setting | str) -> str:
+    """What an alt text adds: who the clients are that have a name."""
+    if known := characters(setting):
+        return f" Marked with {SYMBOL}: {_listed(known, setting)}."
+    own = own_names(setting)
+    return f" Clients: {_listed(own, setting)}." if own else ""
+
+
+def axis_label(setting: Setting | str) -> str:
+    """'client (✦ D sixes, E tiny)', 'client (A east, B north)' if there is room for all names, or 'client'."""
+    if known := characters(setting):
+        return f"client ({SYMBOL} {_listed(known, setting)})"
+    names = _listed(own_names(setting), setting)
+    return f"client ({names})" if 0 < len(names) <= LINE else "client"
+
+
+def _listed(names: dict[int, str], setting: Setting | str) -> str:
+    return ", ".join(f"{own_letter(k, setting)} {name}" for k, name in names.items())

@@ -1,37 +1,28 @@
 """What runs will cost, before they run: seconds on this machine, and bytes between clients and server.
 
-`methods/costs.toml` has the formulas of each method. `bytes` is what its ledger will say, to the byte; `about` stands
-in for it where bytes depend on who holds what. `seconds` are the terms of a sum, and a number for each that was fitted
-to measured runs (`tests/benchmarks/cost.py`). They know the method's knobs by name, and
+The bytes are what each method says of itself (`Method.bytes_sent`).
 
-M, n, N, A  clients, training samples, public samples, batches of test samples;   C, p, d  classes, numbers of a
-            sample, of its frozen features
-E, B, L     passes of a client over its own samples; batches of all clients in one pass, and how many of them take as
-            long as their local training does, as a stack or on several cores
-U, D        bytes of all clients' networks, and of those that come down first
-S, W, X, K  of one network: bytes of its state and of its parameters, numbers and tensors that can be quantised
-R, TI, TO   its features; numbers of the triangles of all layers' inputs and outputs;   Q: of FENS' rule
-t, u        seconds of a training step on 32 samples, of a client's network and of the perceptron for 8x8 images: a
-            step of both, and of a stack, is measured once a session, so that a slow machine is told more
-G, a        networks that one pass takes one after the other, and u where time is arithmetic: M and u on a processor;
-            1 and 0 on a card, which takes all networks as one stack, and whose steps only wait for their launches
+The seconds are those of the stored results: the same method on the same data, with the stored number of clients and α
+that are nearest. The machine that made them was another one, so one training step is measured here, and with it the
+time that the clients' local training takes. A method's own part, stored beside that of the local training, is told
+slower or faster in the same proportion. Where networks, data or numbers of rounds are others than the stored ones, it
+goes with them. All this is rough: within a factor of three. What has no stored results takes a time that is not known.
 """
 
 import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
-from statistics import mean
+from math import log, prod
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional as F
 
-from ..declared import declared
 from ..errors import FedlabError, several
-from ..methods.fens import Fens
-from ..models import Network, build, model_state, parameter_count
+from ..methods.traffic import FLOAT, Sizes, Traffic, triangle
+from ..models import build, model_state, parameter_count
 from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
@@ -47,143 +38,233 @@ from ..training.stack import Stack
 from ..training.stacked import cross_entropy_slope
 from .experiment import remembered
 from .settings import Plan, Settings, plans_for
+from .stored_results import DIGITS, StoredTable, load, sets
 
-BATCH, STEPS, PATIENCE = (
-    32,
-    30,
-    0.2,
-)  # samples of a step, steps that are measured at most, seconds for them
-UNIT = ("mlp", (1, 8, 8), 10, 64)  # the network of `u`
-FORMULAS = "methods/costs.toml"
+BATCH = 32  # samples of a measured step
+MOST_STEPS = 30  # that are measured
+PATIENCE = 0.2  # seconds of measuring
 STACK = 10  # clients of the stack that is measured
+# Knobs that say how often something is done: a method's own time goes with each of them.
+REPETITIONS = (
+    "rounds",
+    "epochs",
+    "local_epochs",
+    "server_epochs",
+    "steps",
+    "local_steps",
+    "server_steps",
+    "one_shot_steps",
+    "generator_steps",
+    "distil_steps",
+    "iterations",
+    "passes",
+    "students",
+    "layers",
+    "samples",
+    "per_class",
+)
+LEAST_SECONDS = 0.005  # of a run that computes anything
 
 
 @dataclass(frozen=True)
 class Cost:
-    """seconds: on this machine while it has nothing else to do;   bytes: up and down, all clients and runs
-    exact: whether the bytes are those that the ledger will have"""
+    """seconds: on this machine while it has nothing else to do, None where nobody knows yet
+    bytes: up and down, all clients and runs;   exact: whether the bytes are those that the ledger will have"""
 
-    seconds: float
+    seconds: float | None
     bytes: float
     exact: bool
 
 
-class Step(NamedTuple):
-    """seconds: of one training step of a network;   stacked: of one that STACK clients take as one stack, 0 if they
-    do not;   least: clients of a stack, at least, where there are several;   sizes: of the network, by the names of the
-    formulas"""
-
-    seconds: float
-    stacked: float
-    least: int
-    sizes: dict[str, int]
-
-
 def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | None:
-    """What `study.job` will cost, called with each of these arguments; None while they are wrong. What is remembered
-    takes no time, nor do clients that are trained for a plan before."""
-    sent, exact, plans = 0.0, True, list[tuple[Plan, int]]()
+    """What `fl.job` will cost, called with each of these arguments; None while they are wrong. What is remembered takes
+    no time, nor do clients that are trained for a plan before."""
+    runs: list[Plan] = []
+    total = 0.0
+    is_exact = True
     try:
         for methods, settings in asked:
-            own = {
-                name: given for name, given in settings.items() if name not in ("seeds", "cache")
-            }
-            found = plans_for(Settings.make(**own), several("methods", methods))
-            plans += [(plan, int(settings.get("seeds", 1))) for plan in found]
+            given = dict(settings)
+            given.pop("cache", None)
+            seeds = int(given.pop("seeds", 1))
+            for plan in plans_for(Settings.make(**given), several("methods", methods)):
+                traffic = traffic_of(plan)
+                total += seeds * traffic.bytes
+                is_exact = is_exact and traffic.is_exact
+                for i in range(seeds):
+                    seed = plan.settings.seed + i
+                    runs.append(replace(plan, settings=replace(plan.settings, seed=seed)))
     except FedlabError:
         return None
-    for plan, seeds in plans:
-        formulas, known = declared(FORMULAS).get(plan.name, {}), names_of(plan)
-        ledger = value(formulas.get("bytes", "None"), known)
-        usual = (
-            plan.settings.poison == "none"
-            and not plan.settings.absent
-            and len(set(plan.architectures)) == 1
-        )
-        exact = exact and usual and ledger is not None
-        sent += seeds * (value(formulas.get("about", "D + U"), known) if ledger is None else ledger)
-    runs = ((plan, plan.settings.seed + i) for plan, seeds in plans for i in range(seeds))
-    seconds = seconds_of(
-        replace(plan, settings=replace(plan.settings, seed=seed)) for plan, seed in runs
+    return Cost(seconds_of(runs), total, is_exact)
+
+
+# ------------------------------------------------------------------------------------------------ bytes
+def traffic_of(plan: Plan) -> Traffic:
+    """What travels in a run: exact if the method says so, and all clients are alike and send what they should."""
+    traffic = plan.method.bytes_sent(sizes_of(plan))
+    settings = plan.settings
+    is_usual = settings.poison == "none" and not settings.absent
+    if is_usual and len(set(plan.architectures)) == 1:
+        return traffic
+    return traffic.about
+
+
+def sizes_of(plan: Plan) -> Sizes:
+    """What a plan knows of the sizes that bytes depend on."""
+    settings = plan.settings
+    about = settings.describe()
+    clients = len(settings.members)
+    networks = [network_sizes(architecture) for architecture in plan.architectures[:clients]]
+    up = sum(network["state_bytes"] for network in networks)
+    return Sizes(
+        clients=clients,
+        samples=settings.share * about.n_train,
+        public_samples=about.n_public,
+        classes=about.classes,
+        input_shape=tuple(about.input_shape),
+        numbers=prod(about.input_shape),
+        models_up=up,
+        models_down=up if settings.init == "same" else 0,
+        **networks[0],
     )
-    return Cost(seconds, sent, exact)
 
 
-def seconds_of(plans: Iterable[Plan]) -> float:
-    """What these runs will take: nothing where they, or clients that they share with a run before, are remembered."""
-    seconds, trained, every = 0.0, set[str](), declared(FORMULAS)
+@functools.lru_cache(maxsize=256)
+def network_sizes(architecture: tuple) -> dict[str, int]:
+    """The sizes of one network, by the names of `Sizes`."""
+    name, shape, classes, width = architecture
+    model = build(name, shape, classes, width=width)
+    state = model_state(model)
+    coded = {name: tensor for name, tensor in state.items() if tensor.ndim > 1}
+    inputs = outputs = 0
+    for name, weight in coded.items():
+        has_bias = name.replace("weight", "bias") in state
+        inputs += triangle(prod(weight.shape[1:]) + has_bias)
+        outputs += triangle(len(weight))
+    return {
+        "state_bytes": FLOAT * sum(tensor.numel() for tensor in state.values()),
+        "parameter_bytes": FLOAT * parameter_count(model),
+        "coded_numbers": sum(tensor.numel() for tensor in coded.values()),
+        "coded_tensors": len(coded),
+        "features": model.classifier.in_features,
+        "input_triangles": inputs,
+        "output_triangles": outputs,
+    }
+
+
+# ------------------------------------------------------------------------------------------------ seconds
+def seconds_of(plans: Iterable[Plan]) -> float | None:
+    """What these runs will take: nothing where they, or clients that they share with a run before, are remembered. None
+    if a method among them has no stored results."""
+    total = 0.0
+    trained = set[str]()
     for plan in plans:
-        done, key = remembered(plan)
-        if not done:
-            known = names_of(plan)
-            own = terms(every.get(plan.name, {}).get("seconds", {}), known)
-            seconds += max(known["u"], own)  # t - u can be less than 0, as both are measured
-            if key and key not in trained and plan.method.trains_locally:
-                trained.add(key)
-                seconds += terms(every["local training"]["seconds"], known)
+        is_done, key = remembered(plan)
+        if is_done:
+            continue
+        own = method_seconds(plan)
+        if own is None:
+            return None
+        total += max(own, LEAST_SECONDS)
+        if key and key not in trained and plan.method.trains_locally:
+            trained.add(key)
+            total += training_seconds(plan)
+    return total
+
+
+def method_seconds(plan: Plan) -> float | None:
+    """What a method takes here beside the clients' local training; None if it has no stored results."""
+    table = load(plan.settings.dataset if plan.settings.dataset in sets() else DIGITS)
+    stored = nearest_row(table, plan)
+    if stored is None:
+        return None
+    usual = stored_plan(table.dataset, plan.name, stored["at"]["alpha"], stored["at"]["clients"])
+    usual = replace(usual, settings=replace(usual.settings, device=plan.settings.device))
+    seconds = fmean(stored["seconds_method"]) * speed(table, plan.settings.device)
+    seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
+    for knob in REPETITIONS:
+        before = getattr(usual.method, knob, 0)
+        now = getattr(plan.method, knob, 0)
+        if before and now:
+            seconds *= now / before
     return seconds
 
 
-def terms(factors: dict[str, float], names: dict[str, Any]) -> float:
-    return sum(factor * value(formula, names) for formula, factor in factors.items())
+def nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:
+    """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
+
+    def distance(place: tuple[str, float, int]) -> float:
+        _, alpha, clients = place
+        clients_apart = abs(log(clients / len(plan.settings.members)))
+        return clients_apart + 0.1 * abs(log(alpha / plan.settings.alpha))
+
+    places = [place for place in table.rows if place[0] == plan.name]
+    return table.rows[min(places, key=distance)] if places else None
 
 
-def value(formula: str, names: dict[str, Any]) -> Any:
-    """A formula of the package's own file, with its names."""
-    return eval(compiled(formula), {"__builtins__": {}}, names)
+@functools.lru_cache(maxsize=256)
+def stored_plan(dataset: str, method: str, alpha: float, clients: int) -> Plan:
+    """The plan of a stored row."""
+    settings = Settings.make(dataset=dataset, alpha=alpha, clients=clients, device="cpu")
+    return plans_for(settings, [method])[0]
 
 
-compiled = functools.cache(functools.partial(compile, filename=FORMULAS, mode="eval"))
+@functools.lru_cache(maxsize=8)
+def speed(table: StoredTable, device: str) -> float:
+    """How much longer something takes here than on the machine that made the stored results: the time of the clients'
+    local training here by the one there."""
+    row = next(row for (name, *_), row in table.rows.items() if name == "fedavg")
+    clients = table.nearest_clients(STACK)
+    row = table.rows["fedavg", row["at"]["alpha"], clients]
+    plan = stored_plan(table.dataset, "fedavg", row["at"]["alpha"], clients)
+    here = training_seconds(replace(plan, settings=replace(plan.settings, device=device)))
+    return here / fmean(row["seconds_local"])
 
 
-def names_of(plan: Plan) -> dict[str, Any]:
-    """What the formulas know of a plan."""
-    s, about = plan.settings, plan.settings.describe()
-    members, samples = len(s.members), s.share * about.n_train
-    steps = [step_of(architecture, s.device) for architecture in plan.architectures]
-    numbers = prod(about.input_shape)
-    known = dict(vars(plan.method))
-    size = {"pixels": numbers}.get(known.get("features", ""), known.get("size", numbers))
-    batches = samples * (1 - plan.holdout) / plan.recipe.batch_size + members / 2
-    local = (
-        batches / min(cores(), members) if numbers > SMALL_INPUT else batches
-    )  # each client on a core of its own
-    if members > 1 and all(
-        step.stacked for step in steps
-    ):  # as many steps as the largest client has, of each stack
-        peak = 1 + (0.8 / (1 + s.alpha) if s.partition == "dirichlet" else 0)
-        parts = max(1, members // steps[0].least)
-        more = mean((step.stacked - step.seconds) / step.seconds for step in steps)
-        each = max(0, more / (STACK - 1))  # of a step's time, a client more; none on a card
-        local = (peak * batches / members + 0.5) * (1 + parts) / 2 * max(
-            0, 1 - each
-        ) + batches * each
-        local /= min(cores(), parts)
-    whole = sum(step.sizes["S"] for step in steps)
-    terms = (
-        plan.method.terms(members, about.classes, about.input_shape)
-        if isinstance(plan.method, Fens)
-        else {}
-    )
-    unit, card = step_of(UNIT, s.device).seconds, s.device != "cpu"
-    return known | steps[0].sizes | {
-        "M": members, "n": samples, "N": about.n_public, "A": about.n_test / BATCH, "C": about.classes, "p": numbers,
-        "d": size, "E": plan.local_passes(about.n_train), "B": batches, "L": local,
-        "U": whole, "D": whole if s.init == "same" else 0, "Q": terms.get("q", 0),
-        "t": mean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH,
-        "u": unit, "G": 1 if card else members, "a": 0 if card else unit,
-    }  # fmt: skip
+def training_seconds(plan: Plan, passes: float | None = None) -> float:
+    """What all clients take for so many passes over their own samples, by default those of the recipe."""
+    settings = plan.settings
+    about = settings.describe()
+    samples = settings.share * about.n_train * (1 - plan.holdout)
+    members = len(settings.members)
+    steps = [step_of(architecture, settings.device) for architecture in plan.architectures]
+    batches = (
+        samples / plan.recipe.batch_size + members / 2
+    )  # of all clients; the last of each is half full
+    each = fmean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH
+    if passes is None:
+        passes = plan.recipe.epochs
+    if members > 1 and all(step.stacked for step in steps):
+        # A stack takes as many steps as its largest client, each a little longer with every client more.
+        peak = 1 + (0.8 / (1 + settings.alpha) if settings.partition == "dirichlet" else 0)
+        stacks = max(1, members // steps[0].least_stack)
+        more = fmean((step.stacked - step.seconds) / step.seconds for step in steps)
+        per_client = max(0.0, more / (STACK - 1))  # of a step's time; none on a card
+        longest = (peak * batches / members + 0.5) * (1 + stacks) / 2
+        batches = longest * max(0.0, 1 - per_client) + batches * per_client
+        batches /= min(cores(), stacks)
+    elif prod(about.input_shape) > SMALL_INPUT:
+        batches /= min(cores(), members)  # each client on a core of its own
+    return passes * batches * each
+
+
+class Step(NamedTuple):
+    """seconds: of one training step of a network;   stacked: of one that STACK clients take as one stack, 0 if they
+    do not;   least_stack: clients of a stack, at least, where there are several"""
+
+    seconds: float
+    stacked: float
+    least_stack: int
 
 
 @functools.lru_cache(maxsize=256)
 def step_of(architecture: tuple, device: str) -> Step:
-    """A training step of a network, and of a stack of such, measured."""
+    """A training step of a network, and of a stack of such, measured once a session."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
-    x, y = (
-        torch.zeros(STACK, BATCH, *shape, device=device),
-        torch.zeros(STACK * BATCH, dtype=torch.long, device=device),
-    )
+    x = torch.zeros(STACK, BATCH, *shape, device=device)
+    y = torch.zeros(STACK * BATCH, dtype=torch.long, device=device)
     own = optimizer_for(model.parameters(), Recipe())
 
     def alone() -> None:
@@ -191,53 +272,33 @@ def step_of(architecture: tuple, device: str) -> Step:
 
     def together() -> None:
         logits = stack.forward(x).flatten(0, 1)
-        slope = cross_entropy_slope(
-            logits, y, torch.full((STACK * BATCH,), 1 / BATCH, device=device)
-        )
-        all_of_them.step(torch.autograd.grad((logits * slope).sum(), parameters))
+        shares = torch.full((STACK * BATCH,), 1 / BATCH, device=device)
+        slope = cross_entropy_slope(logits, y, shares)
+        optimizer.step(torch.autograd.grad((logits * slope).sum(), parameters))
 
     with suited(device, shape):
-        one, several = fastest(alone, device), 0.0
+        seconds = measure(alone, device)
+        stacked = 0.0
         if auto_backend(device, model, shape, 2) == "stacked":
             stack = Stack([copy_model(model) for _ in range(STACK)])
             parameters = list(stack.use(STACK).values())
-            all_of_them = optimizer_for(stack.parameters.values(), Recipe(), rows=STACK).first(
-                STACK
-            )
-            several = fastest(together, device)
-    return Step(
-        one,
-        several,
-        SMALLEST_STACK[is_convolutional(model)] if device == "cpu" else STACK**9,
-        sizes_of(model),
-    )
+            optimizer = optimizer_for(stack.parameters.values(), Recipe(), rows=STACK).first(STACK)
+            stacked = measure(together, device)
+    least_stack = SMALLEST_STACK[is_convolutional(model)] if device == "cpu" else STACK**9
+    return Step(seconds, stacked, least_stack)
 
 
-def fastest(step: Callable[[], None], device: str) -> float:
+def measure(step: Callable[[], None], device: str) -> float:
     """Seconds of a step, as an idle machine takes them: those of the fastest quarter of a few after the first, which
     may set up a card for seconds."""
     taken: list[float] = []
-    card = device != "cpu"
-    clock = (
-        time.perf_counter if card else time.thread_time
-    )  # its own time, whatever else the machine does
-    while len(taken) < STEPS and (len(taken) < 3 or sum(taken[1:]) < PATIENCE):
+    has_card = device != "cpu"
+    # On a processor its own time, whatever else the machine does.
+    clock = time.perf_counter if has_card else time.thread_time
+    while len(taken) < MOST_STEPS and (len(taken) < 3 or sum(taken[1:]) < PATIENCE):
         start = clock()
         step()
-        if card:
+        if has_card:
             torch.cuda.synchronize(device)
         taken.append(clock() - start)
     return sorted(taken[1:])[len(taken) // 4]
-
-
-def sizes_of(model: Network) -> dict[str, int]:
-    """The sizes of one network, by the names of the formulas."""
-    state = model_state(model)
-    coded = {name: t for name, t in state.items() if t.ndim > 1}
-    biased = ((w, name.replace("weight", "bias") in state) for name, w in coded.items())
-    sides = [(prod(w.shape[1:]) + bias, len(w)) for w, bias in biased]
-    return {
-        "S": 4 * sum(t.numel() for t in state.values()), "W": 4 * parameter_count(model),
-        "X": sum(t.numel() for t in coded.values()), "K": len(coded), "R": model.classifier.in_features,
-        "TI": sum(i * (i + 1) // 2 for i, _ in sides), "TO": sum(o * (o + 1) // 2 for _, o in sides),
-    }  # fmt: skip

@@ -18,7 +18,7 @@ from ..errors import RunError, UsageError, parsed, several, whole
 from ..methods import METHODS, GlobalModel, Progress
 from ..methods.context import Context
 from ..methods.memory import check_memory, explain_allocation
-from ..methods.results import ClientsAlone, Report, check_report_type
+from ..methods.run_outputs import ClientsAlone, Report, check_report_type
 from ..models import Network, parameter_count
 from ..models.state import all_finite
 from ..rng import numpy_rng

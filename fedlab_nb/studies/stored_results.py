@@ -25,7 +25,7 @@ def sets() -> list[str]:
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
+class StoredTable:
     """The table. about: version, torch, date (ISO), command, note;   rows: {(method, alpha, clients): the row}
 
     A row has, by seed, accuracy 0–1 on the test set, rounded to 4 digits; bytes_up, bytes_down; parameters;
@@ -91,8 +91,8 @@ class Stored:
 
 
 @lru_cache(maxsize=len(SETS))
-def load(dataset: str = DIGITS) -> Stored:
+def load(dataset: str = DIGITS) -> StoredTable:
     """The table of a data set that came with the package; FedlabError where there is none."""
     about, rows = read(file_of("stored", dataset))
     places = ((row["method"], float(row["at"]["alpha"]), row["at"]["clients"]) for row in rows)
-    return Stored(dataset, about, dict(zip(places, rows, strict=True)))
+    return StoredTable(dataset, about, dict(zip(places, rows, strict=True)))

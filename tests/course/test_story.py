@@ -5,8 +5,7 @@ import pytest
 
 from fedlab_nb.course.heterogeneity import story
 from fedlab_nb.data import federate
-from fedlab_nb.plots.characters import SYMBOL, characters, client_name, short_name
-from fedlab_nb.plots.words import setting_of
+from fedlab_nb.plots.words import SYMBOL, characters, client_name, setting_of, short_name
 from fedlab_nb.studies import run
 
 USUAL = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}

@@ -17,7 +17,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS, fens
 from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
-from fedlab_nb.methods.results import check_report_type
+from fedlab_nb.methods.run_outputs import check_report_type
 from fedlab_nb.studies import compare, experiment, job, run
 from fedlab_nb.studies.experiment import finished
 from fedlab_nb.studies.settings import Settings, plans_for

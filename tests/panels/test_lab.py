@@ -125,7 +125,7 @@ def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
         and settings["fens.rounds"] == 7
         and settings["init"] == "different"
     )
-    assert toy.error == "" and "fens.rounds = 7" in toy.state("accuracy").runs.rows[0].setting
+    assert toy.error == "" and "fens.rounds = 7" in str(toy.state("accuracy").runs.rows[0].setting)
 
 
 def test_a_view_says_what_to_do_then_prepares_in_the_worker_and_works_at_its_button(toy):

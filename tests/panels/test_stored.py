@@ -4,8 +4,8 @@ import pytest
 
 from fedlab_nb.panels import stored
 from fedlab_nb.panels.stored import nearby
-from fedlab_nb.plots.stored import Stored
-from fedlab_nb.studies.stored_results import Stored as Table
+from fedlab_nb.plots.stored_curves import StoredPlot
+from fedlab_nb.studies.stored_results import StoredTable
 
 METHODS = ["local", "fedavg", "fens"]
 SETTINGS = {
@@ -19,7 +19,9 @@ SETTINGS = {
 
 
 def test_titles_numbers_and_source_of_the_table():
-    picture = nearby(["mine", *METHODS], SETTINGS).picture(Stored())  # one's own method is left out
+    picture = nearby(["mine", *METHODS], SETTINGS).picture(
+        StoredPlot()
+    )  # one's own method is left out
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
     assert (
         picture.sentence.startswith("Stored results of ")
@@ -52,11 +54,11 @@ def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
         ("fens", a, 10): {"seeds": [0, 1], "accuracy": [0.5, 0.5], "made": {}} for a in (0.1, 1.0)
     }
     digits = stored.load()
-    tables = {"digits": digits, "glyphs:16g": Table("glyphs:16g", digits.about, rows)}
+    tables = {"digits": digits, "glyphs:16g": StoredTable("glyphs:16g", digits.about, rows)}
     monkeypatch.setattr(stored, "sets", lambda: list(tables))
     monkeypatch.setattr(stored, "load", tables.get)
     mine = {"dataset": "glyphs:16g", "alpha": 0.1, "clients": 10}
-    picture = nearby(METHODS, mine).picture(kept := Stored())
+    picture = nearby(METHODS, mine).picture(kept := StoredPlot())
     assert [row["method"] for row in picture.table] == ["FENS"] and "50" in picture.sentence
     assert "glyphs:16g, α = 0.1" in picture.alt
     assert "digits, α = 0.1" in nearby(METHODS, SETTINGS).picture(kept).alt

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedlab_nb.plots import axes
+from fedlab_nb.plots import style
 from fedlab_nb.plots.style import new_figure
 
 
@@ -24,12 +24,12 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
 
 
 @pytest.mark.parametrize(("limits", "chore", "shown"), [
-    ((0, 1), lambda ax: axes.percent_axis(ax, "x", ticks=axes.FIFTHS), FIFTHS),
-    ((0, 3), lambda ax: axes.few_ticks(ax, "x", 8, whole=True), ["0", "1", "2", "3"]),
-    ((0, 4000), lambda ax: axes.few_ticks(ax, "x", 4, form=axes.SIZES), ["0", "1 kB", "2 kB", "3 kB", "4 kB"]),
-    ((-0.5, 2.5), lambda ax: axes.client_ticks(ax, 3), ["A", "B", "C"]),
-    ((-0.5, 1.5), lambda ax: axes.class_ticks(ax, NAMES, length=6), ["ship", "autom…"]),
-    ((0.03, 20), lambda ax: axes.log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
+    ((0, 1), lambda ax: style.percent_axis(ax, "x", ticks=style.FIFTHS), FIFTHS),
+    ((0, 3), lambda ax: style.few_ticks(ax, "x", 8, whole=True), ["0", "1", "2", "3"]),
+    ((0, 4000), lambda ax: style.few_ticks(ax, "x", 4, form=style.SIZES), ["0", "1 kB", "2 kB", "3 kB", "4 kB"]),
+    ((-0.5, 2.5), lambda ax: style.client_ticks(ax, 3), ["A", "B", "C"]),
+    ((-0.5, 1.5), lambda ax: style.class_ticks(ax, NAMES, length=6), ["ship", "autom…"]),
+    ((0.03, 20), lambda ax: style.log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
 ])  # fmt: skip
 def test_what_stands_at_the_ticks(ax, limits, chore, shown):
     ax.set_xlim(*limits)
@@ -38,11 +38,11 @@ def test_what_stands_at_the_ticks(ax, limits, chore, shown):
 
 
 def test_marks_only_what_is_there(ax):
-    axes.mark(ax, None, 5)
-    axes.mark(ax, 5, 5)
+    style.mark(ax, None, 5)
+    style.mark(ax, 5, 5)
     assert not ax.patches
-    axes.mark(ax, 2, 5)
-    axes.mark(ax, 3, 5, "y", frame=True)
+    style.mark(ax, 2, 5)
+    style.mark(ax, 3, 5, "y", frame=True)
     column, row = ax.patches
     assert (column.get_x(), column.get_width()) == (1.5, 1) and (row.get_y(), row.get_height()) == (
         2.5,
@@ -53,19 +53,19 @@ def test_marks_only_what_is_there(ax):
 
 def test_seeds_are_faint_and_their_mean_is_returned(ax):
     runs = {0: [(1, 0.2), (2, 0.4), (3, 0.9)], 1: [(1, 0.4), (2, 0.8)]}
-    x, y = axes.seed_lines(ax, runs, "#123456", "o", label="mean")
+    x, y = style.seed_lines(ax, runs, "#123456", "o", label="mean")
     assert x == [1, 2] and y == pytest.approx([0.3, 0.6])
     assert len(ax.lines) == 3 and [line.get_alpha() for line in ax.lines] == [0.35, 0.35, None]
     assert ax.lines[-1].get_label() == "mean" and ax.lines[-1].get_marker() == "o"
-    axes.seed_lines(ax, {0: runs[0]}, "black", lw=1)
+    style.seed_lines(ax, {0: runs[0]}, "black", lw=1)
     assert (
-        len(ax.lines) == 4 and ax.lines[-1].get_linewidth() == 1 and axes.mean_line({}) == ([], [])
+        len(ax.lines) == 4 and ax.lines[-1].get_linewidth() == 1 and style.mean_line({}) == ([], [])
     )
 
 
 def test_names_at_line_ends_keep_their_order_and_distance(ax):
     ax.set_ylim(0, 1)
-    axes.end_labels(
+    style.end_labels(
         ax,
         [(0.5, "a", "red"), (0.51, "b", "blue"), (0.0, "c", "green"), (0.01, "d", "black")],
         gap=0.1,
@@ -77,4 +77,4 @@ def test_names_at_line_ends_keep_their_order_and_distance(ax):
         and min(np.diff(sorted(at.values()))) > 0.0999
         and min(at.values()) >= 0
     )
-    assert axes.spread([], 1) == [] and axes.spread([3.0], 1, top=2, low=0) == [2]
+    assert style.spread([], 1) == [] and style.spread([3.0], 1, top=2, low=0) == [2]

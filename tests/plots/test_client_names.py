@@ -5,18 +5,18 @@ import pytest
 
 from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, names_of_clients
-from fedlab_nb.plots.characters import (
+from fedlab_nb.plots.partition import partition, sentence
+from fedlab_nb.plots.style import client_axis, new_figure
+from fedlab_nb.plots.vector import marks_of
+from fedlab_nb.plots.words import (
     axis_label,
-    client_axis,
     client_name,
+    letter,
     own_name,
     row_name,
+    setting_of,
     setting_of_rows,
 )
-from fedlab_nb.plots.partition import partition, sentence
-from fedlab_nb.plots.style import new_figure
-from fedlab_nb.plots.vector import marks_of
-from fedlab_nb.plots.words import letter, setting_of
 
 WARDS = ["east", "Saint Mary's General Hospital", "north"]
 

@@ -5,8 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from fedlab_nb.plots import Series, kit, png
-from fedlab_nb.plots.axes import PERCENT, colour_bar
-from fedlab_nb.plots.style import look, new_figure
+from fedlab_nb.plots.style import PERCENT, colour_bar, look, new_figure
 from fedlab_nb.plots.words import setting_of
 
 ROWS = [

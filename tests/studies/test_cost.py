@@ -1,10 +1,11 @@
 """What is said of a run before it: bytes to the byte, against the ledger; what is remembered costs no time."""
 
+import numpy as np
 import pytest
 
-from fedlab_nb.declared import declared
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies import compare, cost
+from fedlab_nb.panels.facts import costs
+from fedlab_nb.studies import compare, cost, stored_results
 from fedlab_nb.studies.settings import Settings, plans_for
 
 SMALL = {"clients": 3, "epochs": 1, "alpha": 0.5}
@@ -12,10 +13,14 @@ SHORT = {
     "fens.rounds": 2, "fedkd.epochs": 1, "fedkt.epochs": 1, "fedavg_multi.rounds": 2, "scaffold.rounds": 3,
     "scaffold.per_round": 2, "dsfl.rounds": 2, "dsfl.distil_steps": 1, "fedcvae.steps": 1, "fedcvae.server_epochs": 1,
     "fedcvae.samples": 10, "deepafl.layers": 2, "afl.features": "relu", "fens.bits": 4, "fedlpa.iterations": 1,
+    **{f"{name}.rounds": 2 for name in ("fedprox", "fednova", "fedadam", "fedyogi", "moon")},
+    **{f"{name}.epochs": 1 for name in ("feddf", "coboosting", "fadi", "fdafl", "dense")},
+    "fedprox.per_round": 2, "fedet.one_shot_steps": 2,
 }  # fmt: skip
 EXACT = (
     "local fedavg ensemble fens fedlpa regmean fisher_merge fedkd fedkt fedcvae afl deepafl dsfl fedavg_multi scaffold "
-    "fedov centralized"
+    "fedov centralized feddf coboosting fadi fdafl dense fedet matching ties fedprox fednova fedadam "
+    "fedyogi moon"
 ).split()
 
 
@@ -44,30 +49,45 @@ def test_the_bytes_are_those_of_the_ledger(method, model, monkeypatch, tmp_path)
     assert told.exact and told.bytes == outcome.bytes_up + outcome.bytes_down and told.seconds > 0
 
 
-def test_formulas_can_be_reckoned_and_grow_with_a_step():
-    formulas = declared("methods/costs.toml")
-    known = [name for name in METHODS if name in formulas]
-    assert {*formulas} == {*known, "local training"}
-    for plan in plans_for(Settings.make(), known):
-        names = cost.names_of(plan)
-        seconds = cost.terms(formulas[plan.name]["seconds"], names)
-        more = cost.terms(
-            formulas[plan.name]["seconds"], names | {step: 2 * names[step] for step in "tua"}
-        )
-        assert 0 < seconds < 60 and more == pytest.approx(2 * seconds), plan.name
-        assert cost.value(formulas[plan.name].get("about", "D + U"), names) > 0
+def test_every_method_says_what_travels_and_how_long_it_takes():
+    for plan in plans_for(Settings.make(), [*METHODS]):
+        assert cost.traffic_of(plan).bytes > 0, plan.name
+        assert 0 < cost.method_seconds(plan) < 60, plan.name
 
 
-def test_a_step_that_was_slow_when_it_was_measured_makes_no_time_negative(monkeypatch):
-    measured, slow = cost.step_of, {cost.UNIT: 9.0}
-    monkeypatch.setattr(
-        cost,
-        "step_of",
-        lambda of, device: (step := measured(of, device))._replace(
-            seconds=slow.get(of, step.seconds)
-        ),
+def test_the_time_of_a_stored_setting_is_the_stored_one_as_much_slower_as_a_step_is(monkeypatch):
+    """Worked out by hand: a step that takes twice as long makes everything take twice as long."""
+    table = stored_results.load("digits")
+    monkeypatch.setattr(cost, "step_of", lambda network, device: cost.Step(2.0, 0.0, 1))
+    cost.speed.cache_clear()
+    (plan,) = plans_for(Settings.make(alpha=0.1, clients=5, device="cpu"), ["dense"])
+    row = table.rows["dense", 0.1, 5]
+    slow = cost.method_seconds(plan)
+    assert slow == pytest.approx(np.mean(row["seconds_method"]) * cost.speed(table, "cpu"))
+    monkeypatch.setattr(cost, "step_of", lambda network, device: cost.Step(4.0, 0.0, 1))
+    cost.speed.cache_clear()
+    assert cost.method_seconds(plan) == pytest.approx(2 * slow)
+    cost.speed.cache_clear()
+    # 1237 samples, a tenth held out, in batches of 32; of each of 5 clients the last batch is half full.
+    batches = 1237 * 0.9 / 32 + 5 / 2
+    assert cost.training_seconds(plan, passes=3) == pytest.approx(3 * 4.0 * batches)
+
+
+def test_the_time_goes_with_how_often_something_is_done():
+    usual, changed = (
+        plans_for(Settings.make(**{"dense.epochs": 20, "dense.generator_steps": steps}), ["dense"])[
+            0
+        ]
+        for steps in (15, 60)
     )
-    assert cost.cost_of(asked(["fedkt"])).seconds >= 9
+    assert cost.method_seconds(changed) == pytest.approx(4 * cost.method_seconds(usual))
+
+
+def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypatch):
+    monkeypatch.setattr(cost, "nearest_row", lambda table, plan: None)
+    told = cost.cost_of(asked(["fedavg"]))
+    assert told.seconds is None and told.bytes > 0
+    assert costs(told) == "How long is not known yet; 158 kB both ways."
 
 
 @pytest.mark.gpu

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedlab_nb.methods.results import ClientsAlone, NetworkModel
+from fedlab_nb.methods.run_outputs import ClientsAlone, NetworkModel
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run

@@ -14,12 +14,11 @@ import numpy as np
 from ...data import title_of
 from ...methods import METHODS
 from ...plots import Picture
-from ...plots.axes import bytes_axis, percent_axis
 from ...plots.identity import shorten_title
 from ...plots.kit import told
 from ...plots.series import Series
 from ...plots.study import pareto
-from ...plots.style import ACCENT, QUIET, drawing, dress
+from ...plots.style import ACCENT, QUIET, bytes_axis, drawing, dress, percent_axis
 from ...plots.vector import mark
 from ...plots.words import data_size, listed, number, percent, tabled
 from ...studies import Outcome, Outcomes, stored_results

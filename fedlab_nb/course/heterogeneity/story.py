@@ -14,12 +14,11 @@ import numpy as np
 from ...data import federate, load
 from ...plots import Picture, partition
 from ...plots.accuracy import one_seed
-from ...plots.characters import FEDERATION
 from ...plots.identity import shorten_title
 from ...plots.kit import heat_map, stacked, tiles, told
 from ...plots.series import Series
 from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
-from ...plots.words import letter, listed, percent, setting_of, tabled
+from ...plots.words import FEDERATION, letter, listed, percent, setting_of, tabled
 from ...studies import Outcome, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
 from ..kit.claims import stored_values

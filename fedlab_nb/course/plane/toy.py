@@ -18,7 +18,7 @@ from ...data import Dataset, Federation, federate
 from ...data.dataset import digest_of
 from ...errors import choose
 from ...methods.base import weighted_mean
-from ...methods.results import plain_mean
+from ...methods.run_outputs import plain_mean
 from ...models import Network, build, load_state
 from ...rng import generator
 from ...training import ClientModels, Recipe, accuracy, once, trained

@@ -11,6 +11,7 @@ from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, mean_percent
 from ...plots.study import against
 from ...plots.style import SECOND, Look, look
+from ...plots.words import Setting
 from ..button_view import ButtonView, accuracies_by_seed
 from ..runs import Steps, plan_runs, run_all
 
@@ -77,7 +78,11 @@ def name_run(label: str, epsilon: float) -> str:
 
 
 def draw_budgets(
-    by_features: Mapping[str, AccuraciesByBudget], epsilon: float, delta: float, *, setting: str
+    by_features: Mapping[str, AccuraciesByBudget],
+    epsilon: float,
+    delta: float,
+    *,
+    setting: Setting | str,
 ) -> Picture:
     """Lines of test accuracy against ε for each kind of features; what `epsilon` promises in
     words.

@@ -13,9 +13,8 @@ from ...errors import UsageError
 from ...methods.afl import Sums, forget_client
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
-from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
-from ...plots.characters import client_name
-from ...plots.style import QUIET, look
+from ...plots.style import FIFTHS, QUIET, class_ticks, look, mark, percent_axis
+from ...plots.words import Setting, client_name
 from ...studies.outcome import Outcome
 from ..runs import describe_setting, list_clients
 
@@ -139,7 +138,11 @@ def refit_without(outcome: Outcome, client: int) -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_removal(
-    removal: Removal, class_names: Sequence[str], *, setting: str, class_index: int | None = None
+    removal: Removal,
+    class_names: Sequence[str],
+    *,
+    setting: Setting | str,
+    class_index: int | None = None,
 ) -> Picture:
     """Bars of each class's test accuracy, with all clients and without the one that is
     forgotten.

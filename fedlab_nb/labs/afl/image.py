@@ -8,7 +8,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, blank, listed, plural
-from ...plots.characters import client_name
+from ...plots.words import client_name
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, attack_clients, draw_pairs
 from ..runs import describe_setting

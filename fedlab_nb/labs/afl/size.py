@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ...panels import Asked, PanelState, words
 from ...plots import Picture, Series, data_size, percent
 from ...plots.study import against
+from ...plots.words import Setting
 from ..button_view import ButtonView, make_series
 from ..runs import Steps, plan_runs, run_all
 
@@ -53,7 +54,7 @@ def name_run(kind: str, size: int) -> str:
 
 
 def draw_sizes(
-    by_kind: Mapping[str, Mapping[int, Series]], pixels: Series, setting: str
+    by_kind: Mapping[str, Mapping[int, Series]], pixels: Series, setting: Setting | str
 ) -> Picture:
     """Lines of test accuracy against the number of random features, beside the pixels.
 

@@ -14,12 +14,22 @@ import traitlets
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, dress, heading, percent, tabled, told
-from ...plots.axes import HALVES, few_ticks, level_line, percent_axis
-from ...plots.characters import own_name
 from ...plots.partition import Artists, beyond
-from ...plots.style import ACCENT, INK, LOCK, QUIET, SECOND, class_colours, new_figure
+from ...plots.style import (
+    ACCENT,
+    HALVES,
+    INK,
+    LOCK,
+    QUIET,
+    SECOND,
+    class_colours,
+    few_ticks,
+    level_line,
+    new_figure,
+    percent_axis,
+)
 from ...plots.vector import moves
-from ...plots.words import points, significance
+from ...plots.words import Setting, own_name, points, significance
 from ...studies.statistics import Band, band
 from ..runs import Steps, describe_setting, get_ensemble, rerun
 from .votes import (
@@ -300,7 +310,7 @@ class ByHandPicture:
         scores: Scores,
         class_names: Sequence[str],
         *,
-        setting: str,
+        setting: Setting | str,
         client: int | None = None,
         class_index: int | None = None,
         is_spoilt: bool = False,
@@ -416,7 +426,7 @@ class ByHandPicture:
         self._equal_lines.set_segments(segments)
 
 
-def make_table(scores: Scores, setting: str) -> list[dict[str, Any]]:
+def make_table(scores: Scores, setting: Setting | str) -> list[dict[str, Any]]:
     """A row for each of the weights: accuracy on the halves that are shown, and the shares."""
     halves = {"tune half": scores.tune}
     if scores.judge:

@@ -14,7 +14,8 @@ from ...methods.parts.synthesis import SynthesisReport
 from ...panels import LabSpec, LabView, PanelState, made, player
 from ...plots import Picture, drawing, heading, percent, plural, tabled, told
 from ...plots.kit import tiles
-from ...plots.style import ACCENT, INK, shorten
+from ...plots.style import ACCENT, INK
+from ...plots.words import Setting, shorten
 from ..runs import describe_setting
 
 IMAGES_A_CLASS = 3  # at most
@@ -109,7 +110,7 @@ def draw_images(
     report: SynthesisReport,
     class_names: Sequence[str],
     *,
-    setting: str,
+    setting: Setting | str,
     frame: int = -1,
     epochs: int = 0,
     real: np.ndarray | None = None,

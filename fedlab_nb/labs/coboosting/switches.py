@@ -11,7 +11,7 @@ from ...panels import Asked, PanelState, made
 from ...panels.figures import words
 from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
 from ...plots.kit import Bars
-from ...plots.words import apart, number
+from ...plots.words import Setting, apart, number
 from ...studies.statistics import difference
 from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
 from ..runs import Steps, plan_runs, run_all
@@ -118,7 +118,7 @@ class Switches(ButtonView):
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_switches(variants: Sequence[Variant], setting: str) -> Picture:
+def draw_switches(variants: Sequence[Variant], setting: Setting | str) -> Picture:
     """Bars of teacher and student. The others are compared with the first variant, seed by seed."""
     with drawing(1, 2) as (figure, axes):
         for ax, (model, title) in zip(axes, MODELS.items(), strict=True):

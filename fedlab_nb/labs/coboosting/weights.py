@@ -10,10 +10,18 @@ from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, drawing, dress, percent, plural, tabled, told
-from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
-from ...plots.characters import own_name, row_name
 from ...plots.kit import stacked
-from ...plots.style import ACCENT, INK, QUIET, class_colours, shorten
+from ...plots.style import (
+    ACCENT,
+    INK,
+    QUIET,
+    class_colours,
+    end_labels,
+    few_ticks,
+    level_line,
+    percent_axis,
+)
+from ...plots.words import Setting, own_name, row_name, shorten
 from ..runs import describe_classes, describe_setting
 from .images import planned_epochs
 
@@ -51,7 +59,7 @@ def draw_trajectories(
     weights: np.ndarray,
     counts: np.ndarray,
     names: Sequence[str],
-    setting: str,
+    setting: Setting | str,
     *,
     epochs: int = 0,
     client: int | None = None,
@@ -86,7 +94,12 @@ def draw_trajectories(
 
 
 def draw_lines(
-    ax: Axes, shares: np.ndarray, rows: Sequence[int], epochs: int, client: int | None, setting: str
+    ax: Axes,
+    shares: np.ndarray,
+    rows: Sequence[int],
+    epochs: int,
+    client: int | None,
+    setting: Setting | str,
 ) -> None:
     """A line for each client, with its name at the end: of a few clients all names, of many those
     of the first four `rows` and of the selected client.
@@ -142,7 +155,7 @@ def describe_ranking(
     shares: np.ndarray,
     counts: np.ndarray,
     names: Sequence[str],
-    setting: str,
+    setting: Setting | str,
     ranking: Sequence[int],
     client: int | None,
 ) -> str:
@@ -163,7 +176,7 @@ def make_table(
     shares: np.ndarray,
     counts: np.ndarray,
     names: Sequence[str],
-    setting: str,
+    setting: Setting | str,
     ranking: Sequence[int],
 ) -> list[dict[str, Any]]:
     """A row for each client: its share after a few epochs, the first and the last among them, and

@@ -10,6 +10,7 @@ from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, data_size, mean_percent
 from ...plots.study import against
 from ...plots.style import INK, Look, look
+from ...plots.words import Setting
 from ...studies.outcome import Outcome
 from ..button_view import ButtonView, accuracies_by_seed
 from ..runs import Steps, plan_runs, run_all
@@ -85,7 +86,11 @@ def make_budget(outcomes: Mapping[int, Outcome]) -> Budget:
 
 
 def draw_budgets(
-    budgets: Mapping[int, Budget], per_class: int, *, setting: str, others: Mapping[str, Budget]
+    budgets: Mapping[int, Budget],
+    per_class: int,
+    *,
+    setting: Setting | str,
+    others: Mapping[str, Budget],
 ) -> Picture:
     """Lines of validation accuracy against images per class, beside the other methods of the run.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, capital, listed, plural
-from ...plots.characters import client_name, own_name
+from ...plots.words import Setting, client_name, own_name
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, attack_clients, draw_pairs
 from ..runs import describe_setting
@@ -60,7 +60,9 @@ def attack_sent_images(outcome: Outcome) -> list[Neighbours]:
     return attack_clients(outcome, sent_images)
 
 
-def describe_sent_images(neighbours: Neighbours, class_names: Sequence[str], setting: str) -> str:
+def describe_sent_images(
+    neighbours: Neighbours, class_names: Sequence[str], setting: Setting | str
+) -> str:
     """Which classes the labels show, and how many of the images are the client's own."""
     classes = [class_names[c] for c in sorted(set(neighbours.labels.tolist()))]
     return (

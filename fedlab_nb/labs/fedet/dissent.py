@@ -11,8 +11,8 @@ import torch
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
-from ...plots.axes import FIFTHS, percent_axis
-from ...plots.style import ACCENT, INK
+from ...plots.style import ACCENT, FIFTHS, INK, percent_axis
+from ...plots.words import Setting
 from ...studies import Outcome
 from .votes import vote_on_test_samples, voting_rule
 
@@ -106,7 +106,7 @@ def mean_by_thirds(runs: Mapping[int, DissentSamples], column: str) -> list[floa
 # ------------------------------------------------------------------------------------------ picture
 def draw_dissent(
     runs: Mapping[int, DissentSamples],
-    setting: str,
+    setting: Setting | str,
     threshold: float,
     samples: str = "all test samples",
 ) -> Picture:

@@ -13,8 +13,7 @@ from ...data import load
 from ...methods.fedet.consensus import Consensus
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, capital, percent, plural, seeds_of
-from ...plots.characters import own_name
-from ...plots.style import shorten
+from ...plots.words import own_name, shorten
 from ..one_sample import OneSample, draw_one_sample
 from ..runs import describe_setting
 from .votes import consensus_accuracy, vote_on_logits, vote_on_test_samples, voting_rule

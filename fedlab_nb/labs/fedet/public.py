@@ -15,7 +15,7 @@ from ...methods.parts.images import OWN_SOURCES
 from ...panels import Asked, PanelState, made, words
 from ...plots import Picture, Series, drawing, percent, plural, tabled, told
 from ...plots.kit import Bars, as_tile, photos
-from ...plots.words import apart, seed_words
+from ...plots.words import Setting, apart, seed_words
 from ...studies import Outcome
 from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
 from ..runs import Steps, plan_runs, run_all
@@ -154,7 +154,7 @@ def choice_of_outcomes(name: str, outcomes: Mapping[int, Outcome]) -> Choice:
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_public(choices: list[Choice], setting: str, chance: float) -> Picture:
+def draw_public(choices: list[Choice], setting: Setting | str, chance: float) -> Picture:
     """Bars of the students, beside some samples where there are any. chance: accuracy of
     guessing
     """

@@ -13,8 +13,18 @@ from matplotlib.axes import Axes
 from ...methods.fedet.model import FedETReport
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, drawing, dress, legend, percent, told
-from ...plots.axes import few_ticks, level_line, mean_line, percent_axis
-from ...plots.style import ACCENT, QUIET, SECOND, SERIES, narrow
+from ...plots.style import (
+    ACCENT,
+    QUIET,
+    SECOND,
+    SERIES,
+    few_ticks,
+    level_line,
+    mean_line,
+    narrow,
+    percent_axis,
+)
+from ...plots.words import Setting
 from ..runs import describe_setting
 from .votes import current_options
 
@@ -173,7 +183,7 @@ def one_shot_curves(
 
 # ------------------------------------------------------------------------------------------ picture
 def draw_rounds(
-    curves: Curves, setting: str, marked: int, when: str, unit: str = "round"
+    curves: Curves, setting: Setting | str, marked: int, when: str, unit: str = "round"
 ) -> Picture:
     """`curves` over rounds or steps (the `unit`). What is not known yet may be missing.
 

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, percent, plural, tabled, told
-from ...plots.axes import FIFTHS, class_ticks, mark, percent_axis
 from ...plots.kit import stacked
-from ...plots.style import INK, SECOND
+from ...plots.style import FIFTHS, INK, SECOND, class_ticks, mark, percent_axis
+from ...plots.words import Setting
 from ..runs import describe_setting
 from .votes import current_options, vote_on_logits, voting_rule
 
@@ -73,7 +73,7 @@ def draw_target(
     *,
     strength: float,
     sample: int,
-    setting: str,
+    setting: Setting | str,
     class_index: int | None = None,
 ) -> Picture:
     """q* = (e_y + λ_div s_div) / (1 + λ_div Σ s_div) of one public sample.

@@ -10,8 +10,8 @@ import ipywidgets as widgets
 
 from ...panels import Asked, LabView, PanelState, made
 from ...plots import Picture, drawing, dress, percent, seeds_of, tabled, told
-from ...plots.axes import end_labels, level_line, log_axis, percent_axis, seed_lines
-from ...plots.style import INK, looks
+from ...plots.style import INK, end_labels, level_line, log_axis, looks, percent_axis, seed_lines
+from ...plots.words import Setting
 from ...studies import Outcome
 from ..runs import Steps, plan_runs, run_all
 
@@ -137,7 +137,7 @@ def traffic_to_goal(runs: RunsBySeed, goal: float) -> tuple[float, float] | None
 
 
 # ------------------------------------------------------------------------------------------ picture
-def draw_traffic(runs: Mapping[str, RunsBySeed], setting: str, goal: float) -> Picture:
+def draw_traffic(runs: Mapping[str, RunsBySeed], setting: Setting | str, goal: float) -> Picture:
     """Accuracy against numbers sent, a line for each method, and the goal.
 
     runs: {method: {seed: points}}, the lab's method first. Numbers are model parameters, up and

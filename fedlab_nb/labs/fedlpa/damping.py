@@ -16,8 +16,18 @@ from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, listed, percent, tabled, told
-from ...plots.axes import FIFTHS, end_labels, log_axis, percent_axis
-from ...plots.style import ACCENT, INK, SERIES, look, narrow
+from ...plots.style import (
+    ACCENT,
+    FIFTHS,
+    INK,
+    SERIES,
+    end_labels,
+    log_axis,
+    look,
+    narrow,
+    percent_axis,
+)
+from ...plots.words import Setting
 from ...studies.experiment import validation_of
 from ...studies.outcome import WORDS
 from ..runs import describe_setting
@@ -108,7 +118,7 @@ class DampingSweep(NamedTuple):
     measured: np.ndarray
     damping_ratios: Mapping[str, np.ndarray]
     layers: Sequence[str]
-    setting: str
+    setting: Setting | str
     test_accuracies: Mapping[str, float] = {}
     judged_on: str = "held-out"
 

@@ -14,9 +14,9 @@ from ...comm import from_upper_triangle
 from ...data import load
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, tabled, told
-from ...plots.axes import class_ticks, colour_bar, few_ticks, mark
-from ...plots.characters import own_name
 from ...plots.kit import heat_map
+from ...plots.style import class_ticks, colour_bar, few_ticks, mark
+from ...plots.words import Setting, own_name
 from ...rng import generator
 from ..runs import describe_classes, describe_setting
 from .replay import format_number, get_posteriors
@@ -94,7 +94,7 @@ class LayerFactors(NamedTuple):
     input_name: str = ""
     input_shape: tuple[int, ...] = ()
     has_class_outputs: bool = False
-    setting: str = ""
+    setting: Setting | str = ""
     sent: tuple[np.ndarray, np.ndarray] | None = None
 
     @property

@@ -16,6 +16,7 @@ from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, listed, plural, tabled, told
 from ...plots.kit import tiles
 from ...plots.style import INK
+from ...plots.words import Setting
 
 
 class Inversion(LabView):
@@ -112,7 +113,7 @@ def recover_images(federation: Federation, client: int, first: int, count: int) 
     )
 
 
-def draw_recovered(recovered: Recovered, setting: str) -> Picture:
+def draw_recovered(recovered: Recovered, setting: Setting | str) -> Picture:
     """A row of images: the samples, what the gradient gives, what the factors give."""
     images = [*recovered.images, recovered.gradient_image, recovered.factors_image]
     columns = ["sample"] * len(recovered.labels) + ["gradient", "factors"]

@@ -16,10 +16,9 @@ from ...comm import from_upper_triangle
 from ...methods.fedlpa.client import guess_classes, label_leak
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, heading, listed, percent, tabled, told
-from ...plots.axes import HALVES, PERCENT, class_ticks, colour_bar, mark
-from ...plots.characters import client_axis, own_name
 from ...plots.kit import heat_map
-from ...plots.style import INK, SECOND
+from ...plots.style import HALVES, INK, PERCENT, SECOND, class_ticks, client_axis, colour_bar, mark
+from ...plots.words import Setting, own_name
 from ..runs import describe_setting
 from .replay import replay_server
 
@@ -85,7 +84,7 @@ class NoiseSweep(NamedTuple):
     precision: Mapping[str, Sequence[float]]
     accuracy: Sequence[float]
     chance: float
-    setting: str
+    setting: Setting | str
 
     def guesses(self, source: str, index: int) -> list[list[int]]:
         """For each client the classes that an attacker names at noise number `index`: as many as

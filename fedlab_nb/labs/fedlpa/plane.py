@@ -12,8 +12,7 @@ from matplotlib.patheffects import withStroke
 
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, tabled, told
-from ...plots.axes import rows_axis
-from ...plots.style import INK, SERIES, look, narrow
+from ...plots.style import INK, SERIES, look, narrow, rows_axis
 from ...plots.words import letter
 from .two_weights import TwoWeights, two_weights
 

@@ -13,8 +13,8 @@ from ...errors import RunError
 from ...methods.fedlpa import FedLPA
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, capital, drawing, dress, legend, percent, plural, told
-from ...plots.axes import log_axis
-from ...plots.style import SERIES
+from ...plots.style import SERIES, log_axis
+from ...plots.words import Setting
 from ..runs import Steps, describe_setting
 from .replay import damping_menu, format_number, format_power_of_ten, replay_server
 
@@ -93,7 +93,7 @@ class Solutions(NamedTuple):
 
     curves: Mapping[str, Mapping[str, Sequence[float]]]
     points: Mapping[str, AccuracyPath]
-    setting: str
+    setting: Setting | str
 
     def longest(self) -> int:
         """Steps of the longest curve."""
@@ -182,7 +182,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
     setting = solutions.setting
     if is_running:
         sentence = f"Solving. {sentence}"
-        setting += ", so far"
+        setting = f"{setting}, so far"
     title = "Relative residual of each layer against the solver's steps"
     return told(figure, title, setting, sentence, table)
 

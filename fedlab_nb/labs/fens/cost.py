@@ -16,6 +16,7 @@ from ...panels import LabView, PanelState, made
 from ...plots import Picture, data_size, drawing, dress, legend, plural, tabled, told
 from ...plots.kit import stacked
 from ...plots.style import ACCENT, INK, look
+from ...plots.words import Setting
 from ..runs import describe_setting
 
 # The parts of one client's bytes.
@@ -119,7 +120,7 @@ class Cost(LabView):
         )
 
 
-def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: str) -> Picture:
+def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting | str) -> Picture:
     """One client's bytes in multiples of one-shot learning, with this network of `d` numbers and
     with the paper's.
     """

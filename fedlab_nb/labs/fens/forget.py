@@ -10,7 +10,7 @@ import numpy as np
 
 from ...panels import Asked, LabView, PanelState, made, offer
 from ...plots import Picture, blank, percent, tabled, told
-from ...plots.characters import own_name
+from ...plots.words import Setting, own_name
 from ...studies import Outcome
 from ..runs import Steps, describe_setting, list_clients, plan_runs, run_all
 from .trust import class_shares, draw_beside_samples
@@ -94,7 +94,7 @@ class Forget(LabView):
 def draw_removals(
     removals: Removals,
     names: Sequence[str],
-    setting: str,
+    setting: Setting | str,
     client: int | None = None,
     class_index: int | None = None,
 ) -> Picture:
@@ -133,7 +133,7 @@ def draw_removals(
     return told(figure, title, setting, sentence, tabled(columns, rows))
 
 
-def describe_largest_loss(removals: Removals, names: Sequence[str], setting: str) -> str:
+def describe_largest_loss(removals: Removals, names: Sequence[str], setting: Setting | str) -> str:
     """Which class changes most, without which client, and how often the client owned the class."""
     change = removals.change
     shares = class_shares(removals.whole.label_counts)

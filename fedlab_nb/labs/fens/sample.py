@@ -14,9 +14,8 @@ from scipy.special import softmax
 from ...data import load
 from ...panels import Ink, LabView, PanelState, made, show_if
 from ...plots import Picture, capital, listed, percent, plural
-from ...plots.characters import own_name
 from ...plots.identity import shorten_title
-from ...plots.style import shorten
+from ...plots.words import own_name, shorten
 from ...studies import Outcome
 from ...studies.experiment import test_points
 from ..one_sample import OneSample, draw_one_sample

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, drawing, percent, tabled, told
-from ...plots.axes import colour_bar
-from ...plots.characters import own_name
 from ...plots.kit import clients_and_classes
+from ...plots.style import colour_bar
+from ...plots.words import Setting, own_name
 from ..runs import describe_setting
 
 TINY = 1e-6  # a table whose values differ by less than this has no correlation
@@ -187,7 +187,7 @@ def draw_trust(
     counts: np.ndarray,
     weights: np.ndarray,
     names: Sequence[str],
-    setting: str,
+    setting: Setting | str,
     *,
     rule: str = "per_class",
     when: str = "",
@@ -236,7 +236,7 @@ def draw_beside_samples(
     counts: np.ndarray,
     values: np.ndarray,
     names: Sequence[str],
-    setting: str,
+    setting: Setting | str,
     *,
     title: str,
     unit: str,
@@ -282,7 +282,7 @@ def describe_weights(
     counts: np.ndarray,
     weights: np.ndarray,
     names: Sequence[str],
-    setting: str,
+    setting: Setting | str,
     client: int | None,
     class_index: int | None,
 ) -> str:

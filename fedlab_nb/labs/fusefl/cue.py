@@ -16,11 +16,20 @@ from ...data.cues import CUES
 from ...methods import METHODS
 from ...panels import LabView, PanelState, made, offer
 from ...plots import Picture, drawing, dress, heading, legend, percent, plural, tabled, told
-from ...plots.axes import QUARTERS, mark, percent_axis
-from ...plots.characters import client_axis, own_name
 from ...plots.identity import shorten_title
 from ...plots.kit import tiles
-from ...plots.style import ACCENT, INK, RULE, SECOND, narrow
+from ...plots.style import (
+    ACCENT,
+    INK,
+    QUARTERS,
+    RULE,
+    SECOND,
+    client_axis,
+    mark,
+    narrow,
+    percent_axis,
+)
+from ...plots.words import Setting, own_name
 from ...rng import generator
 from ...training import accuracy
 from ..runs import Steps, describe_setting, get_ensemble
@@ -121,7 +130,7 @@ class CueResults(NamedTuple):
     images:   for each client a pair `[n, ...]`: some images without the cue, and as it has them
     """
 
-    setting: str
+    setting: Setting | str
     marked: Sequence[int]
     home: Sequence[float]
     bare: Sequence[float]

@@ -10,7 +10,7 @@ from typing import Any
 from ...panels import Asked, LabView, PanelState
 from ...plots import Picture, Series, drawing, mean_percent, tabled, told
 from ...plots.kit import Bars
-from ...plots.words import apart, band_words, seed_words
+from ...plots.words import Setting, apart, band_words, seed_words
 from ..runs import Steps, plan_runs, run_all
 
 HEADS = {
@@ -81,7 +81,7 @@ def group_by_blocks(outcomes: Iterable[Any]) -> dict[int, dict[str, dict[int, fl
 def draw_fusion_calibration(
     accuracies: Mapping[int, AccuraciesByHead],
     *,
-    setting: str,
+    setting: Setting | str,
     ensemble: Accuracies,
     chance: float,
 ) -> Picture:

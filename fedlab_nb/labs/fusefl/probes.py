@@ -44,11 +44,10 @@ from ...methods.fusefl.network import FusedNetwork
 from ...models.build import make_layer
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, percent, tabled, told
-from ...plots.axes import end_labels, few_ticks, percent_axis
-from ...plots.characters import own_name
 from ...plots.identity import Look
 from ...plots.kit import lines
-from ...plots.style import ACCENT, SECOND
+from ...plots.style import ACCENT, SECOND, end_labels, few_ticks, percent_axis
+from ...plots.words import Setting, own_name
 from ...rng import generator
 from ...training import Recipe, accuracy, in_chunks
 from ...training.loop import train_loop
@@ -329,7 +328,7 @@ class ProbeResults(NamedTuple):
     isolated: Sequence[LayerReadings]
     fused: Sequence[LayerReadings]
     places: Sequence[int]
-    setting: str
+    setting: Setting | str
     samples: int
 
 
@@ -341,7 +340,7 @@ def make_curves(
     layers: Sequence[int],
     measure: str,
     client: int | None,
-    setting: str,
+    setting: Setting | str,
 ) -> dict[str, Curve]:
     """The curves of isolated or of fused networks: the mean over the clients, one client (mean and
     band over them), and the selected client. `readings` belong to these `layers`; measure: a field

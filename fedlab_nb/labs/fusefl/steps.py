@@ -16,9 +16,8 @@ from matplotlib.collections import LineCollection
 from ...methods.fusefl.network import FuseFLReport
 from ...panels import LabView, PanelState, made, player
 from ...plots import Picture, data_size, drawing, heading, legend, percent, tabled, told
-from ...plots.axes import mark, no_spines
-from ...plots.characters import own_name
-from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
+from ...plots.style import ACCENT, INK, QUIET, SECOND, mark, narrow, no_spines
+from ...plots.words import Setting, own_name
 from ..runs import describe_setting
 
 # Kinds of steps.
@@ -86,7 +85,7 @@ class Replay(NamedTuple):
     """
 
     clients: int
-    setting: str
+    setting: Setting | str
     options: Mapping[str, Any]
     phases: Mapping[str, tuple[int, int]]
     report: FuseFLReport

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from ...methods.gauss import TRAINED, GaussReport
 from ...panels import LabView, PanelState, made
 from ...plots import Picture, drawing, dress, listed, plural, tabled, told
-from ...plots.axes import class_ticks, colour_bar, few_ticks
 from ...plots.kit import heat_map, tiles
-from ...plots.style import current_size, shorten
+from ...plots.style import class_ticks, colour_bar, current_size, few_ticks
+from ...plots.words import Setting, shorten
 from ..runs import describe_setting
 
 LEAST_DRAWS = 2  # rows of draws
@@ -76,7 +76,7 @@ def draw_classes(
     names: Sequence[str],
     *,
     shape: tuple[int, ...] | None,
-    setting: str,
+    setting: Setting | str,
     class_index: int | None = None,
     seed: int = 0,
 ) -> Picture:

@@ -9,7 +9,7 @@ from ...methods.gauss import HEADS, TRAINED
 from ...panels import Asked, PanelState, words
 from ...plots import Picture, Series, data_size, drawing, dress, percent, tabled, told
 from ...plots.kit import points
-from ...plots.words import seed_words
+from ...plots.words import Setting, seed_words
 from ..button_view import ButtonView, make_series
 from ..runs import Steps, plan_runs, run_all
 
@@ -67,7 +67,7 @@ def shared_settings(settings: Mapping[str, Any], method: str) -> dict[str, Any]:
     return shared
 
 
-def draw_heads(series: Sequence[Series], setting: str) -> Picture:
+def draw_heads(series: Sequence[Series], setting: Setting | str) -> Picture:
     """A point for each classifier; `up` of a series is the mean of a client's bytes."""
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...panels import LabView, PanelState
 from ...plots import Picture, blank, capital, listed, plural
-from ...plots.characters import client_name
+from ...plots.words import client_name
 from ..nearest import attack_clients, draw_pairs
 from ..runs import describe_setting
 from .class_pictures import image_shape

@@ -8,8 +8,7 @@ import ipywidgets as widgets
 
 from ...panels import PanelState, made
 from ...plots import Picture, drawing, dress, percent, tabled, told
-from ...plots.axes import end_labels, few_ticks, level_line, percent_axis
-from ...plots.style import ACCENT, SECOND
+from ...plots.style import ACCENT, SECOND, end_labels, few_ticks, level_line, percent_axis
 from .pairs import RULES, Pair, TwoClients
 
 

@@ -19,7 +19,7 @@ from ...methods.matching.wiring import State, Wiring, find_wiring, permute_units
 from ...models import Network, load_state, model_state
 from ...models.state import copy_model
 from ...panels import LabView, PanelState, made, offer
-from ...plots.characters import own_name
+from ...plots.words import Setting, own_name
 from ...rng import generator
 from ...training import ClientModels
 from ..runs import describe_setting, list_clients
@@ -104,7 +104,7 @@ class Pair(NamedTuple):
     after: Line
     similarity: list[np.ndarray]
     orders: list[np.ndarray]
-    setting: str = ""
+    setting: Setting | str = ""
 
     @property
     def names(self) -> list[str]:
@@ -131,7 +131,7 @@ def match_networks(
     rule: str,
     x: Tensor,
     y: Tensor,
-    setting: str = "",
+    setting: Setting | str = "",
 ) -> Pair:
     """Match two networks by `rule` (of RULES), and measure the line between them.
 

@@ -7,9 +7,8 @@ import numpy as np
 
 from ...panels import PanelState, made, offer
 from ...plots import Picture, drawing, dress, tabled, told
-from ...plots.axes import colour_bar
 from ...plots.kit import heat_map
-from ...plots.style import QUIET
+from ...plots.style import QUIET, colour_bar
 from .pairs import RULES, Pair, TwoClients
 
 COLOUR_LIMIT = 0.8  # hardly a cosine is larger

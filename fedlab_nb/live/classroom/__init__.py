@@ -1,66 +1,227 @@
 """The class is the federation: `fedlab-nb class`. Students draw digits on their phones, each sends one message, and the
 projector shows what becomes of them.
 
-    messages.py   the one message: its form and its checks
-    room.py       seats, messages, results, what is kept
-    server.py     what answers on the network
-    rehearse.py   simulated students
+    messages.py    the one message: its form and its checks
+    room.py        seats, messages, what is kept, what each screen is told
+    conductor.py   the steps of the lesson, the question before each result, the guesses
+    worth.py       what the messages are worth: every way to combine them, and each student's share
+    rounds.py      the tiny rounds with the phones that stay
+    rehearse.py    simulated students, and the teacher's joker
+    server.py      what answers on the network
+    page_file.py   the students' page as one file
 
-The pages lie beside them: student.html and student.js (with dom.js, text.js and pen.js of `front/`,
-learn.js and sums.js of `live/page/`), teacher.html and teacher.js.
-Nothing listens beyond 127.0.0.1 unless the teacher asks, and nothing is written unless the teacher asks.
+The pages lie beside them: student.html and student.js (with recover.js and office.js; dom.js,
+text.js and pen.js of `front/`, learn.js and sums.js of `live/page/`), teacher.html, teacher.js and
+wall.js (with bars.js and layout.js of `front/`), and lost.html for a wrong address.
+Nothing listens beyond 127.0.0.1 unless the teacher asks. Nothing is written unless the teacher asks, or the class is
+ended where nobody can be asked.
 """
 
 import asyncio
+import errno
+import io
 import json
+import signal
+import socket
+import sys
 import tempfile
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ...errors import parsed, whole
+import numpy as np
+import torch
+
+from ...errors import UsageError, parsed, whole
 from ...files import check_replaceable, expand_path, write_file
 from ...jupyter import has_browser
 from ...voila import show
-from ..page import joined
 from .messages import Message, read
-from .rehearse import messages
-from .room import MOST, Room
-from .server import FRONT, HERE, PAGE, Served, own_address
+from .page_file import read_page
+from .rehearse import rehearse
+from .room import Room
+from .server import Served, own_address
+
+FIRST_PORT = 8123
+PORTS = 50  # how many are tried, one after the other
+REMINDERS = {
+    "phones": "A phone that cannot reach it needs a network that lets devices talk: the hotspot of "
+    "this computer or of a phone; or carry its message by hand (H on the projector says how).",
+    "alone": "Only this computer can reach it. For phones, end this and start it with --lan.",
+}
+QUESTION = (
+    "{count} are only in this computer's memory; {allowed} may be saved.\n"
+    "s = save these and end   f = forget all and end   Enter = go on with the class: "
+)
 
 
 def open_class(
-    lan: str | None, port: Any, keep: str | None, rehearse: Any, browser: bool, **partition: Any
+    lan: str | None, port: Any, keep: str | None, rehearsed: Any, browser: bool, **partition: Any
 ) -> int:
     """Hold the class until Ctrl-C; returns the exit code. OSError where it cannot listen, or keep.
 
     lan:       the address of this machine where phones reach it, "" to find it, or None: nobody but this machine
+    port:      where it listens; None: the one of the file that it goes on from, else the first that is free
     keep:      the file that messages are kept in, "" for class-DATE.jsonl, or None: none
-    rehearse:  how many simulated students come, two in a second
+    rehearsed: how many simulated students come, two in a second
     partition: alpha, drawings and seed of the `Room`
     """
-    file = None if keep is None else expand_path(keep or f"class-{date.today()}.jsonl")
-    port, count = whole("port", parsed(port), 0, 65535), whole("rehearse", parsed(rehearse), 0, 300)
-    room, lan = Room(**partition, file=file), None if lan is None else own_address(lan)
+    number = None if port is None else whole("port", parsed(port), 0, 65535)
+    count = whole("rehearse", parsed(rehearsed), 0, 300)
+    file = None if keep is None else choose_file(keep)
+    room = Room(**partition, file=file)
+    address = None if lan is None else own_address(lan)
+    torch.set_num_threads(
+        1
+    )  # the networks are tiny: threads that wait for each other take ten times as long
     try:
-        asyncio.run(held(room, lan, port, count, browser and has_browser()))
-    except KeyboardInterrupt:
-        print(f"The class has ended. {room.kept}", flush=True)
+        asyncio.run(hold(room, address, number, count, browser and has_browser()))
+    except KeyboardInterrupt:  # where a loop has no signals (Windows)
+        if room.has_guests and not room.file:
+            print(end_unasked(room))
+    print(f"The class has ended. {room.kept}", flush=True)
     return 0
 
 
-async def held(room: Room, lan: str | None, port: int, count: int, browser: bool) -> None:
-    """The class itself: it ends with the program."""
-    served = Served(room, lan, port)
+def choose_file(keep: str) -> Path:
+    """The file to keep messages in: the one that is named, or today's; where a class is running that keeps its messages
+    there, the next one of today. UsageError where a running class has the file that is named."""
+    if keep:
+        file = expand_path(keep)
+        port = read_port(file)
+        if port is not None and is_listening(port):
+            raise UsageError(
+                f"{file} belongs to a class that is running at port {port}; name another one with --keep FILE."
+            )
+        return file
+    number = 1
+    while True:
+        suffix = "" if number == 1 else f"-{number}"
+        file = expand_path(f"class-{date.today()}{suffix}.jsonl")
+        port = read_port(file)
+        if port is None or not is_listening(port):
+            return file
+        number += 1
+
+
+def read_port(file: Path) -> int | None:
+    """The port of the class that keeps its messages in this file, as far as it says one."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            port = json.loads(lines.readline()).get("port")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return port if isinstance(port, int) else None
+
+
+def is_listening(port: int) -> bool:
+    """Whether something answers at this port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
+    except OSError:
+        return False
+    return True
+
+
+def listen(room: Room, lan: str | None, port: int | None) -> Served:
+    """The class at `port`, or where it was before, or at the first port that is free. OSError where
+    it cannot listen."""
+    wanted = port if port is not None else room.about.get("port")
+    if wanted is not None:
+        return Served(room, lan, wanted)
+    for number in range(FIRST_PORT, FIRST_PORT + PORTS):
+        try:
+            return Served(room, lan, number)
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+    raise OSError(f"ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use")
+
+
+async def hold(room: Room, lan: str | None, port: int | None, count: int, browser: bool) -> None:
+    """The class itself, until somebody ends it."""
+    served = listen(room, lan, port)
+    room.set_port(served.port)
     print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
-    print(f"{room.kept} {len(room.messages)} messages are here. Ctrl-C ends the class.", flush=True)
+    print(f"{room.kept} {len(room.messages)} messages are here. Ctrl-C ends the class.")
+    print(REMINDERS["phones" if lan else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if browser:
             show(served.teacher, Path(folder))
-        for seat, text in messages(room, count):
-            room.accept(text, seat)
-            await asyncio.sleep(0.5)
-        await asyncio.Event().wait()
+        students = asyncio.create_task(rehearse(room, count))
+        try:
+            await wait_for_end(room)
+        finally:
+            students.cancel()
+            served.stop()
+
+
+async def wait_for_end(room: Room) -> None:
+    """Until Ctrl-C, and an answer to what shall become of the messages; the class goes on meanwhile."""
+    interrupted = asyncio.Event()
+    terminated = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):
+        loop.add_signal_handler(signal.SIGINT, interrupted.set)
+        loop.add_signal_handler(signal.SIGTERM, lambda: (terminated.set(), interrupted.set()))
+    while True:
+        await interrupted.wait()
+        if room.file or not room.has_guests:
+            return
+        if terminated.is_set() or not sys.stdin.isatty():
+            print(end_unasked(room))
+            return
+        answer = asyncio.create_task(asyncio.to_thread(ask_what_to_keep, room))
+        told = asyncio.create_task(terminated.wait())
+        await asyncio.wait({answer, told}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if not answer.done():
+            continue
+        if answer.result():
+            return
+        interrupted.clear()
+
+
+def ask_what_to_keep(room: Room) -> bool:
+    """Ask at the terminal; whether the class shall end."""
+    allowed = sum(m.keep and m.sums is not None for m in room.messages.values())
+    messages = "1 message" if len(room.messages) == 1 else f"{len(room.messages)} messages"
+    while True:
+        try:
+            print()
+            answer = input(QUESTION.format(count=messages, allowed=allowed)).strip().lower()
+        except EOFError:
+            answer = "s"
+        if answer == "s":
+            print(end_unasked(room))
+            return True
+        if answer == "f":
+            return True
+        if answer == "":
+            print("The class goes on.", flush=True)
+            return False
+
+
+def end_unasked(room: Room) -> str:
+    """Save what may be saved, and say so, or why not."""
+    try:
+        return f"Saved: {save_class(room)}."
+    except (UsageError, OSError) as error:
+        return f"Nothing is saved: {error}"
+
+
+def save_class(room: Room) -> Path:
+    """Write the class to class-DATE.npz, or to the next name that is free. UsageError where there is too little."""
+    content = io.BytesIO()
+    np.savez_compressed(content, **room.arrays())
+    number = 1
+    while True:
+        suffix = "" if number == 1 else f"-{number}"
+        path = expand_path(f"class-{date.today()}{suffix}.npz")
+        if not path.exists():
+            return write_file(path, content.getvalue())
+        number += 1
 
 
 def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
@@ -68,16 +229,4 @@ def write_page(path: str, *, force: bool = False, **partition: Any) -> Path:
     place of a seat, and the message is carried by hand. OSError where that is no place to write,
     UsageError where a file of somebody else's is there already, unless `force`."""
     check_replaceable([path], force=force)
-    room = Room(**partition)
-    seats = json.dumps([room.seat() for _ in range(MOST)])
-    front = [FRONT / "dom.js", FRONT / "pen.js"]
-    code = joined(*front, PAGE / "learn.js", PAGE / "sums.js", HERE / "student.js")
-    code = f'<script id="seats" type="application/json">{seats}</script>\n<script type="module">\n{code}</script>'
-    style = f"<style>\n{(HERE / 'class.css').read_text('utf-8')}</style>"
-    page = (
-        (HERE / "student.html")
-        .read_text("utf-8")
-        .replace('<link rel="stylesheet" href="class.css">', style)
-    )
-    page = page.replace('<script type="module" src="student.js"></script>', code)
-    return write_file(path, page, force=force)
+    return write_file(path, read_page(Room(**partition)), force=force)

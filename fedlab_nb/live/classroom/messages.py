@@ -7,11 +7,12 @@ and "" means nothing. Every length is known beforehand, every number is finite a
 `sums` are those of the Gaussian heads (`methods/gauss.py`, kind "full"): for each class with drawings, in order, the
 sum of their 64 pixels, then the upper triangle of Σ x xᵀ. AFL's two sums are in them (`least_squares`), so that one
 upload serves both. AFL's local ridge is left out: the server would only take it off again. Pixels are sixteenths, so
-these sums are exact in float32. They hide nothing: the drawings can be worked out from them (`room.made`).
+these sums are exact in float32. They hide nothing: the drawings can be worked out from them (`recover.js`).
 """
 
 import base64
 import json
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...data.edits import letter
 from ...errors import demand
 from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector
@@ -36,17 +38,21 @@ LARGEST = 1000.0  # a number of a network
 LIMIT = (
     200_000  # bytes of a message; ten classes' sums, a network and the drawings are about 155,000
 )
-MOST_DRAWINGS, MOST_SEATS, NAME = 60, 100_000, 24
+MOST_DRAWINGS, MOST_SEATS = 60, 100_000
+NAME = 24  # characters of a name
+MOST_MARKS = 3  # accents over or under one letter; Thai and Devanagari need two
+JOINER = "\u200d"  # joins emoji to one
 FIELDS = {"seat", "name", "counts", "sums", "network", "test", "keep"}
 
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """`name`: with the seat's number, so that everybody has another;   `sums`: class statistics, kind "full", or None;
-    `network`: or None;   `x [n, 64]`, `y [n]`: drawings for the test set;   `text`: the message as JSON on one line."""
+    """nickname: what the student typed, cleaned, or "";   sums: class statistics, kind "full", or
+    None;   network: or None;   x `[n, 64]`, y `[n]`: drawings for the test set;   text: the message
+    as JSON on one line;   size: bytes as they came."""
 
     seat: int
-    name: str
+    nickname: str
     counts: tuple[int, ...]
     sums: gauss.ClassSums | None
     network: Network | None
@@ -54,6 +60,17 @@ class Message:
     y: Tensor
     keep: bool
     text: str
+    size: int
+
+    @property
+    def office(self) -> str:
+        """The letters of the seat, such as "K": everybody has others."""
+        return letter(self.seat)
+
+    @property
+    def name(self) -> str:
+        """For tables and files: the office's letters first, so that no two are alike."""
+        return f"{self.office} {self.nickname}".strip()
 
     def means(self) -> list[tuple[int, int, list[float]]]:
         """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""
@@ -61,6 +78,23 @@ class Message:
         return [
             (c, self.counts[c], [round(v, 3) for v in self.sums.means[c].tolist()]) for c in held
         ]
+
+
+def clean_name(name: str) -> str:
+    """A name that can be shown beside others: one line, `NAME` characters at most, nothing that is invisible or turns
+    the direction of other people's text, no towers of accents. Any script and emoji stay."""
+    kept: list[str] = []
+    marks = 0  # accents in a row
+    for character in unicodedata.normalize("NFC", name[: 20 * NAME]):
+        category = unicodedata.category(character)
+        if category in ("Zs", "Zl", "Zp") or character in "\t\r\n":
+            character = " "
+        elif category[0] == "C" and character != JOINER:
+            continue
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return " ".join("".join(kept).split())[:NAME].strip(f" {JOINER}")
 
 
 def network(seed: int = 0) -> Network:
@@ -74,7 +108,7 @@ def read(text: str | bytes) -> Message:
     must((given := opened(text)).keys() == FIELDS, "its form")
     seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
     must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
-    must(isinstance(name, str) and len(name) <= NAME and name.isprintable(), "name")
+    must(isinstance(name, str), "name")
     must(isinstance(keep, bool), "keep")
     must(
         isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts),
@@ -112,9 +146,11 @@ def read(text: str | bytes) -> Message:
         load_state(
             model, split_vector(torch.from_numpy(values.astype(np.float32)), state, list(state))
         )
-    line = json.dumps(given, separators=(",", ":"))
-    name = f"{' '.join(name.split()) or 'Student'} {seat}"
-    return Message(seat, name, tuple(counts), sums, model, x.float() / FULL, y[:, 0], keep, line)
+    nickname = clean_name(name)
+    line = json.dumps(given | {"name": nickname}, separators=(",", ":"))
+    images = x.float() / FULL
+    size = len(text.encode(errors="replace")) if isinstance(text, str) else len(text)
+    return Message(seat, nickname, tuple(counts), sums, model, images, y[:, 0], keep, line, size)
 
 
 def opened(text: str | bytes) -> dict[str, Any]:
@@ -131,7 +167,7 @@ def must(holds: object, what: str) -> None:
     """UsageError where a part of a message is not as it must be."""
     demand(
         holds,
-        f"This is no message of this class: {what} is not as it must be; nothing is taken of it.",
+        f"Message rejected: {what} is not as it must be. Reload the page and send again.",
     )
 
 
@@ -141,7 +177,9 @@ def numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.nd
         values = np.frombuffer(base64.b64decode(given[what], validate=True), kind)
     except (ValueError, TypeError):
         values = np.array([np.nan])
-    must(((values >= low) & (values <= high)).all(), what)  # NaN is in no range
+    with np.errstate(invalid="ignore"):  # a NaN of any kind is in no range
+        is_within = (values >= low) & (values <= high)
+    must(is_within.all(), what)
     return values
 
 

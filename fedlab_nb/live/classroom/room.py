@@ -1,71 +1,80 @@
 """The class: who has which digits to draw, what has arrived, what is made of it, and what of it is kept.
 
-A seat is a number. Its student draws digits from a mix of classes of its own, q ~ Dirichlet(α), as in the package's
-partition `client_dirichlet`; but the largest share is that of class (seat mod 10), so that ten phones have all classes.
-A seat's key is a MAC of its number, so that nothing is remembered of a phone that has not sent.
+A seat is a number, and its office has the seat's letters. Its student draws digits of two or three classes; how evenly,
+says q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. Class (seat mod 10) has the largest share, so
+that ten phones have all classes. Where α is extreme there are fewer classes, or more (`Room.wanted`).
+A seat's key is a MAC of its number: of a phone that has not sent nothing is remembered but when it
+was last seen.
 """
 
 import hashlib
 import hmac
 import json
 import secrets
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from ...comm.codec import Quantised, dequantise_state, quantise_state
 from ...data import load
+from ...data.edits import letter
 from ...data.partition import dirichlet_draw
 from ...errors import UsageError, demand, number, whole
 from ...files import open_replacement
-from ...methods import METHODS, afl, gauss
-from ...methods.ensemble import RuledEnsemble
-from ...methods.parts.averages import average_states, initial_state, mean_change, server_step
-from ...models import load_state
 from ...rng import numpy_rng
-from ...training import ClientModels
 from ...training.evaluate import one_pass
-from .messages import (
-    CLASSES,
-    MOST_DRAWINGS,
-    MOST_SEATS,
-    PIXELS,
-    SIDE,
-    Message,
-    coded,
-    least_squares,
-    must,
-    network,
-    numbers,
-    opened,
-    read,
+from .conductor import Conductor, find_answer
+from .messages import CLASSES, FULL, MOST_DRAWINGS, MOST_SEATS, SIDE, Message, read
+from .rounds import HERE, Rounds, describe_need, explain_result
+from .worth import (
+    SHOWN,
+    WAYS,
+    answers,
+    given_drawings,
+    make_rows,
+    measure_loudness,
+    measure_share,
 )
 
 MOST = 300  # messages in a class
 FEWEST = 10  # test drawings that are a test set
-AFL, GAUSS, FENS = (
-    METHODS[name]() for name in ("afl", "gauss", "fens")
-)  # with the values that the course has
-PATIENCE = 3.0  # seconds that a round waits for phones; whoever is later is left out of it
-STEEPEST = (
-    1e12  # a weight that comes back; a joker's network has logits, and so slopes, of millions
-)
-AGAIN = 5  # times that a phone gets the networks, which are large
+ASLEEP = 15.0  # seconds after its last word that a phone is shown as asleep
+GONE = 120.0  # and after these it has no desk, where it has not sent
+GIVE = 4  # every so many-th drawing may be given to the test set
+ONE_CLASS, MANY_CLASSES = (
+    0.02,
+    1.0,
+)  # below and from this α on a seat may have another count of classes than 2 or 3
+HEAD = {"alpha", "drawings", "seed", "token", "secret"}  # of a file that messages are kept in
+
+
+@dataclass
+class Presence:
+    """What a phone has last said of itself: when, and how many digits it has drawn."""
+
+    seen: float
+    drawn: int = 0
 
 
 class Room:
     """alpha: of the mixes;   drawings: how many each phone makes;   file: where messages are kept, or None: nowhere. A
-    class whose file is there goes on as it was begun.
+    class whose file is there goes on as it was begun.   clock: seconds that never go back.
 
     UsageError for a value out of range, and for a file of something else; OSError where it cannot be written.
     """
 
-    def __init__(self, alpha: Any, drawings: Any, seed: Any, file: Path | None = None) -> None:
+    def __init__(
+        self,
+        alpha: Any,
+        drawings: Any,
+        seed: Any,
+        file: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.about = {
             "alpha": number("alpha", alpha, 0, open_low=True, hint="smaller is more skewed"),
             "drawings": whole("drawings", drawings, 5, MOST_DRAWINGS),
@@ -73,44 +82,69 @@ class Room:
             "token": secrets.token_hex(4),
             "secret": secrets.token_hex(16),
         }
-        self.file, self.joined, self.version = file, 0, 0
+        self.file = file
+        self.clock = clock
+        self.joined = 0
+        self.version = 0
         self.messages: dict[int, Message] = {}
+        self.present: dict[int, Presence] = {}
+        self.staying: dict[int, float] = {}  # when a phone that stays was last heard
         self.rounds: Rounds | None = None
+        self.started = 0  # times that tiny rounds have begun
+        self.joker: int | None = None  # the seat of the teacher's joker
+        self.simulated: set[int] = set()  # seats of no real student
+        self.conductor = Conductor(clock())
+        self.before: dict[
+            str, float
+        ] = {}  # the accuracies before the joker came or somebody was forgotten
+        self.effect: dict[str, Any] | None = None  # of the message that was taken out last
+        self.drawing: dict[str, Any] | None = (
+            None  # the teacher's digit: `image [64]`, `label` or None
+        )
+        self._remembered: dict[Any, Any] = {}
         if file and file.exists():
-            try:
-                head, *lines = file.read_text("utf-8").split("\n")
-                given = json.loads(head)
-                demand(given.keys() == self.about.keys(), "of something else")
-                self.about, self.messages = (
-                    given,
-                    {message.seat: message for message in map(read, lines)},
-                )
-            except (ValueError, AttributeError):
-                raise UsageError(
-                    f"{file} is no file of a class; name another one with --keep FILE."
-                ) from None
-            self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
+            self._open(file)
         self._changed()
+
+    def _open(self, file: Path) -> None:
+        """Go on with the class in this file."""
+        try:
+            head, *lines = file.read_text("utf-8").split("\n")
+            given = json.loads(head)
+            demand(given.keys() - {"port"} == HEAD, "of something else")
+            messages = [read(line) for line in lines]
+        except (ValueError, AttributeError):
+            raise UsageError(
+                f"{file} is no file of a class; name another one with --keep FILE."
+            ) from None
+        self.about = given
+        self.messages = {message.seat: message for message in messages}
+        self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
 
     def _changed(self) -> None:
         self.version += 1
+        self._remembered.clear()
         if self.file:
             lines = [json.dumps(self.about), *(m.text for m in self.messages.values())]
             with open_replacement(self.file, force=True) as part:  # this class's own: see above
                 part.touch(mode=0o600)  # for its owner alone
                 part.write_text("\n".join(lines), "utf-8")
 
+    def set_port(self, port: int) -> None:
+        """Remember where the class listens, so that it is there again after a restart."""
+        if self.about.get("port") != port:
+            self.about["port"] = port
+            self._changed()
+
     @property
     def kept(self) -> str:
         """What is kept of messages, in a sentence for everybody."""
-        memory = (
-            "Messages are in the memory of the teacher's computer, and gone when the class ends"
-        )
-        where = (
-            f"Messages are kept in {self.file.name} on the teacher's computer"
-            if self.file
-            else memory
-        )
+        if self.file:
+            where = f"Messages are kept in {self.file.name} on the teacher's computer"
+        else:
+            where = (
+                "Messages are in the memory of the teacher's computer, and gone when the class ends"
+            )
         return f"{where}; the teacher can save those that may be saved."
 
     # ------------------------------------------------------------------------------------------- seats and messages
@@ -120,21 +154,49 @@ class Room:
             self.joined < MOST_SEATS,
             "The class has no free seat; ask the teacher to start it anew.",
         )
+        while self.joined in self.messages:  # one that was carried by hand
+            self.joined += 1
         seat, self.joined = self.joined, self.joined + 1
-        about = {"seed": self.about["seed"], "kept": self.kept}
-        return about | {"seat": seat, "key": self.key(seat), "labels": self.wanted(seat)}
+        return {
+            "seed": self.about["seed"],
+            "kept": self.kept,
+            "keeps": self.file is not None,
+            "seat": seat,
+            "office": letter(seat),
+            "key": self.key(seat),
+            "labels": self.wanted(seat),
+        }
 
     def key(self, seat: int) -> str:
-        return hmac.new(
-            self.about["secret"].encode(), str(seat).encode(), hashlib.sha256
-        ).hexdigest()[:24]
+        secret = self.about["secret"].encode()
+        return hmac.new(secret, str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 
     def wanted(self, seat: int) -> list[int]:
-        """The digits that it is asked to draw."""
-        rng, first = numpy_rng(self.about["seed"], "seat of a class", seat), seat % CLASSES
-        shares = np.sort(dirichlet_draw(rng, self.about["alpha"], CLASSES))[::-1]
+        """The digits that it is asked to draw, in order: two or three classes with two drawings or more of each. With
+        α < ONE_CLASS or ≥ MANY_CLASSES there are as many classes as the draw says."""
+        alpha, drawings = self.about["alpha"], self.about["drawings"]
+        rng = numpy_rng(self.about["seed"], "seat of a class", seat)
+        first = seat % CLASSES
+        shares = np.sort(dirichlet_draw(rng, alpha, CLASSES))[::-1]
         classes = [first, *rng.permutation(np.delete(np.arange(CLASSES), first))]
-        return rng.choice(classes, self.about["drawings"], p=shares).tolist()
+        labels = rng.choice(classes, drawings, p=shares)
+        if ONE_CLASS <= alpha < MANY_CLASSES:
+            many = int(np.clip(len(set(labels.tolist())), 2, min(3, drawings // 2)))
+            spare = drawings - 2 * many
+            counts = 2 + np.floor(spare * shares[:many] / shares[:many].sum()).astype(int)
+            counts[0] += drawings - counts.sum()
+            labels = rng.permutation(np.repeat(classes[:many], counts))
+        return keep_every_class(labels.tolist())
+
+    def see(self, seat: int, drawn: int = 0) -> None:
+        """A phone is here, and has drawn so many digits."""
+        now = self.clock()
+        if seat not in self.present and len(self.present) >= MOST:
+            oldest = min(self.present, key=lambda other: self.present[other].seen)
+            if now - self.present[oldest].seen < GONE:
+                return
+            del self.present[oldest]
+        self.present[seat] = Presence(now, drawn)
 
     def accept(self, text: str | bytes, seat: int | None = None) -> Message:
         """Take a message, that of `seat` where it came by the network; the same one again changes nothing. UsageError
@@ -144,93 +206,293 @@ class Room:
             seat in (None, message.seat),
             "The message is that of another seat; open the address anew.",
         )
-        before = self.messages.get(message.seat, message)
-        demand(
-            before.text == message.text,
-            f"Seat {message.seat} has sent already; one shot is one message.",
-        )
+        before = self.messages.get(message.seat)
+        if before is not None:
+            demand(
+                before.text == message.text,
+                f"Office {message.office} has sent already; one shot is one message.",
+            )
+            return before
         demand(len(self.messages) < MOST, f"The class has {MOST} messages, and takes no more.")
-        if before is message:
-            self.messages[message.seat] = message
-            self._changed()
+        self.messages[message.seat] = message
+        self._changed()
         return message
 
-    def forget(self, seat: int) -> None:
-        """Take a message out, as if it had never been sent; also out of the file."""
-        if self.messages.pop(seat, None):
-            if self.rounds and seat in self.rounds.known:
-                self.rounds = None  # what they learnt is of this student, too
-            self._changed()
+    def forget(self, seat: int) -> dict[str, Any] | None:
+        """Take a message out, as if it had never been sent; also out of the file. Returns what that
+        has changed: `office`, `way`, and right answers of the 360 test digits `with_it` and
+        `without_it`; None where there was none."""
+        if seat not in self.messages:
+            return None
+        digits = load("digits")
+        x, y = digits.x_test.flatten(1), digits.y_test
+        share = measure_share([*self.messages.values()], seat, x, y)
+        self.before = self.accuracies()
+        del self.messages[seat]
+        self.staying.pop(seat, None)
+        if self.joker == seat:
+            self.joker = None
+        if self.rounds and seat in self.rounds.known:
+            self.rounds = None  # what they learnt is of this student, too
+        kept = ("way", "with_it", "without_it", "images")
+        self.effect = {"office": letter(seat), **{name: share[name] for name in kept}}
+        self._changed()
+        return self.effect
 
+    def add_joker(self, text: str, seat: int) -> None:
+        """The teacher's joker sends."""
+        self.before = self.accuracies()
+        self.accept(text, seat)
+        self.joker = seat
+        self.simulated.add(seat)
+        self.version += 1
+
+    # ------------------------------------------------------------------------------------------------------ tiny rounds
     def start(self) -> None:
         """Begin the tiny rounds, with the networks that are here. UsageError without a network."""
-        self.rounds = Rounds(self.messages.values())
+        self.started += 1
+        self.rounds = Rounds(self.messages.values(), self.find_staying(), self.started)
+        self._remembered.clear()
         self.version += 1
+
+    def clear_rounds(self) -> None:
+        """Take the tiny rounds' result away, so that others can begin; those who guessed guess once more."""
+        self.rounds = None
+        self.conductor.cover("rounds")
+        self._remembered.clear()
+        self.version += 1
+
+    def find_staying(self) -> list[int]:
+        """The seats of the phones that stay, and have been heard of lately."""
+        now = self.clock()
+        return [seat for seat, seen in self.staying.items() if now - seen < HERE]
 
     def stay(self, seat: int, text: str | bytes, now: float) -> dict[str, Any]:
         """What a phone that stays is told at `now` (seconds), after its answer `text` to a round; {} before the rounds.
         UsageError for an answer that is none, and for who has not sent."""
         demand(seat in self.messages, "Send your message first; then you may stay.")
+        self.staying[seat] = self.clock()
         if not self.rounds:
             return {}
-        before, told = self.rounds.round, self.rounds.take(self.messages[seat], text, now)
-        self.version += self.rounds.round - before
+        before = self.rounds.round
+        told = self.rounds.take(self.messages[seat], text, now)
+        self._note_round(before)
         return told
+
+    def end_round(self, now: float) -> None:
+        """End the round that goes on, where it has waited long enough."""
+        if self.rounds:
+            before = self.rounds.round
+            self.rounds.end_round(now)
+            self._note_round(before)
+
+    def _note_round(self, before: int) -> None:
+        """Results are others where a round has ended."""
+        if self.rounds and self.rounds.round != before:
+            self._remembered.pop("rows", None)
+            self._remembered.pop("votes", None)
+            self.version += 1
+
+    @property
+    def has_guests(self) -> bool:
+        """Whether messages are here that no simulated student has sent."""
+        return not self.messages.keys() <= self.simulated
 
     # ------------------------------------------------------------------------------------------------ what it is worth
     def rows(self) -> list[dict[str, Any]]:
         """What the class is worth so far: of each way its title, how many students it is of, and its accuracy on the
         class's drawings (None: there are none) and on the package's test digits, 0–1."""
-        digits, (x, y) = load("digits"), given_drawings(self.messages.values())
-        truth, n, rows = torch.cat([y, digits.y_test]), len(y), []
+        if "rows" in self._remembered:
+            return self._remembered["rows"]
+        digits = load("digits")
+        x, y = given_drawings(self.messages.values())
+        truth = torch.cat([y, digits.y_test])
+        images = torch.cat([x, digits.x_test.flatten(1)])
+        n = len(y)
+        rows = []
         with one_pass():
-            said_by = answers(
-                [*self.messages.values()], images := torch.cat([x, digits.x_test.flatten(1)])
-            )
+            found = answers([*self.messages.values()], images)
             if self.rounds:
-                said_by["FENS"] = len(self.rounds.table), self.rounds.answers(images)
-        for title, (of, said) in said_by.items():
+                found["FENS"] = len(self.rounds.table), self.rounds.answers(images)
+        for title in WAYS:
+            if title not in found:
+                continue
+            count, said = found[title]
             right = (said == truth).double()
             own = float(right[..., :n].mean()) if n else None
-            rows.append(
-                {"title": title, "of": of, "own": own, "digits": float(right[..., n:].mean())}
-            )
+            row = {"title": title, **WAYS[title], "of": count, "own": own}
+            rows.append(row | {"digits": float(right[..., n:].mean())})
+        self._remembered["rows"] = rows
         return rows
+
+    def accuracies(self) -> dict[str, float]:
+        """The accuracies of all ways on the 360 test digits, 0-1."""
+        return {row["title"]: row["digits"] for row in self.rows()}
+
+    def answer(self, step: str) -> int | None:
+        """Which option of the step's question is right, as far as the run has shown."""
+        facts = {"rows": self.accuracies(), "before": self.before, "effect": self.effect}
+        return find_answer(step, facts)
 
     def sent(self) -> list[dict[str, Any]]:
         """What has come from whom, in the order in which it came. `means`: what the sums show of each class: how many
-        drawings, and their mean `[64]`. Who computes gets each drawing out of them (see `made`)."""
-        return [
-            {
-                "seat": m.seat,
-                "name": m.name,
-                "bytes": len(m.text),
-                "drawings": sum(m.counts),
-                "given": len(m.y),
-            }
-            | {"network": m.network is not None, "means": m.means()}
-            for m in self.messages.values()
-        ]
+        drawings, and their mean `[64]`. Who computes gets each drawing out of them (`recover.js`). `test`: the drawings
+        that were given, as label and pixels in sixteenths."""
+        shown = []
+        for m in self.messages.values():
+            pixels = (FULL * m.x).round().int().tolist()
+            shown.append(
+                {
+                    "seat": m.seat,
+                    "name": m.nickname,
+                    "bytes": m.size,
+                    "drawings": sum(m.counts),
+                    "counts": list(m.counts),
+                    "given": len(m.y),
+                    "network": m.network is not None,
+                    "means": m.means(),
+                    "test": [[c, row] for c, row in zip(m.y.tolist(), pixels, strict=True)],
+                }
+            )
+        return shown
 
+    def seats(self) -> list[dict[str, Any]]:
+        """The offices for the projector, by seat: letters, drawings so far, and whether the phone sleeps or stays."""
+        now = self.clock()
+        staying = set(self.find_staying())
+        shown = []
+        for seat in sorted({*self.present, *self.messages}):
+            presence = self.present.get(seat)
+            is_gone = presence is not None and now - presence.seen > GONE
+            if is_gone and seat not in self.messages:
+                continue
+            shown.append(
+                {
+                    "seat": seat,
+                    "office": letter(seat),
+                    "drawn": presence.drawn if presence else 0,
+                    "sleeps": presence is not None and now - presence.seen > ASLEEP,
+                    "stays": seat in staying,
+                }
+            )
+        return shown
+
+    def need(self) -> dict[str, Any]:
+        """Who has to stay for the tiny rounds: see `describe_need`."""
+        return describe_need(self.messages, self.find_staying(), self.loudness())
+
+    def loudness(self) -> dict[int, float]:
+        if "loudness" not in self._remembered:
+            networks = [m for m in self.messages.values() if m.network is not None]
+            x = load("digits").x_test.flatten(1)
+            self._remembered["loudness"] = measure_loudness(networks, x)
+        return self._remembered["loudness"]
+
+    def explain_rounds(self) -> str:
+        """One sentence on the result of the tiny rounds; "" before their end."""
+        rounds = self.rounds
+        if rounds is None or not rounds.is_over:
+            return ""
+        accuracies = self.accuracies()
+        known = [m.counts for m in self.messages.values() if m.network is not None]
+        loudness = {seat: x for seat, x in self.loudness().items() if seat in rounds.known}
+        return explain_result(rounds, accuracies["FENS"], accuracies["Ensemble"], known, loudness)
+
+    def share(self, seat: int) -> dict[str, Any]:
+        """What a seat's message has brought to the class: `measure_share` on the class's drawings and
+        the 360 test digits, and the first few images that only it made right: `shown [[label,
+        64 sixteenths], …]`."""
+        if ("share", seat) in self._remembered:
+            return self._remembered["share", seat]
+        digits = load("digits")
+        x_class, y_class = given_drawings(m for m in self.messages.values() if m.seat != seat)
+        x = torch.cat([x_class, digits.x_test.flatten(1)])
+        y = torch.cat([y_class, digits.y_test])
+        share = measure_share([*self.messages.values()], seat, x, y)
+        helped = share.pop("helped")
+        pixels = (FULL * x[helped[:SHOWN]]).round().int().tolist()
+        labels = y[helped[:SHOWN]].tolist()
+        share["helped"] = len(helped)
+        share["shown"] = [[c, row] for c, row in zip(labels, pixels, strict=True)]
+        share["of_class"] = len(y_class)
+        self._remembered["share", seat] = share
+        return share
+
+    # -------------------------------------------------------------------------------------------------- teacher's digit
+    def draw(self, image: list[Any], label: Any = None) -> None:
+        """The teacher's digit, 64 numbers 0-1; `label`: which one it is, where it is told."""
+        right = len(image) == SIDE * SIDE and all(
+            isinstance(value, int | float) and 0 <= value <= 1 for value in image
+        )
+        demand(right, "A drawing is 64 numbers from 0 to 1.")
+        demand(label is None or label in range(CLASSES), "A digit is one of 0 to 9.")
+        self.drawing = {"image": [float(value) for value in image], "label": label}
+        self._remembered.pop("votes", None)
+
+    def votes(self) -> dict[str, Any] | None:
+        """What everybody says of the teacher's digit: `seats` {seat: class}, `ways` {title: class},
+        `label`, `image`."""
+        if self.drawing is None:
+            return None
+        if "votes" not in self._remembered:
+            x = torch.tensor([self.drawing["image"]])
+            messages = [*self.messages.values()]
+            with one_pass():
+                found = answers(messages, x)
+            local = found.pop("Local only", (0, torch.empty(0, 1)))[1][:, 0].tolist()
+            senders = [m.seat for m in messages if m.network is not None]
+            ways = {title: int(said[0]) for title, (_, said) in found.items()}
+            if self.rounds:
+                ways["FENS"] = int(self.rounds.answers(x)[0])
+            seats = dict(zip(senders, local, strict=True))
+            self._remembered["votes"] = {"seats": seats, "ways": ways}
+        return {**self._remembered["votes"], **self.drawing}
+
+    # ---------------------------------------------------------------------------------------------------- for one phone
+    def tell(self, seat: int) -> dict[str, Any]:
+        """What the phone of a seat is told: the step and its question, its share and its vote, as far
+        as they are shown."""
+        conductor = self.conductor
+        told = conductor.describe(self.clock(), seat)
+        told["sent"] = seat in self.messages
+        told["messages"] = len(self.messages)
+        if conductor.is_shown(conductor.step.name) and "question" in told:
+            told["question"]["answer"] = self.answer(conductor.step.name)
+        if seat in self.messages and conductor.is_shown("reveal"):
+            told["share"] = self.share(seat)
+        votes = self.votes()
+        if votes and conductor.step.name == "digit":
+            own = votes["seats"].get(seat)
+            label = votes["label"] if conductor.is_shown("digit") else None
+            told["digit"] = {"image": votes["image"], "own": own, "label": label}
+        if self.rounds:
+            told["rounds"] = {"round": self.rounds.round, "of": self.rounds.about()["of"]}
+        return told
+
+    # ------------------------------------------------------------------------------------------------------- afterwards
     def arrays(self) -> dict[str, np.ndarray]:
         """The class as a data set with clients of its own: arrays of an `.npz` that every panel opens. UsageError where
         there is too little.
 
         Drawings stayed on the phones. A student's rows are made from the sums: as many of each class as were drawn,
-        with the very same sums (`made`), but for numbers that are cut off at 0 and 1. Test images are the drawings that
-        were given, or the package's test digits where they are fewer than 10. `messages`: what was sent, by those alone
-        who allowed it.
+        with the very same sums (`make_rows`), but for numbers that are cut off at 0 and 1. Test images are the drawings
+        that were given, or the package's test digits where they are fewer than 10. `messages`: what was sent, by those
+        alone who allowed it.
         """
-        allowed = [m for m in self.messages.values() if m.keep and m.sums]
+        allowed = [m for m in self.messages.values() if m.keep and m.sums and m.seat != self.joker]
         pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
         classes = [c for _, c in pairs]
         demand(
             len(set(classes)) > 1,
             "No two classes of those who let them be saved are here; nothing is saved.",
         )
-        rows = [made(m.sums, c, numpy_rng(self.about["seed"], "rows", m.seat, c)) for m, c in pairs]
-        counts, digits, (x, y) = [len(own) for own in rows], load("digits"), given_drawings(allowed)
-        x, y = (x, y) if len(y) >= FEWEST else (digits.x_test, digits.y_test)
+        seed = self.about["seed"]
+        rows = [make_rows(m.sums, c, numpy_rng(seed, "rows", m.seat, c)) for m, c in pairs]
+        counts = [len(own) for own in rows]
+        digits = load("digits")
+        x, y = given_drawings(allowed)
+        if len(y) < FEWEST:
+            x, y = digits.x_test, digits.y_test
         known = np.isin(y.numpy(), classes)
         return {
             "x_train": np.concatenate(rows).clip(0, 1).astype(np.float32).reshape(-1, SIDE, SIDE),
@@ -239,187 +501,22 @@ class Room:
             "x_test": x.numpy().reshape(-1, SIDE, SIDE)[known],
             "y_test": y.numpy()[known],
             "messages": np.array([m.text for m in allowed]),
+            "about": np.array(
+                f"These are you: {len(allowed)} offices of a class. Your drawings stayed with you; "
+                "these are made from your sums, as many and with the same sums."
+            ),
         }
 
 
-class Rounds:
-    """FENS' phase 2 with the phones that stay (Allouah et al. 2024, Algorithm 1): per-class weights λ `table [M, C]`.
-
-    A phone gets the M networks, in 8 bits, and has their logits on the drawings that it has kept. Each round it gets λ
-    and sends it back after one step of its own. The server takes the mean change, by the phones' drawings, and makes a
-    step of FedAdam. A round ends when all phones of the last one have answered, or after PATIENCE; who comes late is
-    in the next one. Departure: phones hold nothing out, they take the drawings that their networks learnt from
-    (`proxy=reused` of the package).
-    """
-
-    def __init__(self, messages: Iterable[Message]) -> None:
-        members = [m for m in messages if m.network is not None]
-        demand(
-            members,
-            "No network is here, so there is nothing to combine; the rounds begin after the first one.",
-        )
-        clients = ClientModels([m.network for m in members])
-        states = [quantise_state(state, FENS.bits) for state in clients.states()]
-        self.clients = clients.with_states([dequantise_state(state) for state in states])
-        self.known = {m.seat for m in members}  # who is in λ
-        self.networks = [[packed(part) for part in state.values()] for state in states]
-        self.table = torch.full((len(members), CLASSES), 1 / len(members))
-        self.moments = initial_state(self.table)
-        self.round, self.begun = 0, float("inf")
-        self.got: dict[int, tuple[int, Tensor]] = {}
-        self.expected: set[int] = set()
-        self.asked: Counter[int] = Counter()
-
-    def answers(self, x: Tensor) -> Tensor:
-        """The class of each sample `x [N, 64]`, `[N]`."""
-        return (
-            (self.clients.logits(x.view(-1, 1, SIDE, SIDE)) * self.table[:, None]).sum(0).argmax(1)
-        )
-
-    def take(self, message: Message, text: str | bytes, now: float) -> dict[str, Any]:
-        """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds are, or {"networks"}
-        for these, too."""
-        given = opened(text)
-        if "weights" in given and given.get("round") == self.round < FENS.rounds:
-            values = numbers(given, "weights", "<f4", -STEEPEST, STEEPEST)
-            must(values.size == self.table.numel(), "its size")
-            self.begun = min(self.begun, now)
-            self.got[message.seat] = (
-                sum(message.counts),
-                torch.from_numpy(values.copy()).view_as(self.table),
-            )
-        if self.got and (
-            now - self.begun > PATIENCE or (self.expected and self.expected <= self.got.keys())
-        ):
-            self._step()
-        told = {"round": self.round, "of": FENS.rounds, "weights": coded(self.table)}
-        if "networks" in given and self.asked[message.seat] < AGAIN:
-            self.asked[message.seat] += 1
-            told["networks"] = self.networks
-        return told
-
-    def about(self) -> dict[str, Any]:
-        """Where the rounds are, how many phones were in the last one, and the bytes of the networks and of λ."""
-        sizes = {"networks": len(json.dumps(self.networks)), "weights": len(coded(self.table))}
-        return {"round": self.round, "of": FENS.rounds, "phones": len(self.expected)} | sizes
-
-    def _step(self) -> None:
-        used = [min(n, FENS.batch) for n, _ in self.got.values()]
-        change = mean_change(
-            [n / sum(used) for n in used], [table for _, table in self.got.values()], self.table
-        )
-        rates = {"lr": FENS.eta_s, "tau": FENS.tau, "beta1": FENS.beta1, "beta2": FENS.beta2}
-        self.table, self.moments = server_step(
-            FENS.server, self.table, change, self.moments, **rates
-        )
-        self.expected = {*self.got}
-        self.known |= self.expected
-        self.round, self.begun, self.got = self.round + 1, float("inf"), {}
-
-
-def packed(part: Tensor | Quantised) -> tuple[str, float]:
-    """A part of a network as it goes to phones: in base64, and the scale of its 8 bits, or 0 for a part in 32."""
-    return (
-        (coded(part.codes), float(part.scale))
-        if isinstance(part, Quantised)
-        else (coded(part), 0.0)
-    )
-
-
-def given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
-    """The test drawings in messages: `x [T, 64]`, `y [T]`."""
-    own = [
-        (torch.empty(0, PIXELS), torch.empty(0, dtype=torch.long)),
-        *((m.x, m.y) for m in messages),
-    ]
-    x, y = (torch.cat(column) for column in zip(*own, strict=True))
-    return x, y
-
-
-def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tensor]]:
-    """By title: of how many students, and the class of each sample `x [N, 64]`, `[N]`; of local models `[M, N]`."""
-    made: dict[str, tuple[int, Tensor]] = {}
-    senders = [m for m in messages if m.network is not None]
-    if senders:
-        clients, count, images = (
-            ClientModels([m.network for m in senders]),
-            len(senders),
-            x.view(-1, 1, SIDE, SIDE),
-        )
-        sizes = [sum(m.counts) for m in senders]
-        made["Local only"] = count, clients.logits(images).argmax(-1)
-        for title, rule in {"FedAvg": "mean", "FedAvg, median": "median"}.items():
-            average = network()
-            load_state(average, average_states(clients.states(), sizes, rule, 0))
-            made[title] = count, ClientModels([average]).logits(images)[0].argmax(1)
-        for title, rule in {"Ensemble": "probabilities", "Ensemble, median": "median"}.items():
-            made[title] = (
-                count,
-                RuledEnsemble(clients, rule, cut=(count - 1) // 2).logits(images).argmax(1),
-            )
-    sums = [m.sums for m in messages if m.sums is not None]
-    if sums:
-        total = sum(sums[1:], sums[0])
-        weights = afl.solve_weights(least_squares(total), len(sums), 0.0, AFL.rho)
-        made["AFL"] = len(sums), afl.linear_scores(x.double(), weights).argmax(1)
-        made["Gaussian heads"] = (
-            len(sums),
-            gauss.make_scores(total, GAUSS.head, GAUSS.shrinkage)(x).argmax(1),
-        )
-    return made
-
-
-def plane(messages: Iterable[Message]) -> dict[str, Any]:
-    """The means of each student's digits on the two axes along which all their drawings vary most.
-
-    The axes are the first principal ones of all drawings, which the added sums give as one place would.
-    `points`: seat, class and two coordinates of each mean, 0–1;   `share`: of the variance that the axes hold, 0–1;
-    `alike`: how many means have, in all 64 numbers, a mean of the same digit nearest among those of other students.
-    """
-    own = [(m.seat, m.sums) for m in messages if m.sums]
-    if not own:
-        return {"points": [], "share": 0, "alike": 0}
-    moments = least_squares(sum((sums for _, sums in own[1:]), own[0][1])).moments
-    moments = moments / moments[-1, -1]
-    middle = moments[-1, :-1]
-    values, axes = torch.linalg.eigh(moments[:-1, :-1] - torch.outer(middle, middle))
-    axes = axes[:, [-1, -2]]
-    axes = (
-        axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
-    )  # an axis has no side of its own
-    seats, classes = zip(
-        *((seat, c) for seat, sums in own for c in sums.counts.nonzero()[:, 0].tolist()),
-        strict=True,
-    )
-    rows, (seat, klass) = (
-        torch.cat([sums.means[sums.counts > 0] for _, sums in own]),
-        torch.tensor([seats, classes]),
-    )
-    away = torch.cdist(rows, rows).masked_fill(seat == seat[:, None], torch.inf)
-    near = (klass[away.argmin(1)] == klass) & away.isfinite().any(1)
-    places = (rows - middle) @ axes
-    places = (
-        (places - places.amin(0)) / (places.amax(0) - places.amin(0)).clamp(min=1e-12)
-    ).T.tolist()
-    share = float(values[-2:].sum() / values.sum().clamp(min=1e-12))
-    return {
-        "points": [*zip(seats, classes, *places, strict=True)],
-        "share": share,
-        "alike": int(near.sum()),
-    }
-
-
-def made(sums: gauss.ClassSums, c: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows `[n, d]` whose sum and Σ x xᵀ are those of class c, which has n samples.
-
-    X = 1 μᵀ + U diag(√λ) Vᵀ, where V diag(λ) Vᵀ = Σ x xᵀ - n μ μᵀ has rank n - 1 at most, and the columns of U are
-    orthonormal and orthogonal to 1. Any such U will do; this one is drawn. So sums tell samples of any numbers but for
-    a rotation of n - 1 dimensions. That hides no drawings: their pixels are whole sixteenths, and hardly a rotation
-    leaves them so. Fifteen drawings of a digit are worked out in a moment, to the pixel (test_class.py does).
-    """
-    n, mean = int(sums.counts[c]), sums.means[c].numpy()
-    values, axes = np.linalg.eigh(sums.second[c].numpy() - n * np.outer(mean, mean))
-    rank = min(n - 1, len(mean))
-    spread = axes[:, -rank:] * np.sqrt(values[-rank:].clip(0)) if rank else np.zeros((len(mean), 0))
-    basis = np.linalg.qr(np.column_stack([np.ones(n), rng.standard_normal((n, rank))]))[0][:, 1:]
-    return mean + basis @ spread.T
+def keep_every_class(labels: list[int]) -> list[int]:
+    """The labels in another order where need be: those at every GIVE-th place may be given to the test set, and what is
+    left must have every class."""
+    labels = list(labels)
+    given = range(GIVE - 1, len(labels), GIVE)
+    kept = [i for i in range(len(labels)) if i not in given]
+    for i in given:
+        if labels[i] in [labels[j] for j in kept]:
+            continue
+        often = max(kept, key=lambda j: [labels[q] for q in kept].count(labels[j]))
+        labels[i], labels[often] = labels[often], labels[i]
+    return labels

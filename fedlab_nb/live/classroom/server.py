@@ -7,7 +7,9 @@ connections and the requests of one address, and refuse other names than their o
 elsewhere can speak through a browser. What a student says is data: it is shown as text, and never run.
 """
 
+import asyncio
 import hmac
+import html
 import io
 import logging
 import re
@@ -26,40 +28,73 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 
-from ...errors import FedlabError, demand
-from ...front import HERE as FRONT
-from .messages import LIMIT
-from .room import Room, plane
+from ...errors import FedlabError, UsageError, demand
+from .conductor import STEPS
+from .messages import LIMIT, opened
+from .page_file import read_page
+from .rehearse import make_joker
+from .room import Room
+from .worth import plane
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-SHARED = (HERE / "class.css", FRONT / "dom.js", FRONT / "text.js", FRONT / "pen.js")
-STUDENT = (HERE / "student.html", HERE / "student.js", PAGE / "learn.js", PAGE / "sums.js", *SHARED)
-TEACHER = (HERE / "teacher.html", HERE / "teacher.js", *SHARED)
+FRONT = HERE.parents[1] / "front"
+SHARED = (
+    HERE / "class.css",
+    FRONT / "dom.js",
+    FRONT / "text.js",
+    FRONT / "pen.js",
+    HERE / "office.js",
+)
+STUDENT = (
+    HERE / "student.html",
+    HERE / "student.js",
+    HERE / "recover.js",
+    PAGE / "learn.js",
+    PAGE / "sums.js",
+    *SHARED,
+)
+TEACHER = (
+    HERE / "teacher.html",
+    HERE / "teacher.js",
+    HERE / "wall.js",
+    FRONT / "bars.js",
+    FRONT / "layout.js",
+    *SHARED,
+)
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Server": "fedlab-nb",
 }
-BURST, PER_SECOND = (
-    900,
-    90,
-)  # requests of one address: at once, and then in a second; a phone needs about eight in all
-CONNECTIONS, OF_ONE = (
-    1200,
-    400,
-)  # at once: in all, and from one address (a school may have one address for all phones)
+# Requests of one address: at once, and then in a second. A school may have one address for all phones, and a phone asks
+# once in PAUSE seconds and more rarely where many are there.
+BURST, PER_SECOND = 1500, 150
+PAUSE = 1.5  # seconds between two looks of a phone
+PHONES_A_SECOND = 40  # looks of all phones together
+CONNECTIONS, OF_ONE = 1200, 400  # at once: in all, and from one address
 REMEMBERED = 1000  # addresses whose requests are counted
+WAIT = 2.0  # seconds that a phone in the tiny rounds is kept waiting for the next round
+LOOK = 0.05  # seconds between two looks for it
 # Of a request: bytes of its body and of its first lines, and seconds for it to arrive.
 SIZES = {
     "max_body_size": LIMIT,
     "max_header_size": 8192,
     "body_timeout": 20,
     "idle_connection_timeout": 20,
+}
+# What a person reads who has come to a wrong address.
+LOST = {
+    "student": "This class has another address. Scan the code on the projector, or type the eight letters and figures "
+    "at the end of the address that stands under it.",
+    "teacher": "This is the teacher's projector. Open the second address that the terminal shows: it has a key that no "
+    "phone has.",
+    "name": "The class does not answer to this name. Type the address exactly as the projector shows it, figures and "
+    "all.",
 }
 
 
@@ -73,23 +108,29 @@ class Bounded(HTTPServer):
 
 
 class Handler(RequestHandler):
-    """What all pages share: their headers, and who is refused. `files`: that it has, the first one under no name."""
+    """What all pages share: their headers, and who is refused. `files`: that it has, the first one under no name.
+    `is_limited`: an address may make so many requests and no more."""
+
+    is_limited = True
 
     def initialize(self, served: "Served", files: Sequence[Path] = ()) -> None:
-        self.served, self.room = served, served.room
-        self.files = {path.name: path for path in files} | dict(zip([""], files, strict=False))
+        self.served = served
+        self.room = served.room
+        self.files = {path.name: path for path in files}
+        if files:
+            self.files[""] = files[0]
 
     def set_default_headers(self) -> None:
         for name, value in SAFE.items():
             self.set_header(name, value)
 
     def prepare(self) -> None:
-        ours = [f"http://{host}" for host in self.served.hosts]
-        if not {f"http://{self.request.host}", self.request.headers.get("Origin", ours[0])} <= {
-            *ours
-        }:
-            raise HTTPError(403, reason="Asked by another name, or from another page")
-        if not self.served.allows(self.request.remote_ip):
+        names = [f"http://{host}" for host in self.served.hosts]
+        if f"http://{self.request.host}" not in names:
+            raise HTTPError(403, reason="Asked by another name")
+        if self.request.headers.get("Origin", names[0]) not in names:
+            raise HTTPError(403, reason="Asked from another page")
+        if self.is_limited and not self.served.allows(self.request.remote_ip):
             raise HTTPError(429)
         if not self.knows(*self.path_args):
             raise HTTPError(404, reason="There is nothing here; open the address of the class anew")
@@ -103,9 +144,23 @@ class Handler(RequestHandler):
             super().log_exception(kind, error, trace)
 
     def write_error(self, status_code: int, exc_info: tuple = (None, None), **_: Any) -> None:
-        known = isinstance(exc_info[1], FedlabError)
-        self.set_status(400 if known else status_code)
-        self.finish({"error": str(exc_info[1]) if known else f"{self._reason} ({status_code})."})
+        if isinstance(exc_info[1], FedlabError):
+            self.set_status(400)
+            self.finish({"error": str(exc_info[1])})
+            return
+        self.set_status(status_code)
+        wants_page = "text/html" in self.request.headers.get("Accept", "")
+        if self.request.method == "GET" and wants_page and status_code in (403, 404):
+            self.set_header("Content-Type", "text/html; charset=utf-8")
+            self.finish(self.served.lost_page(self.lost_reason()))
+            return
+        self.finish({"error": f"{self._reason} ({status_code})."})
+
+    def lost_reason(self) -> str:
+        """Which sentence of LOST helps."""
+        if self.request.host not in self.served.hosts:
+            return "name"
+        return "teacher" if self.request.path.startswith("/teacher") else "student"
 
     def file(self, name: str) -> None:
         """One of the files, with address and QR code where their names stand between two @."""
@@ -113,33 +168,98 @@ class Handler(RequestHandler):
             raise HTTPError(404)
         text = self.files[name].read_text("utf-8").replace("@qr@", self.served.picture)
         self.set_header("Content-Type", f"{TYPES[self.files[name].suffix]}; charset=utf-8")
-        self.write(text.replace("@address@", self.served.address[len("http://") : -1]))
+        address = self.served.address[len("http://") : -1].replace("/", "/<wbr>")
+        self.write(text.replace("@address@", address))
+
+
+class Lost(Handler):
+    """Every other address: the first page, the style of the page for who is lost, and the way from
+    letters to the class."""
+
+    def knows(self, *_: str) -> bool:
+        return self.request.path in ("/class.css", "/find")
+
+    def get(self) -> None:
+        if self.request.path == "/class.css":
+            self.set_header("Content-Type", "text/css; charset=utf-8")
+            self.write((HERE / "class.css").read_text("utf-8"))
+            return
+        typed = self.get_query_argument("code", "").strip().strip("/").rsplit("/", 1)[-1].lower()
+        if hmac.compare_digest(typed.encode(), self.room.about["token"].encode()):
+            self.redirect(f"/{typed}/")
+            return
+        raise HTTPError(404)
 
 
 class Student(Handler):
-    """`/TOKEN/…`: the page and its files; joining, sending, and being forgotten."""
+    """`/TOKEN/…`: the page and its files; joining, sending, looking, staying, and being forgotten."""
 
     def knows(self, token: str, *_: str) -> bool:
         return hmac.compare_digest(token, self.room.about["token"])
 
     def get(self, token: str, name: str) -> None:
-        return self.file(name[1:]) if name else self.redirect(f"/{token}/")  # typed by hand
+        if name:
+            self.file(name[1:])
+        else:
+            self.redirect(f"/{token}/")  # typed by hand
 
-    def post(self, _: str, name: str) -> None:
+    async def post(self, _: str, name: str) -> None:
         if name == "/join":
-            return self.write(self.room.seat())
-        asked = re.fullmatch(r"/(send|forget|stay)/([0-9]{1,6})/([0-9a-f]{24})", name)
+            self.write(self.room.seat())
+            return
+        asked = re.fullmatch(r"/(send|forget|stay|look)/([0-9]{1,6})/([0-9a-f]{24})", name)
         if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
-        if asked[1] == "forget":
-            return self.write({"forgotten": self.room.forget(int(asked[2]))})
-        if asked[1] == "stay":
-            return self.write(self.room.stay(int(asked[2]), self.request.body, time.monotonic()))
-        return self.write({"bytes": len(self.room.accept(self.request.body, int(asked[2])).text)})
+        what, seat, body = asked[1], int(asked[2]), self.request.body
+        if what == "send":
+            self.write({"bytes": self.room.accept(body, seat).size})
+        elif what == "forget":
+            effect = self.room.forget(seat)
+            is_shown = self.room.conductor.is_shown("reveal")
+            self.write({"forgotten": True, "effect": effect if is_shown else None})
+        elif what == "stay":
+            self.write(await self.wait_for_round(seat, body))
+        else:
+            self.write(self.look(seat, body))
+
+    def look(self, seat: int, body: bytes) -> dict[str, Any]:
+        """Where the class is; `body` says how many digits the phone has drawn, and its guess."""
+        given = opened(body)
+        drawn, guess = given.get("drawn", 0), given.get("guess")
+        if not isinstance(drawn, int) or isinstance(drawn, bool):
+            raise UsageError("“drawn” is a whole number: how many digits the phone has drawn.")
+        self.room.see(seat, max(0, min(drawn, self.room.about["drawings"])))
+        if isinstance(guess, dict):
+            with suppress(UsageError):  # the result has just been shown: what comes back says so
+                self.room.conductor.guess(seat, guess.get("step"), guess.get("choice"))
+        told = self.room.tell(seat)
+        told["pause"] = max(PAUSE, len(self.room.present) / PHONES_A_SECOND)
+        return told
+
+    async def wait_for_round(self, seat: int, body: bytes) -> dict[str, Any]:
+        """What a phone that stays is told: at once where something is new to it, else when the next
+        round begins, or after WAIT."""
+        begun = time.monotonic()
+        told = self.room.stay(seat, body, begun)
+        known = opened(body).get("round")
+        while not told or (told["round"] == known and "networks" not in told):
+            if time.monotonic() - begun > WAIT or seat not in self.room.messages:
+                break
+            await asyncio.sleep(LOOK)
+            rounds = self.room.rounds
+            if rounds and (rounds.round != known or not told):
+                told = self.room.stay(seat, b"{}", time.monotonic())
+            elif rounds:
+                self.room.end_round(time.monotonic())
+        return told
 
 
 class Teacher(Handler):
     """`/teacher/…`, on this machine alone: the projector's page, and what its buttons do."""
+
+    is_limited = (
+        False  # phones may come from this machine's address, too: they must not stop the projector
+    )
 
     def knows(self, *_: str) -> bool:
         cookie = f"class-{self.served.port}"
@@ -151,24 +271,61 @@ class Teacher(Handler):
 
     def get(self, name: str, _: str | None) -> None:
         if self.get_query_argument("token", None):
-            return self.redirect("/teacher/")  # a projector shows the address
-        if name == "state":
-            return self.write(self.served.state(self.get_query_argument("since", "")))
-        if name == "class.npz":
+            self.redirect("/teacher/")  # a projector shows the address
+        elif name == "state":
+            self.write(self.served.state(self.get_query_argument("since", "")))
+        elif name == "class.npz":
             np.savez_compressed(saved := io.BytesIO(), **self.room.arrays())
-            self.set_header("Content-Type", "application/octet-stream")
-            self.set_header(
-                "Content-Disposition", f'attachment; filename="class-{date.today()}.npz"'
-            )
-            return self.write(saved.getvalue())
-        return self.file(name)
+            self.send_file(f"class-{date.today()}.npz", saved.getvalue())
+        elif name == "student.html":
+            self.send_file("student.html", read_page(self.room))
+        else:
+            self.file(name)
 
-    def post(self, name: str, seat: str | None) -> None:
+    def send_file(self, name: str, content: str | bytes) -> None:
+        self.set_header("Content-Type", "application/octet-stream")
+        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+        self.write(content)
+
+    def post(self, name: str, what: str | None) -> None:
+        room, conductor = self.room, self.room.conductor
         if name == "load":
-            return self.write({"name": self.room.accept(self.request.body).name})
-        if name == "rounds":
-            return self.write({"started": self.room.start()})
-        return self.write({"forgotten": self.room.forget(int(seat or -1))})
+            self.write({"name": room.accept(self.request.body).name})
+            return
+        if name == "step":
+            conductor.go(what or "", room.clock())
+        elif name == "show":
+            conductor.show()
+        elif name == "cover":
+            conductor.cover()
+        elif name == "rounds":
+            room.start()
+        elif name == "again":
+            room.clear_rounds()
+        elif name == "joker":
+            self.set_joker(what != "out")
+        elif name == "draw":
+            given = opened(self.request.body)
+            room.draw(given.get("image") or [], given.get("label"))
+            if given.get("label") is None:
+                conductor.cover("digit")
+            else:
+                conductor.show("digit")
+        elif name == "forget":
+            room.forget(int(what or -1))
+        else:
+            raise HTTPError(404)
+        self.write(self.served.state("now"))
+
+    def set_joker(self, is_in: bool) -> None:
+        """The joker sends, or what it has sent is taken out again; pressed twice, it is no other."""
+        room = self.room
+        if is_in and room.joker is None:
+            seat, text = make_joker(room)
+            room.add_joker(text, seat)
+        elif not is_in and room.joker is not None:
+            room.forget(room.joker)
+            room.effect = None  # nobody has been forgotten
 
 
 class Served:
@@ -179,37 +336,45 @@ class Served:
     """
 
     def __init__(self, room: Room, lan: str | None = None, port: int = 0) -> None:
-        self.room, self.secret, self.port = room, secrets.token_urlsafe(24), port
+        self.room = room
+        self.secret = secrets.token_urlsafe(24)
+        self.port = port
         self.left: dict[str, tuple[float, float]] = {}
         self.known: dict[str, Any] = {}
         self.rested = 0.0
-        for name in (
-            "tornado.access",
-            "tornado.general",
-        ):  # a flood of bad requests is no flood of lines
+        for name in ("tornado.access", "tornado.general"):  # bad requests must not flood the log
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        students = [(r"/([0-9a-f]+)(|/.*)", Student, {"served": self, "files": STUDENT})]
-        own = [
-            (r"/teacher/([\w.]*)(?:/([0-9]{1,6}))?", Teacher, {"served": self, "files": TEACHER})
-        ]
-        self.servers = []
-        for address, routes in {
-            "127.0.0.1": own + students,
-            **({lan: students} if lan else {}),
-        }.items():
-            pages = Application(
-                routes, default_handler_class=Handler, default_handler_args={"served": self}
-            )
-            sockets = bind_sockets(self.port, address, family=socket.AF_INET)
-            self.servers.append(Bounded(pages, **SIZES))
-            self.servers[-1].add_sockets(sockets)
-            self.port = sockets[0].getsockname()[1]
-        self.hosts = [f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", lan) if host]
+        lost = [(r"/(?:class\.css|find)?", Lost, {"served": self})]
+        students = [(r"/([0-9a-f]{8})(|/.*)", Student, {"served": self, "files": STUDENT})]
+        own = [(r"/teacher/([\w.]*)(?:/(\w{1,12}))?", Teacher, {"served": self, "files": TEACHER})]
+        self.servers: list[Bounded] = []
+        places = {"127.0.0.1": [*own, *students, *lost]}
+        if lan:
+            places[lan] = [*students, *lost]
+        try:
+            for address, routes in places.items():
+                pages = Application(
+                    routes, default_handler_class=Handler, default_handler_args={"served": self}
+                )
+                sockets = bind_sockets(self.port, address, family=socket.AF_INET)
+                self.servers.append(Bounded(pages, **SIZES))
+                self.servers[-1].add_sockets(sockets)
+                self.port = sockets[0].getsockname()[1]
+        except OSError:
+            self.stop()
+            raise
+        hosts = ["127.0.0.1", "localhost", *([lan] if lan else [])]
+        self.hosts = [f"{host}:{self.port}" for host in hosts]
         self.address = f"http://{lan or '127.0.0.1'}:{self.port}/{room.about['token']}/"
         self.teacher = f"http://127.0.0.1:{self.port}/teacher/?token={self.secret}"
         self.picture = segno.make(self.address, micro=False).svg_inline(
             omitsize=True, border=2, light="#fff"
         )
+
+    def stop(self) -> None:
+        """Listen no longer."""
+        for server in self.servers:
+            server.stop()
 
     def allows(self, address: str) -> bool:
         """Whether this address may make another request: its bucket of BURST fills again by PER_SECOND."""
@@ -221,21 +386,42 @@ class Served:
             self.left.pop(next(iter(self.left)))
         return left >= 1
 
+    def lost_page(self, reason: str) -> str:
+        """The page for a wrong address: it says where the class is, and takes the letters of its address."""
+        text = (HERE / "lost.html").read_text("utf-8")
+        return text.replace("@reason@", html.escape(LOST[reason]))
+
     def state(self, since: str = "") -> dict[str, Any]:
         """What the projector shows; without tables where these are those of the version `since`. They are made where
         something is new, and after as long a rest, so that phones have an answer meanwhile."""
-        room, begun = self.room, time.monotonic()
+        room = self.room
+        begun = time.monotonic()
         if str(room.version) != self.known.get("version") and begun >= self.rested:
-            rounds = room.rounds.about() if room.rounds else None
             self.known = {
                 "version": str(room.version),
                 "rows": room.rows(),
+                "before": room.before,
+                "effect": room.effect,
                 "sent": room.sent(),
-                "rounds": rounds,
+                "rounds": room.rounds.about() if room.rounds else None,
+                "explanation": room.explain_rounds(),
+                "plane": plane(room.messages.values()),
             }
-            self.known["plane"] = plane(room.messages.values())
             self.rested = 2 * time.monotonic() - begun
-        now = {"joined": room.joined, "kept": room.kept}
+        stage = room.conductor.describe(room.clock())
+        if "question" in stage and stage["is_shown"]:
+            stage["question"]["answer"] = room.answer(room.conductor.step.name)
+        now = {
+            "joined": room.joined,
+            "drawings": room.about["drawings"],
+            "kept": room.kept,
+            "joker": room.joker,
+            "seats": room.seats(),
+            "need": room.need(),
+            "stage": stage,
+            "steps": [{"name": s.name, "title": s.title, "minutes": s.minutes} for s in STEPS],
+            "votes": room.votes(),
+        }
         return now | ({"version": since} if since == self.known["version"] else self.known)
 
 
@@ -243,9 +429,8 @@ def own_address(given: str = "") -> str:
     """The address of this machine in its local network, or the one that is given; UsageError where there is none."""
     if not given:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
-            probe.connect(
-                ("192.0.2.1", 9)
-            )  # sends nothing: it asks which of its addresses this machine would use
+            # This sends nothing: it asks which of its addresses this machine would use.
+            probe.connect(("192.0.2.1", 9))
             given = probe.getsockname()[0]
     demand(
         given not in ("", "127.0.0.1"),

@@ -1,91 +1,351 @@
-// A student's phone: draw what the seat asks for, then send one message. The form of a message: messages.py.
+// A student's phone: draw what the seat asks for, see the network learn, send one message, then watch what it does.
+// The form of a message: messages.py.
+import { html, keyed, setText } from "./dom.js";
 import { pad, picture } from "./pen.js";
-import { logits, slopeOf, train } from "./learn.js";
+import { letter, plural } from "./text.js";
+import { RECIPE, learner, logits, slopeOf, train } from "./learn.js";
 import { gaussSums } from "./sums.js";
+import { DIGITS, describeDigits, drawings, hueOf, formatBytes } from "./office.js";
+import { recoverDrawings } from "./recover.js";
+
 const $ = (id) => document.getElementById(id);
-const GIVE = 4, JOKE = -100; // every fourth drawing may be given; a joker's factor of the network's change
+const GIVE = 4; // every fourth drawing may be given to the test
+const JOKE = -100; // a joker's factor of the network's change
+const LAP = 45; // milliseconds of a lap of the network that is shown
+const OPEN_SEATS = 6; // students who share one phone
 const STORE = `class ${location.pathname}`;
-const seats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
-let own = JSON.parse(sessionStorage.getItem(STORE) ?? "null");
-let paper;
+const fileSeats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
+let desk = { seats: [], current: 0 }; // the seats of this phone: several students may share it
+let own = null; // the seat in hand
+let paper = null;
+let told = null; // what the class said last
+let lap = 0; // the timer of the network that learns
+let isStaying = false;
+
+// ------------------------------------------------------------------------------------------------------------ storage
+function readDesk() {
+  try {
+    for (const key of Object.keys(localStorage)) {
+      if (key.startsWith("class ") && key !== STORE) localStorage.removeItem(key); // another day's class
+    }
+    return JSON.parse(localStorage.getItem(STORE)) ?? desk;
+  } catch {
+    return desk; // a browser that keeps nothing
+  }
+}
+
+function keep() {
+  try {
+    localStorage.setItem(STORE, JSON.stringify(desk));
+  } catch {
+    // a browser that keeps nothing: the seat lives as long as the page
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------- network
+class Refusal extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const post = (what, body) => fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
+
 /** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
 async function ask(what, body = "{}") {
   for (let wait = 300; wait < 15000; wait *= 1.6) {
-    const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
+    const answer = await post(what, body);
     if (answer && answer.status !== 429 && answer.status < 500) {
       const said = await answer.json();
       if (answer.ok) return said;
-      throw new Error(said.error);
+      throw new Refusal(said.error, answer.status);
     }
-    $("told").textContent = "The class does not answer yet; trying again …";
+    say("The class does not answer yet; trying again …");
     await new Promise((done) => setTimeout(done, wait * (0.5 + Math.random())));
   }
-  throw new Error("The class does not answer. Your drawings are still here: try again, or give the message by hand.");
+  throw new Error("The class does not answer. Your drawings are still here: try again, or carry the message by hand.");
 }
 
-const isGiven = (i) => own.give && i % GIVE === GIVE - 1;
-/** Show where the student is, and keep it for a page that is loaded anew. */
-function show() {
-  sessionStorage.setItem(STORE, JSON.stringify(own));
-  const { drawings, labels } = own;
-  const left = drawings.length < labels.length, step = own.sent ? "sent" : left ? "draw" : "choose";
-  for (const id of ["draw", "choose", "sent"]) $(id).hidden = id !== step;
-  $("progress").textContent = `Drawing ${drawings.length + 1} of ${labels.length}`;
-  $("wanted").textContent = labels[drawings.length];
-  const shown = () => drawings.map((image, i) => picture(image, `A ${labels[i]}`));
-  $("drawn").replaceChildren(...shown());
-  $("given").replaceChildren(...shown().filter((_, i) => i % GIVE === GIVE - 1));
-  $("many").textContent = $("given").children.length;
-  $("what").textContent = `${(own.sent / 1000).toFixed(1)} kB in one message. That was all: you may put the phone away, or stay.`;
-  $("told").textContent = "";
-  $("next").disabled = true;
-  $("stay").disabled = false;
+const path = (what) => `${what}/${own.seat}/${own.key}`;
+
+function say(text) {
+  setText($("told"), text);
 }
+
+// ------------------------------------------------------------------------------------------------------------- message
+const isGiven = (i) => own.give && i % GIVE === GIVE - 1;
+const keptRows = () => own.labels.map((_, i) => i).filter((i) => !isGiven(i));
+
 /** The drawings that are not given, one after the other, and their labels; a joker's are wrong. */
 function learntFrom() {
-  const rows = own.labels.map((_, i) => i).filter((i) => !isGiven(i));
-  return [Float32Array.from(rows.flatMap((i) => own.drawings[i])), rows.map((i) => own.joker ? 9 - own.labels[i] : own.labels[i])];
+  const rows = keptRows();
+  const y = rows.map((i) => (own.joker ? 9 - own.labels[i] : own.labels[i]));
+  return [Float32Array.from(rows.flatMap((i) => own.drawings[i])), y];
 }
+
 const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
-/** The message as text: sums and network of the drawings that are not given, and those that are. */
-function message() {
-  const { drawings, labels } = own, [x, y] = learntFrom();
-  const { counts, sums, second } = gaussSums(x, y);
+
+/** Sums as they travel: of each class with drawings its pixels' sums, then the upper triangle of their products. */
+function packSums({ counts, sums, second }) {
   const numbers = [];
   counts.forEach((count, c) => {
-    if (count) numbers.push(...sums.subarray(64 * c, 64 * (c + 1)));
-    for (let i = 64 * c; count && i < 64 * (c + 1); i++) numbers.push(...second.subarray(64 * i + (i % 64), 64 * (i + 1)));
+    if (!count) return;
+    numbers.push(...sums.subarray(64 * c, 64 * (c + 1)));
+    for (let i = 64 * c; i < 64 * (c + 1); i++) numbers.push(...second.subarray(64 * i + (i % 64), 64 * (i + 1)));
   });
-  const learnt = (epochs) => train(x, y, { seed: own.seed, client: own.seat, ...epochs });
-  const start = learnt({ epochs: 0 });
-  const network = () => learnt().map((end, i) => own.joker ? start[i] + JOKE * (end - start[i]) : end);
-  const test = labels.flatMap((label, i) => isGiven(i) ? [...drawings[i].map((value) => 16 * value), label] : []);
+  return Float32Array.from(numbers);
+}
+
+/** The message as text: network and sums of the drawings that are not given, and those that are. */
+function makeMessage() {
+  const [x, y] = learntFrom();
+  const sums = gaussSums(x, y);
+  const learn = (options) => train(x, y, { seed: own.seed, client: own.seat, ...options });
+  let network = learn({});
+  if (own.joker) {
+    const start = learn({ epochs: 0 });
+    network = network.map((end, i) => start[i] + JOKE * (end - start[i]));
+  }
+  const test = own.labels.flatMap((label, i) => (isGiven(i) ? [...own.drawings[i].map((value) => 16 * value), label] : []));
   return JSON.stringify({
-    seat: own.seat, name: $("name").value.trim(), counts: [...counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
-    sums: $("sums").checked ? base64(Float32Array.from(numbers)) : "", network: $("network").checked ? base64(network()) : "",
+    seat: own.seat, name: $("name").value.trim(), counts: [...sums.counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
+    sums: $("sums").checked ? base64(packSums(sums)) : "", network: $("network").checked ? base64(network) : "",
   });
+}
+
+/** Bytes of an array of so many numbers of 4 bytes, as text. */
+const asText = (numbers) => 4 * Math.ceil((4 * numbers) / 3);
+
+// --------------------------------------------------------------------------------------------------------------- pages
+const steps = {
+  draw: () => own.drawings.length < own.labels.length,
+  choose: () => !own.sent,
+  sent: () => true,
+};
+
+/** Show where the student is, and keep it for a page that is loaded anew. */
+function show() {
+  keep();
+  const step = Object.keys(steps).find((name) => steps[name]());
+  for (const id of Object.keys(steps)) $(id).hidden = id !== step;
+  $("badge").hidden = false;
+  document.body.style.setProperty("--hue", hueOf(own.seat));
+  setText($("office"), `Office ${letter(own.seat)}`);
+  setText($("where"), { draw: "1 draw", choose: "2 send", sent: "3 sent" }[step]);
+  setText($("kept"), own.kept);
+  if (step === "draw") showDrawing();
+  if (step === "choose") showMessage();
+  if (step === "sent") showSent();
+  const others = desk.seats.filter((one) => one !== own);
+  $("others").replaceChildren(...others.map((one) => html("button", { type: "button", onclick: () => sitDown(one) }, `Back to office ${letter(one.seat)}`)));
+  $("another").hidden = desk.seats.length >= OPEN_SEATS;
+}
+
+function showDrawing() {
+  const { labels } = own;
+  const done = own.drawings.length;
+  setText($("story"), `You are office ${letter(own.seat)}. Your letters carry ${describeDigits(labels)}, and nothing else.`);
+  setText($("wanted"), String(labels[done]));
+  setText($("progress"), `Drawing ${done + 1} of ${labels.length}. This is what your network sees, 8×8 numbers:`);
+  $("drawn").replaceChildren(...own.drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
+  $("next").disabled = true;
+}
+
+function showMessage() {
+  const given = own.drawings.map((image, i) => [image, i]).filter(([, i]) => i % GIVE === GIVE - 1);
+  $("given").replaceChildren(...given.map(([image, i]) => picture(image, `A ${own.labels[i]}`)));
+  setText($("many"), `These ${drawings(given.length)}`);
+  $("give").checked = Boolean(own.give);
+  $("joker").checked = Boolean(own.joker);
+  updateLetter();
+  learn();
+}
+
+/** What the message holds, in bytes, and the sentence before it is sent. */
+function updateLetter() {
+  const classes = new Set(learntFrom()[1]);
+  setText($("kinds"), describeDigits(keptRows().map((i) => own.labels[i])));
+  setText($("network-bytes"), formatBytes(asText(6570)));
+  setText($("sums-bytes"), formatBytes(asText(2144 * classes.size)));
+  setText($("give-bytes"), formatBytes(65 * own.labels.filter((_, i) => i % GIVE === GIVE - 1).length * (4 / 3)));
+  const isEmpty = !$("sums").checked && !$("network").checked;
+  $("send").disabled = isEmpty;
+  setText($("send"), isEmpty ? "Choose a network, sums, or both" : `Send ${formatBytes(makeMessage().length)}, once`);
+  const reads = $("sums").checked ? "the teacher's computer gets it and could work your drawings out of the sums" : "the teacher's computer gets it, and no drawing that you did not give";
+  const gone = own.keeps ? "it lies in the teacher's file until the teacher deletes it" : "it is gone when the class ends";
+  setText($("promise"), `Who sees what: ${reads}; ${gone}, or at once when you press “Forget me”.`);
+}
+
+/** The network learns from the drawings before the student's eyes: what it says of each of them, lap by lap. */
+function learn() {
+  clearTimeout(lap);
+  const rows = keptRows();
+  const [x, y] = learntFrom();
+  const figures = rows.map((i) => html("figure", {}, picture(own.drawings[i], `A ${own.labels[i]}`), html("figcaption", {}, "?")));
+  $("lesson").replaceChildren(...figures);
+  const network = learner(x, y, { seed: own.seed, client: own.seat });
+  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let done = 0;
+  const look = () => {
+    const scores = logits(network.parameters(), x);
+    let right = 0;
+    rows.forEach((_, n) => {
+      const row = [...scores.subarray(10 * n, 10 * n + 10)];
+      const said = row.indexOf(Math.max(...row));
+      right += said === y[n];
+      setText(figures[n].lastChild, String(said));
+      figures[n].className = said === y[n] ? "right" : "wrong";
+    });
+    setText($("lap"), `Lap ${done} of ${RECIPE.epochs}: it reads ${right} of your ${drawings(rows.length)} right. Of other digits it knows nothing.`);
+  };
+  const step = () => {
+    do {
+      network.epoch();
+      done += 1;
+    } while (isStill && done < RECIPE.epochs);
+    look();
+    if (done < RECIPE.epochs) lap = setTimeout(step, LAP);
+  };
+  look();
+  lap = setTimeout(step, 6 * LAP);
 }
 
 async function send() {
-  if (!$("sums").checked && !$("network").checked) return void ($("told").textContent = "Choose sums, a network, or both.");
-  Object.assign(own, { give: $("give").checked, joker: $("joker").checked });
-  const text = message();
+  const text = makeMessage();
   $("hand").hidden = false;
   $("text").value = text;
   $("file").href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  if (seats) return void ($("hand").open = true);
-  $("send").disabled = true;
-  try {
-    own.sent = (await ask(`send/${own.seat}/${own.key}`, text)).bytes;
-    show();
-  } catch (error) {
-    $("told").textContent = error.message;
+  if (fileSeats) {
     $("hand").open = true;
+    $("hand").scrollIntoView({ block: "start" });
+    return;
   }
-  $("send").disabled = false;
+  $("send").disabled = true;
+  setText($("send"), "Sending …");
+  try {
+    own.hasSums = $("sums").checked;
+    own.sent = (await ask(path("send"), text)).bytes;
+    say("");
+    show();
+    scrollTo(0, 0);
+  } catch (error) {
+    say(error.message);
+    $("hand").open = true;
+    updateLetter();
+  }
 }
 
-const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+// ----------------------------------------------------------------------------------------------------------- afterwards
+function showSent() {
+  setText($("what"), `Sent: ${formatBytes(own.sent)}, in one message. Your phone never has to speak again. Watch the wall: your colour has just flown in.`);
+  $("stay").disabled = isStaying;
+  if (!isStaying) setText($("staying"), "Stay: in the tiny rounds your phone gets all networks and says which to believe; no drawing leaves it. Forget me: your message leaves every result.");
+  setText($("leak-text"), own.hasSums ? "Your drawings stayed here. But could anybody get them out of the sums that you sent?" : "You sent no sums, so nobody can work your drawings out of them.");
+  $("recover").hidden = !own.hasSums;
+  $("recovered").replaceChildren();
+  showClass();
+  if (own.stays && !isStaying) keepStaying();
+}
+
+/** The search that anybody could make who has the sums: what comes out, beside what was drawn. */
+function recover() {
+  const [x, y] = learntFrom();
+  const { counts, sums, second } = gaussSums(x, y);
+  const found = [];
+  counts.forEach((count, c) => {
+    if (!count) return;
+    const images = recoverDrawings(count, sums.subarray(64 * c, 64 * (c + 1)), second.subarray(4096 * c, 4096 * (c + 1)));
+    for (const image of images) found.push([image, c]);
+  });
+  const mine = new Set(keptRows().map((i) => own.drawings[i].map((value) => Math.round(16 * value)).join()));
+  const exact = found.filter(([image]) => mine.has(image.map((value) => Math.round(16 * value)).join())).length;
+  $("recovered").replaceChildren(...found.map(([image, c]) => picture(image, `A ${c}, worked out of the sums`)));
+  setText($("leak-text"), `From the sums alone: ${exact} of your ${drawings(y.length)}, to the pixel.${exact < y.length ? " A better search may find the others." : " Adding up hides nothing when so few are added."}`);
+  $("recover").hidden = true;
+}
+
+/** Step, question, vote and share, as far as the class has told. */
+function showClass() {
+  const question = told?.question;
+  $("question").hidden = !question;
+  if (question) showQuestion(question, told);
+  $("vote").hidden = !told?.digit;
+  document.body.classList.remove("right", "wrong");
+  if (told?.digit) showVote(told.digit);
+  const share = told?.share;
+  $("helped").replaceChildren();
+  if (!share) {
+    setText($("share-text"), "Covered, until your teacher shows the result.");
+    return;
+  }
+  const mine = Object.entries(share.classes).map(([c, [all, after, before]]) => `${DIGITS[c]} ${before} → ${after} of ${all}`);
+  const net = share.with_it - share.without_it;
+  const crowd = `With you the class reads ${share.with_it} of ${share.images} test digits, without you ${share.without_it}.`;
+  const verdict = net > 0 ? `${share.helped} are right only because of you:` : share.helped ? `${plural(share.helped, "digit")} right only because of you, ${share.harmed} wrong: the others know your digits, too.` : "The others know your digits, too: nobody is missed when sums add up.";
+  setText($("share-text"), `${crowd} Yours: ${mine.join(", ")}. ${verdict}`);
+  $("helped").replaceChildren(...share.shown.map(([label, pixels]) => picture(pixels.map((value) => value / 16), `A ${label} that is right because of you`)));
+}
+
+function showQuestion({ text, options, counts, own: guess, answer }, { is_shown: isShown, step }) {
+  setText($("question-text"), text);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const items = options.map((option, i) => ({ option, i }));
+  const make = ({ i }) => html("button", { type: "button", onclick: () => look({ step: told.step, choice: i }) });
+  keyed($("options"), items, ({ i }) => `${step} ${i}`, make, (button, { option, i }) => {
+    setText(button, isShown ? `${option}: ${counts[i]}` : option);
+    button.disabled = isShown;
+    button.setAttribute("aria-pressed", guess === i);
+    button.className = answer === i ? "right" : "";
+  });
+  const verdict = answer === undefined || answer === null ? "The answer is on the wall." : guess === answer ? "You were right." : guess === null ? "" : "It came out otherwise.";
+  setText($("question-told"), isShown ? verdict : guess === null ? "Guess before it is shown." : `Your guess is in; ${plural(total, "guess")} so far.`);
+}
+
+function showVote({ image, own: said, label }) {
+  $("vote-image").replaceChildren(picture(image, "The teacher's digit"));
+  if (said === undefined || said === null) setText($("vote-text"), "The teacher drew this. You sent no network, so yours has no vote.");
+  else if (label === null) setText($("vote-text"), `Your network says ${said}. Right?`);
+  else {
+    setText($("vote-text"), said === label ? `${said}: your network is right.` : `Your network says ${said}. It is a ${label}${own.labels.includes(label) ? "." : ", and you never drew one."}`);
+    document.body.classList.add(said === label ? "right" : "wrong");
+  }
+}
+
+let looking = 0;
+/** Ask where the class is; again after a pause. guess: {step, choice}. */
+async function look(guess = null) {
+  if (fileSeats || !own) return;
+  clearTimeout(looking);
+  let pause = 2;
+  const [asked, wasSent] = [own, own.sent];
+  const answer = await post(path("look"), JSON.stringify({ drawn: own.drawings.length, ...(guess && { guess }) }));
+  if (own === asked) {
+    if (answer?.ok) {
+      if ($("told").dataset.lost) say("");
+      delete $("told").dataset.lost;
+      told = await answer.json();
+      pause = told.pause;
+      if (wasSent && own.sent && !told.sent) {
+        own.sent = null;
+        show();
+        say("Your message is no longer in the class. You may send it again.");
+      } else if (!$("sent").hidden) showClass();
+    } else if (answer?.status === 403 || answer?.status === 404) {
+      say("This class has ended, or has begun anew. Scan the code on the projector.");
+      $("anew").hidden = answer.status === 404;
+      return;
+    } else {
+      $("told").dataset.lost = "yes";
+      say("The class does not answer at the moment. Nothing is lost; this page tries again.");
+    }
+  }
+  clearTimeout(looking);
+  looking = setTimeout(look, 1000 * pause);
+}
+
+// ---------------------------------------------------------------------------------------------------------- tiny rounds
+const bytes = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
 const floats = (text) => new Float32Array(bytes(text).buffer);
 /** A network's parameters of its parts: those with a scale are in 8 bits, from 0 to 254. */
 export const unpacked = (parts) => Float32Array.from(parts.flatMap(([text, scale]) => scale ? Array.from(bytes(text), (code) => (code - 127) * scale) : [...floats(text)]));
@@ -94,46 +354,131 @@ export function stepped(table, z, y) {
   const slope = slopeOf(z, table, y, 10);
   return table.map((weight, q) => weight - slope[q]);
 }
-/** The tiny rounds: get the networks once, then answer each round, until the last. */
+
+/** The tiny rounds: get the networks once, then answer each round, as long as the page is open. */
 async function stay() {
+  const asked = own;
   const [x, y] = learntFrom();
+  isStaying = true;
   $("stay").disabled = true;
-  let z = [], answer = {};
-  for (let done = -1, now = {}; !now.of || now.round < now.of;) {
-    now = await ask(`stay/${own.seat}/${own.key}`, JSON.stringify(answer));
-    $("what").textContent = now.of ? `Tiny rounds: ${now.round} of ${now.of} are done.` : "The teacher starts the tiny rounds; keep this page open.";
-    const table = floats(now.weights ?? "");
-    if (now.networks) z = now.networks.map((parts) => logits(unpacked(parts), x));
-    const fresh = now.of && (now.round !== done || table.length !== 10 * z.length);
-    if (!fresh) await new Promise((later) => setTimeout(later, 300));
-    answer = !fresh ? {} : table.length !== 10 * z.length ? { networks: true } : { round: done = now.round, weights: base64(stepped(table, z, y)) };
+  setText($("staying"), "You stay. Keep this page open: the teacher starts the tiny rounds.");
+  let z = [];
+  let serial = null;
+  let request = {};
+  while (own === asked && own.sent) {
+    const now = await ask(path("stay"), JSON.stringify(request));
+    request = {};
+    if (!now.of) continue; // they have not begun
+    if (now.serial !== serial && !now.networks) {
+      request = { networks: true };
+      if (serial === now.serial) await new Promise((later) => setTimeout(later, 2000));
+      continue;
+    }
+    if (now.networks) {
+      z = now.networks.map((parts) => logits(unpacked(parts), x));
+      serial = now.serial;
+    }
+    setText($("staying"), now.round < now.of ? `Tiny rounds: ${now.round} of ${now.of} are done.` : `All ${now.of} tiny rounds are done. Look at the wall.`);
+    request = { round: now.round };
+    if (now.round < now.of) request.weights = base64(stepped(floats(now.weights), z, y));
   }
+}
+
+/** Stay until the student leaves, also where the network or the phone sleeps for a while, or the page is loaded anew. */
+async function keepStaying() {
+  const asked = own;
+  own.stays = true;
+  keep();
+  while (own === asked && own.sent) {
+    try {
+      await stay();
+    } catch (error) {
+      if (own !== asked || !own.sent) return;
+      say(error.message);
+      if (error instanceof Refusal) break;
+      await new Promise((later) => setTimeout(later, 2000));
+      say("");
+    }
+  }
+  if (own !== asked) return;
+  own.stays = false;
+  isStaying = false;
+  $("stay").disabled = false;
 }
 
 async function forget() {
-  const error = await ask(`forget/${own.seat}/${own.key}`).then(() => null, (trouble) => trouble);
-  if (!error) own.sent = null;
+  try {
+    const { effect } = await ask(path("forget"));
+    own.sent = null;
+    own.stays = false;
+    isStaying = false;
+    show();
+    const change = effect ? ` Without you the class reads ${effect.without_it} of ${effect.images} test digits, with you it was ${effect.with_it}.` : "";
+    say(`Your message is out of every result, as if it had never been sent.${change}`);
+  } catch (error) {
+    say(error.message);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------- seats
+function sitDown(seat) {
+  clearTimeout(lap);
+  own = seat;
+  desk.current = desk.seats.indexOf(seat);
+  told = null;
+  isStaying = false;
+  $("hand").hidden = true;
+  $("about").open = false;
+  paper.clear();
+  say("");
   show();
-  $("told").textContent = error?.message ?? "Your message is out of every result, as if it had never been sent.";
+  scrollTo(0, 0);
+  look();
+}
+
+/** A new seat: from the class, or by the student's number where the page is a file. */
+async function takeSeat() {
+  let seat;
+  if (fileSeats) {
+    const number = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
+    seat = { ...fileSeats[number % fileSeats.length], seat: 1000 + number }; // no seat that phones take
+  } else seat = await ask("join");
+  desk.seats.push({ ...seat, drawings: [] });
+  sitDown(desk.seats.at(-1));
+}
+
+function erase() {
+  desk.seats = [];
+  keep();
+  location.reload();
 }
 
 async function begin() {
-  if (!own && seats) {
-    const seat = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
-    own = { ...seats[seat % seats.length], seat: 1000 + seat, drawings: [] }; // no seat that phones take
-  }
-  own ??= { ...(await ask("join")), drawings: [] };
-  $("kept").textContent = own.kept;
+  desk = readDesk();
   paper = pad($("pad"), { lifted: () => { $("next").disabled = !paper?.strokes.length; } });
-  show();
+  if (desk.seats.length) sitDown(desk.seats[desk.current] ?? desk.seats.at(-1));
+  else await takeSeat();
 }
+
 $("clear").addEventListener("click", () => paper.clear());
 $("next").addEventListener("click", () => {
   own.drawings.push([...paper.image()]);
   paper.clear();
   show();
 });
+for (const id of ["give", "joker"]) $(id).addEventListener("change", () => {
+  own[id] = $(id).checked;
+  keep();
+  updateLetter();
+  learn();
+});
+for (const id of ["sums", "network", "keep", "name"]) $(id).addEventListener("change", updateLetter);
 $("send").addEventListener("click", send);
-$("stay").addEventListener("click", () => stay().catch((error) => { $("told").textContent = error.message; }));
+$("recover").addEventListener("click", recover);
+$("stay").addEventListener("click", keepStaying);
 $("forget").addEventListener("click", forget);
-begin().catch((error) => { $("told").textContent = error.message; });
+$("erase").addEventListener("click", erase);
+$("restart").addEventListener("click", erase);
+$("another").addEventListener("click", () => takeSeat().catch((error) => say(error.message)));
+document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); }); // a phone that wakes up
+begin().catch((error) => say(error.message));

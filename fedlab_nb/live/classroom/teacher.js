@@ -1,96 +1,427 @@
-// The projector: asks the server four times a second what has arrived, and shows it. Names are text, never HTML.
-import { html as element } from "./dom.js";
-import { picture } from "./pen.js";
-import { plural as many } from "./text.js";
+// The projector: asks the server four times a second what has arrived, and shows it, step by step. Names are text, never
+// HTML. What the teacher has not shown yet is covered.
+import { html, keyed, setText } from "./dom.js";
+import { pad, picture } from "./pen.js";
+import { letter, percent, plural } from "./text.js";
+import { createBars } from "./bars.js";
+import { layOutPiles } from "./layout.js";
+import { clock, drawings, hueOf, formatBytes } from "./office.js";
+import { createWall } from "./wall.js";
+
 const $ = (id) => document.getElementById(id);
-let version = "", state = { sent: [], rows: [] }, chosen = null;
-const percent = (share) => share === null ? "–" : `${(100 * share).toFixed(0)} %`;
-const kilobytes = (bytes) => `${(bytes / 1000).toFixed(bytes < 100000 ? 1 : 0)} kB`;
+const PAUSE = 250; // milliseconds between two looks
+const SHOCK = 0.08; // a fall of accuracy that makes a bar tremble
+const STEADY = 0.05; // a change that does not count
+const TREMBLES = 2500; // milliseconds
+const ZOOM = 2; // of the tiles of given drawings
+const KEYS = { d: "draw", s: "send", r: "reveal", j: "joker", f: "forget", t: "rounds", m: "digit" };
+const COLOURS = {
+  "Local only": "#717581", FedAvg: "#bd1f01", "FedAvg, median": "#e76300", "Mean of logits": "#d45fa5", Ensemble: "#2f9e5a",
+  "Ensemble, median": "#7a9a1c", FENS: "#0072b2", AFL: "#8a6500", "Gaussian heads": "#007a70",
+};
+let version = "";
+let state = null;
+let hasNames = true;
+let chosen = null; // the office whose message is open
+let bars = null; // {key, view}
+let last = {}; // accuracies that the bars showed last
+let paper = null;
+let sending = Promise.resolve(); // of the teacher's drawings
+let isBusy = false; // the main button's work is under way
+let isUncovered = false; // the teacher shows the bars while messages arrive
+const wall = createWall($("wall"), [$("gate"), $("side")], { choose });
 
 async function post(what, body = "{}") {
   const answer = await fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body });
   const said = await answer.json();
-  $("told").textContent = said.error ?? (said.name ? `Loaded: ${said.name}.` : "");
-  return look();
+  setText($("told"), said.error ?? (said.name ? `Loaded: ${said.name}.` : ""));
+  if (said.error && !$("more").open) setText($("headline"), said.error);
+  await look();
+  return answer.ok;
 }
 
-function bars() {
-  return state.rows.map(({ title, of, own, digits }) => element("div", { className: "row" },
-    element("span", {}, title, element("i", { className: "quiet" }, ` of ${of}`)),
-    element("span", { className: "track", ariaHidden: "true" },
-      element("span", { className: "own", style: { width: `${100 * (own ?? 0)}%` } }),
-      element("span", { className: "digits", style: { left: `${100 * digits}%` } })),
-    element("b", {}, percent(own)), element("i", { className: "quiet" }, percent(digits))));
+// ------------------------------------------------------------------------------------------------------------ sentences
+const accuracies = () => Object.fromEntries(state.rows.map(({ title, digits }) => [title, digits]));
+const short = (title) => state.rows.find((row) => row.title === title)?.short ?? title;
+
+function headline() {
+  const { stage, seats, sent, rows } = state;
+  const total = sent.reduce((sum, { bytes }) => sum + bytes, 0);
+  const now = accuracies();
+  switch (stage.step) {
+    case "draw":
+      return seats.length ? `${plural(seats.length, "office")} ${seats.length === 1 ? "draws" : "draw"}. Each knows only a few digits.` : "Scan the code. Every phone becomes an office.";
+    case "send":
+      return sent.length ? `${sent.length} of ${seats.length} letters are here, one from each: ${formatBytes(total)}.` : "Send once. That is all you will ever say.";
+    case "reveal": {
+      if (!stage.is_shown) return "What can one message each make?";
+      if (!rows.length) return "No message has come yet.";
+      const best = rows.reduce((one, other) => (other.digits > one.digits ? other : one));
+      return now["Local only"] === undefined ? `${best.short} read ${percent(best.digits)}.` : `One office alone reads ${percent(now["Local only"])}; ${best.phrase}, ${percent(best.digits)}.`;
+    }
+    case "joker": {
+      if (!stage.is_shown) return "One of us is about to lie.";
+      if (state.joker === null) return "The joker is out again, and everything stands as before.";
+      const losses = rows.map(({ title, digits }) => [title, (state.before[title] ?? digits) - digits]);
+      const [title, loss] = losses.reduce((one, other) => (other[1] > one[1] ? other : one));
+      const steady = ["Ensemble", "Ensemble, median"].filter((name) => Math.abs((state.before[name] ?? 0) - (now[name] ?? 0)) < STEADY);
+      const kept = steady.reduce((one, other) => ((now[one] ?? 0) >= now[other] ? one : other), steady[0]);
+      if (loss < STEADY) return "The joker shouts, and nobody listens.";
+      return `The joker throws ${short(title)} from ${percent(state.before[title])} to ${percent(now[title])}.${kept ? ` ${short(kept)} stays at ${percent(now[kept])}.` : ""}`;
+    }
+    case "forget": {
+      const { effect } = state;
+      if (!effect) return "Who wants to be forgotten? Press “Forget me”.";
+      if (!stage.is_shown) return `Office ${effect.office} is forgotten. What has it cost?`;
+      return `Without ${effect.office} the class reads ${effect.without_it} of ${effect.images}; with it, ${effect.with_it}.`;
+    }
+    case "rounds": {
+      const { rounds } = state;
+      if (!rounds) return "Who stays? The phones can weigh the networks.";
+      if (rounds.round < rounds.of) return `Tiny rounds: ${rounds.round} of ${rounds.of}, with ${plural(rounds.phones, "phone")}.`;
+      return stage.is_shown ? `FENS reads ${percent(now.FENS)}; the plain vote, ${percent(now.Ensemble)}.` : "The rounds are done. Better, or worse?";
+    }
+    default: {
+      const votes = Object.values(state.votes?.seats ?? {});
+      if (!votes.length) return "The teacher draws. Every network votes.";
+      if (!stage.is_shown) return `${plural(votes.length, "network")} ${votes.length === 1 ? "has" : "have"} voted. Who is right?`;
+      return `${votes.filter((said) => said === state.votes.label).length} of ${votes.length} networks read the ${state.votes.label} right.`;
+    }
+  }
 }
 
-function chips() {
-  const most = Math.max(...state.sent.map((each) => each.bytes));
-  return state.sent.map((each) => element("button", {
-    type: "button", className: "chip", ariaPressed: String(each.seat === chosen), onclick: () => choose(each.seat),
-    style: { "--part": `${(100 * each.bytes) / most}%`, "--hue": hue(each.seat) },
-  }, element("span", {}, each.name), element("b", {}, kilobytes(each.bytes))));
+/** What the main button does in this step: [words, work], or null where there is nothing to do. */
+function mainAction() {
+  const { stage, rounds, effect, joker, sent, need } = state;
+  const go = (name) => () => post(`step/${name}`);
+  switch (stage.step) {
+    case "draw":
+      return ["Next: send", go("send")];
+    case "send":
+      return ["Next: guess", go("reveal")];
+    case "reveal":
+      return stage.is_shown ? ["Next: the joker", go("joker")] : sent.length ? ["Show the result", () => post("show")] : null;
+    case "joker":
+      if (joker !== null) return stage.is_shown ? ["Take the joker out", () => post("joker/out")] : ["Show the result", () => post("show")];
+      if (stage.is_shown) return ["Next: forget", go("forget")];
+      return sent.length ? ["The joker sends", async () => { if (await post("joker/in")) await post("show"); }] : null;
+    case "forget":
+      return !effect ? null : stage.is_shown ? ["Next: tiny rounds", go("rounds")] : ["Show what it cost", () => post("show")];
+    case "rounds":
+      if (!rounds) return sent.some(({ network }) => network) && need.phones ? [need.is_enough ? "Start the rounds" : "Start anyway", () => post("rounds")] : null;
+      if (rounds.round < rounds.of) return null;
+      return stage.is_shown ? ["Next: my digit", go("digit")] : ["Show the result", () => post("show")];
+    default:
+      return state.votes ? ["Another digit", clearDigit] : null;
+  }
 }
 
-const hue = (seat) => (seat * 137.5) % 360; // far apart for neighbours
-/** The means of the sums as digits, in the colour of their student. */
-function plane({ points, share, alike }) {
-  $("plane").replaceChildren(...points.map(([seat, digit, x, y]) => element("b", {
-    textContent: digit, className: [seat, null].includes(chosen) ? "" : "other", style: { "--x": x, "--y": y, "--hue": hue(seat) },
-  })));
-  $("plane").hidden = !points.length;
-  $("plane").ariaLabel = `${many(points.length, "digit")}, coloured by student`;
-  $("axes").textContent = points.length ? `Each student's mean of each digit, in the student's colour, on the two axes along which drawings vary most (${
-    percent(share)} of it). The nearest mean of another student is of the same digit for ${alike} of ${points.length}.` : "";
+async function act() {
+  const action = mainAction();
+  if (!action || isBusy) return;
+  isBusy = true;
+  $("main").disabled = true;
+  try {
+    await action[1]();
+  } finally {
+    isBusy = false;
+    draw(false);
+  }
 }
 
-function draw() {
+const WAITS = {
+  reveal: "Waiting for messages", joker: "Waiting for messages", forget: "Waiting for “Forget me”",
+  rounds: "Waiting for phones", digit: "Draw a digit",
+};
+
+// --------------------------------------------------------------------------------------------------------------- panels
+/** Which parts of the side are seen: covered results are not. */
+function choosePanels() {
+  const { step, is_shown: isShown, question } = state.stage;
   const { rounds } = state;
-  if (state.plane) plane(state.plane);
-  $("rounds").disabled = !state.sent.some((each) => each.network);
-  $("round").textContent = !rounds ? "FENS weighs the networks, with phones that stay." : `FENS: ${rounds.round} of ${rounds.of} are done, with ${many(rounds.phones, "phone")}. Down ${
-    kilobytes(rounds.networks)} each, and ${kilobytes(rounds.weights)} a round; up ${kilobytes(rounds.weights)}.`;
-  const { sent } = state, tests = sent.reduce((sum, each) => sum + each.given, 0);
-  $("bars").replaceChildren(...bars());
-  $("sent").replaceChildren(...chips());
-  $("tests").textContent = state.rows.length ? `bars: the class's ${many(tests, "drawing")}; marks: 360 digits` : "";
-  $("bytes").textContent = sent.length ? `${sent.length}, in all ${kilobytes(sent.reduce((sum, each) => sum + each.bytes, 0))}` : "";
-  if (!sent.some((each) => each.seat === chosen)) $("one").hidden = true;
+  const panels = new Set();
+  if (step === "draw") panels.add("join");
+  if (step === "send") for (const id of ["gate", "join", "piles"]) panels.add(id);
+  if (question && !isShown) panels.add("question");
+  if (step === "rounds" && (!isShown || state.explanation)) panels.add("need");
+  if (["reveal", "joker", "forget", "rounds"].includes(step) && isShown) panels.add("bars");
+  if (step === "digit") panels.add("digit");
+  if (isUncovered && step === "send") {
+    panels.delete("join");
+    panels.delete("piles");
+    panels.add("bars");
+  }
+  if (rounds && step === "rounds" && rounds.round < rounds.of) panels.delete("question");
+  for (const id of ["gate", "join", "piles", "question", "need", "bars", "digit"]) $(id).hidden = !panels.has(id);
+  $("side").dataset.step = step;
+  document.body.classList.toggle("empty", state.seats.length === 0);
 }
-/** What one student has sent, and what the sums show of the drawings. */
+
+function drawQuestion() {
+  const { question, is_shown: isShown } = state.stage;
+  if (!question) return;
+  setText($("question-text"), question.text);
+  const total = question.counts.reduce((sum, count) => sum + count, 0);
+  const items = question.options.map((option, i) => ({ option, i, count: question.counts[i] }));
+  const make = () => html("li", {}, html("span"), html("b"), html("i"));
+  keyed($("options"), items, ({ i }) => i, make, (item, { option, i, count }) => {
+    const [text, number, bar] = item.children;
+    setText(text, option);
+    setText(number, isShown || total ? String(count) : "");
+    bar.style.transform = `scaleX(${total ? count / total : 0})`;
+    item.className = question.answer === i ? "right" : "";
+  });
+}
+
+function drawBars() {
+  const { rows, before, stage } = state;
+  const key = rows.map(({ title }) => title).join();
+  if (bars?.key !== key) {
+    const methods = rows.map(({ title, short: name, phrase }) => ({ name: title, short: name, title: phrase, colour: COLOURS[title] }));
+    bars = { key, view: createBars({ methods }) };
+    $("bars").replaceChildren(bars.view.element);
+    bars.view.element.querySelector(".bars").tabIndex = -1;
+  }
+  const now = accuracies();
+  const compares = ["joker", "forget"].includes(stage.step) && (stage.step !== "joker" || state.joker !== null);
+  const stored = (title) => (compares && before[title] !== undefined ? { mean: before[title], half: 0 } : null);
+  bars.view.update({ accuracies: now, isStale: false, stored, about: compares ? "Right of 360 digits; grey mark: before." : "Right of 360 digits of other people." });
+  if ($("bars").hidden) return;
+  const isShaken = rows.some(({ title, digits }) => last[title] - digits >= SHOCK);
+  rows.forEach(({ title, digits }, i) => {
+    const bar = bars.view.element.querySelectorAll(".bar")[i];
+    const change = last[title] - digits;
+    if (change >= SHOCK) shake(bar, "trembles");
+    else if (isShaken && title.includes("median") && Math.abs(change) < STEADY) shake(bar, "calm");
+  });
+  last = now;
+}
+
+function shake(bar, name) {
+  bar.classList.remove(name);
+  void bar.offsetWidth; // so that the animation begins anew
+  bar.classList.add(name);
+  setTimeout(() => bar.classList.remove(name), TREMBLES);
+}
+
+/** The drawings that were given, in ten piles, each in its office's colour. */
+function drawPiles() {
+  const canvas = $("piles");
+  if (canvas.hidden) return;
+  const given = state.sent.flatMap(({ seat, test }) => test.map(([label, pixels]) => ({ seat, label, pixels })));
+  const scale = devicePixelRatio || 1;
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  canvas.setAttribute("aria-label", `${drawings(given.length)} for the class's test, in ten piles`);
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  const style = getComputedStyle(canvas);
+  const foot = Math.round(0.09 * width);
+  const labels = given.map(({ label }) => label);
+  const piles = Array.from({ length: 10 }, (_, c) => given.map((_, i) => i).filter((i) => labels[i] === c));
+  const counts = piles.map((pile, c) => Array.from({ length: 10 }, (_, d) => (c === d ? pile.length : 0)));
+  const layout = layOutPiles({ piles, labels, counts, width: width / ZOOM, height: (height - foot) / ZOOM, head: 0 });
+  for (const tile of layout.tiles) {
+    const { seat, pixels } = given[tile.sample];
+    const [x, y, side] = [ZOOM * tile.x, ZOOM * tile.y, ZOOM * layout.side];
+    pen.fillStyle = `hsl(${hueOf(seat)} 70% 84%)`;
+    pen.fillRect(x, y, side - 1, side - 1);
+    pen.fillStyle = "#000";
+    pixels.forEach((value, p) => {
+      if (!value) return;
+      pen.globalAlpha = value / 16;
+      pen.fillRect(x + (p % 8) * (side - 1) / 8, y + Math.floor(p / 8) * (side - 1) / 8, side / 8, side / 8);
+    });
+    pen.globalAlpha = 1;
+  }
+  pen.fillStyle = style.color;
+  pen.textAlign = "center";
+  pen.font = `600 ${Math.round(0.8 * foot)}px ${style.fontFamily}`;
+  for (let c = 0; c < 10; c++) pen.fillText(String(c), ZOOM * layout.column * (c + 0.5), height - 0.2 * foot);
+}
+
+function drawNeed() {
+  const { need, rounds, explanation, stage } = state;
+  setText($("need-text"), rounds ? (stage.is_shown ? explanation : rounds.round < rounds.of ? `Down once: all networks, ${formatBytes(rounds.networks)}. Then a few numbers each round, ${formatBytes(rounds.weights)} up and down.` : "") : need.sentence);
+  const done = rounds ? Math.round((100 * rounds.round) / rounds.of) : 0;
+  $("progress").hidden = !rounds || stage.is_shown;
+  $("progress").setAttribute("aria-valuenow", done);
+  $("progress").firstChild.style.transform = `scaleX(${done / 100})`;
+}
+
+function drawDigit() {
+  const { votes, stage, rows } = state;
+  [...$("labels").children].forEach((button, c) => {
+    button.setAttribute("aria-pressed", votes?.label === c && stage.is_shown);
+    button.disabled = !votes;
+  });
+  const ways = rows.filter(({ title }) => votes?.ways[title] !== undefined);
+  const make = () => html("div", { className: "way" }, html("span"), html("b"));
+  keyed($("ways"), ways, ({ title }) => title, make, (way, { title, short: name }) => {
+    const said = votes.ways[title];
+    setText(way.firstChild, name);
+    setText(way.lastChild, String(said));
+    way.className = `way ${!stage.is_shown ? "" : said === votes.label ? "right" : "wrong"}`;
+  });
+}
+
+async function clearDigit() {
+  paper.clear();
+  await post("cover");
+}
+
+/** Send the drawing, and which digit it is, where that is told: one after the other, so that the last one counts. */
+function sendDrawing(image, label = null) {
+  sending = sending.then(() => post("draw", JSON.stringify({ image, label })));
+}
+
+function tellLabel(label) {
+  const image = paper.strokes.length ? [...paper.image()] : state.votes?.image;
+  if (image) sendDrawing(image, label);
+}
+
+function drawClock() {
+  const { seconds, minutes, total } = state.stage;
+  setText($("clock"), `${clock(seconds)} of ${minutes} min · ${clock(total)}`);
+  $("clock").classList.toggle("late", seconds > 60 * minutes);
+}
+
+/** Begin a step; tiny rounds that are over begin anew where their key is pressed once more. */
+function goTo(name) {
+  const { stage, rounds } = state;
+  const isOver = rounds && rounds.round >= rounds.of && stage.is_shown;
+  return post(name === "rounds" && stage.step === "rounds" && isOver ? "again" : `step/${name}`);
+}
+
+function drawSteps() {
+  const make = ({ name, title }) => {
+    const key = Object.keys(KEYS).find((one) => KEYS[one] === name).toUpperCase();
+    return html("button", { type: "button", onclick: () => goTo(name) }, html("kbd", {}, key), html("span", {}, title));
+  };
+  keyed($("steps"), state.steps, ({ name }) => name, make, (button, { name }) => {
+    button.setAttribute("aria-current", name === state.stage.step ? "step" : "false");
+  });
+}
+
+// -------------------------------------------------------------------------------------------------------------- dialogs
+/** The means of the sums as digits, in the colour of their office. */
+function drawPlane() {
+  if (!$("map").open) return;
+  const { points, share, alike } = state.plane;
+  $("plane").replaceChildren(...points.map(([seat, digit, x, y]) => html("b", { textContent: digit, style: { "--x": x, "--y": y, "--hue": hueOf(seat) } })));
+  $("plane").setAttribute("aria-label", `${plural(points.length, "digit")}, coloured by office`);
+  setText($("axes"), points.length ? `Each office's mean of each digit, in its colour, on the two axes along which drawings vary most (${percent(share)} of it). The nearest mean of another office is of the same digit for ${alike} of ${points.length}.` : "No sums have come yet.");
+}
+
+/** What one office has sent, and what its sums show of the drawings. */
 function choose(seat) {
+  const message = state.sent.find((each) => each.seat === seat);
   chosen = seat;
-  const { name, bytes, drawings, means, network, given } = state.sent.find((each) => each.seat === seat);
-  const parts = [means.length && "sums", network && "a network", given && many(given, "test drawing")].filter(Boolean);
-  $("who").textContent = `${name}: ${kilobytes(bytes)}, made from ${many(drawings, "drawing")}: ${parts.join(", ")}. ${
-    means.length ? "What its sums show at once, the mean of each digit (who computes gets each drawing out of them):" : "It shows no sums."}`;
-  $("means").replaceChildren(...means.map(([c, count, mean]) => element("figure", {},
-    picture(mean, `Mean of ${many(count, "drawing")} of a ${c}`), element("figcaption", {}, `${count} × ${c}`))));
-  $("one").hidden = false;
-  draw();
-  $("one").scrollIntoView({ block: "nearest" });
+  const { name } = message ?? { name: "" };
+  $("who").replaceChildren(`Office ${letter(seat)} `, html("bdi", {}, hasNames ? name : ""));
+  $("out").hidden = !message;
+  if (!message) setText($("what"), "It has sent nothing yet.");
+  else {
+    const { bytes, drawings: count, means, network, given } = message;
+    const parts = [network && "a network", means.length && "sums", given && `${drawings(given)} for the test`].filter(Boolean);
+    setText($("what"), `${formatBytes(bytes)}, made from ${drawings(count)}: ${parts.join(", ")}. ${means.length ? "What its sums show at once is the mean of each digit; a search gets each drawing out of them." : "It shows no sums."}`);
+  }
+  $("means").replaceChildren(...(message?.means ?? []).map(([c, count, mean]) => html("figure", {},
+    picture(mean, `Mean of ${drawings(count)} of a ${c}`), html("figcaption", {}, `${count} × ${c}`))));
+  $("one").showModal();
+}
+
+// ----------------------------------------------------------------------------------------------------------------- loop
+function draw(isNew) {
+  setText($("headline"), headline());
+  choosePanels();
+  wall.update(state, hasNames);
+  drawClock();
+  drawSteps();
+  drawQuestion();
+  drawNeed();
+  if (isNew || !$("bars").hidden) drawBars();
+  drawPiles();
+  drawDigit();
+  drawPlane();
+  const total = state.sent.reduce((sum, { bytes }) => sum + bytes, 0);
+  setText($("letters"), String(state.sent.length));
+  setText($("total"), `${state.sent.length === 1 ? "letter" : "letters"}, ${formatBytes(total)}`);
+  const action = mainAction();
+  $("main").disabled = !action || isBusy;
+  const isRunning = state.stage.step === "rounds" && state.rounds && state.rounds.round < state.rounds.of;
+  setText($("main"), action ? action[0] : isRunning ? "The phones weigh" : WAITS[state.stage.step]);
+  setText($("kept"), state.kept);
+  $("names").setAttribute("aria-pressed", hasNames);
 }
 
 async function look() {
+  let now;
   try {
-    const now = await (await fetch(`state?since=${version}`)).json();
-    state = { ...state, ...now };
-    $("count").textContent = `${many(state.joined, "phone")} joined, ${many(state.sent.length, "message")} here`;
-    $("kept").textContent = state.kept;
-    if (now.version !== version) draw();
-    version = now.version;
+    now = await (await fetch(`state?since=${version}`)).json();
   } catch {
-    $("count").textContent = "The class has ended.";
+    setText($("headline"), "The class has ended.");
+    return;
   }
+  if (!now.stage) return; // too busy: the next look tells
+  state = { ...state, ...now };
+  const isNew = now.version !== version;
+  version = now.version;
+  draw(isNew);
 }
+
+/** Let the bars be seen while messages arrive, or cover the result of this step again. */
+async function toggleCover() {
+  if (state.stage.step === "send") {
+    isUncovered = !isUncovered;
+    draw(true);
+  } else await post(state.stage.is_shown ? "cover" : "show");
+}
+
+function onKey(event) {
+  const isTyping = ["INPUT", "TEXTAREA"].includes(event.target.tagName) || document.querySelector("dialog[open]");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !state) return;
+  const key = event.key.toLowerCase();
+  if (key === " ") {
+    event.preventDefault();
+    if (!event.repeat) act();
+  } else if (KEYS[key]) goTo(KEYS[key]);
+  else if (key === "n") toggleNames();
+  else if (key === "c") toggleCover();
+  else if (key === "h" || key === "?") $("more").showModal();
+  else if (key === "p") openPlane();
+  else if (state.stage.step === "digit" && /^\d$/.test(key)) tellLabel(Number(key));
+}
+
+function toggleNames() {
+  hasNames = !hasNames;
+  draw(false);
+}
+
+function openPlane() {
+  $("map").showModal();
+  drawPlane();
+}
+
+$("labels").replaceChildren(...Array.from({ length: 10 }, (_, c) => html("button", { type: "button", onclick: () => tellLabel(c) }, String(c))));
+paper = pad($("pad"), { lifted: () => { if (paper?.strokes.length) sendDrawing([...paper.image()]); } });
+$("here").href = `/${$("address").textContent.trim().split("/").filter(Boolean).at(-1)}/`;
+$("main").addEventListener("click", act);
+$("names").addEventListener("click", toggleNames);
+$("help").addEventListener("click", () => $("more").showModal());
 $("load").addEventListener("click", async () => {
   const [file] = $("file").files;
   await post("load", file ? await file.text() : $("text").value);
   $("file").value = $("text").value = "";
 });
-$("out").addEventListener("click", () => post(`forget/${chosen}`));
-$("rounds").addEventListener("click", () => post("rounds"));
-$("close").addEventListener("click", () => { chosen = null; draw(); });
+$("out").addEventListener("click", () => {
+  $("one").close();
+  post(`forget/${chosen}`);
+});
+for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
+document.addEventListener("keydown", onKey);
 for (;;) {
   await look();
-  await new Promise((done) => setTimeout(done, 250));
+  await new Promise((done) => setTimeout(done, PAUSE));
 }

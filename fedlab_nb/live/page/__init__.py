@@ -25,11 +25,12 @@ from ...plots.style import class_colours
 from ...plots.vector import outline
 from ...plots.words import listed
 from ...studies.statistics import band, t_quantile
-from ...studies.stored_results import Stored, load, sets
+from ...studies.stored_results import StoredTable, load, sets
 
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
 MARK = 4.6  # pixels from the middle of a marker to its end
+DIGITS = 9  # of a mean or band, so that no library version shows in the file
 LIVE = "digits"  # the data set whose images are in the page
 # What the page takes of front/.
 FRONT = (
@@ -112,7 +113,7 @@ def content() -> dict[str, Any]:
     return {name: of_set(load(name)) for name in sets()}
 
 
-def of_set(table: Stored) -> dict[str, Any]:
+def of_set(table: StoredTable) -> dict[str, Any]:
     """The numbers of one data set, by method, then stored M, then stored α; t: Student's quantile of a 95 % band over
     the seeds; labels: of the training samples, a figure each."""
     dataset = load_data(table.dataset)
@@ -122,7 +123,7 @@ def of_set(table: Stored) -> dict[str, Any]:
         "about": {"date": table.about["date"], "settings": axes},
         "title": title_of(table.dataset),
         "images": images(table.dataset),
-        "t": t_quantile(len(table.seeds) - 1),
+        "t": round(t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes(dataset),
         "people": OFFICES if table.dataset == LIVE else CLIENTS,
         "groups": group_methods(table.methods),
@@ -148,7 +149,7 @@ def describe_classes(dataset: Dataset) -> list[dict[str, str]]:
     return classes
 
 
-def live(dataset: Dataset, table: Stored) -> dict[str, Any]:
+def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
     """What a run in the browser needs: training and test images as `packed`, the test images' classes, and the `rows`
     of what it measures, by name and look."""
     titles = {name: table.title(name) for name in table.methods} | {
@@ -179,7 +180,7 @@ def figures(labels: Any) -> str:
     return "".join(map(str, labels.tolist()))
 
 
-def words(table: Stored) -> str:
+def words(table: StoredTable) -> str:
     """What is stored, at the end of the page."""
     about, made = table.about, table.made(table.methods[0])
     runs = len(table.rows) * len(table.seeds)
@@ -209,7 +210,7 @@ def called(title: str) -> dict[str, str]:
     return {"title": title, "short": shorten_title(title), "colour": colour, **shapes}
 
 
-def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, Any]:
+def result(table: StoredTable, method: str, alpha: float, clients: int) -> dict[str, Any]:
     """Mean and half its band, 0–1, over the accuracies of the seeds; bytes of all clients, mean over seeds."""
     accuracies = table.accuracies(method, alpha, clients)
     of = band(accuracies)
@@ -218,8 +219,8 @@ def result(table: Stored, method: str, alpha: float, clients: int) -> dict[str, 
         for way in ("up", "down")
     )
     return {
-        "mean": of.mean,
-        "half": of.half_width,
+        "mean": round(of.mean, DIGITS),
+        "half": round(of.half_width, DIGITS),
         "accuracies": [*accuracies.values()],
         "up": up,
         "down": down,

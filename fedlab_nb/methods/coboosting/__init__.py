@@ -52,6 +52,7 @@ from ..base import (
 )
 from ..parts.frozen_ensemble import WEIGHTS, FrozenEnsemble, client_weights, combine
 from ..parts.synthesis import GeneratorKnobs, GeneratorServer, Server, SynthesisReport, clip_knob
+from ..traffic import Sizes, Traffic
 from . import boosting
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -168,6 +169,9 @@ class CoBoosting(GeneratorKnobs):
     answer: str = knob("server", "Predict with", options=("server", "ensemble"))
 
     report = CoBoostingReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return sizes.one_shot
 
     @property
     def leaks(self) -> str:

@@ -35,7 +35,8 @@ from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, registe
 from ..context import check_finite
 from ..parts.frozen_ensemble import FrozenEnsemble
 from ..parts.images import SOURCES, check_source, half_the_classes, public_samples
-from ..results import has_curve_point
+from ..run_outputs import has_curve_point
+from ..traffic import Sizes, Traffic
 from . import consensus
 from .consensus import Consensus, State
 from .model import FedETReport, LargeModel, PastRound, Student, append_if_room
@@ -193,6 +194,11 @@ class FedET(Method):
     transform: bool = knob(False, "Transform")
 
     report = FedETReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        if self.rounds == 1:
+            return sizes.one_shot
+        return Traffic(2 * self.rounds * sizes.models_up, is_exact=False)
 
     def validate(self, ctx: Context) -> None:
         check_source(ctx, self.public, self.transform, self.info.title)

@@ -52,6 +52,7 @@ from ..base import (
 from ..memory import SquareMatrices
 from ..parts.kronecker import CONV_SCALES, PI_RULES, Posterior, factor_matrices, replace_layers
 from ..parts.rounds import Rounds
+from ..traffic import Sizes, Traffic
 from .client import LocalPosterior, label_leak
 from .server import FedLPAModel, FedLPAReport, layer_systems
 from .solvers import CG_LIMIT, SOLVERS, STEPS, Iterate, solve_layers
@@ -84,6 +85,11 @@ class FedLPA(Method):
     local_epochs: int = knob(2, "Epochs per round", symbol="E", low=1, high=1000)
 
     report = FedLPAReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        factors = sizes.every_client(sizes.input_triangles + sizes.output_triangles)
+        rounds = 2 * self.rounds * sizes.models_up
+        return Traffic(sizes.one_shot.bytes + factors + rounds)
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         return float(recipe.epochs + self.rounds * self.local_epochs)

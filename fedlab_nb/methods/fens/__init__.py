@@ -62,6 +62,7 @@ from ...errors import demand
 from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from ..parts.lies import lie_logit
+from ..traffic import FLOAT, Sizes, Traffic
 from . import training
 from .aggregators import (
     AGGREGATORS,
@@ -75,7 +76,9 @@ from .aggregators import (
 from .model import (
     FensModel,
     FensReport,
+    Size,
     byte_numbers,
+    client_bytes,
     distilled,
     measured_ranges,
     quantised_experts,
@@ -125,6 +128,24 @@ class Fens(Method):
     report = FensReport
     holds_out = True
     asks_clients = True
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        terms = self.terms(sizes.clients, sizes.classes, sizes.input_shape)
+        d = sizes.state_bytes // FLOAT
+        size = Size(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
+        one_client = client_bytes(size, **terms)
+        both_ways = sizes.models_down + sizes.models_up
+        total = both_ways + sizes.clients * (one_client - 2 * sizes.state_bytes)
+        is_exact = (
+            self.aggregator == "per_class"
+            and self.bits <= 8
+            and self.activation_bits > 31
+            and self.proxy == "held-out"
+            and self.without < 0
+            and not self.per_round
+            and not self.distil
+        )
+        return Traffic(total, is_exact)
 
     def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):

@@ -21,7 +21,7 @@ from ...models.state import all_finite
 from ..base import Context, Progress, Steps
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.lies import taught
-from ..results import has_curve_point
+from ..run_outputs import has_curve_point
 from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
 from .model import Experts, FensModel
 

@@ -36,6 +36,7 @@ from ...errors import UsageError
 from ...models import Network, model_state
 from ...training import ClientModels, Recipe
 from ..base import ClientsAlone, Context, Method, Progress, Steps, knob, register, weighted_mean
+from ..traffic import Sizes, Traffic
 from . import ccvr
 from .blocks import (
     ADAPTORS,
@@ -92,6 +93,10 @@ class FuseFL(Method):
     rescale: bool = knob(True, "Rescale")
 
     report = FuseFLReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        blocks = 0.8 * sizes.clients * sizes.models_up  # up once, and down to all others
+        return Traffic(sizes.models_down + blocks, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         shapes = []

@@ -48,6 +48,7 @@ from ..base import (
 )
 from ..parts.frozen_ensemble import class_count_weights
 from ..parts.images import public_samples
+from ..traffic import Sizes, Traffic
 from . import fedma, rules
 from .rules import MatchedModel, MatchingReport, has_one_hidden_layer, match_neurons
 from .wiring import State, Wiring, find_wiring, permute_units
@@ -213,6 +214,9 @@ class Matching(Method):
     gamma: float = knob(1.0, "Mass", symbol="γ", low=1e-6, high=1e9, log=True)
 
     report = MatchingReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return sizes.one_shot.about if self.rule == "pfnm" else sizes.one_shot
 
     def refuse(self, ctx: Context) -> None:
         network = ctx.initial_model()

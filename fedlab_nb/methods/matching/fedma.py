@@ -35,6 +35,7 @@ from ...models.state import copy_model
 from ...training import ClientModels, in_chunks
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import class_count_weights
+from ..traffic import Sizes, Traffic
 from .rules import grow, has_plain_blocks, unit_layers
 
 
@@ -70,6 +71,9 @@ class FedMA(Method):
     sweeps: int = knob(3, "Sweeps", low=0, high=20)
 
     report = FedMAReport
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        return Traffic(sizes.models_down + 2 * sizes.models_up, is_exact=False)
 
     def refuse(self, ctx: Context) -> None:
         if not has_plain_blocks(ctx.initial_model()):

@@ -32,6 +32,7 @@ from ...training import Recipe, in_chunks
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
 from ..context import check_finite
 from ..memory import SquareMatrices
+from ..traffic import Sizes
 from .align import Moments, alignment, barycentre, pool_moments
 
 KINDS = ("pixels", "relu", "conv", "lite0", "client")
@@ -125,6 +126,16 @@ class FrozenMethod(Method):
             return lite0.FEATURES
         if self.features == "client":
             return ctx.initial_model(ctx.largest_client).classifier.in_features
+        return self.size
+
+    def features_read(self, sizes: Sizes) -> int:
+        """`feature_size`, as it is known before a run."""
+        if self.features == "pixels":
+            return sizes.numbers
+        if self.features == SEEN:
+            return lite0.FEATURES
+        if self.features == "client":
+            return sizes.features
         return self.size
 
     def square_matrices(self, ctx: Context) -> list[SquareMatrices]:

@@ -35,7 +35,8 @@ from ...training import Recipe, in_chunks
 from ...training.loop import Shard
 from ..base import Context, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_finite
-from ..results import has_curve_point
+from ..run_outputs import has_curve_point
+from ..traffic import Sizes, Traffic
 from .averages import average_states
 
 # ------------------------------------------------------------------------------------------------------------ iterative
@@ -81,6 +82,10 @@ class Iterative(Method):
                 f"{self.info.title} counts SGD steps, not those of {ctx.recipe.optimizer};"
                 " set optimizer=sgd."
             )
+
+    def bytes_sent(self, sizes: Sizes) -> Traffic:
+        taking_part = self.per_round or sizes.clients
+        return Traffic(2 * sizes.models_up * self.rounds * taking_part / sizes.clients)
 
     def local_passes(self, recipe: Recipe, sizes: Sequence[float]) -> float:
         participation = min(self.per_round or len(sizes), len(sizes)) / len(sizes)

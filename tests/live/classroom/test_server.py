@@ -16,6 +16,8 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 
 from fedlab_nb.cli import main
 from fedlab_nb.jupyter import free_port
+from fedlab_nb.live.classroom import server
+from fedlab_nb.live.classroom.messages import network
 from fedlab_nb.live.classroom.server import Served
 
 OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
@@ -44,8 +46,7 @@ def held(work, **options):
         try:
             return await work(served)
         finally:
-            for server in served.servers:
-                server.stop()
+            served.stop()
 
     return asyncio.run(run())
 
@@ -225,7 +226,7 @@ def test_what_the_teacher_s_page_does():
     answered, left = held(work)
     assert [code for code, _ in answered] == [200] * 4 and left == 0
     assert (
-        json.loads(answered[0][1]) == {"name": "Ada 7"}
+        json.loads(answered[0][1]) == {"name": "H Ada"}
         and len(json.loads(answered[1][1])["sent"][0]["means"]) > 1
     )
     assert b"<svg" in answered[2][1] and b"@" not in answered[2][1] and answered[3][1][:2] == b"PK"
@@ -273,3 +274,86 @@ def test_wrong_options_are_one_sentence(tmp_path, capsys):
     for options in (["--lan", "198.51.100.7"], nowhere, ["--keep", str(tmp_path)]):
         assert main(["class", "--no-browser", "--port", "0", *options]) == 1
     assert capsys.readouterr().err.count("\n") == 7
+
+
+def test_the_teacher_s_keys_pressed_twice_do_no_harm():
+    async def work(served):
+        cookie = {"Cookie": f"class-{served.port}={served.secret}"}
+        room = served.room
+        for seat in range(3):
+            room.accept(a_message(seat, model=network(seat)))
+
+        async def press(what, body="{}"):
+            code, said = await ask(served, f"/teacher/{what}", body, headers=cookie)
+            return code, json.loads(said)
+
+        for _ in range(2):
+            assert (await press("joker/in"))[0] == 200
+        assert len(room.messages) == 4 and room.joker is not None
+        for _ in range(2):
+            assert (await press("joker/out"))[0] == 200
+        assert len(room.messages) == 3 and room.joker is None and room.effect is None
+        assert (await press("step/digit"))[1]["stage"]["step"] == "digit"
+        image = [0.5] * 64
+        for label, is_shown in ((7, True), (None, False)):
+            body = json.dumps({"image": image, "label": label})
+            code, said = await press("draw", body)
+            assert code == 200 and said["stage"]["is_shown"] is is_shown
+        for wrong in ("step/dance", "draw", "load"):
+            code, said = await press(wrong)
+            assert code == 400 and said["error"].endswith(".")
+        assert (await press("nothing"))[0] == 404
+
+    held(work)
+
+
+def test_a_flood_from_one_address_stops_phones_there_and_not_the_projector(monkeypatch):
+    monkeypatch.setattr(server, "BURST", 20)
+    monkeypatch.setattr(server, "PER_SECOND", 0.1)
+
+    async def work(served):
+        token = f"/{served.room.about['token']}"
+        codes = [(await ask(served, f"{token}/join", "{}"))[0] for _ in range(25)]
+        cookie = {"Cookie": f"class-{served.port}={served.secret}"}
+        return codes, (await ask(served, "/teacher/state", headers=cookie))[0]
+
+    codes, projector = held(work)
+    assert codes[:20] == [200] * 20 and codes[21:] == [429] * 4 and projector == 200
+
+
+def test_a_person_at_a_wrong_address_gets_a_page_and_a_program_a_sentence():
+    async def work(served):
+        token = served.room.about["token"]
+        person = {"Accept": "text/html,application/xhtml+xml"}
+        pages = {}
+        for what in ("/", "/00000000/", "/teacher/", "/find?code=abc"):
+            pages[what] = await ask(served, what, headers=person)
+        other = await ask(served, "/", host="other.example:1", headers=person)
+        program = await ask(served, "/00000000/join", "{}")
+        found = await ask(served, f"/find?code={served.address}", headers=person)
+        return token, pages, other, program, found
+
+    token, pages, other, program, found = held(work)
+    assert {code for code, _ in pages.values()} == {403, 404}
+    assert all(b"Almost there" in text for _, text in pages.values())
+    assert not any(token.encode() in text for _, text in pages.values())
+    assert other[0] == 403 and b"exactly as the projector shows it" in other[1]
+    assert program[0] == 404 and "error" in json.loads(program[1])
+    assert found[0] == 200 and b"student.js" in found[1]
+
+
+def test_a_phone_s_look_is_bounded_and_knows_its_seat():
+    async def work(served):
+        token = f"/{served.room.about['token']}"
+        seat = json.loads((await ask(served, f"{token}/join", "{}"))[1])
+        where = f"{token}/look/{seat['seat']}/{seat['key']}"
+        told = json.loads((await ask(served, where, '{"drawn": 3000}'))[1])
+        assert told["step"] == "draw" and not told["sent"] and told["pause"] >= 1
+        assert served.room.present[0].drawn == served.room.about["drawings"]
+        for wrong in ('{"drawn": "x"}', '{"drawn": true}', "[]", "{"):
+            assert (await ask(served, where, wrong))[0] == 400
+        late = json.dumps({"drawn": 1, "guess": {"step": "joker", "choice": 99}})
+        assert (await ask(served, where, late))[0] == 200  # too late, and no harm
+        assert (await ask(served, f"{token}/look/1/{seat['key']}", "{}"))[0] == 403
+
+    held(work)

@@ -114,7 +114,9 @@ def answers(votes, gamma):
         np.where(d < 0, 0.5 * np.exp(gamma * d), 1 - 0.5 * np.exp(-gamma * d)) for d in distance
     ]
     others = [np.prod([b for j, b in enumerate(below) if j != c], 0) for c in range(len(votes))]
-    return np.array([np.trapezoid(f * o, grid) for f, o in zip(density, others, strict=True)])
+    return np.array(
+        [integrate.trapezoid(f * o, grid) for f, o in zip(density, others, strict=True)]
+    )
 
 
 def moment(p, q, order):

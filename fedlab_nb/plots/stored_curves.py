@@ -1,7 +1,7 @@
 """Stored results: accuracy against α with the present α marked, and bars at the nearest stored setting.
 
-`Stored` redraws in place, so that it can follow a slider. Nothing is interpolated: every number is a stored one, and
-the words say which setting it belongs to.
+`StoredPlot` redraws in place, so that it can follow a slider. Nothing is interpolated: every number is a stored one,
+and the words say which setting it belongs to.
 """
 
 import math
@@ -9,11 +9,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 from ..studies.statistics import band
 from .accuracy import verdict
-from .axes import HALVES, end_labels, level_line, log_axis, percent_axis
 from .identity import shorten_title
 from .kit import Bars, lines, told
 from .series import Series, finished
-from .style import INK, LOCK, Picture, dress, look, new_figure
+from .style import (
+    HALVES,
+    INK,
+    LOCK,
+    Picture,
+    dress,
+    end_labels,
+    level_line,
+    log_axis,
+    look,
+    new_figure,
+    percent_axis,
+)
 from .vector import mark
 from .words import capital, number, plural, tabled
 
@@ -21,7 +32,7 @@ MOST_LINES = 8  # more lines cannot be told apart; bars and table have every met
 Results = Mapping[str, Mapping[float, Mapping[int, float]]]
 
 
-class Stored:
+class StoredPlot:
     """A picture of stored results: bars at one α, and lines against α, with the present α as an upright."""
 
     _results: Results | None = None

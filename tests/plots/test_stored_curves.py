@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.plots import png
-from fedlab_nb.plots.stored import Stored
+from fedlab_nb.plots.stored_curves import StoredPlot
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SOURCE = "stored results of 2025-01-31, version 0.1.0"
@@ -23,7 +23,7 @@ def results(low=(0.2, 0.8), high=(0.9, 0.94), names=("FedAvg", "FENS")):
 
 def shown(data=None, **more):
     words = {"alpha": 0.1, "clients": 10, "source": SOURCE, "chance": 0.1, **more}
-    return Stored().show(results() if data is None else data, **words)
+    return StoredPlot().show(results() if data is None else data, **words)
 
 
 def test_the_sentence_says_where_the_numbers_come_from_and_who_is_best():
@@ -43,7 +43,7 @@ def test_the_table_has_the_stored_numbers_alone():
 
 
 def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
-    redrawn, other = Stored(), results(low=(0.1, 0.5), high=(0.5, 0.9))
+    redrawn, other = StoredPlot(), results(low=(0.1, 0.5), high=(0.5, 0.9))
     words = {"source": SOURCE, "chance": 0.1}
     png(redrawn.show(results(), alpha=0.1, clients=10, **words))
     for data, alpha, clients in (
@@ -53,7 +53,7 @@ def test_redrawing_in_place_gives_the_very_picture_of_a_fresh_one():
         (other, 900, 20),
     ):
         again = png(redrawn.show(data, alpha=alpha, clients=clients, **words))
-        assert again == png(Stored().show(data, alpha=alpha, clients=clients, **words))
+        assert again == png(StoredPlot().show(data, alpha=alpha, clients=clients, **words))
 
 
 @pytest.mark.parametrize("count", [1, 26])

@@ -1,0 +1,158 @@
+"""What the class is doing: steps that the teacher chooses, a clock, the question before each result, who guessed what.
+
+Nothing here computes a result. A result that the teacher has not shown yet is covered: `is_shown` says so, and no phone
+is told a covered result.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import UsageError
+
+MOST_GUESSES = 300
+
+
+@dataclass(frozen=True)
+class Step:
+    """name: what the server calls it; title: what the screens call it; minutes: what the run sheet gives it;
+    question and options: what the class guesses before the result, or nothing."""
+
+    name: str
+    title: str
+    minutes: int
+    question: str = ""
+    options: tuple[str, ...] = ()
+
+
+STEPS = (
+    Step("draw", "Draw", 5),
+    Step("send", "Send", 5),
+    Step(
+        "reveal",
+        "Reveal",
+        10,
+        "Who reads most of 360 new digits?",
+        ("One office alone", "The average network", "All networks vote", "The added sums"),
+    ),
+    Step(
+        "joker",
+        "Joker",
+        7,
+        "A network a hundred times too loud: whom does it ruin?",
+        ("The loud vote", "The quiet vote", "The added sums", "Nobody"),
+    ),
+    Step(
+        "forget",
+        "Forget",
+        6,
+        "One office leaves. How many of 360 digits do the sums lose?",
+        ("None", "1 to 5", "6 to 20", "More"),
+    ),
+    Step(
+        "rounds",
+        "Rounds",
+        7,
+        "After 50 tiny rounds the vote of all networks is …",
+        ("Worse", "The same, ± 3 points", "Better"),
+    ),
+    Step("digit", "Mine", 5),
+)
+BY_NAME = {step.name: step for step in STEPS}
+
+
+@dataclass
+class Conductor:
+    """begun: when the class began, in seconds of the same clock as every `now`."""
+
+    begun: float
+    step: Step = STEPS[0]
+    since: float = 0.0
+    shown: set[str] = field(default_factory=set)
+    guesses: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.since = self.begun
+
+    def go(self, name: str, now: float) -> None:
+        """Begin a step. UsageError for one that there is not."""
+        if name not in BY_NAME:
+            raise UsageError(f"There is no step {name!r}; there are {', '.join(BY_NAME)}.")
+        if name != self.step.name:
+            self.since = now
+        self.step = BY_NAME[name]
+
+    def show(self, name: str | None = None) -> None:
+        """Show the result of a step, by default of the present one."""
+        self.shown.add(name or self.step.name)
+
+    def cover(self, name: str | None = None) -> None:
+        """Cover it again, and let the class guess once more."""
+        name = name or self.step.name
+        self.shown.discard(name)
+        self.guesses.pop(name, None)
+
+    def is_shown(self, name: str) -> bool:
+        return name in self.shown
+
+    def guess(self, seat: int, name: str, choice: int) -> None:
+        """A seat's guess; the last one counts. UsageError where it is too late, or no guess."""
+        step = self.step
+        if name != step.name or not step.options or self.is_shown(name):
+            raise UsageError("It is too late to guess: the result is shown.")
+        if not (isinstance(choice, int) and 0 <= choice < len(step.options)):
+            raise UsageError(f"A guess is a number from 0 to {len(step.options) - 1}.")
+        own = self.guesses.setdefault(name, {})
+        if seat in own or len(own) < MOST_GUESSES:
+            own[seat] = choice
+
+    def describe(self, now: float, seat: int | None = None) -> dict[str, Any]:
+        """For a screen: the step, its clock (seconds), and its question with the guesses; `seat`: and that one's."""
+        step = self.step
+        told: dict[str, Any] = {
+            "step": step.name,
+            "title": step.title,
+            "minutes": step.minutes,
+            "seconds": round(now - self.since),
+            "total": round(now - self.begun),
+            "is_shown": self.is_shown(step.name),
+            "shown": sorted(self.shown),
+        }
+        if step.options:
+            own = self.guesses.get(step.name, {})
+            counts = Counter(own.values())
+            told["question"] = {
+                "text": step.question,
+                "options": list(step.options),
+                "counts": [counts[i] for i in range(len(step.options))],
+                "own": own.get(seat) if seat is not None else None,
+            }
+        return told
+
+
+def find_answer(step: str, facts: dict[str, Any]) -> int | None:
+    """Which option of a step's question the run has shown to be right; None where it has not.
+
+    facts: `rows` and `before` {title: right answers of the 360 test digits, 0-1}, `effect` {with_it, without_it} of the
+    message that was taken out last, or None.
+    """
+    rows, before, effect = facts["rows"], facts["before"], facts["effect"]
+    if step == "reveal":
+        titles = ("Local only", "FedAvg", "Ensemble", "AFL")
+        if not rows:
+            return None
+        return max(range(len(titles)), key=lambda i: rows.get(titles[i], 0))
+    if step == "joker":
+        titles = ("Mean of logits", "Ensemble", "AFL")
+        losses = [before.get(title, 0) - rows.get(title, 0) for title in titles]
+        if not before:
+            return None
+        largest = max(range(len(titles)), key=lambda i: losses[i])
+        return largest if losses[largest] > 0.2 else 3
+    if step == "forget" and effect:
+        lost = effect["with_it"] - effect["without_it"]
+        return 0 if lost <= 0 else 1 if lost <= 5 else 2 if lost <= 20 else 3
+    if step == "rounds" and "FENS" in rows and "Ensemble" in rows:
+        points = 100 * (rows["FENS"] - rows["Ensemble"])
+        return 0 if points < -3 else 1 if points <= 3 else 2
+    return None

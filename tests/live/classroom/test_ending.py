@@ -1,0 +1,165 @@
+"""How a class begins and ends: the next free port, a file of its own, the question before messages are forgotten."""
+
+import asyncio
+import builtins
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import date
+
+import pytest
+from class_fixtures import a_message, a_room
+
+from fedlab_nb import live
+from fedlab_nb.errors import UsageError
+from fedlab_nb.live import classroom
+from fedlab_nb.live.classroom import choose_file, listen, save_class, wait_for_end
+from fedlab_nb.live.classroom.rehearse import students
+
+TODAY = date.today()
+
+
+def test_a_second_class_takes_the_next_port(monkeypatch):
+    async def work():
+        first = listen(a_room(), None, None)
+        second = listen(a_room(), None, None)
+        try:
+            assert second.port > first.port >= classroom.FIRST_PORT
+            with pytest.raises(OSError):
+                listen(a_room(), None, first.port)  # a port that somebody asked for is no other
+        finally:
+            first.stop()
+            second.stop()
+
+    asyncio.run(work())
+
+
+def test_a_class_that_goes_on_has_its_old_port(tmp_path):
+    async def work():
+        room = a_room(tmp_path / "class.jsonl")
+        served = listen(room, None, 0)
+        room.set_port(served.port)
+        served.stop()
+        again = a_room(tmp_path / "class.jsonl")
+        served_again = listen(again, None, None)
+        served_again.stop()
+        assert served_again.port == served.port and served_again.address == served.address
+
+    asyncio.run(work())
+
+
+def test_two_classes_of_a_day_do_not_share_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    async def work():
+        file = choose_file("")
+        assert file.name == f"class-{TODAY}.jsonl"
+        room = a_room(file)
+        served = listen(room, None, 0)
+        room.set_port(served.port)
+        assert choose_file("").name == f"class-{TODAY}-2.jsonl"
+        with pytest.raises(UsageError, match=f"running at port {served.port}"):
+            choose_file(str(file))
+        served.stop()
+        await asyncio.sleep(0.1)
+        assert choose_file("") == file  # it has ended: the same command goes on with it
+
+    asyncio.run(work())
+
+
+def test_saving_takes_the_next_name_that_is_free(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    room = a_room()
+    for seat in range(3):
+        room.accept(a_message(seat))
+    names = [save_class(room).name, save_class(room).name]
+    assert names == [f"class-{TODAY}.npz", f"class-{TODAY}-2.npz"]
+
+
+def end(room, answers, monkeypatch, *, is_terminal=True):
+    """How often the class was asked, after Ctrl-C until it has ended; `answers`: what is typed."""
+    typed = iter(answers)
+    asked = []
+
+    def answer(question):
+        asked.append(question)
+        text = next(typed)
+        if text == "":  # the class goes on: press Ctrl-C once more
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        if text is None:
+            raise EOFError
+        return text
+
+    monkeypatch.setattr(builtins, "input", answer)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: is_terminal, raising=False)
+
+    async def work():
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        await asyncio.wait_for(wait_for_end(room), 10)
+
+    asyncio.run(work())
+    return asked
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals in an event loop")
+@pytest.mark.parametrize(
+    ("answers", "asked", "is_saved"),
+    [
+        (["s"], 1, True),
+        (["f"], 1, False),
+        ([None], 1, True),  # Ctrl-D
+        (["", "f"], 2, False),  # Enter goes on with the class
+        (["what?", "s"], 2, True),
+    ],
+)
+def test_ctrl_c_asks_before_it_forgets(answers, asked, is_saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    room = a_room()
+    room.accept(a_message(0))
+    questions = end(room, answers, monkeypatch)
+    assert len(questions) == asked and "1 message" in questions[0]
+    assert (tmp_path / f"class-{TODAY}.npz").exists() is is_saved
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals in an event loop")
+def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert end(a_room(), [], monkeypatch) == []
+    rehearsal = a_room()
+    student = next(students(rehearsal, 1))
+    rehearsal.accept(student.text, student.seat)
+    rehearsal.simulated.add(student.seat)
+    assert end(rehearsal, [], monkeypatch) == []
+    kept = a_room(tmp_path / "kept.jsonl")
+    kept.accept(a_message(0))
+    assert end(kept, [], monkeypatch) == []
+    assert not list(tmp_path.glob("*.npz"))
+    room = a_room()
+    room.accept(a_message(0))
+    assert end(room, [], monkeypatch, is_terminal=False) == []
+    assert (tmp_path / f"class-{TODAY}.npz").exists()
+    secret = a_room()
+    secret.accept(json.dumps(json.loads(a_message(0)) | {"keep": False}))
+    assert end(secret, [], monkeypatch, is_terminal=False) == []
+    assert "Nothing is saved" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("*.npz"))) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM")
+def test_a_rehearsal_ends_at_once(tmp_path):
+    command = [sys.executable, "-m", "fedlab_nb", "class", "--no-browser", "--rehearse", "2"]
+    environment = os.environ | {"PYTHONPATH": str(live.__file__).rsplit("/fedlab_nb/", 1)[0]}
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        for _ in range(4):
+            process.stdout.readline()
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert not list(tmp_path.iterdir())

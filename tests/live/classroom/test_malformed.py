@@ -1,0 +1,95 @@
+"""Thousands of messages that are none, and hundreds of names: each is refused in one sentence or
+taken, and nothing breaks."""
+
+import base64
+import json
+import random
+
+import pytest
+from class_fixtures import a_message, a_room
+
+from fedlab_nb.errors import UsageError
+from fedlab_nb.live.classroom.messages import NAME
+from fedlab_nb.models import model_state
+
+NAMED = 200
+POINTS = [*range(32, 0xD800), *range(0xE000, 0x2FFFF)]  # of Unicode
+SCRIPTS = [
+    *("Ада", "سارة", "שרה", "ศิริ", "प्रिया", "李小龍", "たろう", "한솔", "Ὀδυσσεύς"),
+    *("👩\u200d🚀", "🏳️\u200d🌈", "<script>", "${x}", "a\u0301" * 30, "\u202edrow", "\x00\x1b[2J"),
+    "x" * 10_000,
+]
+JUNK = [
+    *(None, True, -1, 3.5, 10**30, float("nan"), "", "x", "=", "AAAA", "é", "\ud800"),
+    *([], {}, [[]], [1] * 10, {"a": 1}),
+]
+
+
+def spoil(text, rng):
+    """A message that somebody has tampered with, as bytes; a few are still right."""
+    kind = rng.randrange(7)
+    if kind == 0:  # another value
+        about = json.loads(text)
+        about[rng.choice([*about, "more"])] = rng.choice(JUNK)
+        return json.dumps(about).encode()
+    if kind == 1:  # a part is missing
+        about = json.loads(text)
+        del about[rng.choice([*about])]
+        return json.dumps(about).encode()
+    if kind == 2:  # cut off
+        return text.encode()[: rng.randrange(len(text))]
+    if kind == 3:  # some bytes are others
+        spoilt = bytearray(text.encode())
+        for _ in range(rng.randrange(1, 20)):
+            spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
+        return bytes(spoilt)
+    if kind == 4:  # noise
+        return rng.randbytes(rng.randrange(2000))
+    if kind == 5:  # deep, or wide
+        return rng.choice([b"[" * 50_000, b'{"seat":' * 20_000, b"[" + b"0," * 90_000 + b"0]"])
+    about = json.loads(text)  # other numbers in an array
+    part = rng.choice(["sums", "network", "test"])
+    size = rng.choice([0, 1, 64, 65, 4 * 6570, 4 * 2144, 8 * 2144])
+    about[part] = base64.b64encode(rng.randbytes(size)).decode()
+    return json.dumps(about).encode()
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(2000, marks=pytest.mark.slow)])
+def test_malformed_messages_are_refused_in_a_sentence_and_change_nothing(count):
+    rng = random.Random(0)
+    room = a_room()
+    right = a_message(0, n=4)
+    refused = 0
+    for _ in range(count):
+        version, before = room.version, dict(room.messages)
+        try:
+            message = room.accept(spoil(right, rng), 0)
+        except UsageError as error:
+            refused += 1
+            assert str(error).endswith(".") and "\n" not in str(error)
+            assert room.version == version and room.messages == before
+        else:
+            assert message.seat == 0
+            if message.network is not None:
+                assert all(
+                    bool(part.isfinite().all()) for part in model_state(message.network).values()
+                )
+            room.forget(0)
+    assert refused > 0.9 * count
+    room.accept(right, 0)
+    assert room.rows()
+
+
+def test_every_name_is_taken_and_short_and_in_every_table():
+    rng = random.Random(1)
+    room = a_room()
+    about = json.loads(a_message(0, n=4))
+    for seat in range(NAMED):
+        points = [rng.choice(POINTS) for _ in range(rng.randrange(40))]
+        letters = "".join(map(chr, points))
+        name = SCRIPTS[seat] if seat < len(SCRIPTS) else letters
+        message = room.accept(json.dumps(about | {"seat": seat, "name": name}), seat)
+        assert len(message.nickname) <= NAME and "\n" not in message.name
+        json.dumps({"name": message.name}).encode()
+    assert len({m.name for m in room.messages.values()}) == NAMED
+    assert len(room.sent()) == NAMED and json.dumps(room.sent()).encode()

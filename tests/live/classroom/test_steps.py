@@ -1,0 +1,238 @@
+"""The steps of a class: the clock, the guesses before a result, what is covered, and what the results say."""
+
+import pytest
+import torch
+from class_fixtures import a_message, a_room
+
+from fedlab_nb.data import load
+from fedlab_nb.errors import UsageError
+from fedlab_nb.live.classroom.conductor import STEPS, Conductor, find_answer
+from fedlab_nb.live.classroom.messages import CLASSES, network
+from fedlab_nb.live.classroom.rehearse import make_joker, students
+from fedlab_nb.live.classroom.room import Room
+from fedlab_nb.live.classroom.rounds import describe_need, find_missing
+from fedlab_nb.live.classroom.worth import answer_by_sums, measure_loudness, measure_share
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def rehearsal():
+    """A class of twelve simulated students."""
+    clock = Clock()
+    room = Room(0.1, 8, 0, clock=clock)
+    people = list(students(room, 12))
+    for student in people:
+        room.accept(student.text, student.seat)
+    return room, people, clock
+
+
+def test_the_clock_counts_the_class_and_the_step():
+    conductor = Conductor(begun=100.0)
+    conductor.go("send", 160.0)
+    conductor.go("send", 170.0)  # pressed twice
+    told = conductor.describe(175.0)
+    assert (told["step"], told["seconds"], told["total"]) == ("send", 15, 75)
+    with pytest.raises(UsageError, match="dance"):
+        conductor.go("dance", 180.0)
+
+
+def test_the_last_guess_counts_and_none_after_the_result():
+    conductor = Conductor(0.0)
+    conductor.go("reveal", 1.0)
+    conductor.guess(3, "reveal", 0)
+    conductor.guess(3, "reveal", 2)
+    conductor.guess(4, "reveal", 2)
+    told = conductor.describe(2.0, seat=3)["question"]
+    assert told["counts"] == [0, 0, 2, 0] and told["own"] == 2
+    for wrong in (4, -1, "0", None):
+        with pytest.raises(UsageError):
+            conductor.guess(5, "reveal", wrong)
+    with pytest.raises(UsageError):
+        conductor.guess(5, "joker", 0)  # another step's question
+    conductor.show()
+    with pytest.raises(UsageError, match="too late"):
+        conductor.guess(5, "reveal", 1)
+    conductor.cover()
+    assert conductor.describe(3.0)["question"]["counts"] == [0, 0, 0, 0]
+
+
+def test_no_phone_is_told_what_is_covered(rehearsal):
+    room, people, _ = rehearsal
+    seat = people[0].seat
+    room.conductor.go("reveal", 0.0)
+    told = room.tell(seat)
+    assert "share" not in told and "answer" not in told["question"]
+    room.conductor.show()
+    told = room.tell(seat)
+    assert told["share"]["images"] == 360 + 2 * 11 and told["question"]["answer"] is not None
+    room.conductor.go("digit", 0.0)
+    room.draw(load("digits").x_test[0].flatten().tolist(), 7)
+    assert room.tell(seat)["digit"]["label"] is None
+    room.conductor.show()
+    assert room.tell(seat)["digit"]["label"] == 7
+
+
+@pytest.mark.parametrize(
+    ("step", "facts", "answer"),
+    [
+        ("reveal", {"rows": {"Local only": 0.2, "FedAvg": 0.1, "Ensemble": 0.6, "AFL": 0.9}}, 3),
+        ("reveal", {"rows": {"Local only": 0.2, "FedAvg": 0.1, "Ensemble": 0.6}}, 2),
+        ("reveal", {"rows": {}}, None),
+        ("joker", {"rows": {"Mean of logits": 0.1}, "before": {"Mean of logits": 0.4}}, 0),
+        ("joker", {"rows": {"Mean of logits": 0.39}, "before": {"Mean of logits": 0.4}}, 3),
+        ("forget", {"effect": {"with_it": 320, "without_it": 321}}, 0),
+        ("forget", {"effect": {"with_it": 320, "without_it": 315}}, 1),
+        ("forget", {"effect": {"with_it": 320, "without_it": 314}}, 2),
+        ("forget", {"effect": {"with_it": 320, "without_it": 299}}, 3),
+        ("forget", {}, None),
+        ("rounds", {"rows": {"FENS": 0.5, "Ensemble": 0.54}}, 0),
+        ("rounds", {"rows": {"FENS": 0.56, "Ensemble": 0.54}}, 1),
+        ("rounds", {"rows": {"FENS": 0.8, "Ensemble": 0.54}}, 2),
+    ],
+)
+def test_which_guess_was_right(step, facts, answer):
+    assert find_answer(step, {"rows": {}, "before": {}, "effect": None} | facts) == answer
+
+
+def test_every_question_s_answers_are_options():
+    assert [step.name for step in STEPS if step.options] == ["reveal", "joker", "forget", "rounds"]
+    assert len({step.name for step in STEPS}) == len(STEPS)
+
+
+def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
+    """Against AFL's normal equations of all rows, with the seat's rows and without them."""
+    room, people, _ = rehearsal
+    digits = load("digits")
+    x, y = digits.x_test.flatten(1), digits.y_test
+    share = measure_share([*room.messages.values()], people[3].seat, x, y)
+
+    def solve(chosen):
+        rows = torch.cat([student.x for student in chosen]).double()
+        labels = torch.cat([student.y for student in chosen])
+        rows = torch.cat([rows, torch.ones(len(rows), 1, dtype=torch.float64)], 1)
+        targets = torch.eye(CLASSES, dtype=torch.float64)[labels]
+        weights = torch.linalg.solve(rows.T @ rows + torch.eye(65), rows.T @ targets)
+        test = torch.cat([x.double(), torch.ones(len(x), 1, dtype=torch.float64)], 1)
+        return (test @ weights).argmax(1) == y
+
+    with_it, without_it = solve(people), solve(people[:3] + people[4:])
+    assert share["with_it"] == int(with_it.sum()) and share["without_it"] == int(without_it.sum())
+    assert share["helped"] == (with_it & ~without_it).nonzero()[:, 0].tolist()
+    assert share["harmed"] == int((without_it & ~with_it).sum())
+    assert sum(n for n, _, _ in share["classes"].values()) == sum(
+        int((y == c).sum()) for c in set(people[3].y.tolist())
+    )
+
+
+def test_the_share_of_the_only_message_and_of_a_network_alone():
+    room = a_room()
+    room.accept(a_message(0, model=network(1)))
+    digits = load("digits")
+    x, y = digits.x_test.flatten(1), digits.y_test
+    share = measure_share([*room.messages.values()], 0, x, y)
+    alone = answer_by_sums(room.messages[0].sums, 1, x)
+    assert (share["with_it"], share["without_it"]) == (int((alone == y).sum()), 0)
+
+
+def test_who_has_to_stay_is_said_by_name(rehearsal):
+    room, people, clock = rehearsal
+    room.staying.clear()
+    assert room.need()["phones"] == 0 and not room.need()["is_enough"]
+    room.stay(people[0].seat, "{}", 0.0)
+    need = room.need()
+    held = set(people[0].y.tolist())
+    assert need["phones"] == 1 and need["missing"] == sorted(set(range(CLASSES)) - held)
+    assert need["ask"] and not need["is_enough"] and need["ask"][0] in need["sentence"]
+    for student in people:
+        room.stay(student.seat, "{}", 0.0)
+    assert room.need()["is_enough"]
+    clock.now += 10.0  # nobody has been heard of since
+    assert room.need()["phones"] == 0
+
+
+def test_missing_classes_are_those_that_networks_know_and_nobody_holds():
+    assert find_missing([(1, 0, 2), (0, 0, 1)], [(1, 0, 0)]) == [2]
+    assert find_missing([(1, 0, 2)], []) == [0, 2]
+    assert find_missing([(1, 0, 0)], [(3, 0, 0)]) == []
+
+
+def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
+    room, people, _ = rehearsal
+
+    def play(who):
+        room.staying.clear()
+        for student in who:
+            room.stay(student.seat, "{}", 0.0)
+        room.start()
+        for now in range(53):
+            for student in who:
+                student.answer(room, 4.0 * now)
+        assert room.rounds.is_over
+        return room.explain_rounds()
+
+    assert "only who is believed" in play(people) or "too few" in room.explain_rounds()
+    assert "No phone that stayed has drawn" in play(people[:2])
+    seat, text = make_joker(room)
+    room.add_joker(text, seat)
+    need = describe_need(room.messages, [s.seat for s in people], room.loudness())
+    assert not need["is_enough"] and "M" in need["loud"]
+    assert "shouts" in play(people)
+    room.forget(seat)
+    assert room.joker is None and room.rounds is None and "shouts" not in room.explain_rounds()
+
+
+def test_loudness_is_measured_in_middle_networks():
+    room = a_room()
+    for seat, factor in enumerate((1.0, 1.0, 1000.0)):
+        model = network(seat)
+        final = [*model.parameters()][-2:]
+        for part in final:
+            part.data *= factor
+        room.accept(a_message(seat, model=model))
+    loudness = measure_loudness([*room.messages.values()], load("digits").x_test.flatten(1))
+    assert loudness[2] > 500 and max(loudness[0], loudness[1]) < 3
+
+
+def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
+    room = a_room()
+    for image, label in (([0.0] * 63, None), ([2.0] * 64, None), (["a"] * 64, 1), ([0.0] * 64, 10)):
+        with pytest.raises(UsageError):
+            room.draw(image, label)
+    assert room.votes() is None
+    room.accept(a_message(0, model=network(0)))
+    room.draw([0.5] * 64, None)
+    assert set(room.votes()["seats"]) == {0} and "AFL" in room.votes()["ways"]
+
+
+def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_good():
+    clock = Clock()
+    room = Room(0.1, 8, 0, clock=clock)
+    for seat in (0, 1):
+        room.see(seat, 3)
+    room.accept(a_message(1))
+    asleep = [(one["office"], one["sleeps"]) for one in room.seats()]
+    assert asleep == [("A", False), ("B", False)]
+    clock.now = 20.0
+    assert [one["sleeps"] for one in room.seats()] == [True, True]
+    clock.now = 200.0
+    assert [one["office"] for one in room.seats()] == ["B"]
+    room.see(0, 4)  # it wakes up
+    assert [(one["office"], one["drawn"]) for one in room.seats()] == [("A", 4), ("B", 3)]
+
+
+def test_desks_are_bounded():
+    clock = Clock()
+    room = Room(0.1, 8, 0, clock=clock)
+    for seat in range(500):
+        room.see(seat)
+    assert len(room.present) == 300 and 299 in room.present
+    clock.now = 200.0
+    room.see(777)
+    assert len(room.present) == 300 and 777 in room.present
