@@ -353,7 +353,8 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     run_all(page)
     page.get_by_label("Method").select_option(label="AFL")
     press = {
-        words: page.get_by_role("button", name=words, exact=True) for words in ("Try", "Submit")
+        words: page.get_by_role("button", name=words, exact=True)
+        for words in ("Try", "Submit", "Open the test images")
     }
     for number, settings in enumerate(("", "gamma=2"), start=1):
         page.get_by_label("Settings").fill(settings)
@@ -366,6 +367,7 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     why = "Both tries are alike, and AFL costs few bytes."
     page.get_by_label("Argument").fill(why)
     press["Submit"].click()
+    press["Open the test images"].click()
     page.locator(
         ".fl-card-right", has_text="First submission: the test images were opened once"
     ).wait_for()
