@@ -91,7 +91,7 @@ export function createControls(data, send, deal) {
       clients.update(state.clients);
       if (document.activeElement !== seed) seed.value = state.seed;
       keyed(previews, previewed, (value) => value, make, (canvas, value) => drawPreview(canvas, value, `${state.clients} ${state.seed}`));
-      setText(run, !data.canTrain ? "Run: digits only" : job.isRunning ? "Stop" : job.runLabel);
+      setText(run, !data.canTrain ? "Run: digits only" : job.canStop ? "Stop" : job.runLabel);
       run.disabled = !data.canTrain;
       run.classList.toggle("wanted", isWanted && !job.isRunning);
       run.style.setProperty("--done", job.isRunning ? job.share : 0);

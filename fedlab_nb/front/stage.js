@@ -173,7 +173,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
 
   function describeStored() {
     const at = data.storedSetting(state);
-    const own = results?.seeds ? describeSeeds(results.seeds) : "one seed";
+    let own = "one seed";
+    if (transport.keepsRuns) own = describeSeeds(results?.seeds ?? {});
     if (state.moves.length) return `${own} · none stored for piles moved by hand`;
     if (at === null) return `${own} · nothing stored ${transport.data.table === null ? "for this setting" : "for so many clients"}`;
     const isExact = at.alpha === state.alpha;
@@ -233,7 +234,9 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     body.classList.toggle("waiting", staleResults);
     const summary = drawHeadline();
     const isWanted = results === null || staleResults;
-    controls.update(state, { ...job, ...describeIdle(staleResults), runLabel: words.runLabel ?? "Run" }, isWanted);
+    const isShort = transport.keepsRuns && !job.isRun; // it ends by itself before a hand is at the button
+    const runLabel = words.runLabel ?? "Run";
+    controls.update(state, { ...job, ...describeIdle(staleResults), canStop: job.isRunning && !isShort, runLabel }, isWanted);
     piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudge: chooseNudge() });
     if (!data.canTrain) return;
     bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored() });
