@@ -63,6 +63,8 @@ REPETITIONS = (
     "samples",
     "per_class",
 )
+# What a step in a training takes, by a step alone: batches are drawn, and accuracies measured.
+OVERHEAD = 1.7
 LEAST_SECONDS = 0.005  # of a run that computes anything
 
 
@@ -183,11 +185,13 @@ def method_seconds(plan: Plan) -> float | None:
     usual = stored_plan(table.dataset, plan.name, stored["at"]["alpha"], stored["at"]["clients"])
     usual = replace(usual, settings=replace(usual.settings, device=device))
     if median(stored["seconds_local"]) > 0:  # made at the same time on the same machine
-        slower = training_seconds(usual) / median(stored["seconds_local"])
+        slower = training_seconds(usual) / fmean(stored["seconds_local"])
     else:
         slower = speed(table, device)
     seconds = median(stored["seconds_method"]) * slower
-    if plan.method.trains_locally or plan.method.sends_models:
+    if plan.method.trains_locally:  # the server works on single networks
+        seconds *= step_seconds(plan) / step_seconds(usual)
+    elif plan.method.sends_models:  # the clients train again, all of them together
         seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
     else:  # it makes nothing of the clients' networks
         seconds *= samples_of(plan) / samples_of(usual)
@@ -227,7 +231,13 @@ def speed(table: StoredTable, device: str) -> float:
     row = table.rows["fedavg", row["at"]["alpha"], clients]
     plan = stored_plan(table.dataset, "fedavg", row["at"]["alpha"], clients)
     here = training_seconds(replace(plan, settings=replace(plan.settings, device=device)))
-    return here / median(row["seconds_local"])
+    return here / fmean(row["seconds_local"])
+
+
+def step_seconds(plan: Plan) -> float:
+    """What a training step of one client's network takes, the mean over clients."""
+    device = plan.settings.device
+    return fmean(step_of(architecture, device).seconds for architecture in plan.architectures)
 
 
 def samples_of(plan: Plan) -> float:
@@ -246,7 +256,7 @@ def training_seconds(plan: Plan, passes: float | None = None) -> float:
     batches = (
         samples / plan.recipe.batch_size + members / 2
     )  # of all clients; the last of each is half full
-    each = fmean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH
+    each = step_seconds(plan) * plan.recipe.batch_size / BATCH
     if passes is None:
         passes = plan.recipe.epochs
     if members > 1 and all(step.stacked for step in steps):
@@ -260,7 +270,7 @@ def training_seconds(plan: Plan, passes: float | None = None) -> float:
         batches /= min(cores(), stacks)
     elif prod(about.input_shape) > SMALL_INPUT:
         batches /= min(cores(), members)  # each client on a core of its own
-    return passes * batches * each
+    return OVERHEAD * passes * batches * each
 
 
 class Step(NamedTuple):
