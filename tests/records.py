@@ -86,13 +86,12 @@ CALIBRATED, AVERAGED = fused([90, 91, 92]), fused([40, 30, 35], head="average")
 EARLY, LATE = without_b(0.1, [5, 6, 4] * 4), without_b(1, [-1, 1, 0] * 4)
 AHEAD, BEHIND = uploads("digits", 0.1, [30] * 3), uploads("glyphs:16g", 1, [-28] * 3)
 FEW, TEN = images(1, [5, 6, 4] * 4), images(10, [-1, 1, 0] * 4, "network")
-ALONE = [91, 90, 92]
 RIGHT = {
     "heterogeneity q2": SKEWED + MILD,
     "fens q2": TRAINED + COUNTED,
     "fedet q2": sources([30, 40, 35]),
     "coboosting q2": LEARNT + IDLE,
-    "fusefl q1": CALIBRATED + AVERAGED + fused(ALONE, 1),
+    "fusefl q1": CALIBRATED + AVERAGED,
     "fedlpa q3": EARLY + LATE,
     "all_together q2": AHEAD + BEHIND,
     "your_own q2": pairs(["ensemble"], ["mine"], [17, 12, 20], alpha=0.1),

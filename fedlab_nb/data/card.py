@@ -88,7 +88,7 @@ def describe_classes(dataset: Dataset) -> list[str]:
         counts = [train + test for _, train, test in count_classes(dataset)]
         share = max(counts) / sum(counts)
         sentences.append(
-            f"The classes are unequal: always saying the largest one is right for {share:.0%}; look at the balanced "
+            f"The classes are unequal: always saying the largest one gets {share:.0%} right; look at the balanced "
             "accuracy, which is the mean over the classes."
         )
     clients = [f"{name} {count:,}" for name, count in count_clients(dataset)]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log, prod
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import torch
@@ -179,10 +179,18 @@ def method_seconds(plan: Plan) -> float | None:
     stored = nearest_row(table, plan)
     if stored is None:
         return None
+    device = plan.settings.device
     usual = stored_plan(table.dataset, plan.name, stored["at"]["alpha"], stored["at"]["clients"])
-    usual = replace(usual, settings=replace(usual.settings, device=plan.settings.device))
-    seconds = fmean(stored["seconds_method"]) * speed(table, plan.settings.device)
-    seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
+    usual = replace(usual, settings=replace(usual.settings, device=device))
+    if median(stored["seconds_local"]) > 0:  # made at the same time on the same machine
+        slower = training_seconds(usual) / median(stored["seconds_local"])
+    else:
+        slower = speed(table, device)
+    seconds = median(stored["seconds_method"]) * slower
+    if plan.method.trains_locally or plan.method.sends_models:
+        seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
+    else:  # it makes nothing of the clients' networks
+        seconds *= samples_of(plan) / samples_of(usual)
     for knob in REPETITIONS:
         before = getattr(usual.method, knob, 0)
         now = getattr(plan.method, knob, 0)
@@ -219,14 +227,20 @@ def speed(table: StoredTable, device: str) -> float:
     row = table.rows["fedavg", row["at"]["alpha"], clients]
     plan = stored_plan(table.dataset, "fedavg", row["at"]["alpha"], clients)
     here = training_seconds(replace(plan, settings=replace(plan.settings, device=device)))
-    return here / fmean(row["seconds_local"])
+    return here / median(row["seconds_local"])
+
+
+def samples_of(plan: Plan) -> float:
+    """How many samples all clients train on."""
+    settings = plan.settings
+    return settings.share * settings.describe().n_train * (1 - plan.holdout)
 
 
 def training_seconds(plan: Plan, passes: float | None = None) -> float:
     """What all clients take for so many passes over their own samples, by default those of the recipe."""
     settings = plan.settings
     about = settings.describe()
-    samples = settings.share * about.n_train * (1 - plan.holdout)
+    samples = samples_of(plan)
     members = len(settings.members)
     steps = [step_of(architecture, settings.device) for architecture in plan.architectures]
     batches = (

@@ -4,6 +4,7 @@
 column of them, and `fens - fedavg` the difference of two figures, seed by seed.
 """
 
+import math
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..declared import parse
+from .results import data_size
+from .statistics import Band, band
 from .stored_rows import Row, read
 
 SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
@@ -83,3 +86,65 @@ def axis_value(row: Row, axis: str) -> str:
     """Where on an axis a row stands; the method's own options go without its name."""
     at: Mapping[str, Any] = row["at"]
     return str(at.get(axis, at.get(f"{row['method']}.{axis}")))
+
+
+# ----------------------------------------------------------------------------- how a text has them
+def read_seeds(text: str) -> range:
+    """The seeds that "3" or "0-2" names."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def select_seeds(values: Values, seeds: str) -> Values:
+    """The values of the seeds "3" or "0-2"; all of them where `seeds` is empty."""
+    if not seeds:
+        return values
+    wanted = read_seeds(seeds)
+    return {seed: value for seed, value in values.items() if seed in wanted}
+
+
+def write_figure(values: Values, form: str) -> str:
+    """How a figure is written. `values`: by seed, of a share 0-1 unless a form below says otherwise.
+
+    >>> write_figure({0: 0.02, 1: 0.03}, "effect")
+    'makes no clear difference (2 ± 6 points)'
+    >>> write_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect")
+    'costs 2 ± 0 points'
+    >>> write_figure({0: 0.52, 1: 0.54}, ""), write_figure({0: 0.50, 1: 0.60}, "mean")
+    ('53 ± 13', '55')
+    """
+    of, all_ = band(values), list(values.values())
+    percent = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
+    forms = {
+        "": f"{100 * of.mean:.0f}{percent}",  # mean and 95 % band over seeds, in percent
+        "mean": f"{100 * of.mean:.0f}",
+        "fine": f"{100 * of.mean:.1f} ± {100 * of.half_width:.1f}",
+        "verdict": of.verdict,
+        "effect": describe_effect(of),  # of a difference: the verb is that of its band
+        "counts": " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
+        "each": " ".join(f"{100 * v:.0f}" for v in all_),
+        "low": f"{100 * min(all_):.0f}",
+        "high": f"{100 * max(all_):.0f}",
+        "above": f"{sum(v > 0 for v in all_)}",  # number of seeds with a difference above zero
+        "below": f"{sum(v < 0 for v in all_)}",
+        "tenths": f"{of.mean:.1f}",
+        "hundredths": f"{of.mean:.2f}",
+        "whole": f"{of.mean:,.0f}",
+        "bytes": data_size(of.mean),
+    }
+    if form not in forms:
+        raise ValueError(
+            f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}."
+        )
+    return re.sub(r"-(?=0(?![\d.]))", "", forms[form]).replace("-", "−")
+
+
+def describe_effect(difference: Band) -> str:
+    """What a part of a method does, from the band of the accuracies with it minus those without."""
+    points = f"{100 * abs(difference.mean):.0f} ± {100 * difference.half_width:.0f} points"
+    if difference.is_noise:
+        sign = "-" if difference.mean < 0 else ""
+        return f"makes no clear difference ({sign}{points})"
+    if difference.mean < 0:
+        return f"costs {points}"
+    return f"adds {points}"

@@ -1,5 +1,8 @@
 """Build exercises: right however it is written, known mistakes named, nothing raised, untouched stubs no answers."""
 
+import sys
+import threading
+
 import ipywidgets as widgets
 import numpy as np
 import pytest
@@ -51,6 +54,7 @@ def made():
     (lambda v, w: "text", "mean returns str; return numbers."),
     (lambda v, w: v @ w, "mean stopped with ValueError"),
     (lambda v: v, "mean stopped with TypeError"),
+    (lambda v, w: sys.exit(), "mean stopped with RuntimeError: sys.exit() ends nothing here"),
     (3, "The answer is the function mean, not int."),
 ])  # fmt: skip
 def test_wrong_answers_get_their_sentence(made, wrong, text):
@@ -109,3 +113,28 @@ def test_the_form_takes_the_notebooks_function(made, monkeypatch):
         names["mean"] = function
         check.click()
         assert label in message.value
+
+
+def test_a_loop_without_an_end_is_stopped_and_the_old_verdict_goes(made, monkeypatch):
+    monkeypatch.setattr("fedlab_nb.course.kit.problem.TIME_LIMIT", 0.3)
+    is_stopped = threading.Event()
+
+    def endless(values, weights):
+        try:
+            while True:
+                pass
+        finally:
+            is_stopped.set()
+
+    names = {"mean": mean}
+    monkeypatch.setattr("fedlab_nb.course.kit.view.notebook_variable", names.get)
+    row, message = ProblemView(made).form().children
+    row.children[0].click()
+    assert "Right" in message.value
+    shown = []
+    message.observe(lambda change: shown.append(change["new"]), "value")
+    names["mean"] = endless
+    row.children[0].click()
+    assert shown[0] == "Checking …" and "Right" not in message.value
+    assert "mean is still running after 0.3 s, so it was stopped" in message.value
+    assert is_stopped.wait(5)

@@ -103,7 +103,7 @@ def test_functions_have_their_slips_and_their_solution(lesson, problem):
     for name, wrong in problem.build.slips.items():
         verdict = problem.check(wrong)
         assert (verdict.state, verdict.message) == ("wrong", problem.slips[name])
-    assert len(set(problem.slips.values())) == len(problem.build.slips) <= 7
+    assert len(set(problem.slips.values())) == len(problem.build.slips)
     arguments = len(inspect.signature(problem.right_answer).parameters)
     assert "stopped with" in problem.check(lambda *given: given[arguments]).message
     assert f"is the function {problem.name}" in problem.check(3).message

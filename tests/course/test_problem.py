@@ -24,7 +24,12 @@ HALF = NumberProblem(
         (0.4, "wrong", "too small"),
         (7, "wrong", "too large"),
         (2, "wrong", "upside down"),
-        ("half", "wrong", "a number"),
+        ("half", "right", "0.5"),
+        ("heaps", "wrong", "a number"),
+        ("0.495–0.505", "right", "0.5"),
+        ("0.4 to 0.6", "wrong", "0.4 to 0.6 is a range: give one number"),
+        ("1/4 = 0.5", "wrong", "1/4 does not equal 0.5"),
+        ("2 apples", "wrong", "upside down"),
     ],
 )
 def test_number(answer, state, words):

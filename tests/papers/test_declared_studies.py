@@ -9,10 +9,11 @@ from fedlab_nb.data import describe
 from fedlab_nb.errors import FedlabError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.declared import figures
-from fedlab_nb.papers.declared.figures import ROOT, Figures, changes, complaints, load_all, written
+from fedlab_nb.papers.declared.figures import ROOT, Figures, changes, complaints, load_all
 from fedlab_nb.papers.points import Point, computed, neighbours, save
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
+from fedlab_nb.studies.stored_figures import write_figure
 from fedlab_nb.studies.stored_results import load
 from fedlab_nb.studies.stored_rows import key_of, read
 
@@ -82,11 +83,16 @@ def test_how_a_figure_is_written(study, what, words):
 
 def test_less_than_nothing_and_an_unknown_form():
     values = {0: -0.2, 1: -0.001, 2: 0.1}
-    assert [written({0: v}, "mean") for v in values.values()] == ["−20", "0", "10"] and written(
-        values, "each"
-    ) == "−20 0 10"
+    assert [write_figure({0: v}, "mean") for v in values.values()] == [
+        "−20",
+        "0",
+        "10",
+    ] and write_figure(values, "each") == "−20 0 10"
+    assert write_figure({0: -0.02, 1: -0.021, 2: -0.019}, "effect") == "costs 2 ± 0 points"
+    assert write_figure({0: 0.2, 1: 0.21, 2: 0.22}, "effect") == "adds 21 ± 2 points"
+    assert write_figure(values, "effect") == "makes no clear difference (−3 ± 38 points)"
     with pytest.raises(ValueError, match="no form"):
-        written({0: 1.0}, "pretty")
+        write_figure({0: 1.0}, "pretty")
 
 
 def test_a_claim_is_judged_by_paired_differences(study):

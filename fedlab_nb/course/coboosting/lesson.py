@@ -4,6 +4,7 @@ exercises.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import softmax
@@ -13,10 +14,11 @@ from ...plots.words import letter
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import LOGITS, MANY, runs
 from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
-from ..kit.claims import BELOW, NOISE, chosen_gaps, figures_of, two_kinds
+from ..kit.claims import BELOW, NOISE, chosen_gaps, figures_of, finding, two_kinds
 
 STUDENTS = lesson_words(__name__, "students")
 mean_of, ten_seeds = figures_of(__name__, "ten_seeds")
+found = partial(finding, __name__)
 
 
 # --------------------------------------------------------------------------------- ten stored seeds
@@ -99,7 +101,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     between = [o for o in outcomes if LOW < o.settings.alpha < HIGH]
     gaps = chosen_gaps(between, by_weights, "learnt", "equal", describe, MANY)
     large_gaps = [replace(gap, least_gain=GAIN) for gap in gaps]
-    return two_kinds(large_gaps, others=(NOISE, BELOW), **words)
+    return two_kinds(large_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
 
 
 def solution_runs() -> Outcomes:

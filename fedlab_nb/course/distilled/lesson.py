@@ -70,7 +70,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
 
     place = group_by_options("distilled", "images")
     gaps = chosen_gaps(outcomes, place, "kmeans", "random", describe, MANY)
-    return two_kinds(gaps, **words)
+    return two_kinds(gaps, least_seeds=MANY, **words)
 
 
 def both_settings() -> Outcomes:

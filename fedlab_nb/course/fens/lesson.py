@@ -149,7 +149,7 @@ def two_skews(outcomes: Sequence[Outcome], **words: str) -> Verdict:
         place = group_by_options("fens", "aggregator")
         gaps += chosen_gaps(outcomes, place, rule, "weighted", describe, MANY)
     known_gaps = [gap for gap in gaps if gap.differences]
-    return two_kinds(known_gaps, others=(NOISE, BELOW), **words)
+    return two_kinds(known_gaps, others=(NOISE, BELOW), least_seeds=MANY, **words)
 
 
 def solution_runs() -> list[Outcome]:

@@ -95,7 +95,7 @@ def two_settings(outcomes: Sequence[Outcome], **words: str) -> Verdict:
     # Ensembles with two rules are two questions: the last one counts.
     compared = [o for o in outcomes if o.method != "ensemble" or o.options.get("rule") == rules[-1]]
     gaps = chosen_gaps(compared, None, "ensemble", "fedavg", describe_conditions, MANY)
-    return two_kinds(gaps, **words)
+    return two_kinds(gaps, least_seeds=MANY, **words)
 
 
 def describe_conditions(conditions: tuple[Settings, Any]) -> str:

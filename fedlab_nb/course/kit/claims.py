@@ -8,8 +8,9 @@ there not".
 Also what lessons take from their declared figures: values by seed, means, bars.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from operator import itemgetter
 from statistics import fmean
@@ -23,8 +24,10 @@ from ...plots.words import number, plural
 from ...studies import Outcome
 from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
-from ...studies.stored_figures import read_figure
+from ...studies.stored_figures import read_figure, select_seeds, write_figure
+from .exercises import lesson_words
 from .problem import Verdict
+from .view import Card
 
 LEAST_SEEDS = 3  # that both sides of a comparison need
 CHANCE = 0.1  # what guessing gets right, where a figure does not say it
@@ -78,6 +81,13 @@ class Gap:
             return CLEAR
         return NOISE
 
+    @property
+    def is_clear_on_test(self) -> bool:
+        """Whether the test images show a clear gap, by the same measure."""
+        if self.test_gap is None:
+            return False
+        return replace(self.test_gap, least_gain=self.least_gain).kind == CLEAR
+
     def words(self, both: str = "both methods") -> str:
         """'α = 0.1: +5, +3, +4 points, mean +4 ± 1', or how many seeds there are with `both`."""
         if self.kind == SHORT:
@@ -115,8 +125,12 @@ def two_kinds(
     nothing: str,
     both: str = "both methods",
     others: Collection[str] = (NOISE,),
+    least_seeds: int = LEAST_SEEDS,
 ) -> Verdict:
     """The claim that one gap is clear and another one is not (its kind is among `others`).
+
+    The test images have to agree: a gap that is among `others` on validation images and CLEAR on
+    test images is not the other one, only too small for the validation images.
 
     clear, other: what is missing, in words
     right:        the verdict, with the first `{clear}` and `{other}` gap in it
@@ -126,18 +140,31 @@ def two_kinds(
     clear_gaps = [gap for gap in gaps if gap.kind == CLEAR]
     other_gaps = [gap for gap in gaps if gap.kind in others]
     short_gaps = [gap for gap in gaps if gap.kind == SHORT]
-    if clear_gaps and other_gaps:
-        pair = (clear_gaps[0], other_gaps[0])
+    confirmed_gaps = [gap for gap in other_gaps if not gap.is_clear_on_test]
+    if clear_gaps and confirmed_gaps:
+        pair = (clear_gaps[0], confirmed_gaps[0])
         message = right.format(clear=pair[0].words(both), other=pair[1].words(both))
         return Verdict("right", message + describe_test_gaps(pair))
+    if clear_gaps and other_gaps:
+        return describe_contradiction(other_gaps[0], other)
     missing = []
     if not clear_gaps:
         missing.append(clear)
     if not other_gaps:
         missing.append(other)
     found = [gap.words(both) for gap in (*clear_gaps, *other_gaps, *short_gaps)]
-    least_seeds = max((gap.least_seeds for gap in gaps), default=LEAST_SEEDS)
     return report_missing(missing, found, nothing, least_seeds)
+
+
+def describe_contradiction(gap: Gap, other: str) -> Verdict:
+    """A gap that the validation images call unclear, and the test images clear."""
+    return Verdict(
+        "wrong",
+        f"Still to find: {other}. {gap.name} looked like one on the validation images "
+        f"({gap.mean} points), but on the test images the difference is clear: "
+        f"{number(gap.test_gap.band, 1, '+')} points. Small is not the same as none: take a "
+        "setting where the test images agree.",
+    )
 
 
 def describe_test_gaps(gaps: Iterable[Gap]) -> str:
@@ -175,12 +202,49 @@ def chosen_gaps(
     name: gives what a gap is called, from what its group shares
     """
     test_groups = alike(outcomes, place, validation=False)
+    validation_groups = alike(outcomes, place, validation=True)
+    names = name_apart(list(validation_groups), name)
     gaps = []
-    for shared, validation in alike(outcomes, place, validation=True).items():
+    for shared, validation in validation_groups.items():
         test = test_groups[shared]
-        test_gap = Gap(name(shared), test[a], test[b])
-        gaps.append(Gap(name(shared), validation[a], validation[b], test_gap, least_seeds))
+        test_gap = Gap(names[shared], test[a], test[b])
+        gaps.append(Gap(names[shared], validation[a], validation[b], test_gap, least_seeds))
     return gaps
+
+
+def name_apart(groups: Sequence[Any], name: Callable[[Any], str]) -> dict[Any, str]:
+    """{group: its name}; where `name` gives several groups the same, all that tells them apart
+    follows: 'α = 0.3, epochs 1'.
+    """
+    names = {group: name(group) for group in groups}
+    namesakes = defaultdict(list)
+    for group in groups:
+        namesakes[names[group]].append(group)
+    for shared_name, same in namesakes.items():
+        if len(same) < 2:
+            continue
+        values = [flatten(group) for group in same]
+        differing = []
+        for key in values[0]:
+            if len({str(each.get(key)) for each in values}) > 1:
+                differing.append(key)
+        for group, each in zip(same, values, strict=True):
+            parts = [f"{key.replace('_', ' ')} {each[key]}" for key in differing if key in each]
+            names[group] = ", ".join([shared_name, *parts])
+    return names
+
+
+def flatten(shared: Any) -> dict[str, Any]:
+    """{field or option: value} of what the runs of a group share: settings, recipe, options."""
+    if is_dataclass(shared):
+        return {field.name: getattr(shared, field.name) for field in fields(shared)}
+    values = {}
+    if isinstance(shared, tuple):
+        if len(shared) == 2 and isinstance(shared[0], str):
+            return {shared[0]: shared[1]}
+        for part in shared:
+            values.update(flatten(part))
+    return values
 
 
 # --------------------------------------------------------------------------------- declared figures
@@ -204,6 +268,39 @@ def figures_of(module: str, *bars: str) -> tuple[Callable[..., Any], ...]:
 def stored_mean(module: str, figure: str) -> int:
     """The mean of `stored_values` in whole percent."""
     return round(100 * fmean(stored_values(module, figure).values()))
+
+
+class StoredFigures(dict):
+    """The figures of the lesson of a module, for `str.format_map`: `{gain}`, `{gain:effect}` or
+    `{gain@4:mean}` is written as `write_figure` writes it.
+    """
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self.module = module
+
+    def __missing__(self, name: str) -> "StoredFigure":
+        figure, _, seeds = name.partition("@")
+        return StoredFigure(select_seeds(stored_values(self.module, figure), seeds))
+
+
+class StoredFigure:
+    """The values of one figure by seed, in a text."""
+
+    def __init__(self, values: Mapping[int, float]) -> None:
+        self.values = dict(values)
+
+    def __format__(self, form: str) -> str:
+        return write_figure(self.values, form)
+
+
+def finding(module: str, name: str) -> Card:
+    """What was found, in the words that the exercises.toml of the lesson of the module `__name__`
+    has under `[words.findings]`. All numbers are declared figures, so they are those of the
+    lesson's pictures.
+    """
+    text = lesson_words(module, "findings")[name].replace("\n", " ").strip()
+    return Card("finding", text.format_map(StoredFigures(module)))
 
 
 def stored_bars(module: str, name: str) -> Picture:

@@ -29,6 +29,8 @@
 
     [words]                                 # other words of the lesson, such as the choices of a guess
     trust = ["…", "…"]
+    [words.findings]                        # what was found; the numbers are figures of the lesson's figures.toml
+    learning = "… {gain:effect} …"
 
 A line break inside a text counts as a space.
 """

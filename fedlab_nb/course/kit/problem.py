@@ -16,20 +16,18 @@ the same, and stops where the answer stops, is the one.
 """
 
 import copy
+import ctypes
 import inspect
 import math
-import numbers
-import re
 import textwrap
-import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ...errors import parsed
+from .answers import read_answer
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class NumberProblem(Problem):
-    """The answer is a number or a text that writes one (see `read_numbers`, also for `units`).
+    """The answer is a number or a text that writes one (see `answers.read_answer`, also for `units`).
 
     It is right within `tolerance`; `slips` pairs known wrong numbers with the mistake.
     """
@@ -92,19 +90,31 @@ class NumberProblem(Problem):
     units: tuple[str, ...] = ()
 
     def judge(self, answer: Any) -> Verdict:
-        values = read_numbers(answer, self.units)
+        reading = read_answer(answer, self.units)
+        values = reading.values
+        if self._find_value(values, self.right_answer) is not None:
+            return Verdict("right", f"Yes: {self.right_answer:g}.")
+        for low, high in reading.ranges:
+            if self._is_right(low) and self._is_right(high):
+                return Verdict("right", f"Yes: {self.right_answer:g}.")
+        for number, mistake in self.slips:
+            value = self._find_value([*values, *reading.bare], number)
+            if value is not None:
+                return Verdict("wrong", f"{value:g} is not it: {mistake}")
+        if reading.complaint:
+            return Verdict("wrong", reading.complaint)
+        if reading.ranges:
+            low, high = reading.ranges[0]
+            return Verdict("wrong", f"{low:g} to {high:g} is a range: give one number.")
         if not values:
             kind = f"a number of {self.units[0]}" if self.units else "a number"
             return Verdict("wrong", f"The answer is {kind}, not {answer!r}.")
-        if self._find_value(values, self.right_answer) is not None:
-            return Verdict("right", f"Yes: {self.right_answer:g}.")
-        for number, mistake in self.slips:
-            value = self._find_value(values, number)
-            if value is not None:
-                return Verdict("wrong", f"{value:g} is not it: {mistake}")
         nearest = min(values, key=self._distance)
         direction = "small" if nearest < self.right_answer else "large"
         return Verdict("wrong", f"{nearest:g} is too {direction}.")
+
+    def _is_right(self, value: float) -> bool:
+        return self._find_value([value], self.right_answer) is not None
 
     def _find_value(self, values: Iterable[float], number: float) -> float | None:
         """The first of the values that is `number`, within the tolerance."""
@@ -217,11 +227,18 @@ class BuildProblem(Problem):
         if not callable(answer):
             kind = type(answer).__name__
             return Verdict("wrong", f"The answer is the function {self.name}, not {kind}.")
+        inputs = self.build.inputs()
+        all_returned = call_within(TIME_LIMIT, answer, inputs)
+        if all_returned is None:
+            return Verdict(
+                "wrong",
+                f"{self.name} is still running after {TIME_LIMIT:g} s, so it was stopped. "
+                "Does a loop in it have no end?",
+            )
         possible_slips = dict(self.build.slips)  # those that did as the answer does so far
         differences = []
         error_text = ""
-        for arguments in self.build.inputs():
-            returned = call_safely(answer, arguments)
+        for arguments, returned in zip(inputs, all_returned, strict=True):
             if is_stub(returned):
                 return Verdict("unattempted", f"{self.name} returns nothing yet.")
             possible_slips = {
@@ -247,6 +264,7 @@ class BuildProblem(Problem):
         return f"{self.name} stopped with {type(error).__name__}: {text}"
 
 
+TIME_LIMIT = 10.0  # seconds for all hidden inputs together
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
@@ -256,6 +274,35 @@ def call_safely(function: Function, arguments: tuple) -> Any:
         return function(*copy.deepcopy(arguments))
     except Exception as error:
         return error
+
+
+def call_within(seconds: float, function: Function, inputs: Sequence[tuple]) -> list[Any] | None:
+    """What `call_safely` gives for each of the inputs; None if they take longer than that.
+
+    The calls run in a thread, which is told to stop when the time is over. That stops a loop in
+    Python. A single call into compiled code that does not end stays in its thread.
+    """
+    all_returned: list[Any] = []
+
+    def call_all() -> None:
+        for arguments in inputs:
+            try:
+                all_returned.append(call_safely(function, arguments))
+            except SystemExit:  # from below, or the function's own sys.exit()
+                all_returned.append(RuntimeError("sys.exit() ends nothing here; return a value."))
+                if is_over.is_set():
+                    return
+
+    is_over = threading.Event()
+    thread = threading.Thread(target=call_all, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not thread.is_alive():
+        return all_returned
+    is_over.set()
+    thread_id = ctypes.c_ulong(thread.ident or 0)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread_id, ctypes.py_object(SystemExit))
+    return None
 
 
 def is_stub(value: Any) -> bool:
@@ -345,134 +392,3 @@ def describe_wrong_keys(name: str, returned: Any, right: Mapping) -> str:
     if 0 < len(missing) < len(right):
         text += f" It lacks {', '.join(missing)}: is return inside a loop?"
     return text
-
-
-# --------------------------------------------------------------------------------- numbers as typed
-# What a learner typed, as numbers: decimal point or comma, thousands, fractions, powers, per cent,
-# a unit.
-LARGEST = 1e30  # infinite and undefined numbers are no answers
-MOST_BASE = 1e6  # of a power
-MOST_EXPONENT = 50
-QUOTES = " \t\r\n\"'“”„‘’«»`"  # around a number, with white space
-PER_CENT = ("%", "percent", "per cent")
-BYTES = {"kb": 1000, "kib": 1024, "mb": 1e6, "mib": 1024**2}  # where bytes are asked for
-VULGAR_FRACTION = re.compile(r"(?<=\d)[¼-¾⅐-⅞]")  # behind a whole number
-WORDS = r"(?:(?:more than|at least|above|over|about|exactly|slope) +)?"
-# Before a number: it is, λ =, T ≥, >, ×, or nothing.
-PREFIX = r"(?:\D*\bis )?(?:[^\W\d_]+ *(?=[=>≥]))?[=≈~>≥× ]*" + WORDS
-NUMBER_AND_UNIT = re.compile(PREFIX + r"(\S.*?\d[.,]?|\d[.,]?) *([^\d.,/ ][^\d/]*)?")
-# A whole number or none, numerator, denominator.
-FRACTION = re.compile(r"(?:(-?\d+) +)?(.+?) */ *(.+)")
-POWER = re.compile(r"(.+?) *(?:\^|\*\*) *(.+)")  # 2^1.5
-# 16,040 or 1 234 567.8: all groups, the mark between them, and the decimals.
-THOUSANDS = re.compile(r"([+-]?[1-9]\d{0,2}([ ,.'_])\d{3}(?:\2\d{3})*)(?:[.,](\d+))?")
-
-
-def read_numbers(answer: Any, units: Collection[str] = ()) -> list[float]:
-    """All numbers that `answer` may mean; [] if it is none.
-
-    units: what may stand behind the number, in the singular or plural; with "%" the answer counts
-    in per cent, and a number without a unit may be a share. Else "%" divides by 100. With "bytes"
-    kB, KiB, MB and MiB are understood.
-
-    >>> read_numbers("9/4"), read_numbers("2½"), read_numbers("87 %")
-    ([2.25], [2.5], [0.87])
-    >>> read_numbers("6.25x", ["x"]), read_numbers("6.25x")
-    ([6.25], [])
-    >>> sorted(read_numbers("16,040")), read_numbers(0.25, ["%"])
-    ([16.04, 16040.0], [0.25, 25.0])
-    >>> read_numbers("more than 1.25"), read_numbers("5050 + 1000"), read_numbers("two")
-    ([1.25], [6050.0], [])
-    """
-    values, unit = split_unit(answer)
-    values = [float(value) for value in values if is_finite_number(value)]
-    if "%" in units and unit is None:
-        return values + [100 * value for value in values]
-    if "%" not in units and unit in PER_CENT:
-        return [value / 100 for value in values]
-    if "bytes" in units and unit is not None and unit.lower() in BYTES:
-        return [value * BYTES[unit.lower()] for value in values]
-    if unit is None or is_known_unit(unit, units):
-        return values
-    return []
-
-
-def split_unit(answer: Any) -> tuple[list[Any], str | None]:
-    """The numbers that an answer may mean, and its unit if it has one."""
-    if not isinstance(answer, str):
-        is_scalar_array = getattr(answer, "shape", None) == ()
-        return [answer.item() if is_scalar_array else answer], None
-    text = VULGAR_FRACTION.sub(lambda fraction: f" {fraction[0]}", answer)  # 2½ is 2 ½
-    text = unicodedata.normalize("NFKC", text)
-    text = text.replace("\N{FRACTION SLASH}", "/").replace("−", "-")
-    parts = NUMBER_AND_UNIT.fullmatch(text.strip(QUOTES).rstrip(".! "))
-    if parts is None:
-        return [], None
-    return list(read_sum(parts[1])), parts[2]
-
-
-def is_finite_number(value: Any) -> bool:
-    """Whether a value is a number that can be an answer."""
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_number and abs(value) < LARGEST
-
-
-def is_known_unit(unit: str, units: Collection[str]) -> bool:
-    """Whether `unit` is one of `units`, in the singular or plural."""
-    known = {name.removesuffix("s") for name in units}
-    if "%" in units:
-        known.update(name.removesuffix("s") for name in PER_CENT)
-    return unit.removesuffix("s") in known or unit.lower().removesuffix("s") in known
-
-
-def read_sum(text: str) -> list[float]:
-    """All values of a number, or of a sum of numbers."""
-    terms = re.split(r"(?<=[\d.]) *\+ *", text)
-    if len(terms) == 1:
-        return read_fraction(text)
-    values_of_terms = [read_decimal(term) for term in terms]
-    return [sum(values) for values in product(*values_of_terms)]
-
-
-def read_fraction(text: str) -> list[float]:
-    """All values of a number, a fraction or a mixed number, such as 2 1/4."""
-    parts = FRACTION.fullmatch(text)
-    if parts is None:
-        return read_decimal(text)
-    whole_text, numerator_text, denominator_text = parts.groups()
-    whole = float(whole_text or 0)
-    sign = -1 if whole_text and whole_text.startswith("-") else 1
-    values = []
-    for numerator in read_decimal(numerator_text):
-        for denominator in read_decimal(denominator_text):
-            if denominator:
-                values.append(whole + sign * numerator / denominator)
-    return values
-
-
-def read_decimal(text: str) -> list[float]:
-    """All values of a number or power without a fraction bar: a comma or a point may divide
-    decimals or thousands.
-    """
-    power = POWER.fullmatch(text)
-    if power is not None:
-        return read_power(power[1], power[2])
-    spellings = [text.replace(",", ".")]
-    grouped = THOUSANDS.fullmatch(text)
-    if grouped is not None:
-        digits, group_mark, decimals = grouped.groups()
-        spelling = f"{digits.replace(group_mark, '')}.{decimals or 0}"
-        if spelling not in spellings:
-            spellings.append(spelling)
-    values = [parsed(spelling) for spelling in spellings]
-    return [float(value) for value in values if is_finite_number(value)]
-
-
-def read_power(base_text: str, exponent_text: str) -> list[float]:
-    """All values of a power of positive numbers."""
-    values = []
-    for base in read_decimal(base_text):
-        for exponent in read_decimal(exponent_text):
-            if 0 < base < MOST_BASE and abs(exponent) < MOST_EXPONENT:
-                values.append(base**exponent)
-    return values

@@ -142,7 +142,12 @@ class ProblemView:
             hints_shown += 1
             show(self.hint(hints_shown))
 
-        check.on_click(lambda _: show(self.check(read_answer())))
+        def on_check(_: Any) -> None:
+            # An answer may take seconds: until then the last verdict is not about it.
+            message.value = "Checking …"
+            show(self.check(read_answer()))
+
+        check.on_click(on_check)
         hint.on_click(on_hint)
         solution.on_click(lambda _: show(self.solution()))
         row = [check, hint, solution]

@@ -209,7 +209,7 @@ class Expert(LabView):
             effective_clients.append(float(vote.effective_clients.mean()))
         return (
             f" On all test samples ({seeds_of(state.outcomes)}) the consensus of these weights "
-            f"is right for {percent(mean(accuracies))}, and in effect "
+            f"gets {percent(mean(accuracies))} right, and in effect "
             f"{mean(effective_clients):.1f} of {plural(len(state.report.members), 'client')} count."
         )
 

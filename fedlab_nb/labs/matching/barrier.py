@@ -73,9 +73,9 @@ def describe_barrier(pair: Pair) -> str:
     return (
         f"The loss barrier between clients {a} and {b} is {before.barrier:.2f} with the units as "
         f"they stand, and {after.barrier:.2f} after matching by {RULES[pair.rule]}. "
-        f"Their average is right for {percent(before.average_accuracy)} before and "
-        f"{percent(after.average_accuracy)} after matching. The two networks themselves are right "
-        f"for {percent(before.accuracy[0])} and {percent(before.accuracy[-1])}."
+        f"Their average gets {percent(before.average_accuracy)} right before and "
+        f"{percent(after.average_accuracy)} after matching. The two networks themselves get "
+        f"{percent(before.accuracy[0])} and {percent(before.accuracy[-1])} right."
     )
 
 

@@ -14,8 +14,9 @@ import sys
 from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
+from ...studies.stored_figures import read_seeds
 from ..points import COMMAND, computed
-from .figures import ROOT, Figures, changes, complaints, load_all, seeds_in
+from .figures import ROOT, Figures, changes, complaints, load_all
 
 
 def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
@@ -28,7 +29,7 @@ def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
             rows = [
                 row
                 for _, row in computed(
-                    [*study.points((), seeds_in(seeds))], study.decimals, workers=workers
+                    [*study.points((), read_seeds(seeds))], study.decimals, workers=workers
                 )
             ]
         for name in study.claims:

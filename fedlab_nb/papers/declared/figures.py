@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,9 +18,15 @@ from typing import Any
 from ...declared import parse
 from ...studies.grid import Study
 from ...studies.outcome import Outcome
-from ...studies.results import data_size
 from ...studies.statistics import band
-from ...studies.stored_figures import OPERATOR, SERIES, Values, figure_values
+from ...studies.stored_figures import (
+    OPERATOR,
+    SERIES,
+    Values,
+    figure_values,
+    select_seeds,
+    write_figure,
+)
 from ...studies.stored_rows import FOLDER, Row, file_of
 from ..cells import stored_points
 from ..points import COMMAND, Declared, Point
@@ -154,16 +159,7 @@ class Figures(Declared):
         """`server`, `server:mean`, `server@0-2:each` as it is to be written."""
         name, _, form = what.partition(":")
         name, _, seeds = name.partition("@")
-        values = self.value(name, self.rows())
-        return written(
-            {s: v for s, v in values.items() if s in seeds_in(seeds)} if seeds else values, form
-        )
-
-
-def seeds_in(words: str) -> range:
-    """'0-2' or '3'."""
-    first, _, last = words.partition("-")
-    return range(int(first), int(last or first) + 1)
+        return write_figure(select_seeds(self.value(name, self.rows()), seeds), form)
 
 
 def load(path: Path) -> Figures:
@@ -194,37 +190,6 @@ def load_all() -> dict[str, Declared]:
 
 
 # ------------------------------------------------------------------------------------------------------- in texts
-def written(values: Values, form: str) -> str:
-    """How a figure is written. `values`: by seed, of a share 0-1 unless a form below says otherwise.
-
-    >>> written({0: 0.52, 1: 0.54}, ""), written({0: 0.50, 1: 0.60}, "mean"), written({0: 0.52, 1: 0.60}, "each")
-    ('53 ± 13', '55', '52 60')
-    """
-    of, all_ = band(values), list(values.values())
-    percent = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
-    forms = {
-        "": f"{100 * of.mean:.0f}{percent}",  # mean and 95 % band over seeds, in percent
-        "mean": f"{100 * of.mean:.0f}",
-        "fine": f"{100 * of.mean:.1f} ± {100 * of.half_width:.1f}",
-        "verdict": of.verdict,
-        "counts": " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
-        "each": " ".join(f"{100 * v:.0f}" for v in all_),
-        "low": f"{100 * min(all_):.0f}",
-        "high": f"{100 * max(all_):.0f}",
-        "above": f"{sum(v > 0 for v in all_)}",  # number of seeds with a difference above zero
-        "below": f"{sum(v < 0 for v in all_)}",
-        "tenths": f"{of.mean:.1f}",
-        "hundredths": f"{of.mean:.2f}",
-        "whole": f"{of.mean:,.0f}",
-        "bytes": data_size(of.mean),
-    }
-    if form not in forms:
-        raise ValueError(
-            f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}."
-        )
-    return re.sub(r"-(?=0(?![\d.]))", "", forms[form]).replace("-", "−")
-
-
 def pages(root: Path) -> Iterator[Path]:
     """All Markdown texts that may name figures."""
     return (path for folder in TEXTS for path in sorted(root.glob(f"{folder}/*.md")))

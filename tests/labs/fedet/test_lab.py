@@ -75,7 +75,7 @@ def test_the_expert_starts_with_the_runs_own_weights_and_judges_all_test_samples
     fresh(
         panel,
         "expert",
-        f"the consensus of these weights is right for {100 * right:.0f} %, and in effect",
+        f"the consensus of these weights gets {100 * right:.0f} % right, and in effect",
     )
     assert (
         view_of(panel, "expert").rule.value == "logit-variance"
