@@ -188,10 +188,11 @@ function drawBars() {
   if ($("bars").hidden) return;
   const isOther = rows.some(({ title, digits }) => last[title] !== digits);
   if (!isOther) return;
-  const isShaken = rows.some(({ title, digits }) => last[title] - digits >= SHOCK);
+  const reference = compares ? before : last;
+  const isShaken = rows.some(({ title, digits }) => reference[title] - digits >= SHOCK);
   rows.forEach(({ title, digits }, i) => {
     const bar = bars.view.element.querySelectorAll(".bar")[i];
-    const change = last[title] - digits;
+    const change = reference[title] - digits;
     bar.classList.remove("trembles", "calm");
     void bar.offsetWidth; // so that the animation begins anew
     if (change >= SHOCK) bar.classList.add("trembles");
