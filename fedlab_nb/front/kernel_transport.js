@@ -113,7 +113,7 @@ export function createKernelTransport(model, data) {
       const all = readBuffer(shares, Float32Array);
       const many = data.classes.length;
       const rows = new Map(content.names.map((name, i) => [name, all.subarray(i * many, (i + 1) * many)]));
-      return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows };
+      return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row };
     },
     stored({ table }) {
       data.table = table;

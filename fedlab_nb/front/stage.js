@@ -167,7 +167,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const name = data.classes[truth].name;
     const owner = isTraining && federation ? letter(federation.owners[i]) : "";
     const shape = { side, channels };
-    const text = isTraining ? `A ${name}, held by ${people.one} ${owner}.` : `A ${name} that nobody has trained on.`;
+    const what = people.kind === "digit" ? `A ${name}` : `A sample of class ${name}`;
+    const text = isTraining ? `${what}, held by ${people.one} ${owner}.` : `${what} that nobody has trained on.`;
     return { image, shape, truth, text };
   }
 
@@ -221,7 +222,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     setText(headline, text ?? "");
     const moves = state.moves;
     const live = state.clients > MOST_LIVE_CLIENTS || words.waitsForRun ? "Press Run for results." : "Results follow.";
-    const first = data.canTrain ? `Drag a pile to a neighbour, or drag α. ${live}` : "Drag a pile to a neighbour, or drag α.";
+    const gestures = data.hidden?.includes("alpha") ? "Drag a pile to a neighbour." : "Drag a pile to a neighbour, or drag α.";
+    const first = data.canTrain ? `${gestures} ${live}` : gestures;
     setText(hint, moves.length ? `By hand: ${writeMoves(moves.slice(-4))}${moves.length > 4 ? " …" : ""} ` : first);
     undo.hidden = moves.length === 0;
     setText(undo, "↶ undo");
@@ -242,7 +244,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored() });
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
-    const about = { key: state.image, isDrawing: isDrawing(state.image), text: isAnswered ? text : `${text} Press Run, and everybody says what they see.` };
+    const about = { key: state.image, isDrawing: isDrawing(state.image), text: isAnswered ? `${text} ${answers.row ?? ""}`.trim() : `${text} Press Run, and everybody says what they see.` };
     const table = isAnswered ? answers.rows : null;
     oneImage.update({ image, shape, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: isStale(answers), about });
   }

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..data import DATASETS, Dataset, Federation, title_of
+from ..data.schema import InputSchema
 from ..errors import SAMPLES
 from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
 from ..methods import label_of
@@ -81,6 +82,23 @@ def find_owners(federation: Federation) -> np.ndarray:
     for k, shard in enumerate(federation.shards):
         owners[np.asarray(shard)] = k
     return owners
+
+
+def describe_table_row(schema: InputSchema, features: np.ndarray) -> str:
+    """A sample of a table as its columns have it: "age 63 · sex male"; nothing for what is no table."""
+    if schema.kind != "table" or features.ndim != 1:
+        return ""
+    cells = []
+    start = 0
+    for column in schema.columns:
+        own = features[start : start + column.width]
+        start += column.width
+        if column.kind == "number":
+            value = float(own[0]) * column.scale + column.mean
+            cells.append(f"{column.name} {round(value, 4):.6g}{column.unit}")
+        elif column.kind == "category" and own.size and own.max() > 0:
+            cells.append(f"{column.name} {column.categories[int(own.argmax())]}")
+    return " · ".join(cells)
 
 
 # -------------------------------------------------------------------------------------------- what is shown

@@ -34,6 +34,7 @@ from .stage_data import (
     Voices,
     describe_data,
     describe_results,
+    describe_table_row,
     find_newest,
     find_owners,
     list_datasets,
@@ -307,11 +308,11 @@ class Playground(Panel):
         self._sent.clear()
         setting = self._setting = self._read_setting()
         name = controls.dataset.value
-        fixed = list(self._fixed)
+        fixed, hidden = list(self._fixed), list(self._hidden)
         if controls.own_clients:
-            fixed += ["alpha", "clients"]
-        elif controls.alpha.disabled:
-            fixed.append("alpha")
+            fixed.append("clients")
+        if controls.alpha.disabled and "alpha" not in fixed:
+            hidden.append("alpha")  # it would do nothing
         counts = [count for count in CLIENT_COUNTS if count <= controls.clients.max]
         about = {
             **describe_data(federation, self._state.methods),
@@ -321,7 +322,7 @@ class Playground(Panel):
             "set": name,
             "canTrain": True,
             "hasSettings": True,
-            "hidden": self._hidden,
+            "hidden": hidden,
             "fixed": fixed,
             "previewed": [plain_number(alpha) for alpha in PREVIEWED],
             "setting": setting,
@@ -525,8 +526,18 @@ class Playground(Panel):
             "image": image,
             "setting": self._settings_of_runs.get(self._answered_run),
             "names": list(answers.names),
+            "row": self._describe_sample(image),
         }
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes()])
+
+    def _describe_sample(self, image: str) -> str:
+        """The row of a table that is looked at, in words; nothing where samples are no rows."""
+        dataset = self._state.federation.dataset
+        number = re.fullmatch(r"(t?)(\d+)", image)
+        if number is None or dataset.schema is None:
+            return ""
+        part = dataset.x_train if number[1] else dataset.x_test
+        return describe_table_row(dataset.schema, part[int(number[2])].numpy())
 
     def _ask_about(self, image: str, pixels: Any) -> Answers | None:
         dataset = self._state.federation.dataset

@@ -9,6 +9,7 @@ import pytest
 from fedlab_nb.data import Edits, federate, load
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.stage import Stage
+from fedlab_nb.panels.stage_data import describe_table_row
 from fedlab_nb.studies.cost import Cost
 
 METHODS = ["fedavg", "fens"]
@@ -246,3 +247,12 @@ def test_answers_are_what_the_models_say(make, sent):
     panel._receive({"kind": "ask", "image": "a" * 64, "pixels": pixels})
     _, (drawn,) = last(sent, "answers")
     assert np.frombuffer(drawn, np.float32) == pytest.approx(shares.flatten(), abs=1e-5)
+
+
+def test_a_row_of_a_table_is_said_as_its_file_has_it():
+    heart = load("heart")
+    said = describe_table_row(heart.schema, heart.x_test[0].numpy())
+    start = "age 63 · sex m · cp typical · trestbps 145 · chol 233 · fbs yes · restecg LVH"
+    assert said.startswith(start) and "oldpeak 2.3" in said and "ca 0" in said
+    digits = load("digits")
+    assert describe_table_row(digits.schema, digits.x_test[0].numpy()) == ""
