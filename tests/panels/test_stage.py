@@ -126,6 +126,11 @@ def throw(draws, clients, classes):
     return {"from": giver, "label": label, "to": taker}
 
 
+def write_move(move):
+    label = "" if move["label"] is None else move["label"]
+    return f"{'ABCDEFGHIJ'[move['from']]}{label}>{'ABCDEFGHIJ'[move['to']]}"
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent, seed):
     draws = random.Random(seed)
@@ -137,7 +142,8 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
         deal(panel, {**START, "moves": moves}, revision)
         seen.append(read_owners(sent))
         assert seen[-1].shape == labels.shape and seen[-1].max() < 10
-    text = panel._state.settings["moves"]
+    text = ", ".join(write_move(move) for move in moves)
+    assert panel._state.settings["moves"] == text
     expected = np.zeros(len(labels), dtype=np.uint16)
     counted = np.zeros(len(labels), dtype=int)
     shards = [np.asarray(shard) for shard in dealt.shards]
