@@ -337,18 +337,20 @@ def run_candidates(
 ) -> tuple[list[Candidate], list[str]]:
     """What ran on a person's own data, cheapest forecast first, and what did not, with the reason.
     No run is begun that is forecast to end too late. UsageError where nothing fits the answers."""
-    waiting = []
+    waiting: list[tuple[float, str, str, dict[str, Any]]] = []
+    left: list[str] = []
     for method in filter(answers.allow, METHODS):
         for options, knobs in variants(method):
             cost = cost_of((method, {**given, **knobs, "dataset": dataset, "seeds": seeds}))
-            if cost is not None:
+            if cost is not None and cost.seconds is None:
+                left.append(f"{method} (nobody knows how long it takes)")
+            elif cost is not None:
                 waiting.append((cost.seconds, method, options, knobs))
     if not waiting:  # say what is wrong with the data or the settings
         run("fedavg", **given, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
     ends = time.monotonic() + seconds
     done: list[Candidate] = []
-    left: list[str] = []
     for forecast, method, options, knobs in sorted(waiting, key=lambda entry: entry[0]):
         name = f"{method} ({options})" if options else method
         if time.monotonic() + forecast > ends:
