@@ -342,10 +342,12 @@ def run_candidates(
     for method in filter(answers.allow, METHODS):
         for options, knobs in variants(method):
             cost = cost_of((method, {**given, **knobs, "dataset": dataset, "seeds": seeds}))
-            if cost is not None and cost.seconds is None:
+            if cost is None:
+                continue
+            if cost.seconds is None:
                 left.append(f"{method} (nobody knows how long it takes)")
-            elif cost is not None:
-                waiting.append((cost.seconds, method, options, knobs))
+                continue
+            waiting.append((cost.seconds, method, options, knobs))
     if not waiting:  # say what is wrong with the data or the settings
         run("fedavg", **given, dataset=dataset)
         raise UsageError("No method fits these answers; answer fewer questions with yes.")
@@ -391,8 +393,8 @@ def which(
     """
     if not seconds > 0:
         raise UsageError(f"seconds is {seconds}; give more than 0, such as 120.")
-    if seeds < 2:
-        raise UsageError(f"seeds is {seeds}; a band needs 2 or more, such as 5.")
+    if seeds < 3:  # with two, Student's band is so wide that everything is level
+        raise UsageError(f"seeds is {seeds}; a band that says anything needs 3 or more, such as 5.")
     given = {"device": "cpu", **given}
     done, left = run_candidates(dataset, answers or Answers(), seconds, seeds, given)
     if not done:
