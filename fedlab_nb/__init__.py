@@ -29,6 +29,7 @@ _ROOMS = {
     "studies.late": ("late",),
     "papers": ("reproduce", "paper_tables"),
     "papers.overview": ("plan",),
+    "papers.which": ("which",),
     "plots.journey": ("journey",),
     "papers.pictures": ("plot_orderings", "plot_claims"),
     "plots.study": ("plot_study",),

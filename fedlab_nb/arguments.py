@@ -26,6 +26,13 @@ SETTINGS = {
     "unseen": "clients that take no part, and whose samples are one more test set: how many, or which",
 }
 
+WHICH = {
+    "has-public": "does the server have unlabelled samples of the same kind?",
+    "once": "can a client send one message only?",
+    "unlike": "do the clients have different networks?",
+    "forget": "may a client ask to be forgotten?",
+}
+
 
 class _Parser(argparse.ArgumentParser):
     """argparse, except that a wrong option is one sentence on standard error (exit code 2 as ever)."""
@@ -75,6 +82,14 @@ def parser() -> argparse.ArgumentParser:
         help="write the model of one run to a file that ends in .safetensors or .onnx",
     )
     add_force(add)
+
+    add = command("which", "which method to use: the stored study, or the same on your own data")
+    add("dataset", nargs="?", help="a file or a name; default: show the stored study")
+    for question, help in WHICH.items():
+        add(f"--{question}", choices=["yes", "no"], help=help)
+    add("--seconds", type=float, default=120, help="no run is begun that would end later")
+    add("--seeds", type=int, default=5, help="how many seeds of each candidate")
+    add_pairs(add, "a setting of the runs, such as alpha=0.1 or public=0.1")
 
     add = command("look", "show what a file was taken for: columns, classes, clients, first rows")
     add("dataset", help="a file, with options behind a ? (mine.csv?label=NAME), or a name (list)")

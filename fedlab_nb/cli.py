@@ -103,6 +103,27 @@ def look_command(options: Namespace) -> int:
     return 0
 
 
+def which_command(options: Namespace) -> int:
+    """Which method to use: from the stored study, or from runs on a person's own data."""
+    from .papers.which import Answers, describe_study, which
+
+    said = {"yes": True, "no": False, None: None}
+    answers = Answers(
+        public=said[options.has_public],
+        once=said[options.once],
+        unlike=said[options.unlike],
+        forget=said[options.forget],
+    )
+    if options.dataset is None:
+        is_answered = answers != Answers()
+        print(describe_study(answers if is_answered else None))
+        return 0
+    settings = settings_from(options.settings)
+    limits = {"seconds": options.seconds, "seeds": options.seeds}
+    print(which(options.dataset, answers=answers, **limits, **settings))
+    return 0
+
+
 def predict_command(options: Namespace) -> int:
     """Answers for raw rows, as CSV: to a file, or to standard output."""
     from .studies.saved import load_model

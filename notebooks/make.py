@@ -68,6 +68,7 @@ SHOWS = {
     r"lesson\.(one_image|weights_for_one)\(": "# the result",
     r"case\.seen\(": "# the result",
     r"case\.form\(": "# your tries",
+    r"lesson\.closing\(": "# your page",
     r"plane\.show\(": "# a panel",
     r"day\.bells\(": "# a panel",
 }

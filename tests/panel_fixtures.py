@@ -18,12 +18,20 @@ def job():
 
 @pytest.fixture
 def make(job):
-    """Makes panels on the fake job, playgrounds unless another one is named, and closes them."""
-    from fedlab_nb.panels import playground
+    """Makes panels on the fake job and closes them: unless another kind is named, the panel of many methods that
+    compare, race and labs are, with the playground's methods."""
+    from fedlab_nb.panels.figures import Calibration
+    from fedlab_nb.panels.lab_view import LabSpec
+    from fedlab_nb.panels.panel import Panel
 
     made = []
+    companions = ("local", "fedavg", "ensemble", "fens", "fedlpa")
+    spec = LabSpec(companions=companions, views=(Calibration,), last=True)
 
-    def new(kind=playground, **options):
+    def many_methods(**options):
+        return Panel(spec, **options)
+
+    def new(kind=many_methods, **options):
         made.append(kind(**{"job": job, "seeds": 2, "methods": ["fedavg", "fens"], **options}))
         return made[-1]
 

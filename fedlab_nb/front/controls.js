@@ -29,7 +29,8 @@ function makeSlider(name, kind, values, words, send, ...between) {
   };
 }
 
-/** data: {alphas, clientCounts, sets, set, canTrain, classes}; deal(alpha): class counts [M, C] for a small picture. */
+/** data: {alphas, clientCounts, sets, set, canTrain, classes}, and where there are such, names of controls that are
+    `hidden` or `fixed`, and the α that are `previewed`; deal(alpha): class counts [M, C] for a small picture. */
 export function createControls(data, send, deal) {
   const set = html("select", {}, ...data.sets.map(({ name, title }) => html("option", { value: name, selected: name === data.set }, title)));
   set.addEventListener("change", () => send({ kind: "dataset", value: set.value }));
@@ -39,6 +40,7 @@ export function createControls(data, send, deal) {
     send({ kind: "release" });
   });
   const clients = makeSlider("Clients", "clients", data.clientCounts, (value) => `${value} clients`, send);
+  const previewed = data.previewed ?? PREVIEWED;
   const previews = html("div", { className: "previews" });
   previews.setAttribute("aria-hidden", "true");
   const alpha = makeSlider("α, label skew", "alpha", data.alphas, (value) => `α = ${value}`, send, previews);
@@ -50,6 +52,12 @@ export function createControls(data, send, deal) {
   const source = html("p", { className: "source" }, html("label", {}, "Data ", set), html("label", {}, "Seed ", seed));
   const element = html("form", { className: "controls" }, source, alpha.element, ends, clients.element, run, progress);
   element.setAttribute("aria-label", "Setting");
+  const places = { dataset: set.parentElement, seed: seed.parentElement, alpha: alpha.element, clients: clients.element };
+  for (const [name, place] of Object.entries(places)) {
+    if (data.hidden?.includes(name)) place.hidden = true;
+    if (data.fixed?.includes(name)) for (const field of place.querySelectorAll("input, select")) field.disabled = true;
+  }
+  ends.hidden = alpha.element.hidden;
   element.addEventListener("submit", (event) => event.preventDefault());
   const make = (value) => html("canvas", { width: 76, height: 40, title: `α = ${value}`, onclick: () => {
     send({ kind: "alpha", value });
@@ -58,8 +66,9 @@ export function createControls(data, send, deal) {
 
   function drawPreview(canvas, value, key) {
     if (canvas.key === key) return;
+    const counts = deal(value)?.slice(0, 10);
+    if (!counts) return; // not there yet
     canvas.key = key;
-    const counts = deal(value).slice(0, 10);
     const pen = canvas.getContext("2d");
     pen.clearRect(0, 0, canvas.width, canvas.height);
     counts.forEach((row, k) => {
@@ -81,12 +90,13 @@ export function createControls(data, send, deal) {
       alpha.update(state.alpha);
       clients.update(state.clients);
       if (document.activeElement !== seed) seed.value = state.seed;
-      keyed(previews, PREVIEWED, (value) => value, make, (canvas, value) => drawPreview(canvas, value, `${state.clients} ${state.seed}`));
-      setText(run, !data.canTrain ? "Run: digits only" : job.isRunning ? "Stop" : "Run");
+      keyed(previews, previewed, (value) => value, make, (canvas, value) => drawPreview(canvas, value, `${state.clients} ${state.seed}`));
+      setText(run, !data.canTrain ? "Run: digits only" : job.canStop ? "Stop" : job.runLabel);
       run.disabled = !data.canTrain;
       run.classList.toggle("wanted", isWanted && !job.isRunning);
       run.style.setProperty("--done", job.isRunning ? job.share : 0);
       setText(progress, job.text);
+      progress.classList.toggle("alert", Boolean(job.isAlert));
     },
   };
 }

@@ -57,7 +57,7 @@ export function ownersOf(shards, samples) {
 /** The sample numbers of each client, class by class: the order in which a pile is built. */
 export function pileOrder(owners, labels, clients) {
   const piles = Array.from({ length: clients }, () => []);
-  for (let i = 0; i < owners.length; i++) piles[owners[i]].push(i);
+  owners.forEach((owner, i) => piles[owner]?.push(i)); // nobody's samples are in no pile
   for (const pile of piles) pile.sort((i, j) => labels[i] - labels[j] || i - j);
   return piles;
 }
@@ -65,7 +65,9 @@ export function pileOrder(owners, labels, clients) {
 /** Samples of each class that each client holds, [M, C]. */
 export function countLabels(owners, labels, clients, classes) {
   const counts = Array.from({ length: clients }, () => new Array(classes).fill(0));
-  for (let i = 0; i < owners.length; i++) counts[owners[i]][labels[i]] += 1;
+  owners.forEach((owner, i) => {
+    if (owner < clients) counts[owner][labels[i]] += 1;
+  });
   return counts;
 }
 
@@ -79,4 +81,14 @@ export function groupLabels(labels, classes, most = 10) {
   const groups = classes.map((_, c) => (largest.includes(c) ? largest.indexOf(c) : most));
   const others = { name: "others", colour: "#9aa3ab" };
   return { groups, classes: [...largest.map((c) => names[c]), others] };
+}
+
+/** How many test samples each method calls each class, {method: [C]}. said: {method: the class of each sample}. */
+export function countCalls(said, classes) {
+  const calls = {};
+  for (const [name, labels] of Object.entries(said)) {
+    calls[name] = new Array(classes).fill(0);
+    for (const label of labels) calls[name][label] += 1;
+  }
+  return calls;
 }

@@ -1,6 +1,7 @@
 // One image, and what everybody says of it: servers above, clients below, in the order of the piles. A pen draws another.
 import { html, keyed, setText } from "./dom.js";
-import { inked, pad } from "./pen.js";
+import { pad } from "./pen.js";
+import { drawSample } from "./sample.js";
 import { letter, percent } from "./text.js";
 
 /** A drawing as text: a letter a pixel, "a" for 0 to "q" for 1. */
@@ -22,13 +23,14 @@ function largest(row) {
   return best;
 }
 
-export function createOneImage({ classes, methods, people }, send) {
+export function createOneImage({ classes, methods, people, canDraw = true }, send) {
   const shown = html("canvas", { className: "shown", width: 8, height: 8 });
   shown.setAttribute("role", "img");
   const ink = html("canvas", { className: "ink", width: 256, height: 256, hidden: true });
   ink.setAttribute("role", "img");
   ink.setAttribute("aria-label", "A field to draw a digit in, with mouse, pen or finger");
   const draw = html("button", { type: "button", className: "link" }, "✎ draw");
+  draw.hidden = !canDraw;
   const another = html("button", { type: "button", className: "link" }, "another");
   const words = html("p", { className: "about" });
   words.setAttribute("role", "status");
@@ -64,8 +66,9 @@ export function createOneImage({ classes, methods, people }, send) {
     setText(draw, isOpen ? "clear" : "✎ draw");
     element.classList.toggle("drawing", isOpen);
     const colour = getComputedStyle(shown).color.match(/\d+/g).slice(0, 3);
-    const { image, label } = last;
-    inked(shown, image, colour);
+    const { image, shape, label } = last;
+    shown.hidden = image === null;
+    if (image !== null) drawSample(shown, image, shape, colour.map(Number));
     shown.setAttribute("aria-label", label);
   }
 
@@ -89,11 +92,11 @@ export function createOneImage({ classes, methods, people }, send) {
 
   return {
     element,
-    /** image [64], its label in words, truth (null for a drawing); table: rows by method name and by client, or null;
+    /** image [side * side * channels] of this shape, null where a sample has none; its label in words, truth (null for a drawing); table: rows by method name and by client, or null;
         asked: the clients' count; isStale: the rows are of an older setting. */
-    update({ image, label, truth, table, asked, chosen, isStale, about }) {
+    update({ image, shape, label, truth, table, asked, chosen, isStale, about }) {
       const isOther = last !== null && last.key !== about.key;
-      last = { image, label, key: about.key };
+      last = { image, shape, label, key: about.key };
       if (isOther && !about.isDrawing) isOpen = false; // another image has come: the pen's field makes room
       drawPicture();
       setText(words, about.text);

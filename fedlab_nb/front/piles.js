@@ -6,22 +6,26 @@ import { letter, percent, plural } from "./text.js";
 const WALK = 350; // milliseconds that tiles take to where they belong
 const DRAG = 6; // pixels after which a press is a drag
 const NARROW = 30; // pixels of a column that has no room for a number
-const SHEET_COLUMNS = 40;
 
 /** All thumbnails in their classes' colours on one canvas, once; a sample without an image is a square. */
-function makeSheet({ labels, images, side }, groups, classes) {
-  const rows = Math.ceil(labels.length / SHEET_COLUMNS);
-  const sheet = html("canvas", { width: side * SHEET_COLUMNS, height: side * rows });
+function makeSheet({ labels, images, side, channels = 1 }, groups, classes, columns) {
+  const rows = Math.ceil(labels.length / columns);
+  const sheet = html("canvas", { width: side * columns, height: side * rows });
   const pen = sheet.getContext("2d");
   const pixels = pen.createImageData(sheet.width, sheet.height);
   const colours = classes.map(({ colour }) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
   labels.forEach((label, i) => {
     const [red, green, blue] = colours[groups[label]];
-    const left = side * (i % SHEET_COLUMNS);
-    const top = side * Math.floor(i / SHEET_COLUMNS);
+    const left = side * (i % columns);
+    const top = side * Math.floor(i / columns);
     for (let p = 0; p < side * side; p++) {
-      const ink = images ? 0.16 + 0.84 * images[i * side * side + p] : 0.7;
       const at = 4 * ((top + Math.floor(p / side)) * sheet.width + left + (p % side));
+      if (images && channels === 3) {
+        for (let c = 0; c < 3; c++) pixels.data[at + c] = 255 * images[3 * (i * side * side + p) + c];
+        pixels.data[at + 3] = 255;
+        continue;
+      }
+      const ink = images ? 0.16 + 0.84 * images[i * side * side + p] : 0.7;
       pixels.data[at] = red;
       pixels.data[at + 1] = green;
       pixels.data[at + 2] = blue;
@@ -45,7 +49,8 @@ export function createPiles(data, send) {
   card.setAttribute("role", "group");
   const note = html("p", { className: "note" });
   const element = html("div", { className: "piles" }, html("div", { className: "field" }, canvas, nudge, card), owners, note);
-  const sheet = makeSheet(train, groups, shownClasses);
+  const columns = Math.ceil(Math.sqrt(train.labels.length));
+  const sheet = makeSheet(train, groups, shownClasses, columns);
   const places = new Float32Array(2 * train.labels.length).fill(NaN);
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let view = null; // what is shown: {piles, counts, state, each, isStale, nudge}
@@ -78,8 +83,8 @@ export function createPiles(data, send) {
         if (Boolean(isCarried(tile)) !== isTop) continue;
         const x = places[2 * tile.sample] + (isTop ? drag.toX - drag.x : 0);
         const y = places[2 * tile.sample + 1] + (isTop ? drag.toY - drag.y : 0);
-        const from = train.side * (tile.sample % SHEET_COLUMNS);
-        const top = train.side * Math.floor(tile.sample / SHEET_COLUMNS);
+        const from = train.side * (tile.sample % columns);
+        const top = train.side * Math.floor(tile.sample / columns);
         pen.drawImage(sheet, from, top, train.side, train.side, x, y, side, side);
       }
     }

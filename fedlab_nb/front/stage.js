@@ -13,18 +13,21 @@ import { FIRST_STATE, MOST_LIVE_CLIENTS, reduce, settingKey } from "./state.js";
 import { fixed, letter, plural } from "./text.js";
 import { isDark, watchTheme } from "./theme.js";
 
+const PASSED_ON = ["dataset", "open methods", "open settings"]; // the engine's matter alone
+
 /** Put a stage into `element`. transport: {data, connect(listener), send(message), preview(state, alpha), destroy()};
-    stylesheet: the text of stage.css. `update(state)` changes the state from outside, as a link does. */
-export function createStage(element, transport, { stylesheet = "" } = {}) {
+    stylesheet: the text of stage.css;   initial: the state that it begins with. `update(state)` changes the state from outside, as a link does. */
+export function createStage(element, transport, { stylesheet = "", initial = FIRST_STATE } = {}) {
   const { groups, classes: shownClasses } = groupLabels(transport.data.train.labels, transport.data.classes);
   const data = { ...transport.data, groups, shownClasses };
   const { people } = data;
   const revisions = new Map(); // of each setting that was on the screen, by its key
-  let state = FIRST_STATE;
+  let state = initial;
   let federation = null; // {revision, owners, piles, counts}
   let results = null; // {revision, done, total, accuracies, each, calls, said, seconds, isFinal}
   let answers = null; // {revision, image, rows}
-  let job = { isRunning: false, share: 0, text: "" };
+  let job = { isRunning: false, share: 0, text: "" }; // isRun: of all seeds, by the button
+  let words = {}; // what the engine says of the next run: {runLabel, cost, waitsForRun}
   let isImageChosen = false; // by a person: then no story takes its place
   let isNudged = false;
 
@@ -37,12 +40,21 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
   const piles = createPiles(data, dispatch);
   const oneImage = data.canTrain ? createOneImage(data, dispatch) : null;
   const left = html("div", { className: "side" }, controls.element, ...(data.canTrain ? [bars.element] : []));
+  if (data.hasSettings) left.append(makeSettingsButtons());
   const sub = html("p", { className: "sub" }, hint, undo);
   const right = html("div", { className: "scene" }, headline, sub, piles.element, ...(oneImage ? [oneImage.element] : []));
   const body = html("div", { className: "stage" }, left, right);
   body.dataset.lmSuppressShortcuts = "true";
   const root = element.shadowRoot ?? element.attachShadow({ mode: "open" });
   root.replaceChildren(html("style", {}, stylesheet), body);
+
+  /** Buttons that open what most runs leave as it is; the engine shows it under the stage. */
+  function makeSettingsButtons() {
+    const press = (kind) => ({ type: "button", className: "chip", onclick: () => dispatch({ kind }) });
+    const methods = html("button", press("open methods"), "+ method");
+    const settings = html("button", press("open settings"), "More ▾");
+    return html("div", { className: "chips" }, methods, settings);
+  }
 
   const revisionOf = (setting) => {
     const key = settingKey(setting);
@@ -53,7 +65,7 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
 
   function dispatch(event) {
     if (event.kind === "stop") return stop();
-    if (event.kind === "dataset") return transport.send(event);
+    if (PASSED_ON.includes(event.kind)) return transport.send(event);
     if (event.kind === "another") return dispatch({ kind: "image", value: nextImage() });
     const before = state;
     state = reduce(state, event);
@@ -61,7 +73,7 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
     if (event.kind === "move") isNudged = true;
     const isOther = revisionOf(before) !== revisionOf(state);
     if (isOther) {
-      if (job.isRunning) stop();
+      if (job.isRunning && !(transport.keepsRuns && job.isRun)) stop();
       transport.send({ kind: "deal", revision: revisionOf(state), setting: state });
     }
     const isGesture = event.kind === "run" || event.kind === "release" || (isOther && (event.kind === "move" || event.kind === "undo"));
@@ -75,8 +87,9 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
   function train(isForced) {
     const isDone = results !== null && !isStale(results) && (results.isFinal || job.isRunning);
     if (!data.canTrain || (isDone && !isForced)) return;
-    job = { isRunning: true, share: 0, text: `Training ${plural(state.clients, "network")} …` };
-    transport.send({ kind: "train", revision: revisionOf(state), setting: state });
+    if (job.isRunning && job.isRun && !isForced) return;
+    job = { isRunning: true, isRun: isForced, share: 0, text: `Training ${plural(state.clients, "network")} …` };
+    transport.send({ kind: "train", revision: revisionOf(state), setting: state, isRun: isForced });
   }
 
   function stop() {
@@ -86,7 +99,8 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
   }
 
   function ask() {
-    transport.send({ kind: "ask", revision: revisionOf(state), image: state.image, pixels: lookedAt().image });
+    const { image } = lookedAt();
+    transport.send({ kind: "ask", revision: revisionOf(state), image: state.image, pixels: image });
   }
 
   /** What the engine says; an answer to an older question is dropped. */
@@ -99,13 +113,19 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
       const counts = countLabels(owners, labels, state.clients, data.classes.length);
       federation = { revision: message.revision, owners, piles: order, counts };
     } else if (message.kind === "results") {
-      if (message.revision !== revisionOf(state)) return;
+      if (message.revision !== revisionOf(state) && !transport.keepsRuns) return;
       results = message;
-      job = { isRunning: !message.isFinal, share: message.done / message.total, text: describeJob(message) };
-      if (message.isFinal) tellStory();
+      if (!transport.keepsRuns) {
+        job = { isRunning: !message.isFinal, share: message.done / message.total, text: describeJob(message) };
+      }
+      if (message.isFinal && !isStale(message)) tellStory();
     } else if (message.kind === "answers") {
       if (message.image !== state.image) return;
       answers = message;
+    } else if (message.kind === "job") {
+      job = message;
+    } else if (message.kind === "words") {
+      words = message;
     } else if (message.kind === "error") {
       job = { isRunning: false, share: 0, text: message.text };
     }
@@ -135,26 +155,40 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
   /** The image that is looked at: pixels, its class (null for a drawing), and what it is in words. */
   function lookedAt() {
     if (isDrawing(state.image)) {
-      return { image: unpackImage(state.image), truth: null, text: `Your drawing, as the networks see it.` };
+      return { image: unpackImage(state.image), shape: { side: 8 }, truth: null, text: `Your drawing, as the networks see it.` };
     }
     const isTraining = state.image[0] === "t";
     const part = isTraining ? data.train : data.test;
     const i = Number(isTraining ? state.image.slice(1) : state.image);
-    const pixels = part.side * part.side;
-    const image = part.images.subarray(i * pixels, (i + 1) * pixels);
+    const { side, channels = 1 } = part;
+    const pixels = side * side * channels;
+    const image = part.images ? part.images.subarray(i * pixels, (i + 1) * pixels) : null;
     const truth = part.labels[i];
     const name = data.classes[truth].name;
     const owner = isTraining && federation ? letter(federation.owners[i]) : "";
-    const text = isTraining ? `A ${name}, held by ${people.one} ${owner}.` : `A ${name} that nobody has trained on.`;
-    return { image, truth, text };
+    const shape = { side, channels };
+    const what = people.kind === "digit" ? `A ${name}` : `A sample of class ${name}`;
+    const text = isTraining ? `${what}, held by ${people.one} ${owner}.` : `${what} that nobody has trained on.`;
+    return { image, shape, truth, text };
   }
 
   function describeStored() {
     const at = data.storedSetting(state);
-    if (state.moves.length) return "one seed · none stored for piles moved by hand";
-    if (at === null) return "one seed · nothing stored for so many clients";
+    let own = "one seed";
+    if (transport.keepsRuns) own = describeSeeds(results?.seeds ?? {});
+    if (state.moves.length) return `${own} · none stored for piles moved by hand`;
+    if (at === null) return `${own} · nothing stored ${transport.data.table === null ? "for this setting" : "for so many clients"}`;
     const isExact = at.alpha === state.alpha;
-    return `one seed · grey: ${data.storedSeeds} stored seeds${isExact ? "" : ` at α = ${at.alpha}`}`;
+    return `${own} · grey: ${transport.data.storedSeeds} stored seeds${isExact ? "" : ` at α = ${at.alpha}`}`;
+  }
+
+  /** How many seeds the bars rest on: "one seed", "3 seeds", "1 to 3 seeds". */
+  function describeSeeds(counts) {
+    const all = Object.values(counts);
+    if (!all.length) return "not run yet";
+    const [least, most] = [Math.min(...all), Math.max(...all)];
+    if (most === 1) return "one seed";
+    return least === most ? `${most} seeds` : `${least} to ${most} seeds`;
   }
 
   function stored(name) {
@@ -174,14 +208,22 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
     return best;
   }
 
+  /** The line under Run while nothing runs: what is older, and what a run would cost. */
+  function describeIdle(isOlder) {
+    if (job.isRunning || job.isAlert) return {};
+    const older = isOlder ? "These results are older than the setting." : job.text;
+    return { share: 0, text: [older, words.cost].filter(Boolean).join(" ") };
+  }
+
   function drawHeadline() {
     const isFresh = results !== null && results.isFinal && !isStale(results);
     const facts = { ...data, counts: federation.counts, results: isFresh ? results : null };
     const text = findHeadline(facts);
     setText(headline, text ?? "");
     const moves = state.moves;
-    const live = state.clients > MOST_LIVE_CLIENTS ? "Press Run for results." : "Results follow.";
-    const first = data.canTrain ? `Drag a pile to a neighbour, or drag α. ${live}` : "Drag a pile to a neighbour, or drag α.";
+    const live = state.clients > MOST_LIVE_CLIENTS || words.waitsForRun ? "Press Run for results." : "Results follow.";
+    const gestures = data.hidden?.includes("alpha") ? "Drag a pile to a neighbour." : "Drag a pile to a neighbour, or drag α.";
+    const first = data.canTrain ? `${gestures} ${live}` : gestures;
     setText(hint, moves.length ? `By hand: ${writeMoves(moves.slice(-4))}${moves.length > 4 ? " …" : ""} ` : first);
     undo.hidden = moves.length === 0;
     setText(undo, "↶ undo");
@@ -194,15 +236,17 @@ export function createStage(element, transport, { stylesheet = "" } = {}) {
     body.classList.toggle("waiting", staleResults);
     const summary = drawHeadline();
     const isWanted = results === null || staleResults;
-    controls.update(state, job.isRunning || !staleResults ? job : { ...job, share: 0, text: "These results are older than the setting." }, isWanted);
+    const isShort = transport.keepsRuns && !job.isRun; // it ends by itself before a hand is at the button
+    const runLabel = words.runLabel ?? "Run";
+    controls.update(state, { ...job, ...describeIdle(staleResults), canStop: job.isRunning && !isShort, runLabel }, isWanted);
     piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudge: chooseNudge() });
     if (!data.canTrain) return;
-    bars.update({ accuracies: results?.accuracies ?? {}, isStale: staleResults, stored, about: describeStored() });
-    const { image, truth, text } = lookedAt();
+    bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored() });
+    const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
-    const about = { key: state.image, isDrawing: isDrawing(state.image), text: isAnswered ? text : `${text} Press Run, and everybody says what they see.` };
+    const about = { key: state.image, isDrawing: isDrawing(state.image), text: isAnswered ? `${text} ${answers.row ?? ""}`.trim() : `${text} Press Run, and everybody says what they see.` };
     const table = isAnswered ? answers.rows : null;
-    oneImage.update({ image, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: isStale(answers), about });
+    oneImage.update({ image, shape, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: isStale(answers), about });
   }
 
   function redrawTheme() {

@@ -1,5 +1,5 @@
 // The engine of a page without Python: it deals out at once, and trains in workers; a newer request ends an older one.
-import { applyMoves, countLabels, ownersOf } from "./federation.js";
+import { applyMoves, countCalls, countLabels, ownersOf } from "./federation.js";
 
 const MOST_WORKERS = 4; // that train; one more is the server
 
@@ -118,14 +118,4 @@ function toShares(name, values, classes, softmax) {
   if (name === "ensemble") return values;
   if (name === "afl") return values.map((value) => Math.min(1, Math.max(0, value)));
   return softmax(values, classes);
-}
-
-/** How many test images each method calls each class, {method: [C]}. */
-function countCalls(said, classes) {
-  const calls = {};
-  for (const [name, labels] of Object.entries(said)) {
-    calls[name] = new Array(classes).fill(0);
-    for (const label of labels) calls[name][label] += 1;
-  }
-  return calls;
 }

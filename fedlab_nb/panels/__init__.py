@@ -11,6 +11,7 @@ from .figures import COMPARE, PLAYGROUND, RACE
 from .lab_view import Asked, Extra, LabSpec, LabView, PanelState, words
 from .link import read
 from .panel import Panel
+from .stage_panel import Playground
 from .theme import made, offer, player, show_if
 from .views import Ink
 
@@ -34,7 +35,7 @@ def playground(*, methods: Iterable[str] | None = None, link: str = "", **option
     Raises UsageError for a name or value that no control takes.
     """
     options = {"methods": methods, **options} if methods is not None else options
-    return Panel(PLAYGROUND, **(read(link) | options if link else options))
+    return Playground(PLAYGROUND, **(read(link) | options if link else options))
 
 
 def comparison(*, methods: Iterable[str] | None = None, **options: Any) -> Panel:

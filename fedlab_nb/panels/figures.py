@@ -358,7 +358,8 @@ def bytes_of(runs: Runs, client: int | None) -> str:
 
 
 PLAYGROUND = LabSpec(
-    companions=("local", "fedavg", "ensemble", "fens", "fedlpa"), views=(Calibration,), last=True,
+    companions=("local", "fedavg", "ensemble", "fens", "fedlpa", "afl", "gauss"), views=(Calibration,),
+    first="communication",
 )  # fmt: skip
 COMPARE = LabSpec(
     name="compare", views=(Calibration, Times, Needs), settings={"seeds": 1}, last=True,

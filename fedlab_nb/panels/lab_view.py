@@ -166,6 +166,8 @@ def caption(state: PanelState) -> str:
         return ""
     then = dict(state.runs.current[0].settings)
     now = {**state.settings, "device": then.get("device")}
+    if state.runs.current[0].follows_hand:
+        now["seeds"] = then["seeds"]
     what = " since" if state.running else ": press Run"  # Run cannot be pressed twice
     moved = f" (the controls have moved{what})" if now != {"device": None, **then} else ""
     return f"Run {state.number}: {words(then)}{moved}"

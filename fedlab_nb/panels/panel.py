@@ -68,17 +68,18 @@ class Panel(saved.Saved):
                 f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}."
             )
         self.views = Views(
-            [*common, *own] if spec.last else [*own, *common],
+            self._choose_tabs(own, common),
             self._guard,
             self._fitting,
             self._prepare,
+            **self._tab_options(),
         )
         self.views.stored = "stored" not in hide
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
         style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
-        body = theme.made(widgets.Box, "fl-body", children=[self.controls.layout(), self.views.box])
-        super().__init__([style, body, self.runs_panel.box, theme.made(Chores, "fl-style")])
+        parts = [style, *self._lay_out(), self.runs_panel.box, theme.made(Chores, "fl-style")]
+        super().__init__(parts)
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
         self.hand = Hand(self.controls, self.views, self._fitting, self._changed, self._status.warn)
@@ -90,6 +91,29 @@ class Panel(saved.Saved):
         self.views.choose(spec.first)
         self._opened = True  # from here on what is looked at is a person's choice
         saved.stop_earlier(self)
+
+    def _lay_out(self) -> list[widgets.Widget]:
+        """What stands between the style and the record of runs."""
+        columns = [self.controls.layout(), self.views.box]
+        return [theme.made(widgets.Box, "fl-body", children=columns)]
+
+    def _choose_tabs(self, own: list[LabView], common: list[LabView]) -> list[LabView]:
+        """The views, in the order of their tabs."""
+        return [*common, *own] if self.spec.last else [*own, *common]
+
+    def _tab_options(self) -> dict[str, Any]:
+        """Further arguments of `Views`."""
+        return {}
+
+    def _show_state(self) -> None:
+        """Called after each change of the state, before anything is drawn."""
+
+    def _prepare_run(self) -> None:
+        """Called before a run of all seeds."""
+
+    def _wrap_job(self, steps: Generator) -> Generator:
+        """The generator that the worker goes through, given that of the run."""
+        return steps
 
     def _listen(self) -> None:
         c = self.controls
@@ -235,6 +259,7 @@ class Panel(saved.Saved):
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
         state = self._state = next_state(self._state, running=self._status.running, **changes)
         self.views.update(state)
+        self._show_state()
         if not draw:
             return
         self._draw()  # first, as a hand on a slider waits for it
@@ -372,6 +397,7 @@ class Panel(saved.Saved):
         if by_hand and self.controls.doubts():
             return
         steps = self._job(list(state.methods), **state.settings)
+        self._prepare_run()
         self._status.run_started(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
@@ -379,7 +405,10 @@ class Panel(saved.Saved):
             "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
         )
         self._work(
-            lambda: steps, self._heard, lambda *end: self._ended(by_hand, *end), self.views.follow
+            lambda: self._wrap_job(steps),
+            self._heard,
+            lambda *end: self._ended(by_hand, *end),
+            self.views.follow,
         )
         if self.views.visible == "partition":
             self.views.choose(

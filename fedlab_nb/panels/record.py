@@ -21,7 +21,8 @@ BOUNDS = ("local", "centralized")  # references, not competitors
 @dataclass(frozen=True, eq=False)
 class Row:
     """One method in one run. `settings`: what `study.job` was called with, `seeds` included; `outcomes`: {seed:
-    Outcome}; `live`: {seed: points of the curve that still grows}.
+    Outcome}; `live`: {seed: points of the curve that still grows}; `follows_hand`: of one seed, trained when a
+    control was let go. The next such run takes its place, unless it is pinned.
     """
 
     run: int
@@ -33,6 +34,7 @@ class Row:
     live: Mapping[int, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     error: str = ""
     pinned: bool = False
+    follows_hand: bool = False
 
     @property
     def key(self) -> tuple[int, str]:
@@ -95,13 +97,13 @@ class Runs:
     rows: tuple[Row, ...] = ()
     number: int = 0
 
-    def begin(self, state: Any) -> Runs:
+    def begin(self, state: Any, follows_hand: bool = False) -> Runs:
         """With the rows of the run that a `PanelState` asks for, still without results. Models of earlier runs go: they
         would take megabytes a run, and are computed again if somebody asks for one."""
         number = self.number + 1
         names = tuple(state.federation.dataset.class_names)
         same = {"settings": dict(state.settings), "epochs": state.epochs, "classes": names}
-        fresh = [Row(number, m, **same) for m in state.methods]
+        fresh = [Row(number, m, follows_hand=follows_hand, **same) for m in state.methods]
         return Runs((*(row.without_models() for row in self._with_results), *fresh), number)
 
     def changed(self, row: Row, new: Row) -> Runs:
@@ -117,9 +119,13 @@ class Runs:
         """The present run is over: without the rows that came to nothing. If all of them did, the run before it is the
         present one again.
         """
-        rows = tuple(replace(r, live={}) if r.live else r for r in self._with_results)
-        last = max((row.run for row in rows), default=self.number)
-        return Runs(rows, last)
+        last = max((row.run for row in self._with_results), default=self.number)
+        rows = []
+        for row in self._with_results:
+            is_replaced = row.follows_hand and row.run < last and not row.pinned
+            if not is_replaced:
+                rows.append(replace(row, live={}) if row.live else row)
+        return Runs(tuple(rows), last)
 
     def cleared(self, keep_current: bool) -> Runs:
         """Without the rows that are not pinned; with `keep_current`, without those of earlier runs only."""

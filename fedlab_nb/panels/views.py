@@ -4,7 +4,7 @@ its table. A view whose part of the state has changed is out of date, and is dra
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from html import escape
@@ -203,14 +203,25 @@ class Views:
 
     lock:  held while something is shown;   fitting: held while a view fits its own controls
     prepare(kind, state): begins a view's slow work
+    without_tab: names of views that are drawn only when they are asked for;   titles: of tabs, in place of the views'
     """
 
     def __init__(
-        self, kinds: Sequence[LabView], lock: threading.RLock, fitting: Fitting, prepare: Callable
+        self,
+        kinds: Sequence[LabView],
+        lock: threading.RLock,
+        fitting: Fitting,
+        prepare: Callable,
+        without_tab: Sequence[str] = (),
+        titles: Mapping[str, str] | None = None,
     ) -> None:
         self._lock, self._fitting, self._prepare = lock, fitting, prepare
         self.views = {kind.name: View(kind) for kind in kinds}
-        self.tabs = tabs({kind.title: kind.name for kind in kinds}, "partition")
+        self.without_tab = set(without_tab)
+        seen = [kind for kind in kinds if kind.name not in self.without_tab]
+        titles = titles or {}
+        first = seen[0].name if "partition" in self.without_tab else "partition"
+        self.tabs = tabs({titles.get(kind.name, kind.title): kind.name for kind in seen}, first)
         about = {"label": "Numbers as a table", "help": "The numbers of this picture"}
         self.tables = made(widgets.ToggleButton, "fl-tables", **about)
         self.larger = made(widgets.ToggleButton, "fl-larger", label="Larger", help=PROJECTOR)
@@ -370,6 +381,11 @@ class Views:
         self.show_table()
         self._rest(start)
 
+    def paint(self, name: str) -> None:
+        """Draw a view whether it is looked at or not."""
+        self.dirty.discard(name)
+        self._paint(self[name])
+
     def _paint(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""
         kind, state = view.kind, self.state.of(view.kind.name)
@@ -405,7 +421,9 @@ class Views:
         """
         with self._lock:
             unseen = (
-                self.dirty - self._failed - {self.visible} if self.frame[0] else set()
+                self.dirty - self._failed - {self.visible} - self.without_tab
+                if self.frame[0]
+                else set()
             )  # if somebody looks on
             asked = [self[name].kind for name in (self.dirty & {self.visible} if seen else unseen)]
             there = [

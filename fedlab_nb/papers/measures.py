@@ -116,6 +116,11 @@ def threes(outcome) -> dict[str, float]:
     }
 
 
+def spread_of_share(share: float, count: int) -> float:
+    """The standard deviation, in points, of the share that is right among `count` samples."""
+    return 100 * (share * (1 - share) / count) ** 0.5
+
+
 def best(outcome) -> dict[str, float]:
     """FENS: test accuracy of the best `member` alone."""
     return {"member": max(outcome.report.member_accuracy)}

@@ -7,7 +7,7 @@ import numpy as np
 
 from .kit import clients_and_classes, points, told
 from .series import Series, finished
-from .style import QUIET, SECOND, Picture, drawing, dress
+from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
 from .words import data_size, letter, listed, plural, tabled
 
@@ -40,10 +40,13 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
     )
 
 
-def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
+def tried(
+    series: Sequence[Series], budget: int, *, code: str, tested: Series | None = None
+) -> Picture:
     """Validation accuracy of each try against the bytes of a client, and a line at the budget.
 
     series: one a try; its `up` has the bytes of a client, both ways
+    tested: the submitted try with its accuracies on the test images, a large diamond
     """
     done = finished(series)
     with drawing() as (figure, ax):
@@ -56,6 +59,18 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
         ax.axvline(budget, color=SECOND, lw=1.6, ls=(0, (4, 2)))
         ax.text(budget, 0.02, " budget", color=SECOND, fontsize=9.5)
         points(ax, [replace(s, pinned=s.total > budget) for s in done], besides=[budget])
+        if tested is not None:
+            place = ([tested.total], [tested.mean])
+            ax.plot(*place, "D", ms=12, color=ACCENT, mec="white", mew=1.4, zorder=5)
+            ax.annotate(
+                "test",
+                (tested.total, tested.mean),
+                xytext=(10, -14),
+                textcoords="offset points",
+                color=ACCENT,
+                weight="bold",
+                fontsize=10,
+            )
     text, over = "No try yet.", [s.name for s in done if s.total > budget]
     if done:
         text = f"No try is within the budget of {data_size(budget)}."
@@ -63,6 +78,8 @@ def tried(series: Sequence[Series], budget: int, *, code: str) -> Picture:
         top = max((s for s in done if s.total <= budget), key=lambda s: s.mean)
         text = f"Within the budget of {data_size(budget)} {top.name} is best on validation images, with {top.number} %."
         text += f" Over it: {listed(over)}." if over else ""
+    if tested is not None:
+        text += f" On the test images {tested.name} gets {tested.number} %."
     rows = ((s.name, s.number, round(s.total), "yes" if s.total <= budget else "no") for s in done)
     table = tabled("try | validation accuracy, % | bytes | within the budget", rows)
     return told(

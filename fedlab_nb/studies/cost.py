@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log, prod
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import torch
@@ -63,6 +63,8 @@ REPETITIONS = (
     "samples",
     "per_class",
 )
+# What a step in a training takes, by a step alone: batches are drawn, and accuracies measured.
+OVERHEAD = 1.7
 LEAST_SECONDS = 0.005  # of a run that computes anything
 
 
@@ -179,10 +181,20 @@ def method_seconds(plan: Plan) -> float | None:
     stored = nearest_row(table, plan)
     if stored is None:
         return None
+    device = plan.settings.device
     usual = stored_plan(table.dataset, plan.name, stored["at"]["alpha"], stored["at"]["clients"])
-    usual = replace(usual, settings=replace(usual.settings, device=plan.settings.device))
-    seconds = fmean(stored["seconds_method"]) * speed(table, plan.settings.device)
-    seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
+    usual = replace(usual, settings=replace(usual.settings, device=device))
+    if median(stored["seconds_local"]) > 0:  # made at the same time on the same machine
+        slower = training_seconds(usual) / fmean(stored["seconds_local"])
+    else:
+        slower = speed(table, device)
+    seconds = median(stored["seconds_method"]) * slower
+    if plan.method.trains_locally:  # the server works on single networks
+        seconds *= step_seconds(plan) / step_seconds(usual)
+    elif plan.method.sends_models:  # the clients train again, all of them together
+        seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
+    else:  # it makes nothing of the clients' networks
+        seconds *= samples_of(plan) / samples_of(usual)
     for knob in REPETITIONS:
         before = getattr(usual.method, knob, 0)
         now = getattr(plan.method, knob, 0)
@@ -222,17 +234,29 @@ def speed(table: StoredTable, device: str) -> float:
     return here / fmean(row["seconds_local"])
 
 
+def step_seconds(plan: Plan) -> float:
+    """What a training step of one client's network takes, the mean over clients."""
+    device = plan.settings.device
+    return fmean(step_of(architecture, device).seconds for architecture in plan.architectures)
+
+
+def samples_of(plan: Plan) -> float:
+    """How many samples all clients train on."""
+    settings = plan.settings
+    return settings.share * settings.describe().n_train * (1 - plan.holdout)
+
+
 def training_seconds(plan: Plan, passes: float | None = None) -> float:
     """What all clients take for so many passes over their own samples, by default those of the recipe."""
     settings = plan.settings
     about = settings.describe()
-    samples = settings.share * about.n_train * (1 - plan.holdout)
+    samples = samples_of(plan)
     members = len(settings.members)
     steps = [step_of(architecture, settings.device) for architecture in plan.architectures]
     batches = (
         samples / plan.recipe.batch_size + members / 2
     )  # of all clients; the last of each is half full
-    each = fmean(step.seconds for step in steps) * plan.recipe.batch_size / BATCH
+    each = step_seconds(plan) * plan.recipe.batch_size / BATCH
     if passes is None:
         passes = plan.recipe.epochs
     if members > 1 and all(step.stacked for step in steps):
@@ -246,7 +270,7 @@ def training_seconds(plan: Plan, passes: float | None = None) -> float:
         batches /= min(cores(), stacks)
     elif prod(about.input_shape) > SMALL_INPUT:
         batches /= min(cores(), members)  # each client on a core of its own
-    return passes * batches * each
+    return OVERHEAD * passes * batches * each
 
 
 class Step(NamedTuple):

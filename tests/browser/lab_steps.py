@@ -129,13 +129,13 @@ def end_kernels(page: Page, address: str) -> list[Thread]:
 
 
 def panel(page: Page) -> Locator:
-    """The live playground of the page."""
-    return page.locator(".fl-playground")
+    """The live panel of the page."""
+    return page.locator(".fl-root.fl-live")
 
 
 def wait_for_status(page: Page, name: str) -> None:
     """Until the panel has the class fl-status-NAME."""
-    page.locator(f".fl-playground.fl-status-{name}").wait_for()
+    page.locator(f".fl-root.fl-live.fl-status-{name}").wait_for()
 
 
 def show(page: Page, view: str) -> None:

@@ -106,7 +106,7 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
 ):
     """Every run has another α, so that none is only remembered."""
     quick = "methods=['fedavg', 'ensemble', 'fens', 'fedlpa', 'local', 'centralized'], seeds=1, epochs=2"
-    kernel = opened(page, lab, course, f"fl.playground({'' if EXACT else quick})")
+    kernel = opened(page, lab, course, f"fl.comparison({'' if EXACT else quick})")
     runs, drags = (20, 500) if EXACT else (2, 30)
 
     numbers = count(1)
@@ -135,7 +135,7 @@ def test_who_holds_what_follows_a_drag_memory_stays_and_tabs_answer_while_a_map_
     assert grown < (50 if EXACT else 40)
 
     show(page, "Features")
-    page.locator(".fl-playground.fl-mapping").wait_for()
+    page.locator(".fl-compare.fl-mapping").wait_for()
     titles = (
         "Accuracy",
         "Who holds what",

@@ -19,7 +19,7 @@ def opened(page, lab, course, code):
 
 
 def test_a_dot_goes_to_another_client_by_mouse_and_by_keyboard(page, lab, course):
-    panel = opened(page, lab, course, "fl.playground(methods=['fedavg'], seeds=1)")
+    panel = opened(page, lab, course, "fl.comparison(methods=['fedavg'], seeds=1)")
     view, hand = panel.locator(".fl-view-partition"), panel.locator(".fl-hand")
     view.locator(".fl-frame").scroll_into_view_if_needed()
     rest(page)

@@ -11,7 +11,6 @@ from lab_steps import notebook, open_notebook, run_all
 from playwright.sync_api import expect
 
 from fedlab_nb.labs import spec_of
-from fedlab_nb.panels import PLAYGROUND
 from fedlab_nb.panels.figures import COMMON, COMPARE, RACE
 
 pytestmark = pytest.mark.browser
@@ -20,9 +19,8 @@ SMALL = "clients=4, alpha=0.3, seeds=1, epochs=4"
 QUICK = {"coboosting": ", **{'coboosting.epochs': 2}"}
 SYSTEMS = ("fens", "fedet", "coboosting", "fusefl", "fedlpa")
 CALLS = {
-    "playground": f"fl.playground({SMALL}, methods=['fedavg', 'fens', 'fedlpa'])",
     **{name: f"fl.lab('{name}', {SMALL}{QUICK.get(name, '')})" for name in SYSTEMS},
-    "compare": f"fl.comparison({SMALL}, methods=['fedavg', 'ensemble', 'fens'])",
+    "compare": f"fl.comparison({SMALL}, methods=['fedavg', 'fens', 'fedlpa'])",
     "race": f"fl.race({SMALL}, methods=['fens', 'fedavg_multi'], **{{'fedavg_multi.rounds': 3}})",
 }
 SHARED = [view.name for view in COMMON]
@@ -37,12 +35,12 @@ OVERFLOW = """panel => {
 
 def titles(name: str) -> dict[str, str]:
     """Title of each view of a panel."""
-    spec = {"playground": PLAYGROUND, "compare": COMPARE, "race": RACE}.get(name) or spec_of(name)
+    spec = {"compare": COMPARE, "race": RACE}.get(name) or spec_of(name)
     return {view.name: view.title for view in (*spec.views, *COMMON)}
 
 
 def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
-    """Eight panels in one kernel, so that they must not disturb each other either."""
+    """Seven panels in one kernel, so that they must not disturb each other either."""
     code = ("import fedlab_nb as fl", *CALLS.values())
     open_notebook(page, lab, notebook(course, "panels", *code))
     run_all(page)
@@ -57,7 +55,7 @@ def test_every_tab_of_every_panel_shows_its_picture(page, lab, course):
         panel.locator("button.fl-run").click()
         page.locator(".fl-root.fl-live").nth(place).and_(page.locator(".fl-status-done")).wait_for()
         for view, title in titles(name).items():
-            if name != "playground" and view in SHARED:  # elsewhere these are the same
+            if name != "compare" and view in SHARED:  # elsewhere these are the same
                 continue
             panel.locator(".fl-main > .fl-tabs button").get_by_text(title, exact=True).click()
             shown = panel.locator(f".fl-view-{view}:visible")

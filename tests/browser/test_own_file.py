@@ -57,7 +57,7 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
         run_all(page)
     wait_for_status(page, "idle")
     root = panel(page)
-    root.locator(".fl-dataset select").select_option(label="Choose a file …")
+    root.locator(".fl-stage select").select_option(label="Choose a file …")
     field = root.locator(".fl-path input")
     field.fill(file)
     field.press("Enter")
@@ -72,7 +72,9 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
     expect(card).to_contain_text("Clients (2)")
     expect(card.get_by_label("ward")).to_have_value("client")
     card.get_by_label("outcome").select_option("number")
-    expect(root.locator(".fl-error p")).to_contain_text("choose another column as the label first")
+    expect(root.locator(".fl-stage .progress.alert")).to_contain_text(
+        "choose another column as the label first"
+    )
     picture(page, f"panel-client-{theme}")
 
 

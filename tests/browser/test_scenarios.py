@@ -12,7 +12,6 @@ import pytest
 from feel import STOP
 from lab_steps import (
     end_kernels,
-    grab,
     notebook,
     open_notebook,
     panel,
@@ -31,42 +30,39 @@ PICTURE = ".fl-view-partition .fl-picture"
 IN_TRAINING = re.compile(
     r"seed \d+ \("
 )  # a panel's words while it runs: "…, seed 0 (1 of 40 results)"
-LONG = 'fl.playground(methods=["centralized", "fedavg_multi"], seeds=20, epochs=400)'
+LONG = 'fl.comparison(methods=["centralized", "fedavg_multi"], seeds=20, epochs=400)'
 
 
 def test_run_all_then_drag_alpha(page, lab):
-    """The partition's picture and sentence follow the slider, and nothing on the page moves."""
+    """The piles follow the slider, nothing on the page moves, and at the end one seed is trained."""
     open_notebook(page, lab, "1_start_here.ipynb")
     run_all(page)
+    stage = page.locator(".fl-stage").first
+    stage.locator("canvas.wall").wait_for()
     wait_for_status(page, "done")
-    show(page, "Who holds what")
-    picture, sentence = (
-        panel(page).locator(PICTURE),
-        panel(page).locator(".fl-view-partition .fl-sentence"),
-    )
-    handle = panel(page).locator(".fl-alpha .noUi-handle")
-    handle.scroll_into_view_if_needed()
-    picture.wait_for()
-    settled(page)
-    seen = [(picture.evaluate("one => one.shadowRoot.innerHTML"), sentence.inner_text())]
+    slider = stage.locator("input.alpha")
+    slider.scroll_into_view_if_needed()
     height = panel(page).bounding_box()["height"]
-    x, y = grab(page, handle)
-    for step in (25, 50, 75, 100):
-        page.mouse.move(x + step, y)
-        changed = page.wait_for_function(  # both, in one look: they come one after the other
-            """([src, text]) => {
-                const view = document.querySelector('.fl-playground .fl-view-partition');
-                const picture = view.querySelector('.fl-picture').shadowRoot.innerHTML;
-                const now = [picture, view.querySelector('.fl-sentence').innerText];
-                return now[0] != src && now[1] != text && now;
+    held = []
+    for _ in range(4):
+        before = stage.locator(".owners button").evaluate_all(
+            "all => all.map(one => one.ariaLabel)"
+        )
+        slider.evaluate("one => { one.stepUp(); one.dispatchEvent(new Event('input')); }")
+        page.wait_for_function(
+            """(before) => {
+                const owners = document.querySelector('.fl-stage').shadowRoot.querySelectorAll('.owners button');
+                return [...owners].some((one, k) => one.ariaLabel.split(':')[1] !== before[k].split(':')[1]);
             }""",
-            arg=seen[-1],
+            arg=before,
         )
         assert panel(page).bounding_box()["height"] == height
-        seen.append(tuple(changed.json_value()))
-    page.mouse.up()
-    assert len({src for src, _ in seen}) == len({text for _, text in seen}) == 5
-    assert "α = 0.1," not in picture.get_attribute("aria-label")
+        assert stage.locator(".bars.stale").count() == 1
+        held.append(tuple(before))
+    assert len(set(held)) == 4
+    slider.evaluate("one => one.dispatchEvent(new Event('change'))")
+    expect(stage.locator(".bars.stale")).to_have_count(0)
+    expect(stage.locator("section .about").first).to_contain_text("seed")
 
 
 def stopped(page, again=False):
@@ -98,7 +94,7 @@ def test_a_failure_shows_its_reason_in_one_line(page, lab, course):
         "def job(methods, **settings):\n"
         "    yield from ()\n"
         "    raise ZeroDivisionError('no luck')\n"
-        "panel = fl.playground(job=job)\npanel"
+        "panel = fl.comparison(job=job)\npanel"
     )
     open_notebook(page, lab, notebook(course, "failing", failing))
     run_all(page)
@@ -147,7 +143,7 @@ def assert_pictures(page):
 
 def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, lab, course):
     """Killed in mid-run, Jupyter starts another kernel by itself; cut off, the panel goes on when the line is back."""
-    small_one = "fl.playground(methods=['local', 'fedavg'], clients=3, seeds=1, epochs=2)"
+    small_one = "fl.comparison(methods=['local', 'fedavg'], clients=3, seeds=1, epochs=2)"
     code = f"import os, fedlab_nb as fl\npanel = {small_one}\npanel"
     page.add_init_script(
         "window.sockets = []; const Plain = WebSocket;"
@@ -177,10 +173,10 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
     page.evaluate(
         "sockets.forEach(each => each.dispatchEvent(new CloseEvent('close')))"
     )  # they outlive being offline
-    page.locator(".fl-playground.fl-offline").wait_for()
-    assert "connection to the kernel is lost" in page.evaluate(words, ".fl-playground")
+    page.locator(".fl-compare.fl-offline").wait_for()
+    assert "connection to the kernel is lost" in page.evaluate(words, ".fl-compare")
     page.context.set_offline(False)
-    page.locator(".fl-playground:not(.fl-offline)").wait_for()
+    page.locator(".fl-compare:not(.fl-offline)").wait_for()
     page.evaluate("Math.random = Math.chance")
     panel(page).locator(".fl-run").click()
     panel(page).locator(".fl-phase", has_text="in run 2").wait_for()
@@ -191,8 +187,8 @@ def test_a_kernel_that_dies_or_is_cut_off_leaves_a_card_and_the_results(page, la
         .split()[1]
     )
     os.kill(pid, signal.SIGKILL)
-    page.locator(".fl-playground.fl-asleep").wait_for()
-    assert "Run this cell again" in page.evaluate(words, ".fl-playground")
+    page.locator(".fl-compare.fl-asleep").wait_for()
+    assert "Run this cell again" in page.evaluate(words, ".fl-compare")
     assert panel(page).locator(".fl-view-accuracy svg").first.is_visible()
 
     save(page)
@@ -269,10 +265,10 @@ def test_stop_within_a_second_the_keyboard_alone_and_a_restart_of_the_kernel(pag
     page.locator(".lm-MenuBar-itemLabel", has_text="Kernel").first.click()
     page.locator(".lm-Menu-itemLabel", has_text=re.compile("^Restart Kernel…$")).click()
     page.locator(".jp-Dialog button.jp-mod-accept").click()
-    page.locator(".fl-playground.jupyter-widgets-disconnected").wait_for()
+    page.locator(".fl-compare.jupyter-widgets-disconnected").wait_for()
     words = "css => getComputedStyle(document.querySelector(css), '::before').content"
-    assert "Run this cell again" in page.evaluate(words, ".fl-playground")
-    assert page.evaluate(words, ".fl-playground .fl-run") == "none"
+    assert "Run this cell again" in page.evaluate(words, ".fl-compare")
+    assert page.evaluate(words, ".fl-compare .fl-run") == "none"
     assert panel(page).locator(".fl-frame:visible").first.bounding_box()["height"] > 300
     run_all(page)
     wait_for_status(page, "running")
@@ -290,7 +286,7 @@ def test_guess_exercise_hint_solution_and_build(page, lab, course):
         "guess.reveal(2.7)",
         "lesson.q1.form()",
         "score()",
-        "import fedlab_nb as fl\npanel = fl.playground(methods=['local'], clients=3, seeds=1, epochs=1)\npanel",
+        "import fedlab_nb as fl\npanel = fl.comparison(methods=['local'], clients=3, seeds=1, epochs=1)\npanel",
         "panel.run(wait=True)\nSnapshot(panel, after=guess)",
         stub,
         "lesson.q3.form()",
@@ -353,7 +349,8 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     run_all(page)
     page.get_by_label("Method").select_option(label="AFL")
     press = {
-        words: page.get_by_role("button", name=words, exact=True) for words in ("Try", "Submit")
+        words: page.get_by_role("button", name=words, exact=True)
+        for words in ("Try", "Submit", "Open the test images")
     }
     for number, settings in enumerate(("", "gamma=2"), start=1):
         page.get_by_label("Settings").fill(settings)
@@ -366,6 +363,7 @@ def test_the_capstone_from_a_try_to_the_saved_report(page, lab, course):
     why = "Both tries are alike, and AFL costs few bytes."
     page.get_by_label("Argument").fill(why)
     press["Submit"].click()
+    press["Open the test images"].click()
     page.locator(
         ".fl-card-right", has_text="First submission: the test images were opened once"
     ).wait_for()

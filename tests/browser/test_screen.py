@@ -12,7 +12,7 @@ BEYOND = """root => [...root.querySelectorAll(':scope *')]
 
 
 def test_a_projector_shows_the_result_once_it_is_guessed(page, lab, course):
-    code = f"import fedlab_nb as fl\npanel = fl.playground(methods=['local', 'fedavg'], {SHORT})\npanel"
+    code = f"import fedlab_nb as fl\npanel = fl.comparison(methods=['local', 'fedavg'], {SHORT})\npanel"
     open_notebook(page, lab, notebook(course, "projector", code))
     run_all(page)
     wait_for_status(page, "idle")

@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal
 from fedlab_nb.course import bells
 from fedlab_nb.course.bells import panel, plane
 from fedlab_nb.errors import UsageError
+from fedlab_nb.panels.theme import SAVED_STYLE
 
 POINTS = np.random.default_rng(0).normal(size=(200, 2)) * 1.5
 
@@ -55,6 +56,11 @@ def test_each_head_is_better_than_the_one_before_and_than_the_start():
     means, shared, own = (plane.measure_accuracy(placed, head) for head in plane.HEADS)
     assert means < shared < own
     assert plane.measure_accuracy(plane.first_bells(), "qda") < 0.5
+
+
+def test_the_live_panel_hides_its_still_picture(made):
+    """The style of a saved panel shows the picture unless the page has an element of this class."""
+    assert "fl-live" in made._dom_classes and "fl-live" in SAVED_STYLE
 
 
 def test_a_drag_in_the_browser_draws_the_borders_anew(made):

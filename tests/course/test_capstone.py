@@ -5,11 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fedlab_nb.comm import Ledger
-from fedlab_nb.course import capstone
+from fedlab_nb.course import capstone, predict
 from fedlab_nb.course.capstone import desk
+from fedlab_nb.course.capstone.form import OPEN, luck_of
 from fedlab_nb.course.kit import view
+from fedlab_nb.course.kit.guess_book import book_file, load_guesses
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 
@@ -249,29 +252,125 @@ def test_a_second_submission_is_marked_also_after_a_new_start(case, runs):
 
 
 # ---------------------------------------------------------------------------------------------------------- the form
+def press(form, words):
+    form.buttons[words].click()
+    assert not form.buttons[words].disabled
+
+
 def test_the_form_tries_submits_and_saves(case, tmp_path):
     form = case.form()
     assert {name for _, name in form.method.options} == {*METHODS} - {"centralized"}
-
-    def press(words):
-        form.buttons[words].click()
-        assert not form.buttons[words].disabled
-        return form.message.value
-
-    assert "There is no try yet" in press("Submit") and "There is no report yet" in press(
-        "Save the report"
-    )
-    form.knobs.value = "epochs 20"
-    assert "is not a setting; write NAME=VALUE" in press("Try")
     form.method.value, form.knobs.value = "afl", "epochs=20"
-    assert "Try 1: AFL (epochs = 20)." in press("Try") and "AFL (epochs = 20)" in form.tries.value
+    press(form, "Try")
+    assert "Try 1: AFL (epochs = 20)." in form.notes["settings"].value
+    assert "AFL (epochs = 20)" in form.tries.value
     form.method.value, form.knobs.value, form.choice.value = "fens", "", 1
-    assert press("Try") and form.choice.value == 1 and "over the budget" in form.tries.value
-    form.choice.value, form.argument.value, form.folder.value = 2, WHY, str(tmp_path / "out")
-    assert "31.7 times the budget" in press("Submit") and form.report is None
-    form.choice.value = 1
-    assert "First submission" in press("Submit") and form.page.value == form.report.body()
-    assert press("Save the report") and (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
+    press(form, "Try")
+    assert form.choice.value == 1 and "over the budget" in form.tries.value
+    form.argument.value, form.folder.value = WHY, str(tmp_path / "out")
+    press(form, "Submit")
+    press(form, OPEN)
+    assert "First submission" in form.reveal.value and form.page.value == form.report.body()
+    press(form, "Save the report")
+    assert (tmp_path / "out" / "capstone_OAK_Ada_1.jsonl").is_file()
+
+
+def test_each_refusal_stands_at_its_field(case):
+    form = case.form()
+
+    def said():
+        return {field: note.value for field, note in form.notes.items() if note.value}
+
+    press(form, "Submit")
+    assert list(said()) == ["choice"] and "There is no try yet" in said()["choice"]
+    press(form, "Save the report")
+    assert list(said()) == ["folder"] and "There is no report yet" in said()["folder"]
+    form.knobs.value = "epochs 20"
+    press(form, "Try")
+    assert list(said()) == ["settings"]
+    assert "is not a setting; write NAME=VALUE" in said()["settings"]
+    case.trial("afl"), case.trial("fens")
+    form = case.form()
+    form.choice.value, form.argument.value = 2, WHY
+    press(form, "Submit")
+    assert list(said()) == ["choice"] and "31.7 times the budget" in said()["choice"]
+    form.choice.value, form.argument.value = 1, "short"
+    press(form, "Submit")
+    assert list(said()) == ["argument"] and "5 letters" in said()["argument"]
+    assert form.report is None and case.record.submissions == []
+
+
+def test_before_the_test_images_are_opened_luck_is_named_and_the_question_asked(case):
+    case.trial("afl"), case.trial("fens")
+    form = case.form()
+    form.choice.value, form.argument.value = 1, WHY
+    assert form.confirm.layout.display == "none"
+    press(form, "Submit")
+    assert form.confirm.layout.display == "" and case.record.submissions == []
+    gain, spread = luck_of(2, case.validation_images, case.record.tries[0].band.mean)
+    assert f"by about {spread:.1f} points by luck alone" in form.question.value
+    assert f"would still look {gain:.1f} points better" in form.question.value
+    press(form, "Not yet")
+    assert form.confirm.layout.display == "none" and case.record.submissions == []
+    press(form, "Submit")
+    form.expected.value = 40
+    press(form, OPEN)
+    assert len(case.record.submissions) == 1 and form.confirm.layout.display == "none"
+    assert "You expected 40 %." in form.reveal.value and "points too low" in form.reveal.value
+    assert "On the test images" in case.tries(form.report).sentence
+
+
+def test_another_choice_closes_the_question(case):
+    case.trial("afl"), case.trial("ensemble")
+    form = case.form()
+    form.choice.value, form.argument.value = 1, WHY
+    press(form, "Submit")
+    form.choice.value = 2
+    assert form.confirm.layout.display == "none"
+
+
+def test_the_plane_waits_for_the_reader_s_own_first_try_and_has_a_point_for_each(case):
+    case.trial("ensemble")  # the lesson's
+    form = case.form()
+    assert "<img" not in form.plane.value
+    form.method.value = "afl"
+    press(form, "Try")
+    assert "<img" in form.plane.value and len(case.tries().table) == 2
+
+
+def test_luck_by_exact_enumeration():
+    """The mean of the best of two binomials, by all pairs of outcomes."""
+    chances = stats.binom(20, 0.7).pmf(np.arange(21))
+    best = sum(chances[a] * chances[b] * max(a, b) for a in range(21) for b in range(21))
+    gain, spread = luck_of(2, 20, 0.7)
+    assert gain == pytest.approx(100 * (best / 20 - 0.7), abs=0.5)
+    assert spread == pytest.approx(100 * stats.binom(20, 0.7).std() / 20)
+
+
+# --------------------------------------------------------------------------------------- the page
+def test_the_closing_page_has_guesses_plane_and_both_sentences(case, tmp_path):
+    guess = predict("How many for the closing page?", unit="%")
+    guess.commit(40), guess.reveal(85)
+    case.trial("afl")
+    closing = capstone.closing(case)
+    closing.friend.value, closing.doubt.value = "Add <up>, do not shout.", "Is 180 enough?"
+    closing.folder.value = str(tmp_path / "pages")
+    closing.button.click()
+    text = closing.file.read_text(encoding="utf-8")
+    assert "Add &lt;up&gt;, do not shout." in text and "Is 180 enough?" in text
+    assert text.count("data:image/png") == 2 and "Nothing has been submitted yet." in text
+    assert any(kept.question == "How many for the closing page?" for kept in load_guesses())
+    assert "http" not in text.split("</head>")[1]
+
+
+def test_a_damaged_book_of_guesses_is_an_empty_one(store):
+    guess = predict("Kept?", unit="%")
+    guess.commit(40), guess.reveal(85)
+    assert len(load_guesses()) >= 1
+    book_file().write_text('[{"question": 3}', encoding="utf-8")
+    assert load_guesses() == []
+    guess.commit(85)
+    assert [(kept.question, kept.gap) for kept in load_guesses()] == [("Kept?", "very near")]
 
 
 def test_the_form_says_what_can_be_set(case):

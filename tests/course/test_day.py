@@ -1,8 +1,10 @@
 """The story's day: the vote that the reader causes, the chart that grows, and what E and F knew."""
 
+import re
+
 import numpy as np
 import pytest
-from lessons import SOURCES
+from lessons import SOURCES, teachers_page
 
 from fedlab_nb.course import Snapshot, day, predict
 from fedlab_nb.course.day.pictures import RULES, make_federation, office_name, upload
@@ -120,3 +122,52 @@ def test_without_e_and_f_the_eights_are_lost():
             share = (outcome.test_predictions[is_eight] == 8).mean()
             stated = float(table[f"{rule}, {words}"].removesuffix(" %")) / 100
             assert share == pytest.approx(stated, abs=2 / 35 + 0.005)
+
+
+# ------------------------------------------------------------------- texts beside the chart
+# {figure of a text: the rule of the chart that it speaks of}
+SAME = {
+    "heterogeneity.local": "local",
+    "heterogeneity.weights": "fedavg",
+    "heterogeneity.predictions": "logits",
+    "heterogeneity.probabilities": "probabilities",
+    "fens.alone": "local",
+    "fens.fedavg": "fedavg",
+    "fens.average": "logits",
+    "fens.average_of_probabilities": "probabilities",
+    "fens.fens": "fens",
+    "afl.ensemble": "probabilities",
+    "afl.afl": "afl",
+    "distilled.fedavg": "fedavg",
+    "distilled.ensemble": "probabilities",
+    "distilled.kmeans": "distilled",
+    **{f"day.{rule}": rule for rule in RULES},
+}
+MARKED = re.compile(r"<!--n ([\w.]+)(@4)?(?::(\w+))?-->([^<]*)<!--/n-->")
+
+
+def disagreements(text):
+    """What a text says of a rule of the chart, and the chart does not."""
+    rows = dict(zip(RULES, day.chart("distilled").table, strict=True))
+    found = []
+    for figure, is_day, form, shown in MARKED.findall(text):
+        if figure not in SAME or form not in ("", "mean", "fine"):
+            continue
+        row = rows[SAME[figure]]
+        drawn = row["seed 4"].removesuffix(" %") if is_day else row["mean of seeds"].split(" ")[0]
+        if abs(float(shown.split(" ")[0]) - float(drawn)) > 0.5:
+            found.append(f"{figure}: the text says {shown}, the chart {drawn}")
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in SOURCES if not name.startswith("shelf/")])
+def test_no_number_of_a_text_contradicts_the_chart_beside_it(name):
+    for text in (SOURCES[name], teachers_page(name)):
+        assert disagreements(text) == []
+
+
+def test_a_number_that_contradicts_the_chart_is_found():
+    told = "<!--n fens.fens@4:mean-->48<!--/n--> % and <!--n afl.afl:fine-->94.2 ± 0.1<!--/n--> %"
+    assert disagreements(told) == ["fens.fens: the text says 48, the chart 84"]
+    checked = sum(len(MARKED.findall(SOURCES[name])) for name in ("2_heterogeneity", "3_fens"))
+    assert checked > 20

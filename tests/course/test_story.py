@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from fedlab_nb.course.heterogeneity import story
 from fedlab_nb.data import federate
 from fedlab_nb.plots.words import SYMBOL, characters, client_name, setting_of, short_name
 from fedlab_nb.studies import run
@@ -19,28 +18,6 @@ def test_the_three_with_a_name_are_found_in_the_federation():
     keeper, digit = np.unravel_index((counts / counts.sum(0)).argmax(), counts.shape)
     found = {int(keeper): "sixes", int(counts.sum(1).argmin()): "tiny", int(loud.argmax()): "loud"}
     assert digit == 6 and found == characters(OURS) == characters(setting_of(USUAL, "seeds 0–2"))
-
-
-def test_bars_are_the_stored_rows_and_a_fresh_run():
-    rows = {row["rule"]: row for row in story.bars().table}
-    assert list(rows)[:4] == [
-        "one client alone",
-        "FedAvg",
-        "mean of logits",
-        "mean of probabilities",
-    ]
-    assert len(rows) == len(story.RULES) and rows["FENS"]["seed 4"] == "84 %"
-    for rule, options in {"logits": {"rule": "logits"}, "ensemble": {}}.items():
-        # On another processor a few of the 360 test images near a border between classes change sides.
-        few = 4 / 360 + 1e-4
-        fresh = run("ensemble", seed=4, **options)
-        assert story.accuracies(rule)[4] == pytest.approx(fresh.accuracy, abs=few)
-
-
-def test_the_first_page_shows_two_offices():
-    assert story.digits().sentence == (
-        "Office E holds 56 × “8”. Office I holds 90 × “1”, 18 × “2”, 1 × “6” and 123 × “7”."
-    )
 
 
 @pytest.mark.parametrize(

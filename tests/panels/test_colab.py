@@ -22,7 +22,7 @@ def colab(monkeypatch):
 def test_a_panel_works_in_the_calling_thread(make):
     panel = make(epochs=1, clients=3, seeds=1)
     panel.controls.alpha.value = 1.0
-    assert "α = 1," in panel.views["partition"].picture.alt
+    assert "α = 1," in panel.show("partition").alt
     panel.controls.run.click()
     assert panel.status == "done" and panel.outcomes and not panel.error
     panel.views.choose("accuracy")

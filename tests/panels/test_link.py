@@ -22,20 +22,22 @@ def test_a_panel_begins_where_a_link_says_and_gives_it_back(make):
     said = (
         "https://x.example/playground.html#alpha=0.3&m=4&seed=7&methods=afl,fens&image=t5&client=2"
     )
-    panel = make(methods=None, link=said)
+    panel = make(kind=playground, methods=None, link=said)
     settings = panel.controls.settings()
     assert (settings["alpha"], settings["clients"], settings["seed"]) == (0.3, 4, 7)
     assert sorted(panel.methods) == ["afl", "fens"]
     assert panel.link("p.html") == f"p.html#alpha=0.3&m=4&seed=7&methods={','.join(panel.methods)}"
     assert (
-        make(methods=None, link=panel.link(), alpha=1.0)
+        make(kind=playground, methods=None, link=panel.link(), alpha=1.0)
         .link()
         .startswith("playground.html#alpha=1.0&m=4&seed=7")
     )
 
 
 def test_moves_by_hand_go_through_the_link(make):
-    panel = make(methods=None, link="#alpha=0.1&m=10&seed=4&moves=E%3ED,B0>C&methods=afl")
+    panel = make(
+        kind=playground, methods=None, link="#alpha=0.1&m=10&seed=4&moves=E%3ED,B0>C&methods=afl"
+    )
     assert panel.link("p.html") == "p.html#alpha=0.1&m=10&seed=4&moves=E>D,B0>C&methods=afl"
     expected = federate("digits", alpha=0.1, clients=10, seed=4, moves="E>D,B0>C")
     shards = panel._state.federation.shards

@@ -82,6 +82,7 @@ class BellsPanel(Saved):
         self.reset.on_click(lambda _: self._place(first_bells()))
         buttons = widgets.HBox([self.sums, self.reset])
         super().__init__([self.heads, self.field, buttons, self.note])
+        self.add_class("fl-live")  # where it is on the page, the still picture beside it is hidden
         self._refresh()
 
     @property

@@ -236,8 +236,10 @@ class Case:
             f"Bytes of a client, up and down: {costs}.",
         )
 
-    def tries(self) -> Picture:
-        """All tries: validation accuracy against the bytes of a client, with the budget."""
+    def tries(self, report: Report | None = None) -> Picture:
+        """All tries: validation accuracy against the bytes of a client, with the budget. `report`: of a submission,
+        whose test accuracy is marked.
+        """
         rows = []
         for result in self.record.tries:
             rows.append(
@@ -249,7 +251,10 @@ class Case:
                     method=result.method,
                 )
             )
-        return tried(rows, self.budget, code=self.code)
+        tested = None
+        if report is not None:
+            tested = dataclasses.replace(rows[report.choice - 1], accuracies=report.test)
+        return tried(rows, self.budget, code=self.code, tested=tested)
 
     def _check_settings(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:
         """The settings as text, in the order of their names; UsageError for what cannot be set
@@ -296,13 +301,8 @@ class Case:
         nothing opened, for a number that is no try, a try over the budget, or no argument.
         """
         tries = self.record.tries
-        text = " ".join(str(argument).split())
-        chosen = self._check_choice(choice)
-        if len(text) < LEAST_LETTERS:
-            raise UsageError(
-                f"Your argument has {len(text)} letters, but it should have at least "
-                f"{LEAST_LETTERS}; say in a sentence or more why you chose this try."
-            )
+        chosen = self.check_choice(choice)
+        text = self.check_argument(argument)
         test, sent, leaks = self._run(self._hidden.final, chosen.method, chosen.knobs, TEST_SEEDS)
         earlier = self.record.submissions
         report = Report(
@@ -327,7 +327,23 @@ class Case:
         )
         return report
 
-    def _check_choice(self, choice: int | None) -> Try:
+    @property
+    def validation_images(self) -> int:
+        """On how many images each try is judged."""
+        return len(self._hidden.trial.y_test)
+
+    @staticmethod
+    def check_argument(argument: str) -> str:
+        """The argument on one line; UsageError if it is too short."""
+        text = " ".join(str(argument).split())
+        if len(text) < LEAST_LETTERS:
+            raise UsageError(
+                f"Your argument has {len(text)} letters, but it should have at least "
+                f"{LEAST_LETTERS}; say in a sentence or more why you chose this try."
+            )
+        return text
+
+    def check_choice(self, choice: int | None) -> Try:
         """The try of that number; UsageError if it cannot be submitted."""
         tries = self.record.tries
         if not tries:

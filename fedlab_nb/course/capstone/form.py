@@ -15,26 +15,33 @@ import ipywidgets as widgets
 
 from ...errors import FedlabError, UsageError, assigned, reason
 from ...methods import METHODS
-from ...plots.words import data_size, number
+from ...plots import png
+from ...plots.words import data_size, gap, number
 from ...rng import numpy_rng
 from ...studies.lesson_runs import title
 from ..kit import Card, Form, exercises, worked
 from ..kit.claims import figures_of
+from ..kit.view import image_html
 
 if TYPE_CHECKING:
     from ...studies import Outcomes
     from .desk import Case
-    from .report import Report
+    from .report import Report, Try
 
 INTRO = (
-    "Try methods as often as you like: each try is judged on validation images and is in your report. "
-    "Then choose a try, say why, and submit. Submitting opens the test images."
+    "Try methods as often as you like: each try is a point in the plane, is judged on validation images, and is "
+    "in your report. Then choose a try, say why, and submit. You are asked once more before the test images are opened."
 )
+NO_POINT = "Your first try puts the first points into the plane of accuracy and bytes."
+OPEN = "Open the test images"
 WIDE = widgets.Layout(width="44em")
 
 
 class CaseForm(Form):
-    """The widgets of a `Case`. `report`: of the last submission, None before it."""
+    """The widgets of a `Case`. `report`: of the last submission, None before it.
+
+    Each refusal stands at its field: `notes` has one below the settings, the choice, the argument and the folder.
+    """
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -47,55 +54,86 @@ class CaseForm(Form):
         )
         self.knobs.layout = WIDE
         self.help = widgets.HTML()
+        self.plane = widgets.HTML()
         self.tries = widgets.HTML()
         self.choice = widgets.Dropdown(description="Choice")
         self.name = widgets.Text(value=case.name, description="Your name")
         self.argument = widgets.Textarea(
             placeholder="Why this one?", description="Argument", rows=5, layout=WIDE
         )
+        self.expected = widgets.IntSlider(
+            value=50, min=0, max=100, description="I expect %", layout=WIDE
+        )
+        self.question = widgets.HTML()
         self.folder = widgets.Text(value="reports", description="Folder")
-        self.message = widgets.HTML(layout=widgets.Layout(min_height="3em"))
         self.page = widgets.HTML()
-        self.buttons = {
-            "Try": self._make_button("Try", self._try),
-            "Submit": self._make_button("Submit", self._submit),
-            "Save the report": self._make_button("Save the report", self._save),
+        self.notes = {
+            field: widgets.HTML() for field in ("settings", "choice", "argument", "folder")
         }
+        self.reveal = widgets.HTML()
+        self.buttons = {
+            "Try": self._make_button("Try", "settings", self._try),
+            "Submit": self._make_button("Submit", "choice", self._ask),
+            OPEN: self._make_button(OPEN, "argument", self._submit),
+            "Not yet": self._make_button("Not yet", "argument", self._stay),
+            "Save the report": self._make_button("Save the report", "folder", self._save),
+        }
+        self.buttons[OPEN].button_style = "warning"
+        answers = widgets.HBox([self.buttons[OPEN], self.buttons["Not yet"]])
+        self.confirm = widgets.VBox([self.question, self.expected, answers])
+        self.confirm.layout.display = "none"
         self.method.observe(lambda _: self._refresh(), "value")
+        for field in (self.choice, self.argument):
+            field.observe(lambda _: self._close_question(), "value")
         parts = [
             self.method,
             self.knobs,
             self.help,
             self.buttons["Try"],
+            self.notes["settings"],
+            self.plane,
             self.tries,
             self.choice,
+            self.notes["choice"],
             self.name,
             self.argument,
+            self.notes["argument"],
             self.buttons["Submit"],
-            widgets.HBox([self.folder, self.buttons["Save the report"]]),
-            self.message,
+            self.confirm,
+            self.reveal,
             self.page,
+            widgets.HBox([self.folder, self.buttons["Save the report"]]),
+            self.notes["folder"],
         ]
         super().__init__(Card("exercise", INTRO, f"Capstone {case.code}"), parts)
         self._refresh()
 
-    def _make_button(self, text: str, action: Callable[[], Card]) -> widgets.Button:
-        button = widgets.Button(description=text)
-        button.on_click(lambda _: self._do(action))
+    def _make_button(
+        self, text: str, field: str, action: Callable[[], Card | None]
+    ) -> widgets.Button:
+        button = widgets.Button(description=text, layout={"width": "auto"})
+        button.on_click(lambda _: self._do(field, action))
         return button
 
-    def _do(self, action: Callable[[], Card]) -> None:
-        """Carry out what a button does; a refusal becomes a line, and no button works meanwhile."""
+    def _do(self, field: str, action: Callable[[], Card | None]) -> None:
+        """Carry out what a button does; what it says, or refuses, stands at the field. No button works meanwhile."""
         for button in self.buttons.values():
             button.disabled = True
-        self.message.value = Card("unattempted", "One moment …", "Running")._repr_html_()
+        for note in self.notes.values():
+            note.value = ""
+        note = self.notes[field]
+        note.value = Card("unattempted", "One moment …", "Running")._repr_html_()
         try:
             card = action()
+        except FieldError as error:
+            note.value = ""
+            note = self.notes[error.field]
+            card = Card("wrong", str(error))
         except FedlabError as error:
             card = Card("wrong", str(error))
         except Exception as error:  # in a callback nobody would see it
             card = Card("wrong", f"Unexpected {reason(error)}")
-        self.message.value = card._repr_html_()
+        note.value = "" if card is None else card._repr_html_()
         for button in self.buttons.values():
             button.disabled = False
         self._refresh()
@@ -108,10 +146,43 @@ class CaseForm(Form):
         self._was_try_pressed = True
         return card
 
-    def _submit(self) -> Card:
+    def _ask(self) -> None:
+        """Before the test images are opened: how much luck may be in the choice, and is it final?"""
+        chosen = self._check()
+        self.question.value = Card(
+            "hint", describe_submission(self.case, chosen), "Before you open them"
+        )._repr_html_()
+        self.expected.value = round(100 * chosen.band.mean)
+        self.confirm.layout.display = ""
+
+    def _check(self) -> Try:
+        """The chosen try; FieldError at the field that is wrong."""
+        try:
+            chosen = self.case.check_choice(self.choice.value)
+        except UsageError as error:
+            raise FieldError("choice", str(error)) from None
+        try:
+            self.case.check_argument(self.argument.value)
+        except UsageError as error:
+            raise FieldError("argument", str(error)) from None
+        return chosen
+
+    def _stay(self) -> None:
+        """Nothing is opened."""
+        self._close_question()
+
+    def _close_question(self) -> None:
+        self.confirm.layout.display = "none"
+
+    def _submit(self) -> None:
+        chosen = self._check()
         self.report = self.case.submit(self.choice.value, self.argument.value, self.name.value)
+        self._close_question()
+        said = describe_reveal(self.report, chosen, self.expected.value)
+        picture = self.case.tries(self.report)
+        card = Card("right", said, "The test images are open")
+        self.reveal.value = card._repr_html_() + image_html(png(picture), picture.alt, "")
         self.page.value = self.report.body()
-        return Card("right", f"{self.report.standing} Now press “Save the report”.", "Submitted")
 
     def _save(self) -> Card:
         if self.report is None:
@@ -122,14 +193,16 @@ class CaseForm(Form):
         return Card("right", f"Written to {file}, with .html and .jsonl.", "Saved")
 
     def _refresh(self) -> None:
-        """The list of tries, what can be chosen, and what can be set for the method."""
+        """The plane, the list of tries, what can be chosen, and what can be set for the method."""
         tries = self.case.record.tries
         chosen = self.choice.value
-        self.choice.options = [
+        options = [
             (f"{result.number}: {result.title} ({result.settings})", result.number)
             for result in tries
         ]
-        self.choice.value = chosen
+        if list(self.choice.options) != options:
+            self.choice.options = options
+            self.choice.value = chosen
         lines = []
         for result in tries:
             line = (
@@ -141,9 +214,57 @@ class CaseForm(Form):
             lines.append(line)
         # The lesson's own tries stay folded: they are behind its guess.
         title = f"Tries so far: {len(lines)}"
-        self.tries.value = list_html(title, lines, is_open=self._was_try_pressed)
+        self.tries.value = list_html(title, lines, is_open=False)
+        self._draw_plane()
         knob_lines = self.case.describe_knobs(self.method.value)
         self.help.value = list_html("What can be set", knob_lines)
+
+    def _draw_plane(self) -> None:
+        """Every try a point; before the reader's own first try the plane would give away the lesson's."""
+        if not self._was_try_pressed:
+            self.plane.value = Card("unattempted", NO_POINT)._repr_html_()
+            return
+        picture = self.case.tries()
+        self.plane.value = image_html(png(picture), picture.alt, picture.sentence)
+
+
+class FieldError(UsageError):
+    """A refusal that belongs to one field of the form."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
+
+
+def describe_submission(case: Case, chosen: Try) -> str:
+    """What may be luck in a choice, and that it is final."""
+    tries = len(case.record.tries)
+    images = case.validation_images
+    share = chosen.band.mean
+    gain, spread = luck_of(tries, images, share)
+    text = (
+        f"Try {chosen.number} got {100 * share:.0f} % of {images} validation images right. One such "
+        f"result is off by about {spread:.1f} points by luck alone."
+    )
+    if tries > 1:
+        text += (
+            f" You made {tries} tries. If all were equally good, the best would still look "
+            f"{gain:.1f} points better than it is."
+        )
+    earlier = len(case.record.submissions)
+    if earlier:
+        text += " You have submitted before: this one will not be a fair measure."
+    return f"{text}\nWhat do you expect on the test images? They can be opened once. Open them for try {chosen.number}?"
+
+
+def describe_reveal(report: Report, chosen: Try, expected: float) -> str:
+    """What was expected, what the validation images said, and what the test images say."""
+    test = report.band
+    text = (
+        f"You expected {expected:.0f} %. The validation images said {number(chosen.band)} %. The test "
+        f"images say {number(test)} %: {gap(expected, 100 * test.mean)}."
+    )
+    return f"{text} {report.standing} Now press “Save the report”."
 
 
 def list_html(title: str, lines: Sequence[str], is_open: bool = False) -> str:
@@ -169,7 +290,7 @@ _, hospitals = figures_of(__name__, "hospitals")
 
 
 def best_way(outcomes: Outcomes) -> str:
-    """Which of WAYS is right most often, on average over the seeds."""
+    """Which of WAYS gets most right, on average over the seeds."""
     return WAYS[max(WAYS, key=outcomes.mean)]
 
 
@@ -182,14 +303,22 @@ def best(case: Case) -> str:
     return max(own_tries, key=lambda result: result.band.mean).title
 
 
-def luck(tries: int = 10, images: int = 250, share: float = 0.85) -> Card:
-    """How good the best of many equal tries looks: the mean over 2,000 draws of binomial luck."""
+def luck_of(tries: int, images: int, share: float) -> tuple[float, float]:
+    """In points: by how much the best of so many equal tries looks too good, the mean over 2,000 draws of binomial
+    luck; and the standard deviation of one.
+    """
     right = numpy_rng(0, "luck").binomial(images, share, (2000, tries))
     best_share = right.max(1).mean() / images
     gain = round(100 * (best_share - share), 1) + 0.0  # no "-0.0"
     spread = 100 * math.sqrt(share * (1 - share) / images)
+    return gain, spread
+
+
+def luck(tries: int = 10, images: int = 250, share: float = 0.85) -> Card:
+    """How good the best of many equal tries looks: the mean over 2,000 draws of binomial luck."""
+    gain, spread = luck_of(tries, images, share)
     return worked(
-        f"{tries} methods, each of them right for {100 * share:.0f} % of all images, are tried on "
+        f"{tries} methods, each of which gets {100 * share:.0f} % of all images right, are tried on "
         f"{images} images.",
         f"The best of them looks {gain:.1f} points better than it is. "
         f"One of them alone is off by about {spread:.1f} points.",

@@ -13,11 +13,10 @@ from ...declared import declared
 from ...errors import choose
 from ...plots import Picture
 from ...plots.accuracy import one_seed
-from ...plots.characters import FEDERATION
 from ...plots.kit import as_tile, photos, told
 from ...plots.series import Series
 from ...plots.style import ACCENT, FAINT, INK, QUIET, drawing, dress
-from ...plots.words import data_size, letter, listed, percent, setting_of, tabled
+from ...plots.words import FEDERATION, data_size, letter, listed, percent, setting_of, tabled
 from ...studies import Outcome
 from ..kit.claims import stored_values
 

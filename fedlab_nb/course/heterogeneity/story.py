@@ -1,75 +1,20 @@
 """The course's story: ten post offices, one upload, and two offices that know only eights (digits, α = 0.1, seed 4).
 
 story.scene(weights, logits, probabilities)     how loud each office is, and what three averages of them answer
-story.bars(["fedavg", "logits"])                seed 4 as a bar, the mean of ten seeds as a mark, from stored rows
-story.bars()                                    the same for every rule of the course, for its last lesson
 story.hospitals()                               a real case: four hospitals, and how many of their patients are ill
-story.introduce()                               who holds what at seed 0, of which most lessons draw pictures
 """
-
-from collections.abc import Sequence
 
 import numpy as np
 
-from ...data import federate, load
-from ...plots import Picture, partition
-from ...plots.accuracy import one_seed
-from ...plots.identity import shorten_title
-from ...plots.kit import heat_map, stacked, tiles, told
-from ...plots.series import Series
+from ...data import load
+from ...plots import Picture
+from ...plots.kit import heat_map, stacked, told
 from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
 from ...plots.words import FEDERATION, letter, listed, percent, setting_of, tabled
-from ...studies import Outcome, stored_results
-from ...studies.lesson_runs import ALPHA, CLIENTS, DATASET, title
-from ..kit.claims import stored_values
+from ...studies import Outcome
+from ...studies.lesson_runs import CLIENTS
 
 SEED = 4  # the draw in which two clients hold only eights
-NAMES = {
-    "local": "one client alone",
-    "fedavg": "FedAvg",
-    "logits": "mean of logits",
-    "ensemble": "mean of probabilities",
-}
-LOOKS = {"logits": "FedENS"}  # whose look a rule has that is no method
-# From the averages to what needs none: students, weights by sureness, trained weights, sums, data.
-RULES = (
-    *NAMES,
-    "feddf",
-    "dense",
-    "coboosting",
-    "fedet",
-    "fens",
-    "fusefl",
-    "fedlpa",
-    "regmean",
-    "afl",
-    "distilled",
-    "gauss",
-)
-
-
-def bars(rules: Sequence[str] = RULES) -> Picture:
-    """Seed 4 and the mean of ten seeds for names of `RULES`; nothing is trained."""
-    setting = setting_of({**FEDERATION, "seed": SEED})
-    rows = []
-    for rule in rules:
-        method = LOOKS.get(rule, rule)
-        rows.append(Series(name(rule), setting=setting, accuracies=accuracies(rule), method=method))
-    return one_seed(rows, SEED)
-
-
-def name(rule: str) -> str:
-    """What a rule of `RULES` is called in a picture."""
-    return NAMES.get(rule) or shorten_title(title(rule))
-
-
-def accuracies(rule: str) -> dict[int, float]:
-    """{seed: accuracy} as stored: the mean of logits among this lesson's figures, the others in the
-    table of the digits.
-    """
-    if rule == "logits":
-        return stored_values(__name__, "predictions")
-    return stored_results.load().accuracies(rule, ALPHA, CLIENTS)
 
 
 def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
@@ -124,25 +69,6 @@ def office(client: int, counts: np.ndarray) -> str:
     return name
 
 
-def digits(clients: Sequence[int] = (4, 8), count: int = 12) -> Picture:
-    """The first images of two offices, and who holds how many of which digit."""
-    federation = federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=SEED)
-    rows = []
-    sentences = []
-    for k in clients:
-        images = federation.dataset.x_train[federation.shards[k][:count]]
-        rows.append((f"office {letter(k)}", [image.numpy() for image in images]))
-        held = []
-        for digit, number in enumerate(federation.label_counts[k].tolist()):
-            if number:
-                held.append(f"{number} × “{digit}”")
-        sentences.append(f"Office {letter(k)} holds {listed(held)}.")
-    with drawing(size=(9, 2)) as (figure, ax):
-        tiles(ax, rows)
-    setting = setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}")
-    return told(figure, "Images of two clients", setting, " ".join(sentences))
-
-
 def hospitals() -> Picture:
     """How many patients each hospital of `heart` has for training, and how many of them are ill."""
     data = load("heart")
@@ -169,12 +95,4 @@ def hospitals() -> Picture:
         "heart",
         f"Ill are, for training: {listed(descriptions)}.",
         tabled("hospital | ill | not ill", rows),
-    )
-
-
-def introduce() -> Picture:
-    """Who holds what in the ten post offices of seed 0."""
-    return partition(
-        federate(DATASET, alpha=ALPHA, clients=CLIENTS, seed=0),
-        setting=setting_of(FEDERATION, "seed 0"),
     )

@@ -23,6 +23,7 @@ from ...plots import Picture, png
 from ...plots.accuracy import mark_guess
 from ...plots.guesses import Guess, guesses
 from ...plots.words import gap, plural
+from .guess_book import keep_guess
 from .problem import BuildProblem, NumberProblem, Problem
 
 STYLES = declared("course/kit/styles.toml")  # {style: (label, colour)}
@@ -298,6 +299,7 @@ class Prediction:
         """Call all callbacks; return the verdict, or `message` as long as there is none."""
         for callback in self.callbacks:
             callback()
+        self._keep()
         return self.describe_answer() if self._is_revealed else message
 
     def reveal(self, value: Any, why: str = "") -> Snapshot:
@@ -309,6 +311,7 @@ class Prediction:
         self._answer = value
         self._reason = declared("course/kit/reveals.toml").get(why, why)
         self._is_revealed = True
+        self._keep()
         card = Card("reveal", self.describe_answer())
 
         def update_card() -> None:
@@ -316,6 +319,11 @@ class Prediction:
 
         self.callbacks.append(update_card)
         return Snapshot(card, after=self)
+
+    def _keep(self) -> None:
+        """Keep a guess that has its answer for the closing page of the last lesson."""
+        if self._is_revealed and self.guess is not None:
+            keep_guess(self.to_guess())
 
     @property
     def gap(self) -> str:
@@ -375,10 +383,13 @@ class Prediction:
             if entry.value is None:
                 note.value = "Choose an answer first."
             else:
-                note.value = html.escape(self.commit(entry.value))
+                self.commit(entry.value)
+                # The verdict stands below, behind the picture that explains it.
+                note.value = html.escape(f"Noted: {self._format(self.guess)}. Read on and see.")
 
         def on_skip(_: Any) -> None:
-            note.value = html.escape(self.skip())
+            self.skip()
+            note.value = "Skipped. Read on and see."
 
         button.on_click(on_commit)
         skip.on_click(on_skip)
@@ -419,8 +430,8 @@ class Score(Form):
         self.note = widgets.HTML()
         button.on_click(self._show)
         intro = (
-            "How near were your guesses, and which exercises are right? Only you see it, and nothing "
-            "is saved."
+            "How near were your guesses, and which exercises are right? Only you see it. Guesses stay "
+            "on this machine, for the closing page of lesson 6."
         )
         super().__init__(Card("score", intro), [button, self.note])
         self.tell = None

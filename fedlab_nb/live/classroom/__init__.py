@@ -25,6 +25,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -51,7 +52,7 @@ REMINDERS = {
     "alone": "Only this computer can reach it. For phones, end this and start it with --lan.",
 }
 QUESTION = (
-    "{count} are only in this computer's memory; {allowed} may be saved.\n"
+    "Only in this computer's memory: {count}, of which {allowed} may be saved.\n"
     "s = save these and end   f = forget all and end   Enter = go on with the class: "
 )
 
@@ -80,7 +81,9 @@ def open_class(
     except KeyboardInterrupt:  # where a loop has no signals (Windows)
         if room.has_guests and not room.file:
             print(end_unasked(room))
-    print(f"The class has ended. {room.kept}", flush=True)
+    print("The class has ended.")
+    if room.file:
+        print(room.kept, flush=True)
     return 0
 
 
@@ -167,20 +170,35 @@ async def wait_for_end(room: Room) -> None:
         loop.add_signal_handler(signal.SIGTERM, lambda: (terminated.set(), interrupted.set()))
     while True:
         await interrupted.wait()
+        interrupted.clear()
         if room.file or not room.has_guests:
             return
         if terminated.is_set() or not sys.stdin.isatty():
             print(end_unasked(room))
             return
-        answer = asyncio.create_task(asyncio.to_thread(ask_what_to_keep, room))
+        answer = ask_in_background(room)
         told = asyncio.create_task(terminated.wait())
         await asyncio.wait({answer, told}, return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
         if not answer.done():
-            continue
+            print(end_unasked(room))
+            return
         if answer.result():
             return
-        interrupted.clear()
+
+
+def ask_in_background(room: Room) -> asyncio.Future:
+    """`ask_what_to_keep` in a thread that the program does not wait for when it is ended."""
+    loop = asyncio.get_running_loop()
+    answer = loop.create_future()
+
+    def work() -> None:
+        is_over = ask_what_to_keep(room)
+        with suppress(RuntimeError):  # the class has been ended meanwhile
+            loop.call_soon_threadsafe(answer.set_result, is_over)
+
+    threading.Thread(target=work, daemon=True).start()
+    return answer
 
 
 def ask_what_to_keep(room: Room) -> bool:

@@ -429,6 +429,11 @@ class Room:
         self.drawing = {"image": [float(value) for value in image], "label": label}
         self._remembered.pop("votes", None)
 
+    def clear_drawing(self) -> None:
+        """No digit of the teacher is there any more."""
+        self.drawing = None
+        self.conductor.cover("digit")
+
     def votes(self) -> dict[str, Any] | None:
         """What everybody says of the teacher's digit: `seats` {seat: class}, `ways` {title: class},
         `label`, `image`."""

@@ -16,7 +16,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -292,30 +292,31 @@ class Teacher(Handler):
         if name == "load":
             self.write({"name": room.accept(self.request.body).name})
             return
-        if name == "step":
-            conductor.go(what or "", room.clock())
-        elif name == "show":
-            conductor.show()
-        elif name == "cover":
-            conductor.cover()
-        elif name == "rounds":
-            room.start()
-        elif name == "again":
-            room.clear_rounds()
-        elif name == "joker":
-            self.set_joker(what != "out")
-        elif name == "draw":
-            given = opened(self.request.body)
-            room.draw(given.get("image") or [], given.get("label"))
-            if given.get("label") is None:
-                conductor.cover("digit")
-            else:
-                conductor.show("digit")
-        elif name == "forget":
-            room.forget(int(what or -1))
-        else:
+        actions: dict[str, Callable[[], Any]] = {
+            "step": lambda: conductor.go(what or "", room.clock()),
+            "show": conductor.show,
+            "cover": conductor.cover,
+            "rounds": room.start,
+            "again": room.clear_rounds,
+            "joker": lambda: self.set_joker(what != "out"),
+            "draw": self.draw,
+            "clear": room.clear_drawing,
+            "forget": lambda: room.forget(int(what) if what and what.isdecimal() else -1),
+        }
+        if name not in actions:
             raise HTTPError(404)
+        actions[name]()
         self.write(self.served.state("now"))
+
+    def draw(self) -> None:
+        """The teacher's digit; it is covered until it is told which one it is."""
+        given = opened(self.request.body)
+        label = given.get("label")
+        self.room.draw(given.get("image") or [], label)
+        if label is None:
+            self.room.conductor.cover("digit")
+        else:
+            self.room.conductor.show("digit")
 
     def set_joker(self, is_in: bool) -> None:
         """The joker sends, or what it has sent is taken out again; pressed twice, it is no other."""

@@ -12,7 +12,6 @@ const $ = (id) => document.getElementById(id);
 const PAUSE = 250; // milliseconds between two looks
 const SHOCK = 0.08; // a fall of accuracy that makes a bar tremble
 const STEADY = 0.05; // a change that does not count
-const TREMBLES = 2500; // milliseconds
 const ZOOM = 2; // of the tiles of given drawings
 const KEYS = { d: "draw", s: "send", r: "reveal", j: "joker", f: "forget", t: "rounds", m: "digit" };
 const COLOURS = {
@@ -187,21 +186,19 @@ function drawBars() {
   const stored = (title) => (compares && before[title] !== undefined ? { mean: before[title], half: 0 } : null);
   bars.view.update({ accuracies: now, isStale: false, stored, about: compares ? "Right of 360 digits; grey mark: before." : "Right of 360 digits of other people." });
   if ($("bars").hidden) return;
-  const isShaken = rows.some(({ title, digits }) => last[title] - digits >= SHOCK);
+  const isOther = rows.some(({ title, digits }) => last[title] !== digits);
+  if (!isOther) return;
+  const reference = compares ? before : last;
+  const isShaken = rows.some(({ title, digits }) => reference[title] - digits >= SHOCK);
   rows.forEach(({ title, digits }, i) => {
     const bar = bars.view.element.querySelectorAll(".bar")[i];
-    const change = last[title] - digits;
-    if (change >= SHOCK) shake(bar, "trembles");
-    else if (isShaken && title.includes("median") && Math.abs(change) < STEADY) shake(bar, "calm");
+    const change = reference[title] - digits;
+    bar.classList.remove("trembles", "calm");
+    void bar.offsetWidth; // so that the animation begins anew
+    if (change >= SHOCK) bar.classList.add("trembles");
+    else if (isShaken && title.includes("median") && Math.abs(change) < STEADY) bar.classList.add("calm");
   });
   last = now;
-}
-
-function shake(bar, name) {
-  bar.classList.remove(name);
-  void bar.offsetWidth; // so that the animation begins anew
-  bar.classList.add(name);
-  setTimeout(() => bar.classList.remove(name), TREMBLES);
 }
 
 /** The drawings that were given, in ten piles, each in its office's colour. */
@@ -268,7 +265,7 @@ function drawDigit() {
 
 async function clearDigit() {
   paper.clear();
-  await post("cover");
+  await post("clear");
 }
 
 /** Send the drawing, and which digit it is, where that is told: one after the other, so that the last one counts. */

@@ -19,6 +19,7 @@ from ...data import load as load_data
 from ...errors import RunError
 from ...files import check_replaceable, write_file
 from ...front import join_front, read_stylesheet
+from ...front.vocabulary import CLIENTS, OFFICES, PHRASES, SHORT_NAMES, describe_classes
 from ...methods import METHODS, group_methods, label_of
 from ...plots.identity import look, shorten_title
 from ...plots.style import class_colours
@@ -42,38 +43,8 @@ FRONT = (
     "text",
     "one_image",
 )
-PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
-# Who holds the samples, and what the samples are, in the stage's sentences.
-OFFICES = {
-    "one": "office",
-    "many": "offices",
-    "things": "digits",
-    "kind": "digit",
-    "kinds": "digits",
-}
-CLIENTS = {
-    "one": "client",
-    "many": "clients",
-    "things": "images",
-    "kind": "class",
-    "kinds": "classes",
-}
-PLURALS = dict(
-    zip(
-        "0123456789",
-        ("zeros", "ones", "twos", "threes", "fours", "fives", "sixes", "sevens", "eights", "nines"),
-        strict=True,
-    )
-)
 # What a run measures there, in this order; the ensemble's two plain means are two.
 RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "afl", "gauss")
-# What the stage calls some of them: beside a bar and on a card there is room for two words.
-SHORT = {
-    "local": "Each alone",
-    "logits": "Mean logits",
-    "ensemble": "Mean prob.",
-    "gauss": "Gaussian",
-}
 
 
 def write(path: str | Path, *, force: bool = False) -> Path:
@@ -124,7 +95,7 @@ def of_set(table: StoredTable) -> dict[str, Any]:
         "title": title_of(table.dataset),
         "images": images(table.dataset),
         "t": round(t_quantile(len(table.seeds) - 1), DIGITS),
-        "classes": describe_classes(dataset),
+        "classes": describe_classes(list(dataset.class_names), class_colours(10)),
         "people": OFFICES if table.dataset == LIVE else CLIENTS,
         "groups": group_methods(table.methods),
         "methods": [vars(i) | called(table.title(i.name)) | {"needs": ""} for i in infos],
@@ -136,17 +107,6 @@ def of_set(table: StoredTable) -> dict[str, Any]:
         "labels": figures(dataset.y_train),
         "live": live(dataset, table) if table.dataset == LIVE else None,
     }
-
-
-def describe_classes(dataset: Dataset) -> list[dict[str, str]]:
-    """Each class's name and colour, and for a digit what several of it are called."""
-    classes = []
-    for name, colour in zip(dataset.class_names, class_colours(10), strict=True):
-        about = {"name": name, "colour": colour}
-        if name in PLURALS:
-            about["plural"] = PLURALS[name]
-        classes.append(about)
-    return classes
 
 
 def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
@@ -166,7 +126,7 @@ def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
 def describe_row(name: str, title: str) -> dict[str, str]:
     """A method of the stage: its name and look, `short` beside a bar, `phrase` at the beginning of a sentence."""
     row = {"name": name, **called(title), "phrase": PHRASES.get(name, title)}
-    row["short"] = SHORT.get(name, row["short"])
+    row["short"] = SHORT_NAMES.get(name, row["short"])
     return row
 
 

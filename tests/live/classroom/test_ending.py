@@ -149,6 +149,24 @@ def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monk
     assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals in an event loop")
+def test_a_class_that_is_ended_during_the_question_saves(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    room = a_room()
+    room.accept(a_message(0))
+    never = threading.Event()
+    monkeypatch.setattr(builtins, "input", lambda question: never.wait() and "f")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+
+    async def work():
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        await asyncio.wait_for(wait_for_end(room), 10)
+
+    asyncio.run(work())  # the thread that asks is not waited for
+    assert (tmp_path / f"class-{TODAY}.npz").exists()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM")
 def test_a_rehearsal_ends_at_once(tmp_path):

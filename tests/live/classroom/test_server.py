@@ -303,6 +303,8 @@ def test_the_teacher_s_keys_pressed_twice_do_no_harm():
             code, said = await press(wrong)
             assert code == 400 and said["error"].endswith(".")
         assert (await press("nothing"))[0] == 404
+        assert (await press("forget/abc"))[0] == (await press("forget"))[0] == 200  # nobody
+        assert len(room.messages) == 3
 
     held(work)
 

@@ -1,0 +1,147 @@
+"""The page worth keeping: all guesses of the course against what was measured, the budget plane, a sentence for a
+friend, and what is still doubted."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ipywidgets as widgets
+
+from ...errors import FedlabError, RunError
+from ...files import check_replaceable, expand_path, write_file
+from ...plots import Picture, png
+from ...plots.guesses import Guess, guesses
+from ..kit import Card, Form
+from ..kit.guess_book import load_guesses
+
+if TYPE_CHECKING:
+    from .desk import Case
+
+INTRO = (
+    "Two sentences, and the course is a page: your guesses of all lessons against what was measured, your plane of "
+    "accuracy and bytes, what you would tell a friend, and what you still doubt. It stays on this machine."
+)
+SENTENCE = "The sentence I would tell a friend"
+DOUBT = "What I still doubt"
+UNANSWERED = "(not written yet)"
+STYLE = (
+    "body{font:16px/1.6 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em}"
+    "body{color:#1f2328;background:#fff}"
+    "img{max-width:100%}blockquote{font-size:1.25em;border-left:4px solid #0072B2;margin-left:0;padding-left:1em}"
+)
+
+
+class Closing(Form):
+    """Two fields, a button, and the page. `file`: where it was written last, None before."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.file: Path | None = None
+        wide = widgets.Layout(width="44em")
+        self.friend = widgets.Textarea(placeholder=SENTENCE, layout=wide)
+        self.doubt = widgets.Textarea(placeholder=DOUBT, layout=wide)
+        self.friend.description = "Friend"
+        self.doubt.description = "Doubt"
+        self.folder = widgets.Text(value="reports", description="Folder")
+        self.button = widgets.Button(description="Make my page", button_style="primary")
+        self.button.on_click(lambda _: self._make())
+        self.note = widgets.HTML()
+        self.page = widgets.HTML()
+        row = widgets.HBox([self.folder, self.button])
+        parts = [self.friend, self.doubt, row, self.note, self.page]
+        super().__init__(Card("exercise", INTRO, "Your page"), parts)
+
+    def _make(self) -> None:
+        try:
+            self.file = self.save(self.folder.value or ".")
+            card = Card(
+                "right", f"Written to {self.file}: open it in any browser, or print it.", "Kept"
+            )
+            self.page.value = self.body()
+        except FedlabError as error:
+            card = Card("wrong", str(error))
+        self.note.value = card._repr_html_()
+
+    def body(self) -> str:
+        """The page without head; what was typed is text, never HTML."""
+        made = load_guesses()
+        parts = [f"<h1>{html.escape(self._title())}</h1>"]
+        parts.append(f"<h2>{SENTENCE}</h2>{quote(self.friend.value)}")
+        parts.append(f"<h2>My guesses against the truth</h2><p>{describe_guesses(made)}</p>")
+        if made:
+            parts.append(image(guesses(made)))
+        parts.append("<h2>My budget plane</h2>")
+        if self.case.record.tries:
+            plane = self.case.tries()
+            parts.append(f"{image(plane)}<p>{html.escape(plane.sentence)}</p>")
+        else:
+            parts.append(f"<p>No try yet with the code word {html.escape(self.case.code)}.</p>")
+        parts.append(f"<p>{html.escape(describe_submissions(self.case))}</p>")
+        parts.append(f"<h2>{DOUBT}</h2>{quote(self.doubt.value)}")
+        return "\n".join(parts)
+
+    def html(self) -> str:
+        """The page as a file for any browser; it loads nothing."""
+        title = html.escape(self._title())
+        head = f'<head><meta charset="utf-8"><title>{title}</title><style>{STYLE}</style></head>'
+        return f'<!doctype html>\n<html lang="en">{head}\n<body>\n{self.body()}\n</body></html>\n'
+
+    def save(self, folder: str | Path = ".", *, force: bool = False) -> Path:
+        """Write the page. RunError where that is no place to write, UsageError where a file of somebody else's with
+        this name is there, unless `force`.
+        """
+        parts = ["page", self.case.code, self.case.name]
+        stem = "_".join(re.sub(r"[^\w-]+", "-", part) for part in parts if part)
+        file = expand_path(folder) / f"{stem}.html"
+        check_replaceable([file], force=force)
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, self.html(), force=force)
+        except OSError as error:
+            why = f"{error.strerror or error}; choose another folder"
+            raise RunError(f"The page cannot be written to {folder}: {why}.") from None
+        return file
+
+    def _title(self) -> str:
+        owner = f" of {self.case.name}" if self.case.name else ""
+        return f"One-shot federated learning: the page{owner}"
+
+
+def quote(text: str) -> str:
+    """What was typed as a quotation."""
+    return f"<blockquote>{html.escape(text.strip() or UNANSWERED)}</blockquote>"
+
+
+def image(picture: Picture) -> str:
+    """A picture within the page."""
+    source = base64.b64encode(png(picture)).decode()
+    return f'<img alt="{html.escape(picture.alt)}" src="data:image/png;base64,{source}">'
+
+
+def describe_guesses(made: Sequence[Guess]) -> str:
+    """How many guesses there are, and how many were right or very near."""
+    if not made:
+        return "No guess with an answer has been kept on this machine."
+    near = sum(guess.gap in ("right", "very near") for guess in made)
+    count = "1 guess" if len(made) == 1 else f"{len(made)} guesses"
+    return (
+        f"{count}, {near} of them right or very near. The others are why the lessons were worth it."
+    )
+
+
+def describe_submissions(case: Case) -> str:
+    """What was handed in, or that nothing was."""
+    submissions = case.record.submissions
+    if not submissions:
+        return "Nothing has been submitted yet."
+    first = submissions[0]
+    chosen = case.record.tries[first["choice"] - 1]
+    return (
+        f"Handed in: {chosen.title}, with {100 * first['accuracy']:.1f} % of the test images right. "
+        f"Submissions: {len(submissions)}."
+    )

@@ -1,0 +1,41 @@
+"""Guesses with their answers, kept on this machine from lesson to lesson, for the last lesson's closing page.
+
+One JSON file in the store; the last guess at a question counts. A damaged file is taken for an empty one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from ...files import store_folder
+from ...plots.guesses import Guess
+
+
+def book_file() -> Path:
+    """Where the guesses are."""
+    return store_folder() / "course" / "guesses.json"
+
+
+def load_guesses() -> list[Guess]:
+    """All guesses that have an answer, in the order in which they were first made."""
+    guesses = []
+    try:
+        rows = json.loads(book_file().read_text(encoding="utf-8"))
+        for row in rows:
+            guesses.append(Guess(**{**row, "written": tuple(row["written"])}))
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return guesses
+
+
+def keep_guess(guess: Guess) -> None:
+    """Put a guess into the book; one at the same question is replaced. Where nothing can be written, nothing is."""
+    by_question = {kept.question: kept for kept in load_guesses()}
+    by_question[guess.question] = guess
+    rows = [dataclasses.asdict(kept) for kept in by_question.values()]
+    with suppress(OSError):
+        book_file().parent.mkdir(parents=True, exist_ok=True)
+        book_file().write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -1,0 +1,150 @@
+// The engine of a panel: a kernel, over an anywidget model. What a hand does travels as small messages, of which one is
+// under way and the latest waits; large things come as buffers. The kernel alone deals partitions and trains.
+import { countCalls } from "./federation.js";
+import { settingKey } from "./state.js";
+
+const PATIENCE = 4000; // milliseconds after which an answer is no longer waited for: the kernel is busy with a cell
+
+/** A buffer as an array of this type; it may begin anywhere in what has come. */
+export function readBuffer(view, Type) {
+  const start = view.byteOffset ?? 0;
+  const bytes = (view.buffer ?? view).slice(start, start + view.byteLength);
+  return new Type(bytes);
+}
+
+/** What the stage shows of the samples: about as the kernel says it, samples: {train, test} with labels and images. */
+export function makeStageData(about, samples) {
+  const data = { ...about, ...samples, table: null };
+  Object.defineProperty(data, "storedSeeds", { get: () => data.table?.seeds ?? 0 });
+  data.storedSetting = ({ alpha, clients }) => {
+    const m = data.table?.clients.indexOf(clients) ?? -1;
+    if (m < 0) return null;
+    let a = 0;
+    data.table.alphas.forEach((one, i) => {
+      const isNearer = Math.abs(Math.log(one / alpha)) < Math.abs(Math.log(data.table.alphas[a] / alpha));
+      if (isNearer) a = i;
+    });
+    return { a, m, alpha: data.table.alphas[a] };
+  };
+  data.stored = (name, { a, m }) => data.table.results[name]?.[m][a] ?? null;
+  return data;
+}
+
+/** model: of the widget;   data: what the stage shows (see stage.js). `receive(content, buffers)` takes a message. */
+export function createKernelTransport(model, data) {
+  const revisions = new Map(); // what the stage calls each setting, by its key
+  let previews = null; // {key, counts: one [M, C] for each α of data.previewed}
+  let listener = () => {};
+  let underWay = null; // the message that an answer is waited for
+  let waiting = null; // the latest one after it
+  let timer = 0;
+  let isAsking = false; // what everybody says of an image
+  let imageAsked = null; // the next image to ask about
+  let askTimer = 0;
+  let chosen = null; // the client that the kernel knows to be chosen
+
+  function revisionOf(setting) {
+    return setting === null ? 0 : revisions.get(settingKey(setting)) ?? 0;
+  }
+
+  /** Send a question about the federation; of those that come while one is under way the last is sent after it. */
+  function ask(message) {
+    if (underWay !== null) {
+      waiting = message;
+      return;
+    }
+    underWay = message;
+    model.send(message);
+    timer = setTimeout(answered, PATIENCE);
+  }
+
+  function answered() {
+    clearTimeout(timer);
+    underWay = null;
+    if (waiting === null) return;
+    const next = waiting;
+    waiting = null;
+    ask(next);
+  }
+
+  /** The kernel has the samples; of a drawing it needs the pixels. Of many images asked for at once the last counts. */
+  function askImage({ image, pixels }) {
+    const isDrawn = !/^t?\d+$/.test(image);
+    imageAsked = { kind: "ask", image, pixels: isDrawn ? Array.from(pixels) : [] };
+    if (!isAsking) sendImage();
+  }
+
+  function sendImage() {
+    isAsking = imageAsked !== null;
+    if (!isAsking) return;
+    model.send(imageAsked);
+    imageAsked = null;
+    askTimer = setTimeout(sendImage, PATIENCE);
+  }
+
+  function tellClient(client) {
+    if (client === chosen) return;
+    chosen = client;
+    model.send({ kind: "client", value: client });
+  }
+
+  const readers = {
+    federation({ revision, previews: counts }, [owners]) {
+      if (counts) previews = counts;
+      answered();
+      return { kind: "federation", revision, owners: readBuffer(owners, Uint16Array) };
+    },
+    results(content, buffers) {
+      const revision = revisionOf(content.setting);
+      if (!content.names) return { ...content, revision, said: null, calls: null };
+      const said = { methods: {}, clients: [] };
+      const labels = readBuffer(buffers[0], Uint16Array);
+      const count = data.test.labels.length;
+      content.names.forEach((name, row) => {
+        const own = labels.subarray(row * count, (row + 1) * count);
+        if (typeof name === "number") said.clients[name] = own;
+        else said.methods[name] = own;
+      });
+      return { ...content, revision, said, calls: countCalls(said.methods, data.classes.length) };
+    },
+    answers(content, [shares]) {
+      clearTimeout(askTimer);
+      sendImage();
+      const all = readBuffer(shares, Float32Array);
+      const many = data.classes.length;
+      const rows = new Map(content.names.map((name, i) => [name, all.subarray(i * many, (i + 1) * many)]));
+      return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row };
+    },
+    stored({ table }) {
+      data.table = table;
+      return { kind: "redraw" };
+    },
+  };
+
+  return {
+    data,
+    keepsRuns: true, // a run with all seeds goes on when the setting changes
+    connect(receive) { listener = receive; },
+    receive(content, buffers) {
+      const read = readers[content.kind];
+      listener(read ? read(content, buffers) : content);
+    },
+    send(message) {
+      if (message.setting) revisions.set(settingKey(message.setting), message.revision);
+      if (message.kind === "changed") return void tellClient(message.state.client);
+      if (message.kind === "ask") return void askImage(message);
+      if (message.kind === "deal") return void ask(message);
+      if (message.kind === "train") waiting = null; // it says the setting itself
+      model.send(message);
+    },
+    preview(state, alpha) {
+      if (previews === null || previews.clients !== state.clients || previews.seed !== state.seed) return null;
+      return previews.counts[data.previewed.indexOf(alpha)];
+    },
+    destroy() {
+      clearTimeout(timer);
+      clearTimeout(askTimer);
+      listener = () => {};
+    },
+  };
+}

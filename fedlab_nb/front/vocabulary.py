@@ -1,0 +1,60 @@
+"""What the stage calls things: who holds the samples, what samples are, and methods where there is room for two words.
+
+Page and panels take their words from here, so that both say the same.
+"""
+
+# Who holds the samples, and what the samples are, in the stage's sentences.
+OFFICES = {
+    "one": "office",
+    "many": "offices",
+    "things": "digits",
+    "kind": "digit",
+    "kinds": "digits",
+}
+CLIENTS = {
+    "one": "client",
+    "many": "clients",
+    "things": "images",
+    "kind": "class",
+    "kinds": "classes",
+}
+# What a sample of one class is called where there are several of it.
+PLURALS = {
+    "0": "zeros",
+    "1": "ones",
+    "2": "twos",
+    "3": "threes",
+    "4": "fours",
+    "5": "fives",
+    "6": "sixes",
+    "7": "sevens",
+    "8": "eights",
+    "9": "nines",
+}
+# Beside a bar and on a card there is room for two words.
+SHORT_NAMES = {
+    "local": "Each alone",
+    "logits": "Mean logits",
+    "ensemble": "Mean prob.",
+    "gauss": "Gaussian",
+}
+# At the beginning of a sentence.
+PHRASES = {"logits": "The mean of logits", "ensemble": "The mean of probabilities"}
+
+
+def describe_people(dataset: str, samples: str) -> dict[str, str]:
+    """The words for a data set; samples: "images", "feature rows" or "recordings"."""
+    if dataset == "digits":
+        return OFFICES
+    return {**CLIENTS, "things": samples}
+
+
+def describe_classes(names: list[str], colours: list[str]) -> list[dict[str, str]]:
+    """Each class's name and colour, and for a digit what several of it are called."""
+    classes = []
+    for name, colour in zip(names, colours, strict=True):
+        about = {"name": name, "colour": colour}
+        if name in PLURALS:
+            about["plural"] = PLURALS[name]
+        classes.append(about)
+    return classes

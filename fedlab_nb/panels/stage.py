@@ -1,0 +1,42 @@
+"""The stage in a notebook: a widget whose entry is the joined modules of `front/`. It carries messages both ways.
+
+To the browser, each a dict with a `kind`, and buffers where something is large:
+
+    data        about: names, words and the cast of what is shown, `digest`: of the samples
+    samples     labels (uint16) and images (bytes) of the training and the test samples; once a window and digest
+    setting     the controls were changed in Python: {alpha, clients, seed, moves}
+    federation  revision of the setting that it is of; the owner of each training sample (uint16)
+    results     accuracies, bands and seeds by method, which are `older`; what everybody says of each test sample
+    answers     what everybody says of one image, [methods + clients, C] (float32)
+    stored, job, words   the stored bands; what runs; what the next run would cost
+
+From the browser: open, samples, opened, deal, train, stop, ask, client, dataset, "open methods", "open settings".
+Samples travel in messages and in no trait: so they are in no saved notebook.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import anywidget
+
+from ..front import join_front, read_stylesheet
+
+
+def make_entry() -> str:
+    """The module that anywidget imports: all that the stage needs, in one text."""
+    return (
+        f"const {{ renderPanel }} = {join_front('panel_entry')};\n"
+        f"const stylesheet = {json.dumps(read_stylesheet())};\n"
+        "export default { render: (context) => renderPanel(context, stylesheet) };\n"
+    )
+
+
+class Stage(anywidget.AnyWidget):
+    """receive(message): called with each message of the browser."""
+
+    _esm = make_entry()
+
+    def __init__(self, receive: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__()
+        self.on_msg(lambda _, content, buffers: receive(content))

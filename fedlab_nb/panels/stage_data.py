@@ -1,0 +1,316 @@
+"""What a panel tells its stage (`front/`): the samples, who holds them, results, and what everybody says of an image.
+
+Plain values and arrays in, plain values and bytes out: nothing here knows a widget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..data import DATASETS, Dataset, Federation, title_of
+from ..data.schema import InputSchema
+from ..errors import SAMPLES
+from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
+from ..methods import label_of
+from ..plots.identity import look, shorten_title
+from ..plots.style import class_colours
+from ..studies.statistics import band
+from ..torch_switches import usual_switches
+from ..training.calibration import SCORES
+from .record import Row, Runs
+from .stored import Nearby
+
+THUMBNAIL = 16  # pixels of a side, where all images in full size would be too much to send
+SQUARE = 4  # pixels of a side of a sample without a picture
+MOST_BYTES = 4_000_000  # of all training images in full size
+MOST_TEST_IMAGES = 1000  # that can be looked at
+NOBODY = 2**16 - 1  # the owner of a sample that no client holds
+LEAST_SEEDS_OF_A_BAND = 5
+LIVE_SECONDS = 1.0  # a method that is forecast to take longer waits for Run
+FREE = ("seed", "seeds", "device")  # settings that do not make a result one of another setting
+
+
+# ------------------------------------------------------------------------------------------------ samples
+@dataclass(frozen=True)
+class Part:
+    """Training or test samples as a window gets them. labels: `[N]`; images: bytes `[N, side, side, channels]`, None
+    where a sample has no picture."""
+
+    labels: np.ndarray
+    images: np.ndarray | None
+
+    @property
+    def shape(self) -> dict[str, int]:
+        if self.images is None:
+            return {"side": SQUARE, "channels": 1}
+        return {"side": self.images.shape[1], "channels": self.images.shape[3]}
+
+    def to_bytes(self) -> list[bytes]:
+        images = b"" if self.images is None else self.images.tobytes()
+        return [self.labels.astype(np.uint16).tobytes(), images]
+
+
+def make_parts(dataset: Dataset) -> tuple[Part, Part]:
+    """The training samples, as thumbnails where there are many, and the test samples that can be looked at."""
+    size = dataset.x_train[0].numel() * len(dataset.x_train)
+    side = None if size <= MOST_BYTES else THUMBNAIL
+    train = Part(dataset.y_train.numpy(), make_images(dataset.x_train, side))
+    few = slice(0, MOST_TEST_IMAGES)
+    test = Part(dataset.y_test[few].numpy(), make_images(dataset.x_test[few], None))
+    return train, test
+
+
+def make_images(x: Tensor, side: int | None) -> np.ndarray | None:
+    """Square images as bytes `[N, side, side, 1 or 3]`; `side` None: as they are. None for what is no image."""
+    if x.ndim != 4 or x.shape[1] not in (1, 3) or x.shape[2] != x.shape[3]:
+        return None
+    if side is not None and side < x.shape[2]:
+        x = torch.nn.functional.interpolate(x, size=side, mode="area")
+    pixels = (255 * x.clamp(0, 1)).round().to(torch.uint8)
+    return pixels.permute(0, 2, 3, 1).contiguous().numpy()
+
+
+def find_owners(federation: Federation) -> np.ndarray:
+    """Each training sample's client, `[N]`; NOBODY where there is none."""
+    owners = np.full(len(federation.dataset.y_train), NOBODY, dtype=np.uint16)
+    for k, shard in enumerate(federation.shards):
+        owners[np.asarray(shard)] = k
+    return owners
+
+
+def describe_table_row(schema: InputSchema, features: np.ndarray) -> str:
+    """A sample of a table as its columns have it: "age 63 · sex male"; nothing for what is no table."""
+    if schema.kind != "table" or features.ndim != 1:
+        return ""
+    cells = []
+    start = 0
+    for column in schema.columns:
+        own = features[start : start + column.width]
+        start += column.width
+        if column.kind == "number":
+            value = float(own[0]) * column.scale + column.mean
+            cells.append(f"{column.name} {round(value, 4):.6g}{column.unit}")
+        elif column.kind == "category" and own.size and own.max() > 0:
+            cells.append(f"{column.name} {column.categories[int(own.argmax())]}")
+    return " · ".join(cells)
+
+
+# -------------------------------------------------------------------------------------------- what is shown
+def describe_data(federation: Federation, methods: Sequence[str]) -> dict[str, Any]:
+    """What does not change while sliders move: names, words, the cast."""
+    dataset = federation.dataset
+    colours = [to_hex(colour) for colour in class_colours(max(dataset.classes, 2))]
+    names = [str(name) for name in dataset.class_names]
+    return {
+        "digest": str(dataset.digest),
+        "classes": describe_classes(names, colours[: len(names)]),
+        "people": describe_people(dataset.name, SAMPLES[len(dataset.input_shape)]),
+        "methods": list_cast(methods),
+        "canDraw": dataset.name == "digits" and dataset.input_shape == (1, 8, 8),
+    }
+
+
+def to_hex(colour: Any) -> str:
+    """A colour of `plots.style` as "#rrggbb"."""
+    if isinstance(colour, str):
+        return colour
+    red, green, blue = (round(255 * share) for share in colour[:3])
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def list_cast(methods: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of the stage: the methods, and before the ensemble the other plain mean, which every run of it has."""
+    cast = []
+    for name in methods:
+        if name == "ensemble":
+            cast.append(describe_method("logits", label_of("ensemble", {"rule": "logits"})))
+        cast.append(describe_method(name, label_of(name)))
+    return cast
+
+
+def describe_method(name: str, title: str) -> dict[str, str]:
+    short = SHORT_NAMES.get(name, shorten_title(title))
+    phrase = PHRASES.get(name, title)
+    return {
+        "name": name,
+        "title": title,
+        "short": short,
+        "phrase": phrase,
+        "colour": look(title).colour,
+    }
+
+
+def list_datasets(current: str, own_file: str) -> list[dict[str, str]]:
+    """The menu of data sets, an entry for one that was added, and at its end the choice of a file."""
+    entries = []
+    for name, info in DATASETS.items():
+        title = info.title if info.offline else f"{info.title} (download)"
+        entries.append({"name": name, "title": title})
+    is_known = any(entry["name"] == current for entry in entries)
+    if not is_known and current != own_file:
+        entries.append({"name": current, "title": title_of(current)})
+    return [*entries, {"name": own_file, "title": "Choose a file …"}]
+
+
+def make_table(nearby: Nearby | None) -> dict[str, Any] | None:
+    """The stored bands for the stage, by method, then stored M, then stored α; None where nothing stored fits."""
+    if nearby is None or not nearby.methods:
+        return None
+    table = nearby.table
+    results: dict[str, list[list[dict[str, float]]]] = {}
+    for method in nearby.methods:
+        rows = []
+        for clients in table.clients:
+            row = []
+            for alpha in table.alphas:
+                found = band(table.accuracies(method, alpha, clients))
+                row.append({"mean": found.mean, "half": found.half_width})
+            rows.append(row)
+        results[method] = rows
+    return {
+        "alphas": list(table.alphas),
+        "clients": list(table.clients),
+        "seeds": len(table.seeds),
+        "results": results,
+    }
+
+
+# -------------------------------------------------------------------------------------------------- results
+def is_same_setting(one: Mapping[str, Any], other: Mapping[str, Any], method: str) -> bool:
+    """Whether a result of `method` with the first settings is one of the second, on whatever seeds."""
+
+    def read(settings: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {name: value for name, value in settings.items() if name not in FREE}
+        return {n: v for n, v in kept.items() if "." not in n or n.split(".")[0] == method}
+
+    return read(one) == read(other)
+
+
+def describe_results(
+    runs: Runs, methods: Sequence[str], settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The newest result of each method. `older`: those of another setting than `settings`, or of another seed where
+    they have one alone."""
+    described: dict[str, Any] = {"accuracies": {}, "bands": {}, "seeds": {}, "older": []}
+    for method in methods:
+        row = find_newest(runs, method)
+        if row is None:
+            continue
+        shares = {seed: outcome.accuracy for seed, outcome in row.outcomes.items()}
+        is_old = not is_same_setting(row.settings, settings, method)
+        is_old = is_old or settings.get("seed") not in shares
+        add_result(described, method, shares, is_old)
+        if method == "ensemble":
+            others = other_means(row)
+            if others:
+                add_result(described, "logits", others, is_old)
+    return described
+
+
+def find_newest(runs: Runs, method: str) -> Row | None:
+    """The last row of `method` that has a result."""
+    found = [row for row in runs.rows if row.method == method and row.outcomes]
+    return max(found, key=lambda row: row.run, default=None)
+
+
+def other_means(row: Row) -> dict[int, float]:
+    """Accuracies of the mean of the logits in a row of the ensemble, by seed."""
+    title = label_of("ensemble", {"rule": "logits"})
+    shares = {}
+    for seed, outcome in row.outcomes.items():
+        share = outcome.report.others().get(title)
+        if share is not None:
+            shares[seed] = share
+    return shares
+
+
+def add_result(
+    described: dict[str, Any], name: str, shares: Mapping[int, float], is_old: bool
+) -> None:
+    found = band(shares)
+    described["accuracies"][name] = found.mean
+    described["seeds"][name] = len(shares)
+    if len(shares) >= LEAST_SEEDS_OF_A_BAND:
+        described["bands"][name] = found.half_width
+    if is_old:
+        described["older"].append(name)
+
+
+# -------------------------------------------------------------------------------------------------- answers
+@dataclass(frozen=True)
+class Answers:
+    """What models say of samples. names: a method, or a client's number, for each row; shares: `[rows, N, C]`."""
+
+    names: tuple[str | int, ...]
+    shares: np.ndarray
+
+    @property
+    def labels(self) -> np.ndarray:
+        """The class that each says, `[rows, N]`."""
+        return self.shares.argmax(-1)
+
+    def client_accuracies(self, labels: np.ndarray) -> list[float]:
+        """How much of samples with these `labels` [N] each client gets right by itself, `[M]`."""
+        right = self.labels[:, : len(labels)] == labels
+        clients = [row for row, name in enumerate(self.names) if isinstance(name, int)]
+        return [float(right[row].mean()) for row in clients]
+
+
+class Voices:
+    """The models of the last run, as far as they are at hand: each method's, and each client's own.
+
+    outcomes: {method: its outcome of the run's first seed}. A model that was not kept and takes longer than a moment
+    to make again is left out.
+    """
+
+    def __init__(self, outcomes: Mapping[str, Any]) -> None:
+        self.models: dict[str, Any] = {}
+        self.clients: Any = None
+        for method, outcome in outcomes.items():
+            if getattr(outcome, "_model", None) is None and not is_quick(outcome):
+                continue
+            model = outcome.model
+            self.models[method] = model
+            if method in ("local", "ensemble") and self.clients is None:
+                self.clients = model.clients
+
+    @usual_switches()
+    @torch.no_grad()
+    def ask(self, x: Tensor) -> Answers:
+        """What all say of the prepared samples `x [N, …]`."""
+        names: list[str | int] = []
+        shares = []
+        logits = None if self.clients is None else self.clients.logits(x)
+        for method, model in self.models.items():
+            if method == "ensemble" and logits is not None:
+                names.append("logits")
+                shares.append(logits.mean(0).softmax(-1))
+            names.append(method)
+            shares.append(find_shares(model, x))
+        if logits is not None:
+            names += range(len(logits))
+            shares += list(logits.softmax(-1))
+        if not shares:
+            return Answers((), np.zeros((0, len(x), 0), dtype=np.float32))
+        return Answers(tuple(names), torch.stack([one.float().cpu() for one in shares]).numpy())
+
+
+def is_quick(outcome: Any) -> bool:
+    """Whether a model that was not kept can be made again while somebody waits."""
+    return getattr(outcome, "seconds_total", LIVE_SECONDS) < LIVE_SECONDS and hasattr(
+        outcome, "model"
+    )
+
+
+def find_shares(model: Any, x: Tensor) -> Tensor:
+    """A model's answers `[N, C]` between 0 and 1: probabilities where it has any, else its scores, cut off."""
+    scores = model.logits(x)
+    if SCORES[model.score_kind]:
+        return scores.softmax(-1)
+    return scores.clamp(0, 1)

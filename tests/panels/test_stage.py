@@ -1,0 +1,264 @@
+"""The playground's stage over a comm that only records: what a hand sends, and what the kernel answers."""
+
+import ast
+import random
+
+import numpy as np
+import pytest
+
+from fedlab_nb.data import Edits, federate, load
+from fedlab_nb.panels import playground
+from fedlab_nb.panels.stage import Stage
+from fedlab_nb.panels.stage_data import describe_table_row
+from fedlab_nb.studies.cost import Cost
+
+METHODS = ["fedavg", "fens"]
+START = {"alpha": 0.1, "clients": 10, "seed": 4, "moves": []}
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """All messages to the browser: (content, buffers)."""
+    messages = []
+
+    def record(self, content, buffers=None):
+        messages.append((content, buffers or []))
+
+    monkeypatch.setattr(Stage, "send", record)
+    return messages
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Forecasts of seconds, by method."""
+    seconds = {"fedavg": 0.1, "fens": 0.2}
+
+    def forecast(asked):
+        method, _ = asked
+        return Cost(seconds[method], 0.0, True)
+
+    monkeypatch.setattr("fedlab_nb.panels.stage_panel.cost_of", forecast)
+    return seconds
+
+
+@pytest.fixture
+def panel(make, sent, quick):
+    """A playground on a stand-in for training, which a window has opened."""
+    panel = make(kind=playground, seed=4)
+    panel.stage_revision = 0
+    open_window(panel)
+    return panel
+
+
+def open_window(panel):
+    panel._receive({"kind": "open"})
+    deal(panel, START, 1)
+    panel._receive({"kind": "opened"})
+
+
+def deal(panel, setting, revision):
+    panel._receive({"kind": "deal", "revision": revision, "setting": setting})
+
+
+def train(panel, setting, revision, is_run):
+    message = {"kind": "train", "revision": revision, "setting": setting, "isRun": is_run}
+    panel._receive(message)
+    assert panel.wait(60)
+
+
+def last(sent, kind):
+    return next(
+        (content, buffers) for content, buffers in reversed(sent) if content["kind"] == kind
+    )
+
+
+def read_owners(sent):
+    _, (owners,) = last(sent, "federation")
+    return np.frombuffer(owners, dtype=np.uint16)
+
+
+def owners_of(federation):
+    owners = np.zeros(len(federation.dataset.y_train), dtype=np.uint16)
+    for k, shard in enumerate(federation.shards):
+        owners[np.asarray(shard)] = k
+    return owners
+
+
+def test_the_samples_travel_once_by_their_digest_and_stay_out_of_the_saved_state(panel, sent):
+    about = last(sent, "data")[0]["about"]
+    panel._receive({"kind": "samples", "digest": about["digest"]})
+    content, (labels, images, test_labels, test_images) = last(sent, "samples")
+    digits = load("digits")
+    assert np.array_equal(np.frombuffer(labels, np.uint16), digits.y_train.numpy())
+    assert np.array_equal(np.frombuffer(test_labels, np.uint16), digits.y_test.numpy())
+    seen = np.frombuffer(images, np.uint8).reshape(-1, 8, 8) / 255
+    assert np.abs(seen - digits.x_train[:, 0].numpy()).max() <= 0.5 / 255 + 1e-6
+    assert len(test_images) == 64 * len(digits.y_test)
+    before = len(sent)
+    panel._receive({"kind": "samples", "digest": "other"})
+    deal(panel, {**START, "alpha": 1}, 2)
+    assert all(content["kind"] != "samples" for content, _ in sent[before:])
+    state = panel.stage.get_state()
+    state.pop("_esm")
+    assert len(repr(state)) < 2000 and content["train"] == {"side": 8, "channels": 1}
+
+
+def test_who_holds_what_is_what_federate_deals_out_and_carries_the_revision(panel, sent):
+    for revision, alpha in enumerate((0.05, 0.7, 10), start=2):
+        deal(panel, {**START, "alpha": alpha}, revision)
+        assert last(sent, "federation")[0]["revision"] == revision
+        expected = owners_of(federate("digits", alpha=alpha, clients=10, seed=4))
+        assert np.array_equal(read_owners(sent), expected)
+        assert panel.controls.alpha.value == alpha
+
+
+def test_what_python_sets_is_told_to_the_stage(panel, sent):
+    panel.controls.alpha.value = 0.5
+    assert last(sent, "setting")[0]["setting"] == {**START, "alpha": 0.5}
+    panel.controls.seed.value = 7
+    assert last(sent, "setting")[0]["setting"]["seed"] == 7
+
+
+def throw(draws, clients, classes):
+    """A pile, or a class of it, to another client."""
+    giver, taker = draws.sample(range(clients), 2)
+    label = draws.choice([None, *range(classes)])
+    return {"from": giver, "label": label, "to": taker}
+
+
+def write_move(move):
+    label = "" if move["label"] is None else move["label"]
+    return f"{'ABCDEFGHIJ'[move['from']]}{label}>{'ABCDEFGHIJ'[move['to']]}"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent, seed):
+    draws = random.Random(seed)
+    dealt = federate("digits", alpha=0.1, clients=10, seed=4)
+    labels = dealt.dataset.y_train.numpy()
+    moves, seen = [], [read_owners(sent)]
+    for revision in range(2, 52):
+        moves = [*moves, throw(draws, 10, 10)]
+        deal(panel, {**START, "moves": moves}, revision)
+        seen.append(read_owners(sent))
+        assert seen[-1].shape == labels.shape and seen[-1].max() < 10
+    text = ", ".join(write_move(move) for move in moves)
+    assert panel._state.settings["moves"] == text
+    expected = np.zeros(len(labels), dtype=np.uint16)
+    counted = np.zeros(len(labels), dtype=int)
+    shards = [np.asarray(shard) for shard in dealt.shards]
+    for k, shard in enumerate(Edits.parse(text).apply(shards, labels)):
+        expected[shard] = k
+        counted[shard] += 1
+    assert (counted == 1).all() and np.array_equal(seen[-1], expected)
+    same = playground(link=panel.link())
+    assert np.array_equal(owners_of(same._state.federation), seen[-1])
+    same.close()
+    call = ast.parse(panel.code()).body[1].value
+    given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+    wanted = {name: given[name] for name in ("alpha", "clients", "seed", "moves")}
+    assert np.array_equal(owners_of(federate("digits", **wanted)), seen[-1])
+    for count in reversed(range(50)):
+        deal(panel, {**START, "moves": moves[:count]}, 100 + count)
+        assert np.array_equal(read_owners(sent), seen[count])
+    assert not panel.error and "moves" not in panel._state.settings
+
+
+def test_nothing_trains_before_the_first_gesture(panel, job):
+    for revision, alpha in enumerate((0.2, 0.3), start=2):
+        deal(panel, {**START, "alpha": alpha}, revision)
+    assert job.calls == [] and panel.status == "idle"
+
+
+def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_older(
+    panel, sent, job, quick
+):
+    train(panel, START, 1, is_run=True)
+    assert job.calls[-1][:2] == (METHODS, 2)
+    results, _ = last(sent, "results")
+    assert results["seeds"] == {"fedavg": 2, "fens": 2} and results["older"] == []
+    quick["fens"] = 5.0
+    train(panel, {**START, "alpha": 1}, 2, is_run=False)
+    assert job.calls[-1][:2] == (["fedavg"], 1)
+    results, _ = last(sent, "results")
+    assert results["seeds"] == {"fedavg": 1, "fens": 2} and results["older"] == ["fens"]
+    assert results["setting"] == {**START, "alpha": 1} and results["isFinal"]
+    panel.controls.epochs.value = 3  # nothing that the stage has a control for
+    assert last(sent, "results")[0]["older"] == METHODS
+    assert "fl-older" in panel.views.box._dom_classes
+
+
+def test_runs_that_follow_the_hand_do_not_fill_the_record(panel, job):
+    train(panel, START, 1, is_run=True)
+    for revision, alpha in enumerate((1, 2, 3), start=2):
+        train(panel, {**START, "alpha": alpha}, revision, is_run=False)
+    rows = [(row.run, row.method, row.follows_hand) for row in panel._state.runs.rows]
+    assert rows == [
+        (1, "fedavg", False),
+        (1, "fens", False),
+        (4, "fedavg", True),
+        (4, "fens", True),
+    ]
+
+
+def test_slow_methods_wait_for_run(panel, sent, job, quick):
+    quick.update(fedavg=2.0, fens=2.0)
+    train(panel, {**START, "alpha": 1}, 2, is_run=False)
+    assert job.calls == [] and panel.status == "idle"
+    assert last(sent, "job")[0]["isRunning"] is False
+
+
+def test_stop_ends_a_run_at_once_and_a_hand_does_not(panel, sent, job):
+    job.gate.clear()
+    message = {"kind": "train", "revision": 1, "setting": START, "isRun": True}
+    panel._receive(message)
+    assert panel.status == "running"
+    panel._receive({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
+    assert len(job.calls) == 1 and panel.status == "running"
+    assert np.array_equal(read_owners(sent), owners_of(federate("digits", alpha=1, seed=4)))
+    panel._receive({"kind": "stop"})
+    assert panel.status == "stopped" and last(sent, "job")[0]["isRunning"] is False
+    job.gate.set()
+
+
+def test_an_error_is_an_alert_on_the_stage(panel, sent, job):
+    job.fails = {"fens": ValueError("no such luck")}
+    train(panel, START, 1, is_run=True)
+    content, _ = last(sent, "job")
+    assert content["isAlert"] and "no such luck" in content["text"]
+
+
+def test_answers_are_what_the_models_say(make, sent):
+    panel = make(kind=playground, job=None, methods=["local", "ensemble"], clients=3, epochs=1)
+    setting = {"alpha": 0.1, "clients": 3, "seed": 0, "moves": []}
+    panel._receive({"kind": "open"})
+    deal(panel, setting, 1)
+    train(panel, setting, 1, is_run=False)
+    results, (said,) = last(sent, "results")
+    digits = load("digits")
+    names = results["names"]
+    assert names == ["local", "logits", "ensemble", 0, 1, 2]
+    said = np.frombuffer(said, np.uint16).reshape(len(names), -1)
+    local, ensemble = panel.outcomes
+    assert np.array_equal(said[2], ensemble.predict(digits.x_test))
+    assert results["each"] == pytest.approx(local.report.each_client)
+    accuracies = (said == digits.y_test.numpy()).mean(1)
+    assert accuracies[1] == pytest.approx(results["accuracies"]["logits"])
+    panel._receive({"kind": "ask", "image": "5"})
+    content, (shares,) = last(sent, "answers")
+    shares = np.frombuffer(shares, np.float32).reshape(len(names), 10)
+    assert content["names"] == names and shares.sum(1) == pytest.approx(1, abs=1e-5)
+    assert shares[3:].argmax(1).tolist() == said[3:, 5].tolist()
+    pixels = digits.x_test[5].flatten().tolist()
+    panel._receive({"kind": "ask", "image": "a" * 64, "pixels": pixels})
+    _, (drawn,) = last(sent, "answers")
+    assert np.frombuffer(drawn, np.float32) == pytest.approx(shares.flatten(), abs=1e-5)
+
+
+def test_a_row_of_a_table_is_said_as_its_file_has_it():
+    heart = load("heart")
+    said = describe_table_row(heart.schema, heart.x_test[0].numpy())
+    start = "age 63 · sex m · cp typical · trestbps 145 · chol 233 · fbs yes · restecg LVH"
+    assert said.startswith(start) and "oldpeak 2.3" in said and "ca 0" in said
+    digits = load("digits")
+    assert describe_table_row(digits.schema, digits.x_test[0].numpy()) == ""
