@@ -70,7 +70,7 @@ def test_the_counts_are_those_of_the_file(data):
 
 
 def test_unequal_classes_are_said_and_equal_ones_not(data, tmp_path):
-    assert has_unequal_classes(data) and "right for 90%" in card_text(data)
+    assert has_unequal_classes(data) and "gets 90% right" in card_text(data)
     ROWS.assign(outcome=["ill", "well"] * 30).to_csv(tmp_path / "even.csv", index=False)
     even = fl.load(tmp_path / "even.csv")
     assert not has_unequal_classes(even) and "unequal" not in card_text(even)
