@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..kit import Card, worked
+from ..kit import Card
 
 # (table, the other method): one rival each that is weak, strong, of another kind.
 BETS = (
@@ -34,7 +34,7 @@ def five_claims(claims: Sequence[Any]) -> Card:
     lines = []
     for number, claim in enumerate(find_bets(claims), 1):
         lines.append(f"{describe_bet(number, claim)}.")
-    return worked("As published:", *lines)
+    return Card("worked", "\n".join(lines), "As published")
 
 
 def count_held(claims: Sequence[Any]) -> int:
@@ -47,4 +47,4 @@ def five_outcomes(claims: Sequence[Any]) -> Card:
     lines = []
     for number, claim in enumerate(find_bets(claims), 1):
         lines.append(f"{describe_bet(number, claim)}: {claim.outcome}.")
-    return worked("In our runs:", *lines)
+    return Card("worked", "\n".join(lines), "In our runs")
