@@ -27,7 +27,7 @@ from data_digests import OTHER_PROCESSOR
 
 UNITS, FEEL = "@tests/everything.txt", "tests/browser/test_feel.py"
 QUICK = ["--assert=plain", "-p", "no:hypothesispytest", "-p", "tests.quick"]
-BROWSER = ["-m", "browser", *QUICK[1:]]
+BROWSER = ["-m", "browser and not slow", *QUICK[1:]]
 CALLS = (
     # "auto" would count a core with two threads as one; the order as collected keeps the longest files from being last
     [

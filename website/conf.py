@@ -64,7 +64,7 @@ LIVE = """```{admonition} Open this lesson live
 :class: tip
 
 Here you read the results that are stored with the lesson. Sliders, checks and your own runs need Python: type
-`python3 fedlab_nb/bootstrap.py` in a checkout. %s[Binder, Colab and other ways](guide/installation.md).
+`python3 fedlab_nb/bootstrap.py` in a checkout. %s[Binder, Colab and other ways](%s).
 ```"""
 PLAYGROUND = """<a href="playground.html"><b>Try it here, nothing to install</b></a>: drag α, throw a pile to a
 neighbour, draw a digit. Or read on: [start with lesson 1](notebooks/1_start_here.ipynb).
@@ -113,7 +113,9 @@ def prepare(app, docname, source):
         title, *cells = [part for cell in notebook.cells for part in parts(cell)]
         title.source = title.source.replace("# ", f"# {number[1]} · " if number else "# ", 1)
         repository = os.environ.get("GITHUB_REPOSITORY")
-        live = LIVE % (BINDER % (repository, docname) if repository else "")
+        binder = BINDER % (repository, docname) if repository else ""
+        guide = "../guide" if "/shelf/" in docname else "guide"
+        live = LIVE % (binder, f"{guide}/installation.md")
         notebook.cells = [title, markdown(live), *folded(cells)]
         source[0] = nbformat.writes(notebook)
 

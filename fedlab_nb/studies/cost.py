@@ -195,12 +195,22 @@ def method_seconds(plan: Plan) -> float | None:
         seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
     else:  # it makes nothing of the clients' networks
         seconds *= samples_of(plan) / samples_of(usual)
+    if not plan.method.trains_locally:
+        seconds *= passes_of(plan, plan.recipe.epochs) / passes_of(plan, usual.recipe.epochs)
     for knob in REPETITIONS:
         before = getattr(usual.method, knob, 0)
         now = getattr(plan.method, knob, 0)
         if before and now:
             seconds *= now / before
     return seconds
+
+
+def passes_of(plan: Plan, epochs: int) -> float:
+    """How often a client would train on its own data if the recipe had so many epochs; 1 where it trains nothing."""
+    members = len(plan.settings.members)
+    sizes = [samples_of(plan) / members] * members
+    recipe = replace(plan.recipe, epochs=epochs)
+    return plan.method.local_passes(recipe, sizes) or 1.0
 
 
 def nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:

@@ -89,6 +89,15 @@ def test_the_time_goes_with_how_often_something_is_done():
     assert cost.method_seconds(changed) == pytest.approx(4 * cost.method_seconds(usual))
 
 
+def test_the_recipes_epochs_count_where_the_method_itself_trains():
+    def seconds(method, epochs):
+        (plan,) = plans_for(Settings.make(epochs=epochs), [method])
+        return cost.method_seconds(plan)
+
+    for method, times in (("centralized", 10), ("fusefl", 10), ("fedavg_multi", 1), ("afl", 1)):
+        assert seconds(method, 400) == pytest.approx(times * seconds(method, 40)), method
+
+
 def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypatch):
     monkeypatch.setattr(cost, "nearest_row", lambda table, plan: None)
     told = cost.cost_of(asked(["fedavg"]))

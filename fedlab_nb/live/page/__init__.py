@@ -31,7 +31,7 @@ from ...studies.stored_results import StoredTable, load, sets
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
 MARK = 4.6  # pixels from the middle of a marker to its end
-DIGITS = 9  # of a mean or band, so that no library version shows in the file
+DIGITS = 9  # of a band, so that no version of SciPy shows in the file
 LIVE = "digits"  # the data set whose images are in the page
 # What the page takes of front/.
 FRONT = (
@@ -179,7 +179,7 @@ def result(table: StoredTable, method: str, alpha: float, clients: int) -> dict[
         for way in ("up", "down")
     )
     return {
-        "mean": round(of.mean, DIGITS),
+        "mean": of.mean,
         "half": round(of.half_width, DIGITS),
         "accuracies": [*accuracies.values()],
         "up": up,
