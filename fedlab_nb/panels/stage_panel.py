@@ -212,6 +212,18 @@ class Playground(Panel):
         if message["kind"] == "open methods":
             self.controls.methods.add.value = not is_open
 
+    def _without_data(self, error: Exception) -> None:
+        """There is nothing to draw: the fields with what is wrong stand in the stage's place."""
+        super()._without_data(error)
+        theme.show_if(False, self.stage)
+        theme.show_if(True, self._settings_box)
+
+    def _use(self, fresh: bool) -> None:
+        if fresh and self.stage.layout.display == "none":
+            theme.show_if(True, self.stage)
+            theme.show_if(False, self._settings_box)
+        super()._use(fresh)
+
     # ------------------------------------------------------------------------------- setting and moves
     def _read_setting(self) -> dict[str, Any]:
         """The setting that the controls say, as the stage has it."""

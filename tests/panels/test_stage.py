@@ -262,3 +262,14 @@ def test_a_row_of_a_table_is_said_as_its_file_has_it():
     assert said.startswith(start) and "oldpeak 2.3" in said and "ca 0" in said
     digits = load("digits")
     assert describe_table_row(digits.schema, digits.x_test[0].numpy()) == ""
+
+
+def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
+    panel = playground(dataset=str(tmp_path / "nope.csv"))
+    panel.wait()
+    assert panel.stage.layout.display == "none"
+    assert panel._settings_box.layout.display is None
+    assert "does not exist" in panel.controls.error.value + panel.controls.phase.value
+    panel.controls.dataset.value = "digits"
+    panel.wait()
+    assert panel.stage.layout.display is None
