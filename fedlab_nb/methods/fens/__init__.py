@@ -58,7 +58,7 @@ import torch
 from torch import Tensor
 
 from ...comm import Link
-from ...errors import demand
+from ...errors import UsageError
 from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
 from ..parts.byzantine import choose_lie_logit
@@ -150,38 +150,41 @@ class Fens(Method):
     def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):
             bits = getattr(self, name)
-            demand(
-                not 8 < bits < 32,
-                f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.",
+            if 8 < bits < 32:
+                raise UsageError(
+                    f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation."
+                )
+        needs_held_out = self.uses_proxy and self.proxy != "reused"
+        if needs_held_out and not any(ctx.private.sizes("held_out")):
+            raise UsageError(
+                "FENS needs held-out samples, but no client has any; hold out more, or set"
+                " proxy=reused."
             )
-        held_out = (
-            not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
-        )
-        demand(
-            held_out,
-            "FENS needs held-out samples, but no client has any; hold out more, or set proxy=reused.",
-        )
-        members = ctx.clients_count - (self.without >= 0)
+        members = ctx.clients_count
+        if self.without >= 0:
+            members -= 1
         if self.aggregator == "deepset":
             averages.check_average("trimmed", self.assumed, members, self.info.title)
-        some = f"fens.assumed is {self.assumed}, but at least one of the {members} clients must be honest."
-        demand(self.assumed < members, some)
+        if self.assumed >= members:
+            raise UsageError(
+                f"fens.assumed is {self.assumed}, but at least one of the {members} clients must be"
+                " honest."
+            )
         last = ctx.clients_count - 1
-        others = self.without < 0 or (0 < last >= self.without)
-        demand(
-            others,
-            f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.",
-        )
-        taught = not self.distil or ctx.has("public")
-        demand(
-            taught,
-            f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1.",
-        )
-        asked = not (self.distil and ctx.poison.changes_answers)
-        demand(
-            asked,
-            "FENS with distil=true asks no client for predictions, so none can lie; set distil=false.",
-        )
+        if self.without > last or (self.without >= 0 and last == 0):
+            raise UsageError(
+                f"fens.without is {self.without}, but must be a client, 0 to {last}, with others"
+                " left, or -1."
+            )
+        if self.distil and not ctx.has("public"):
+            raise UsageError(
+                f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1."
+            )
+        if self.distil and ctx.poison.changes_answers:
+            raise UsageError(
+                "FENS with distil=true asks no client for predictions, so none can lie; set"
+                " distil=false."
+            )
 
     @property
     def uses_proxy(self) -> bool:
@@ -199,23 +202,24 @@ class Fens(Method):
             return "each client's model, to every other client"
         if self.uses_proxy:
             return "each client's model and its held-out samples, to the server"
-        return "each client's model" + (
-            " and label counts" if self.aggregator == "weighted" else ""
-        )
+        if self.aggregator == "weighted":
+            return "each client's model and label counts"
+        return "each client's model"
 
     def byte_terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
         """What one client's bytes depend on beside its network, by the names of `client_bytes`."""
-        members, q, rounds = clients - (0 <= self.without < clients), 0, 0
+        members = clients
+        if 0 <= self.without < clients:
+            members -= 1
+        q = 0
+        rounds = 0
         if self.aggregator in TRAINED:
             q = self.make_rule(members, classes, input_shape).q
-            taking_part = min(self.per_round or members, members) / members
-            rounds = round(self.rounds * taking_part) if self.is_federated else 0
-        return {
-            "clients": members if self.is_federated else 0,
-            "q": q,
-            "rounds": rounds,
-            "bits": self.bits,
-        }
+            if self.is_federated:
+                taking_part = min(self.per_round or members, members) / members
+                rounds = round(self.rounds * taking_part)
+        receivers = members if self.is_federated else 0
+        return {"clients": receivers, "q": q, "rounds": rounds, "bits": self.bits}
 
     def make_rule(
         self,
@@ -243,7 +247,9 @@ class Fens(Method):
         members = [k for k in range(ctx.clients_count) if k != self.without]
         # Phase 1. Clients: train alone. Link: each model up, once. Server: quantise. Link: all of them down.
         uploaded = yield from ctx.one_upload()
-        ranges = measure_all_ranges(ctx, uploaded, members) if self.activation_bits <= 8 else []
+        ranges: list[Tensor] = []
+        if self.activation_bits <= 8:
+            ranges = measure_all_ranges(ctx, uploaded, members)
         with ctx.server():
             packed, experts = quantise_experts(
                 uploaded, self.bits, members, ranges, self.activation_bits
@@ -259,7 +265,7 @@ class Fens(Method):
                 len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator")
             )
             lie = choose_lie_logit(ctx.poison.logit, rule.reads_probabilities)
-            proxies = training.logits_in_chunks(
+            proxies = training.make_proxies(
                 ctx, experts, self.proxy, self.aggregator == "moe", self.assumed, lie
             )
             rule = rule.to(ctx.device, ctx.dtype)
@@ -275,10 +281,9 @@ class Fens(Method):
             fens.report, bytes=compare_bytes(ctx, experts.clients.module(0), terms, bool(ranges))
         )
         if not self.distil:
-            liars = [
-                i for i, k in enumerate(members) if ctx.poison.changes_answers and k in ctx.poisoned
-            ]
-            experts.liars, experts.lie = liars, ctx.poison.logit  # they were honest until now
+            if ctx.poison.changes_answers:  # they were honest until now
+                experts.liars = [i for i, k in enumerate(members) if k in ctx.poisoned]
+            experts.lie = ctx.poison.logit
             return fens
         with ctx.server():
             return (yield from distil_student(ctx, fens, self.distil_steps))
@@ -294,44 +299,52 @@ class Fens(Method):
         `server()` guards the server's part;   `at_once`: the shortcut for J = 1 and all clients. Nobody without a
         sample takes part. With `per_round` the loss and the weights are those of S_t.
         """
-        w = training.client_weights(proxies, self.batch, self.client_weights)
-        lam, steps = training.flatten_parameters(rule), self.local_steps
+        weights = training.client_weights(proxies, self.batch, self.client_weights)
+        lam = training.flatten_parameters(rule)
         batches = {
-            i: training.draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i))
-            for i in w
+            i: training.draw_batches(
+                proxies[i], self.batch, self.rounds * self.local_steps, stream(i)
+            )
+            for i in weights
         }
-        taking_part = training.draw_participants(list(w), self.per_round, self.rounds, stream)
-        partial = 0 < self.per_round < len(w)
-        shortcut = (
-            training.make_pooled_gradient(rule, proxies, batches, w)
-            if at_once and steps == 1 and not partial
-            else None
-        )
-        state, rate = averages.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
+        is_partial = 0 < self.per_round < len(weights)
+        pooled_gradient = None
+        if at_once and self.local_steps == 1 and not is_partial:
+            pooled_gradient = training.make_pooled_gradient(rule, proxies, batches, weights)
+        state = averages.initial_state(lam)
+        rate = 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
+        owners = list(weights)
+        taking_part = training.draw_participants(owners, self.per_round, self.rounds, stream)
         for t, chosen in enumerate(taking_part):
-            start, returned, loss = lam.clone(), [], torch.zeros_like(lam[0])
-            share = {i: w[i] / sum(w[j] for j in chosen) for i in chosen} if partial else w
-            if shortcut:
-                loss, slope = shortcut(t)
+            start = lam.clone()
+            if pooled_gradient:
+                loss, slope = pooled_gradient(t)
                 delta = -self.eta_l * slope
                 if link:
-                    training.count_round(link.ledger, w, lam)
+                    training.count_round(link.ledger, weights, lam)
             else:
+                share = weights
+                if is_partial:
+                    total = sum(weights[i] for i in chosen)
+                    share = {i: weights[i] / total for i in chosen}
+                loss = torch.zeros_like(lam[0])
+                returned = []
                 for i in chosen:
                     # Link: λ down. Client i: J steps of SGD. Link: its λ up.
                     lam.copy_(link.down(i, start, phase=PHASE) if link else start)
-                    for j in range(steps):
-                        value, slope = training.compute_gradient(
-                            rule, proxies[i].select(batches[i][t * steps + j])
-                        )
+                    first_batch = t * self.local_steps
+                    for j in range(self.local_steps):
+                        samples = proxies[i].select(batches[i][first_batch + j])
+                        value, slope = training.compute_gradient(rule, samples)
                         lam -= self.eta_l * slope
-                        loss = loss if j else loss + share[i] * value
+                        if j == 0:
+                            loss = loss + share[i] * value
                     returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())
-            # Server: the mean change, and one step of its own.
-            with server():
-                if returned:
+                with server():
                     delta = averages.mean_change(list(share.values()), returned, start)
+            # Server: one step of its own, along the mean change.
+            with server():
                 moved, state = averages.server_step(
                     self.server, start, delta, state, lr=rate, **moments
                 )

@@ -240,12 +240,11 @@ class FensModel(GlobalModel):
     @torch.no_grad()
     def _by_chunks(self, read, x: Tensor) -> Tensor:
         z = self.experts(x)
-        parts = zip(z.split(CHUNK), x.split(CHUNK), strict=True)
         answers = []
-        for own, some in parts:
-            rule = functools.partial(self.rule, x=some)
-            told = self.experts.received_logits(rule, own, self.rule.reads_probabilities)
-            answers.append(read(told, some))
+        for logits, inputs in zip(z.split(CHUNK), x.split(CHUNK), strict=True):
+            rule = functools.partial(self.rule, x=inputs)
+            received = self.experts.received_logits(rule, logits, self.rule.reads_probabilities)
+            answers.append(read(received, inputs))
         return torch.cat(answers)
 
 

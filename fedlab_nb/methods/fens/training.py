@@ -7,7 +7,6 @@ for a gate, which reads them).
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ...comm import Ledger, count_bytes
-from ...errors import RunError, choose, demand
+from ...errors import RunError, UsageError, choose
 from ...models.state import all_finite
 from ..base import Context, Progress, Steps
 from ..parts.byzantine import add_random_lies
@@ -39,14 +38,20 @@ class Proxy(NamedTuple):
     inputs: Tensor | None = None
 
     def select(self, chosen: Tensor | slice) -> Proxy:
-        x = self.inputs
-        return Proxy(self.logits[chosen], self.labels[chosen], None if x is None else x[chosen])
+        """The samples with these indices."""
+        inputs = None
+        if self.inputs is not None:
+            inputs = self.inputs[chosen]
+        return Proxy(self.logits[chosen], self.labels[chosen], inputs)
 
     @classmethod
     def concatenate(cls, proxies: Sequence[Proxy]) -> Proxy:
         """The samples of all, one after the other."""
-        z, y, x = zip(*proxies, strict=True)
-        return cls(torch.cat(z), torch.cat(y), None if x[0] is None else torch.cat(x))
+        logits, labels, inputs = zip(*proxies, strict=True)
+        together = None
+        if inputs[0] is not None:
+            together = torch.cat(inputs)
+        return cls(torch.cat(logits), torch.cat(labels), together)
 
 
 def client_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
@@ -61,7 +66,7 @@ def client_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
     return x[chosen], y[chosen]
 
 
-def logits_in_chunks(
+def make_proxies(
     ctx: Context,
     experts: Experts,
     source: str,
@@ -69,29 +74,29 @@ def logits_in_chunks(
     liars: int = 0,
     lie: float = 0.0,
 ) -> dict[Owner, Proxy]:
-    """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too;
-    liars: each sample is there once more, and so many clients answer falsely on it, with the logit `lie`"""
+    """{client: its proxy}; or {"server": one of samples that the members send up for it}.
+
+    inputs: keep those too;   liars: each sample is there once more, and so many clients answer
+    falsely on it, with the logit `lie`
+    """
     members = experts.members
     sets: dict[Owner, tuple[Tensor, ...]] = {k: client_samples(ctx, k, source) for k in members}
     if source == "server":
-        sent = [ctx.link.up(k, own, phase="labelled set") for k, own in sets.items()]
-        sets = {"server": tuple(torch.cat(part) for part in zip(*sent, strict=True))}
-    empty = 0, len(members), ctx.classes
-    logits = {
-        owner: experts.compute_logits(x) if len(y) else x.new_zeros(empty)
-        for owner, (x, y) in sets.items()
-    }
-    proxies = {
-        owner: Proxy(logits[owner], y, x if inputs else None) for owner, (x, y) in sets.items()
-    }
-    if liars:
-        told = {
-            k: add_random_lies(own.logits, liars, ctx.generator("fens", "lies", k), lie)
-            for k, own in proxies.items()
-        }
-        proxies = {
-            k: Proxy.concatenate([own, own._replace(logits=told[k])]) for k, own in proxies.items()
-        }
+        sent = [ctx.link.up(k, samples, phase="labelled set") for k, samples in sets.items()]
+        x, y = zip(*sent, strict=True)
+        sets = {"server": (torch.cat(x), torch.cat(y))}
+    proxies = {}
+    for owner, (x, y) in sets.items():
+        if len(y):
+            logits = experts.compute_logits(x)
+        else:
+            logits = x.new_zeros(0, len(members), ctx.classes)
+        proxy = Proxy(logits, y, x if inputs else None)
+        if liars:
+            stream = ctx.generator("fens", "lies", owner)
+            lies = add_random_lies(logits, liars, stream, lie)
+            proxy = Proxy.concatenate([proxy, proxy._replace(logits=lies)])
+        proxies[owner] = proxy
     return proxies
 
 
@@ -116,12 +121,17 @@ def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dic
     """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
     choose("client weighting", kind, CLIENT_WEIGHTS)
     most = batch if kind == "samples" else 1
-    used = {i: min(len(proxy.labels), most) for i, proxy in proxies.items() if len(proxy.labels)}
-    demand(
-        used,
-        "No client has a proxy sample to train the aggregator on; hold out a larger part of the data.",
-    )
-    return {i: n / sum(used.values()) for i, n in used.items()}
+    used = {}
+    for owner, proxy in proxies.items():
+        if len(proxy.labels):
+            used[owner] = min(len(proxy.labels), most)
+    if not used:
+        raise UsageError(
+            "No client has a proxy sample to train the aggregator on; hold out a larger part of"
+            " the data."
+        )
+    total = sum(used.values())
+    return {owner: n / total for owner, n in used.items()}
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
@@ -168,18 +178,23 @@ def make_pooled_gradient(
     batches: `[T, b_k]`;   weights: w_k of the clients that take part
     """
     pool = Proxy.concatenate([proxies[i] for i in weights])
-    ends = itertools.accumulate(len(proxies[i].labels) for i in weights)
-    index = torch.cat(
-        [batches[i] + first for i, first in zip(weights, [0, *ends], strict=False)], 1
-    )  # [T, P]
-    sizes = {i: batches[i].shape[1] for i in weights}
-    each = torch.cat(
-        [pool.logits.new_full((sizes[i],), w / sizes[i]) for i, w in weights.items()]
-    )  # [P]
-    whole = index.shape[1] == len(
-        pool.labels
-    )  # all use all their samples in every round: nothing to choose
-    return lambda t: compute_gradient(aggregator, pool if whole else pool.select(index[t]), each)
+    indices = []  # of each client's batches among the samples of all, [T, b_k]
+    sample_weights = []  # [b_k]
+    first = 0
+    for i, weight in weights.items():
+        batch_size = batches[i].shape[1]
+        indices.append(batches[i] + first)
+        sample_weights.append(pool.logits.new_full((batch_size,), weight / batch_size))
+        first += len(proxies[i].labels)
+    index = torch.cat(indices, 1)  # [T, P]
+    each = torch.cat(sample_weights)  # [P]
+    uses_all = index.shape[1] == len(pool.labels)  # in every round: nothing to choose
+
+    def gradient_of_round(t: int) -> tuple[Tensor, Tensor]:
+        batch = pool if uses_all else pool.select(index[t])
+        return compute_gradient(aggregator, batch, each)
+
+    return gradient_of_round
 
 
 def draw_participants(
@@ -336,7 +351,7 @@ def make_fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> A
     if name == "weighted":
         return make_weighted_averaging(class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
-    proxies = logits_in_chunks(ctx, experts, source)
+    proxies = make_proxies(ctx, experts, source)
     counts = {
         k: count_votes(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)
     }

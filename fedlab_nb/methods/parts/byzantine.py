@@ -1,5 +1,6 @@
 """Byzantine clients at inference: f of M clients answer falsely when an ensemble asks them, `poison=lie:f`
-(Dhasade, Farhadkhani, Guerraoui, Gupta, Jacovella, Kermarrec, Pinot: Robust Federated Inference, ICLR 2026, arXiv 2510.00310).
+(Dhasade, Farhadkhani, Guerraoui, Gupta, Jacovella, Kermarrec, Pinot: Robust Federated Inference, ICLR 2026, arXiv
+2510.00310).
 
 They train and upload honestly, as if each client kept its model and answered by itself. What they say is ours: they
 know the rule and the honest answers, and all name the same class, of all C the one that harms most. If the rule is the
