@@ -83,8 +83,8 @@ def make_proxies(
     sets: dict[Owner, tuple[Tensor, ...]] = {k: client_samples(ctx, k, source) for k in members}
     if source == "server":
         sent = [ctx.link.up(k, samples, phase="labelled set") for k, samples in sets.items()]
-        x, y = zip(*sent, strict=True)
-        sets = {"server": (torch.cat(x), torch.cat(y))}
+        inputs_sent, labels_sent = zip(*sent, strict=True)
+        sets = {"server": (torch.cat(inputs_sent), torch.cat(labels_sent))}
     proxies = {}
     for owner, (x, y) in sets.items():
         if len(y):
