@@ -249,9 +249,8 @@ def stored_runs(
 
 def describe_hours(table: PaperTable) -> str:
     """Why the runs of a table that takes many hours are not stored, and the command that makes them."""
-    hours = "an hour" if table.core_hours == 1 else f"{table.core_hours:g} hours"
     return (
-        f"ten seeds of its runs take about {hours} on one core, which was not spent; "
+        f"ten seeds of its runs take about {table.core_hours:g} hours on one core, which was not spent; "
         f"fl.reproduce({table.name!r}) makes them, and goes on where it was stopped"
     )
 

@@ -79,7 +79,7 @@ def test_a_table_that_takes_hours_can_be_run_and_says_so():
     runs, why = stored_runs(table)
     assert not runs and len(why) == sum(len(column.numbers) for column in table.columns)
     (reason,) = {*why.values()}
-    assert "about an hour on one core" in reason and "fl.reproduce('fedlpa:16')" in reason
+    assert "about 2 hours on one core" in reason and "fl.reproduce('fedlpa:16')" in reason
     assert len(wanted(table, "classroom", "", (0,), {})[0]) == len(why)
     assert reason in str(reproduce("fedlpa:16", stored=True))
 
