@@ -217,16 +217,16 @@ class Method:
         """Raise UsageError if clients are poisoned in a way that does not apply to this method's clients."""
         title = self.info.title
         count = ctx.poison.count
-        if ctx.poison.of_models and not self.sends_models:
+        if ctx.poison.changes_models and not self.sends_models:
             raise UsageError(
                 f"Clients of {title} send no model to poison; set poison to labels:{count}."
             )
-        if ctx.poison.of_answers and not self.asks_clients:
+        if ctx.poison.changes_answers and not self.asks_clients:
             raise UsageError(
                 f"{title} asks no client when it predicts, so none can lie;"
                 f" set poison to labels:{count}."
             )
-        if ctx.poison.of_answers and count >= ctx.clients_count:
+        if ctx.poison.changes_answers and count >= ctx.clients_count:
             raise UsageError(
                 f"poison is lie:{count}, but at least one of the {ctx.clients_count} clients"
                 " must be honest."

@@ -47,7 +47,7 @@ class PrivateData:
         self._x = federation.dataset.x_train.to(device, dtype)
         labels = federation.dataset.y_train.to(device)
         poisoned_shards = [federation.shards[k] for k in poisoned]
-        self._y = poison.flipped(labels, poisoned_shards, federation.classes)
+        self._y = poison.flip_labels(labels, poisoned_shards, federation.classes)
         self._train = []
         self._held_out = []
         for train_rows, held_out_rows in federation.split(holdout):
@@ -119,7 +119,7 @@ class Context:
             public = federation.dataset.x_train[:0]  # no samples
         self.public = public.to(self.device, dtype)
         self.poison = Poison.read(poison, self.clients_count)
-        self.poisoned = self.poison.clients(self.clients_count, seed)
+        self.poisoned = self.poison.choose_clients(self.clients_count, seed)
         self.private = PrivateData(
             federation, holdout, self.device, dtype, self.poison, self.poisoned
         )
@@ -296,7 +296,7 @@ class Context:
 
         They are what `apply_poison` starts from; empty where no client changes its model.
         """
-        if not self.poison.of_models:
+        if not self.poison.changes_models:
             return {}
         return {k: model_state(models[k]) for k in self.poisoned}
 
@@ -319,10 +319,10 @@ class Context:
     ) -> dict[str, Tensor]:
         """The state that client k sends of a `model` that it has trained from `start`: changed, if it is poisoned."""
         end = model_state(model)
-        if k not in self.poisoned or not self.poison.of_models:
+        if k not in self.poisoned or not self.poison.changes_models:
             return end
         parameters = [name for name, _ in model.named_parameters()]
-        return self.poison.sent(start, end, parameters)
+        return self.poison.change_state(start, end, parameters)
 
     def collect(
         self, what: str, message: Callable[[int], Any], phase: str = ""

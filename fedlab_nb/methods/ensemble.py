@@ -10,8 +10,9 @@ the default is the one that validation images chose (`papers/tuning`):
 - votes: the class that most models name; ties go to the higher mean probability. FENS' `voting` also weighs who is
   right when;
 - trimmed, median: of each class's probabilities, without the `assumed` largest and smallest ones, or but the middle;
-  ties go to the higher mean probability. Both bound what a few liars (`poison=lie:f`, `parts/lies.py`) can do; where
-  clients differ, honest experts are cut away, too, and liars harm no less than the mean (the guide has figures);
+  ties go to the higher mean probability. Both bound what a few liars (`poison=lie:f`, `parts/byzantine.py`) can
+  do; where clients differ, honest experts are cut away, too, and liars harm no less than the mean (the guide has
+  figures);
 - beta: β-predictive Bayes, between the mean of the probabilities (β = 0) and their product (β = 1), which names the
   class that the mean of the logits names (`ensemble.py`). β is chosen on the clients' held-out samples. The
   models must go down for that, M S_θ to each client; else the server needs labelled samples, as in the paper. The paper
@@ -39,8 +40,8 @@ from ..training import ClientModels, in_chunks
 from ..training.evaluate import Remembered, accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts import averages
+from .parts.byzantine import certify, choose_lie_logit, replace_answers
 from .parts.frozen_ensemble import class_count_weights, client_weights, combine
-from .parts.lies import certified, lie_logit, with_lies
 from .run_outputs import plain_mean
 from .traffic import Sizes, Traffic
 
@@ -272,9 +273,9 @@ class RuledEnsemble(EnsembleModel):
         self.lie = lie
         self.report = EnsembleReport(rule, beta=beta, **report_fields)
         self.score_kind = self.SCORE_KINDS.get(rule, "logits")
-        size = lie_logit(lie, rule in READS_PROBABILITIES)
+        size = choose_lie_logit(lie, rule in READS_PROBABILITIES)
         self.client_logits = Remembered(
-            lambda x: with_lies(self.combine_logits, clients.logits(x), liars, size)
+            lambda x: replace_answers(self.combine_logits, clients.logits(x), liars, size)
         )
 
     def measured(self, x: Tensor, y: Tensor) -> EnsembleReport:
@@ -284,7 +285,7 @@ class RuledEnsemble(EnsembleModel):
             return report
         honest = self.clients.logits(x).softmax(-1)
         is_right = honest.mean(0).argmax(-1) == y
-        is_certified = certified(honest, len(self.liars)) & is_right
+        is_certified = certify(honest, len(self.liars)) & is_right
         return replace(report, certified=float(is_certified.double().mean()))
 
     def logits(self, x: Tensor) -> Tensor:
@@ -294,9 +295,9 @@ class RuledEnsemble(EnsembleModel):
         """The scores `[N, C]` of a plain mean, to which liars would say what harms it most."""
         if not self.liars:
             return plain_mean(self.client_logits(x), rule)
-        size = lie_logit(self.lie, rule in READS_PROBABILITIES)
+        size = choose_lie_logit(self.lie, rule in READS_PROBABILITIES)
         mean = partial(plain_mean, rule=rule)
-        return mean(with_lies(mean, self.clients.logits(x), self.liars, size))
+        return mean(replace_answers(mean, self.clients.logits(x), self.liars, size))
 
     def combine_logits(self, logits: Tensor) -> Tensor:
         """The rule's scores `[N, C]` from the clients' logits `[M, N, C]`."""
@@ -395,7 +396,7 @@ class Ensemble(Method):
             beta, nll = choose_beta(ctx, uploaded)
             report_fields |= {"grid": list(GRID), "held_out_nll": nll}
         liars = []
-        if ctx.poison.of_answers:
+        if ctx.poison.changes_answers:
             liars = [i for i, k in enumerate(members) if k in ctx.poisoned]
         # Server: keep the models, and combine their outputs by the rule.
         with ctx.server():

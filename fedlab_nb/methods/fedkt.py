@@ -300,7 +300,7 @@ class FedKT(Method):
 
     def _copy_starts(self, ctx: Context, models: list[Network]) -> list[Network]:
         """The untrained models; copied only where a poisoned client needs them after training."""
-        if ctx.poison.of_models:
+        if ctx.poison.changes_models:
             return [copy_model(model) for model in models]
         return models
 

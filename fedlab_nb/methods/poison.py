@@ -8,8 +8,8 @@
 - `sign`: it trains honestly and sends θ_0 - (θ_k - θ_0), its change of the model with the other sign;
 - `scaled`: it trains honestly and sends θ_0 + f (θ_k - θ_0), its change f times as large (10 unless given; Bagdasaryan
   et al., AISTATS 2020, have f = M/η);
-- `lie`: it trains and sends honestly, and answers falsely when an ensemble asks it (`parts/lies.py`): to a rule that
-  reads probabilities with probability 1 for one class, to a rule that reads logits with a logit as large as the
+- `lie`: it trains and sends honestly, and answers falsely when an ensemble asks it (`parts/byzantine.py`): to a rule
+  that reads probabilities with probability 1 for one class, to a rule that reads logits with a logit as large as the
   largest of the honest clients' for the same sample. LOGIT is another size, for both: logits are not bounded by
   themselves, and what a liar can do to such a rule depends on the size that it accepts.
 
@@ -33,7 +33,7 @@ from ..errors import UsageError, choose, number, parsed, whole
 from ..rng import generator
 
 KINDS = ("labels", "sign", "scaled", "lie")
-FACTOR = 10.0
+DEFAULT_FACTOR = 10.0
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,10 @@ class Poison:
         if str(text).strip() == "none":
             return cls()
         kind, *rest = (part.strip() for part in str(text).split(":"))
-        choose(
-            "poison",
-            kind,
-            ("none", *(f"{known}:COUNT" for known in KINDS)) if kind not in KINDS else KINDS,
-        )
-        if len(rest) != 1 and not (len(rest) == 2 and kind in ("scaled", "lie")):
+        if kind not in KINDS:
+            choose("poison", kind, ("none", *(f"{known}:COUNT" for known in KINDS)))
+        may_have_size = kind in ("scaled", "lie")
+        if len(rest) != 1 and not (len(rest) == 2 and may_have_size):
             raise UsageError(
                 f"poison is {text!r}, but must be none, labels:COUNT, sign:COUNT, lie:COUNT, lie:COUNT:LOGIT or "
                 f"scaled:COUNT:FACTOR."
@@ -78,11 +76,13 @@ class Poison:
                 size = number("poison's logit", parsed(rest[1]), 0, 1e6, open_low=True, hint=hint)
             return cls(kind, count, logit=size)
         if kind == "scaled":
-            factor = FACTOR
+            factor = DEFAULT_FACTOR
             if len(rest) == 2:
                 factor = number("poison's factor", parsed(rest[1]), -1e6, 1e6)
             return cls(kind, count, factor)
-        return cls(kind, count, -1.0 if kind == "sign" else 1.0)
+        if kind == "sign":
+            return cls(kind, count, factor=-1.0)
+        return cls(kind, count)
 
     def __str__(self) -> str:
         """The setting in its one form: "none", "labels:2", "scaled:1:10", "lie:2:20"."""
@@ -96,21 +96,21 @@ class Poison:
         return f"{self.kind}:{self.count}{size}"
 
     @property
-    def of_models(self) -> bool:
+    def changes_models(self) -> bool:
         """Whether it harms what is sent of a model, and not the labels."""
         return self.count > 0 and self.kind in ("sign", "scaled")
 
     @property
-    def of_answers(self) -> bool:
+    def changes_answers(self) -> bool:
         """Whether it harms what a client answers to an ensemble, and neither labels nor models."""
         return self.count > 0 and self.kind == "lie"
 
-    def clients(self, clients: int, seed: int) -> tuple[int, ...]:
+    def choose_clients(self, clients: int, seed: int) -> tuple[int, ...]:
         """The poisoned ones of so many clients, in ascending order."""
         order = torch.randperm(clients, generator=generator(seed, "poisoned clients"))
         return tuple(sorted(order[: self.count].tolist()))
 
-    def flipped(self, labels: Tensor, shards: Iterable[Tensor], classes: int) -> Tensor:
+    def flip_labels(self, labels: Tensor, shards: Iterable[Tensor], classes: int) -> Tensor:
         """`labels [N]` with those of the poisoned clients' `shards` (rows) flipped; the same tensor if none are."""
         if self.kind != "labels" or not self.count:
             return labels
@@ -120,9 +120,11 @@ class Poison:
             changed[rows] = classes - 1 - labels[rows]
         return changed
 
-    def sent(
+    def change_state(
         self, start: Mapping[str, Tensor], end: dict[str, Tensor], parameters: Iterable[str]
     ) -> dict[str, Tensor]:
         """What a poisoned client sends in place of `end`, which it trained from `start`; `parameters`: what changes."""
-        moved = {name: start[name] + self.factor * (end[name] - start[name]) for name in parameters}
-        return end | moved
+        changed = dict(end)
+        for name in parameters:
+            changed[name] = start[name] + self.factor * (end[name] - start[name])
+        return changed

@@ -240,7 +240,19 @@ def stored_runs(
     table: PaperTable, seeds: Sequence[int] = range(SEEDS), device: str = "cpu"
 ) -> tuple[list[Wanted], dict[Place, str]]:
     """What is stored for a table, and why no more is; see `wanted`."""
-    return wanted(table, "classroom", "", seeds, {"device": device})
+    runs, why = wanted(table, "classroom", "", seeds, {"device": device})
+    if table.core_hours:
+        why |= {(run.row, run.place): describe_hours(table) for run in runs}
+        runs = []
+    return runs, why
+
+
+def describe_hours(table: PaperTable) -> str:
+    """Why the runs of a table that takes many hours are not stored, and the command that makes them."""
+    return (
+        f"ten seeds of its runs take about {table.core_hours:g} hours on one core, which was not spent; "
+        f"fl.reproduce({table.name!r}) makes them, and goes on where it was stopped"
+    )
 
 
 def stored_points(rows: object = (), large: bool = False) -> list[Point]:

@@ -126,6 +126,7 @@ class PaperTable:
     settings, classroom: of all its runs, the second at classroom scale alone
     differs: "ROW.KNOB" ("*": of several rows) of the rules that are not the paper's at classroom scale
     own: the row that the paper argues for ("": none);   why: it is not run at classroom scale;   kind: or "Figure"
+    core_hours: it can be run at classroom scale, but is not stored, as ten seeds take so many hours on one core
     not_given: options whose values the paper does not name, so that ours stand for them
     inferred: rows whose numbers may be another row's, since the text has lost what tells them apart: no claims
     elsewhere: rows whose published numbers another table has under another name: their claims are made there
@@ -152,6 +153,7 @@ class PaperTable:
     elsewhere: Sequence[str] = ()
     not_given: Sequence[str] = ()
     why: str = ""
+    core_hours: float = 0
     kind: str = "Table"
 
     item = property(lambda self: f"{self.kind} {self.table}")

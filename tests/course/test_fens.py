@@ -39,7 +39,7 @@ def test_the_sum_for_one_sample_is_the_models(panel):
     scores = outcome.model.logits(x)[0]
     assert f"FENS, class {truth}: {scores[truth]:.1f};" in text and int(scores.argmax()) == truth
     assert f"FENS says {truth}." in text
-    z = outcome.model.experts.fresh(x)[0].cpu().numpy()
+    z = outcome.model.experts.compute_logits(x)[0].cpu().numpy()
     wrong = int(z.mean(0).argmax())
     assert (
         wrong != truth

@@ -20,7 +20,7 @@ from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.coboosting.boosting import sign_step, weight_gradient
 from fedlab_nb.methods.fedet.consensus import consensus
-from fedlab_nb.methods.fens.aggregators import per_class
+from fedlab_nb.methods.fens.aggregators import make_per_class
 from fedlab_nb.methods.fusefl.blocks import join
 from fedlab_nb.methods.fusefl.network import Stage
 from fedlab_nb.studies.statistics import difference
@@ -133,7 +133,7 @@ def by_weighted_mean(networks, counts):
 
 
 def by_per_class(logits, weights):
-    rule = per_class(*weights.shape).double()
+    rule = make_per_class(*weights.shape).double()
     rule.table.data = torch.from_numpy(weights)
     return rule(torch.from_numpy(logits).transpose(0, 1)).detach()
 

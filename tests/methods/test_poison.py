@@ -52,10 +52,10 @@ def test_forms():
 
 def test_fewer_poisoned_clients_are_among_more():
     for seed in range(5):
-        chosen = [set(Poison("labels", count).clients(10, seed)) for count in range(11)]
+        chosen = [set(Poison("labels", count).choose_clients(10, seed)) for count in range(11)]
         assert [len(one) for one in chosen] == list(range(11))
         assert all(one < other for one, other in zip(chosen, chosen[1:], strict=False))
-    assert len({Poison("labels", 3).clients(10, seed) for seed in range(8)}) > 3
+    assert len({Poison("labels", 3).choose_clients(10, seed) for seed in range(8)}) > 3
 
 
 # ------------------------------------------------------------------------------------------------ what they do
@@ -67,8 +67,15 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
             (x, y), (was, true) = getattr(ctx.private, part)(k), getattr(clean.private, part)(k)
             assert torch.equal(x, was) and torch.equal(y, 9 - true if k in ctx.poisoned else true)
     y = torch.arange(6)
-    assert Poison("labels", 1).flipped(y, [torch.tensor([0, 5])], 10).tolist() == [9, 1, 2, 3, 4, 4]
-    assert Poison("sign", 1).flipped(y, [y], 10) is y and y.tolist() == list(range(6))
+    assert Poison("labels", 1).flip_labels(y, [torch.tensor([0, 5])], 10).tolist() == [
+        9,
+        1,
+        2,
+        3,
+        4,
+        4,
+    ]
+    assert Poison("sign", 1).flip_labels(y, [y], 10) is y and y.tolist() == list(range(6))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A table run end to end on a tiny scale, the stored results, and wrong use in one sentence."""
 
+import dataclasses
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.papers import TABLES, paper_table, paper_tables, reproduce
 from fedlab_nb.papers.cells import (
     NUMBERS,
+    SEEDS,
     departures,
     points_of,
     stored_points,
@@ -20,6 +22,7 @@ from fedlab_nb.papers.cells import (
 from fedlab_nb.papers.points import computed
 from fedlab_nb.papers.published import pairs
 from fedlab_nb.papers.reproduction import FILES, beside
+from fedlab_nb.studies.cost import seconds_of
 from fedlab_nb.studies.stored_rows import key_of, read
 
 TINY = {
@@ -62,15 +65,39 @@ def test_a_table_end_to_end(tmp_path, capsys):
 
 def test_a_row_that_is_not_run_at_classroom_scale_says_why():
     table = paper_table("fusefl:3")
+    absent = "FuseFL-Hetero"
+    row = dataclasses.replace(table.rows[absent], why_small="it takes too long")
+    table = dataclasses.replace(table, rows={**table.rows, absent: row})
     runs, why = wanted(table, "classroom", "", (0,), {})
-    absent = {"FuseFL-Hetero", "FuseFL (Avg)-Hetero"}
-    assert (
-        {run.row for run in runs}
-        == {*table.rows} - absent
-        == {"Ensemble", "FuseFL", "FuseFL (Avg)"}
-    )
-    assert {row for row, _ in why} == absent and all("ResNets" in text for text in why.values())
+    assert {run.row for run in runs} == {*table.rows} - {absent}
+    assert {row for row, _ in why} == {absent} and {*why.values()} == {"it takes too long"}
     assert {run.row for run in wanted(table, "paper", "", (0,), {})[0]} == {*table.rows}
+
+
+def test_a_table_that_takes_hours_can_be_run_and_says_so():
+    table = paper_table("fedlpa:16")
+    runs, why = stored_runs(table)
+    assert not runs and len(why) == sum(len(column.numbers) for column in table.columns)
+    (reason,) = {*why.values()}
+    assert "about 2 hours on one core" in reason and "fl.reproduce('fedlpa:16')" in reason
+    assert len(wanted(table, "classroom", "", (0,), {})[0]) == len(why)
+    assert reason in str(reproduce("fedlpa:16", stored=True))
+
+
+def test_hours_that_a_table_takes_are_those_of_the_forecast():
+    """A reason of time is measured: the hours are those of the forecast, up to the speed of machines.
+    A table whose runs take minutes is to be run, and no table gives time as its reason in words."""
+    for name in TABLES:
+        table = paper_table(name)
+        words = [table.why, *(row.why_small for row in table.rows.values())]
+        assert not any("hours" in text or "minutes a run" in text for text in words), name
+        if not table.core_hours:
+            continue
+        runs, _ = wanted(table, "classroom", "", range(SEEDS), {"device": "cpu"})
+        seconds = seconds_of([point.plan(0) for point in points_of(runs)])
+        hours = SEEDS * seconds / 3600
+        assert hours > 0.1, name
+        assert table.core_hours / 8 < hours < 8 * table.core_hours, (name, hours)
 
 
 def test_what_a_network_cannot_do_is_not_run(capsys):

@@ -75,7 +75,7 @@ def bill(panel: Panel) -> Card:
             f"{own + models + rounds:,}, which is {ratio(panel, many)} times one-shot learning."
         )
     d = counted[OWN] // formulas.one_shot_bytes(1)
-    q = Fens(aggregator="nn").terms(clients, classes, ())["q"]
+    q = Fens(aggregator="nn").byte_terms(clients, classes, ())["q"]
     paper_rounds = PAPER["rounds"]
     multiple = formulas.fens_ratio(d, clients, q, paper_rounds)
     return worked(

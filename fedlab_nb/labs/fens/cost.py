@@ -57,7 +57,7 @@ def bytes_by_part(ledger: Ledger, client: int) -> dict[str, int]:
 @functools.lru_cache(maxsize=32)
 def network_size(model: str, input_shape: tuple[int, ...], classes: int) -> Size:
     """The size of the clients' network; of several kinds of network, the first."""
-    return Size.of(model_state(build_from_text(model, input_shape, classes)))
+    return Size.measure(model_state(build_from_text(model, input_shape, classes)))
 
 
 def compute_bars(size: Size, terms: Mapping[str, int], rounds: int) -> Bars:
@@ -108,7 +108,7 @@ class Cost(LabView):
             clients = PAPER["clients"]
         else:
             clients = state.federation.clients
-            terms = Fens(**state.knobs).terms(clients, classes, shape)
+            terms = Fens(**state.knobs).byte_terms(clients, classes, shape)
         size = network_size(state.settings.get("model", "auto"), shape, classes)
         rounds = self.rounds.value
         return draw_cost(

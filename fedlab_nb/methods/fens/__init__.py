@@ -38,7 +38,7 @@ goes down. It stands for data that the server has anyway; here the held-out part
 set").
 answers="probabilities" takes the softmax of each answer first: logits have no limit, so that a liar's may be as large
 as the rule accepts. With `assumed` = f the rule is trained on each sample once more, with f lying clients
-(`parts/lies.py`), and aggregator="deepset" trims f answers at each end (Dhasade et al., ICLR 2026; sizes, rates:
+(`parts/byzantine.py`), and aggregator="deepset" trims f answers at each end (Dhasade et al., ICLR 2026; sizes, rates:
 validation images). Downsized
 clients are a narrower `model`: 20 of resnet8:28 weigh one resnet8:128.
 
@@ -58,10 +58,10 @@ import torch
 from torch import Tensor
 
 from ...comm import Link
-from ...errors import demand
+from ...errors import UsageError
 from ..base import Context, GlobalModel, Method, Steps, knob, register
 from ..parts import averages
-from ..parts.lies import lie_logit
+from ..parts.byzantine import choose_lie_logit
 from ..traffic import FLOAT, Sizes, Traffic
 from . import training
 from .aggregators import (
@@ -71,17 +71,17 @@ from .aggregators import (
     TRAINED,
     Aggregator,
     OfProbabilities,
-    trained_aggregator,
+    make_trained_aggregator,
 )
 from .model import (
     FensModel,
     FensReport,
     Size,
-    byte_numbers,
     client_bytes,
-    distilled,
-    measured_ranges,
-    quantised_experts,
+    compare_bytes,
+    distil_student,
+    measure_all_ranges,
+    quantise_experts,
 )
 from .training import Owner, Proxy
 
@@ -130,7 +130,7 @@ class Fens(Method):
     asks_clients = True
 
     def bytes_sent(self, sizes: Sizes) -> Traffic:
-        terms = self.terms(sizes.clients, sizes.classes, sizes.input_shape)
+        terms = self.byte_terms(sizes.clients, sizes.classes, sizes.input_shape)
         d = sizes.state_bytes // FLOAT
         size = Size(d, plain=d - sizes.coded_numbers, tensors=sizes.coded_tensors)
         one_client = client_bytes(size, **terms)
@@ -150,38 +150,41 @@ class Fens(Method):
     def refuse(self, ctx: Context) -> None:
         for name in ("bits", "activation_bits"):
             bits = getattr(self, name)
-            demand(
-                not 8 < bits < 32,
-                f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation.",
+            if 8 < bits < 32:
+                raise UsageError(
+                    f"fens.{name} is {bits}, but it must be 2 to 8, or 32 for no quantisation."
+                )
+        needs_held_out = self.uses_proxy and self.proxy != "reused"
+        if needs_held_out and not any(ctx.private.sizes("held_out")):
+            raise UsageError(
+                "FENS needs held-out samples, but no client has any; hold out more, or set"
+                " proxy=reused."
             )
-        held_out = (
-            not self.uses_proxy or self.proxy == "reused" or any(ctx.private.sizes("held_out"))
-        )
-        demand(
-            held_out,
-            "FENS needs held-out samples, but no client has any; hold out more, or set proxy=reused.",
-        )
-        members = ctx.clients_count - (self.without >= 0)
+        members = ctx.clients_count
+        if self.without >= 0:
+            members -= 1
         if self.aggregator == "deepset":
             averages.check_average("trimmed", self.assumed, members, self.info.title)
-        some = f"fens.assumed is {self.assumed}, but at least one of the {members} clients must be honest."
-        demand(self.assumed < members, some)
+        if self.assumed >= members:
+            raise UsageError(
+                f"fens.assumed is {self.assumed}, but at least one of the {members} clients must be"
+                " honest."
+            )
         last = ctx.clients_count - 1
-        others = self.without < 0 or (0 < last >= self.without)
-        demand(
-            others,
-            f"fens.without is {self.without}, but must be a client, 0 to {last}, with others left, or -1.",
-        )
-        taught = not self.distil or ctx.has("public")
-        demand(
-            taught,
-            f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1.",
-        )
-        asked = not (self.distil and ctx.poison.of_answers)
-        demand(
-            asked,
-            "FENS with distil=true asks no client for predictions, so none can lie; set distil=false.",
-        )
+        if self.without > last or (self.without >= 0 and last == 0):
+            raise UsageError(
+                f"fens.without is {self.without}, but must be a client, 0 to {last}, with others"
+                " left, or -1."
+            )
+        if self.distil and not ctx.has("public"):
+            raise UsageError(
+                f"FENS with distil=true needs public {ctx.kind}, but there are none; set public=0.1."
+            )
+        if self.distil and ctx.poison.changes_answers:
+            raise UsageError(
+                "FENS with distil=true asks no client for predictions, so none can lie; set"
+                " distil=false."
+            )
 
     @property
     def uses_proxy(self) -> bool:
@@ -189,35 +192,36 @@ class Fens(Method):
         return self.aggregator in (*TRAINED, "voting")
 
     @property
-    def federated(self) -> bool:
+    def is_federated(self) -> bool:
         """Whether that is done by the clients, which need the ensemble for it."""
         return self.uses_proxy and self.proxy != "server"
 
     @property
     def leaks(self) -> str:
-        if self.federated:
+        if self.is_federated:
             return "each client's model, to every other client"
         if self.uses_proxy:
             return "each client's model and its held-out samples, to the server"
-        return "each client's model" + (
-            " and label counts" if self.aggregator == "weighted" else ""
-        )
+        if self.aggregator == "weighted":
+            return "each client's model and label counts"
+        return "each client's model"
 
-    def terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
+    def byte_terms(self, clients: int, classes: int, input_shape: Sequence[int]) -> dict[str, int]:
         """What one client's bytes depend on beside its network, by the names of `client_bytes`."""
-        members, q, rounds = clients - (0 <= self.without < clients), 0, 0
+        members = clients
+        if 0 <= self.without < clients:
+            members -= 1
+        q = 0
+        rounds = 0
         if self.aggregator in TRAINED:
-            q = self.new_rule(members, classes, input_shape).q
-            taking_part = min(self.per_round or members, members) / members
-            rounds = round(self.rounds * taking_part) if self.federated else 0
-        return {
-            "clients": members if self.federated else 0,
-            "q": q,
-            "rounds": rounds,
-            "bits": self.bits,
-        }
+            q = self.make_rule(members, classes, input_shape).q
+            if self.is_federated:
+                taking_part = min(self.per_round or members, members) / members
+                rounds = round(self.rounds * taking_part)
+        receivers = members if self.is_federated else 0
+        return {"clients": receivers, "q": q, "rounds": rounds, "bits": self.bits}
 
-    def new_rule(
+    def make_rule(
         self,
         clients: int,
         classes: int,
@@ -226,12 +230,12 @@ class Fens(Method):
     ) -> Aggregator:
         """The trained f_λ at its initial values."""
         shape = tuple(input_shape)
-        rule = trained_aggregator(
+        rule = make_trained_aggregator(
             self.aggregator, clients, classes, self.k, shape, self.start, stream, self.assumed
         )
-        return self.reading(rule)
+        return self.wrap_rule(rule)
 
-    def reading(self, rule: Aggregator) -> Aggregator:
+    def wrap_rule(self, rule: Aggregator) -> Aggregator:
         """The rule, before which answers become probabilities if `answers` says so and it does not do so itself."""
         if self.answers == "probabilities" and not rule.reads_probabilities:
             return OfProbabilities(rule)
@@ -243,43 +247,46 @@ class Fens(Method):
         members = [k for k in range(ctx.clients_count) if k != self.without]
         # Phase 1. Clients: train alone. Link: each model up, once. Server: quantise. Link: all of them down.
         uploaded = yield from ctx.one_upload()
-        ranges = measured_ranges(ctx, uploaded, members) if self.activation_bits <= 8 else []
+        ranges: list[Tensor] = []
+        if self.activation_bits <= 8:
+            ranges = measure_all_ranges(ctx, uploaded, members)
         with ctx.server():
-            packed, experts = quantised_experts(
+            packed, experts = quantise_experts(
                 uploaded, self.bits, members, ranges, self.activation_bits
             )
-        if self.federated:
+        if self.is_federated:
             ctx.link.broadcast(packed, phase="ensemble", clients=members)
         # Phase 2. Clients: all models' logits on own samples, once and for all; then T tiny rounds.
         if self.aggregator not in TRAINED:
-            rule = training.fixed_rule(ctx, self.aggregator, experts, self.proxy)
-            fens = FensModel(experts, self.reading(rule))
+            rule = training.make_fixed_rule(ctx, self.aggregator, experts, self.proxy)
+            fens = FensModel(experts, self.wrap_rule(rule))
         else:
-            rule = self.new_rule(
+            rule = self.make_rule(
                 len(members), ctx.classes, ctx.input_shape, ctx.generator("fens", "aggregator")
             )
-            lie = lie_logit(ctx.poison.logit, rule.reads_probabilities)
-            proxies = training.logits_in_chunks(
+            lie = choose_lie_logit(ctx.poison.logit, rule.reads_probabilities)
+            proxies = training.make_proxies(
                 ctx, experts, self.proxy, self.aggregator == "moe", self.assumed, lie
             )
             rule = rule.to(ctx.device, ctx.dtype)
-            link = ctx.link if self.federated else None
+            link = ctx.link if self.is_federated else None
             stream = partial(ctx.generator, "fens", "batches")
             rounds = self.train_aggregator(rule, proxies, stream, link, ctx.server)
             rates = f"eta_l={self.eta_l:g}, eta_s={self.eta_s:g}"
-            fens = yield from training.watched(experts, rule, proxies, rounds, self.rounds, rates)
-        terms = self.terms(ctx.clients_count, ctx.classes, ctx.input_shape)
+            fens = yield from training.train_with_snapshots(
+                experts, rule, proxies, rounds, self.rounds, rates
+            )
+        terms = self.byte_terms(ctx.clients_count, ctx.classes, ctx.input_shape)
         fens.report = replace(
-            fens.report, bytes=byte_numbers(ctx, experts.clients.module(0), terms, bool(ranges))
+            fens.report, bytes=compare_bytes(ctx, experts.clients.module(0), terms, bool(ranges))
         )
         if not self.distil:
-            liars = [
-                i for i, k in enumerate(members) if ctx.poison.of_answers and k in ctx.poisoned
-            ]
-            experts.liars, experts.lie = liars, ctx.poison.logit  # they were honest until now
+            if ctx.poison.changes_answers:  # they were honest until now
+                experts.liars = [i for i, k in enumerate(members) if k in ctx.poisoned]
+            experts.lie = ctx.poison.logit
             return fens
         with ctx.server():
-            return (yield from distilled(ctx, fens, self.distil_steps))
+            return (yield from distil_student(ctx, fens, self.distil_steps))
 
     def train_aggregator(
         self, rule: Aggregator, proxies: Mapping[Owner, Proxy], stream: Callable[[Owner], torch.Generator],
@@ -292,44 +299,52 @@ class Fens(Method):
         `server()` guards the server's part;   `at_once`: the shortcut for J = 1 and all clients. Nobody without a
         sample takes part. With `per_round` the loss and the weights are those of S_t.
         """
-        w = training.client_weights(proxies, self.batch, self.client_weights)
-        lam, steps = training.flat_parameters(rule), self.local_steps
+        weights = training.client_weights(proxies, self.batch, self.client_weights)
+        lam = training.flatten_parameters(rule)
         batches = {
-            i: training.draw_batches(proxies[i], self.batch, self.rounds * steps, stream(i))
-            for i in w
+            i: training.draw_batches(
+                proxies[i], self.batch, self.rounds * self.local_steps, stream(i)
+            )
+            for i in weights
         }
-        taking_part = training.participants(list(w), self.per_round, self.rounds, stream)
-        partial = 0 < self.per_round < len(w)
-        shortcut = (
-            training.all_at_once(rule, proxies, batches, w)
-            if at_once and steps == 1 and not partial
-            else None
-        )
-        state, rate = averages.initial_state(lam), 1.0 if self.server == "fedavg" else self.eta_s
+        is_partial = 0 < self.per_round < len(weights)
+        pooled_gradient = None
+        if at_once and self.local_steps == 1 and not is_partial:
+            pooled_gradient = training.make_pooled_gradient(rule, proxies, batches, weights)
+        state = averages.initial_state(lam)
+        rate = 1.0 if self.server == "fedavg" else self.eta_s
         moments = {"beta1": self.beta1, "beta2": self.beta2, "tau": self.tau}
+        owners = list(weights)
+        taking_part = training.draw_participants(owners, self.per_round, self.rounds, stream)
         for t, chosen in enumerate(taking_part):
-            start, returned, loss = lam.clone(), [], torch.zeros_like(lam[0])
-            share = {i: w[i] / sum(w[j] for j in chosen) for i in chosen} if partial else w
-            if shortcut:
-                loss, slope = shortcut(t)
+            start = lam.clone()
+            if pooled_gradient:
+                loss, slope = pooled_gradient(t)
                 delta = -self.eta_l * slope
                 if link:
-                    training.count_round(link.ledger, w, lam)
+                    training.count_round(link.ledger, weights, lam)
             else:
+                share = weights
+                if is_partial:
+                    total = sum(weights[i] for i in chosen)
+                    share = {i: weights[i] / total for i in chosen}
+                loss = torch.zeros_like(lam[0])
+                returned = []
                 for i in chosen:
                     # Link: λ down. Client i: J steps of SGD. Link: its λ up.
                     lam.copy_(link.down(i, start, phase=PHASE) if link else start)
-                    for j in range(steps):
-                        value, slope = training.gradient(
-                            rule, proxies[i].rows(batches[i][t * steps + j])
-                        )
+                    first_batch = t * self.local_steps
+                    for j in range(self.local_steps):
+                        samples = proxies[i].select(batches[i][first_batch + j])
+                        value, slope = training.compute_gradient(rule, samples)
                         lam -= self.eta_l * slope
-                        loss = loss if j else loss + share[i] * value
+                        if j == 0:
+                            loss = loss + share[i] * value
                     returned.append(link.up(i, lam, phase=PHASE) if link else lam.clone())
-            # Server: the mean change, and one step of its own.
-            with server():
-                if returned:
+                with server():
                     delta = averages.mean_change(list(share.values()), returned, start)
+            # Server: one step of its own, along the mean change.
+            with server():
                 moved, state = averages.server_step(
                     self.server, start, delta, state, lr=rate, **moments
                 )

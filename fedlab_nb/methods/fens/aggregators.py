@@ -6,7 +6,7 @@ with r >= 2C hidden units, and the first three are one formula, `f(z) = sum_k la
 numbers in lambda.
 
     >>> z = torch.tensor([[[4.0, 0.0], [0.0, 2.0]]])               # one sample, two clients, two classes
-    >>> averaging(clients=2, classes=2)(z)
+    >>> make_averaging(clients=2, classes=2)(z)
     tensor([[2., 1.]])
 
 Nothing is trained here: `Fens.train_aggregator` does that. No rule puts a constraint on its weights (they may turn
@@ -79,22 +79,22 @@ class WeightedSum(Aggregator):
         return self.table.detach().expand(-1, self.classes)
 
 
-def averaging(clients: int, classes: int) -> WeightedSum:
+def make_averaging(clients: int, classes: int) -> WeightedSum:
     """`lambda_i = 1/M`: what FedENS and most one-shot methods do. q = 0."""
     return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=False)
 
 
-def weighted_averaging(shares: Tensor) -> WeightedSum:
+def make_weighted_averaging(shares: Tensor) -> WeightedSum:
     """`lambda_i^c = n_i^c / sum_j n_j^c`, the `shares [M, C]` of the training samples (FedKD's rule). q = 0."""
     return WeightedSum(shares, shares.shape[1], trained=False)
 
 
-def linear(clients: int, classes: int) -> WeightedSum:
+def make_linear(clients: int, classes: int) -> WeightedSum:
     """One free scalar a client, started at 1/M. q = M."""
     return WeightedSum(torch.full((clients, 1), 1 / clients), classes, trained=True)
 
 
-def per_class(
+def make_per_class(
     clients: int, classes: int, start: str = "average", generator: torch.Generator | None = None
 ) -> WeightedSum:
     """One free weight for each client and class. q = M*C.
@@ -192,7 +192,7 @@ class DeepSet(Aggregator):
         return self.output(self.features(z))
 
 
-def gate(
+def make_gate(
     input_shape: tuple[int, ...], clients: int, generator: torch.Generator | None = None
 ) -> nn.Sequential:
     """The gate's scores `[B, M]` before the softmax.
@@ -223,18 +223,18 @@ def gate(
     )
 
 
-def trained_aggregator(
+def make_trained_aggregator(
     name: str, clients: int, classes: int, k: int = 40, input_shape: tuple[int, ...] = (), start: str = "average",
     generator: torch.Generator | None = None, cut: int = 0,
 ) -> Aggregator:  # fmt: skip
     """One of the rules that phase 2 trains (`TRAINED`), at its initial values; UsageError for another name."""
     choose("trained aggregator", name, TRAINED)
     if name == "linear":
-        return linear(clients, classes)
+        return make_linear(clients, classes)
     if name == "per_class":
-        return per_class(clients, classes, start, generator)
+        return make_per_class(clients, classes, start, generator)
     if name == "nn":
         return MLP(clients, classes, k, generator)
     if name == "deepset":
         return DeepSet(classes, k, cut, generator)
-    return MixtureOfExperts(gate(input_shape, clients, generator))
+    return MixtureOfExperts(make_gate(input_shape, clients, generator))

@@ -18,7 +18,7 @@ from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
 from ...training.evaluate import Remembered, accuracy, in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
-from ..parts.lies import lie_logit, with_lies
+from ..parts.byzantine import choose_lie_logit, replace_answers
 from .aggregators import PHASE, Aggregator
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -34,7 +34,7 @@ class FensReport(Report):
     frames `[F, M, C]`: the rule's `influence` (of a weighted sum: the same weights) after rounds `frame_rounds [F]`;
     contribution `[M, C]`: what each client adds on average to the score of the true class
     proxy_samples: on which λ was trained, with liars `assumed` each of them twice
-    losses `[T]`: before each round;   bytes: of one client, see `byte_numbers`
+    losses `[T]`: before each round;   bytes: of one client, see `compare_bytes`
     average_accuracy, member_accuracy `[M]`: on test samples, of what the rule starts from: the plain average, and each
     member alone;   teacher_accuracy: of FENS, where one student was taught on `public_images` images, on `agreement`
     (a share) of which it answers as FENS does
@@ -69,16 +69,16 @@ class FensReport(Report):
 RANGES = "activation ranges"
 
 
-def quantised_layers(module: nn.Module) -> list[nn.Module]:
+def layers_to_quantise(module: nn.Module) -> list[nn.Module]:
     """The L layers whose inputs are rounded, in the order of `module.modules()`."""
     return [layer for layer in module.modules() if isinstance(layer, nn.Linear | nn.Conv2d)]
 
 
 @torch.no_grad()
-def input_ranges(module: Network, x: Tensor) -> Tensor:
+def measure_ranges(module: Network, x: Tensor) -> Tensor:
     """Least and largest input of every layer over the samples `x [n, ...]`, with 0 in between: `[L, 2]`."""
     twin = copy_model(module)
-    layers = quantised_layers(twin)
+    layers = layers_to_quantise(twin)
     ranges = x.new_zeros(len(layers), 2)
 
     def note(row: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -91,7 +91,7 @@ def input_ranges(module: Network, x: Tensor) -> Tensor:
     return ranges
 
 
-def rounded(x: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
+def round_to_bits(x: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
     """x̂ of the module docstring; a range of no width leaves next to nothing."""
     top = 2**bits - 1
     step = ((high - low) / top).clamp_min(torch.finfo(x.dtype).tiny)
@@ -99,27 +99,27 @@ def rounded(x: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
     return step * ((x / step).round() + zero).clamp(0, top).sub(zero)
 
 
-def with_rounded_inputs(module: Network, ranges: Tensor, bits: int) -> Network:
+def round_layer_inputs(module: Network, ranges: Tensor, bits: int) -> Network:
     """The same module, changed in place: every layer reads its input at `bits` bits within its row of `ranges`."""
 
     def read(
         low: Tensor, high: Tensor, layer: nn.Module, inputs: tuple[Tensor, ...]
     ) -> tuple[Tensor, ...]:
-        return (rounded(inputs[0], low, high, bits), *inputs[1:])
+        return (round_to_bits(inputs[0], low, high, bits), *inputs[1:])
 
-    for layer, (low, high) in zip(quantised_layers(module), ranges, strict=True):
+    for layer, (low, high) in zip(layers_to_quantise(module), ranges, strict=True):
         layer.register_forward_pre_hook(functools.partial(read, low, high))
     return module
 
 
-def measured_ranges(ctx: Context, trained: ClientModels, members: Sequence[int]) -> list[Tensor]:
+def measure_all_ranges(ctx: Context, trained: ClientModels, members: Sequence[int]) -> list[Tensor]:
     """Client part and link: every member measures its own model on what it held out, and sends the ranges up."""
     received = []
     for k in members:
         held_out, _ = ctx.private.held_out(k)
         x = held_out if len(held_out) else ctx.private.train(k)[0]
         received.append(
-            ctx.link.up(k, {"ranges": input_ranges(trained.module(k), x)}, phase=RANGES)["ranges"]
+            ctx.link.up(k, {"ranges": measure_ranges(trained.module(k), x)}, phase=RANGES)["ranges"]
         )
     return received
 
@@ -149,22 +149,22 @@ class Experts:
         self.ranges, self.bits = list(ranges), bits
         self.liars, self.lie = list(liars), lie
         for module, own in zip(clients.modules, self.ranges, strict=False):
-            with_rounded_inputs(module, own, bits)
-        self._remembered = Remembered(self.fresh)
+            round_layer_inputs(module, own, bits)
+        self._remembered = Remembered(self.compute_logits)
 
-    def fresh(self, x: Tensor) -> Tensor:
+    def compute_logits(self, x: Tensor) -> Tensor:
         """Without remembering."""
         return self.clients.logits(x).transpose(0, 1).contiguous()
 
-    def told(
+    def received_logits(
         self, rule: Callable[[Tensor], Tensor], z: Tensor, reads_probabilities: bool = False
     ) -> Tensor:
         """What a rule (`[N, M, C]` to `[N, C]`) hears where `z [N, M, C]` is true."""
-        told = with_lies(
+        told = replace_answers(
             lambda told: rule(told.transpose(0, 1)),
             z.transpose(0, 1),
             self.liars,
-            lie_logit(self.lie, reads_probabilities),
+            choose_lie_logit(self.lie, reads_probabilities),
         )
         return told.transpose(0, 1)
 
@@ -172,7 +172,7 @@ class Experts:
         return self._remembered(x)
 
 
-def quantised_experts(
+def quantise_experts(
     uploaded: ClientModels,
     bits: int,
     members: Sequence[int],
@@ -229,7 +229,7 @@ class FensModel(GlobalModel):
 
     def measured(self, x: Tensor, y: Tensor) -> FensReport:
         """With what the rule starts from: accuracy on `x, y` of the members' plain average, and of each of them."""
-        z = self.experts.told(lambda z: z.mean(1), self.experts(x))
+        z = self.experts.received_logits(lambda z: z.mean(1), self.experts(x))
         alone = (z.argmax(2) == y[:, None]).double().mean(0)
         return replace(
             self.report,
@@ -240,12 +240,11 @@ class FensModel(GlobalModel):
     @torch.no_grad()
     def _by_chunks(self, read, x: Tensor) -> Tensor:
         z = self.experts(x)
-        parts = zip(z.split(CHUNK), x.split(CHUNK), strict=True)
         answers = []
-        for own, some in parts:
-            rule = functools.partial(self.rule, x=some)
-            told = self.experts.told(rule, own, self.rule.reads_probabilities)
-            answers.append(read(told, some))
+        for logits, inputs in zip(z.split(CHUNK), x.split(CHUNK), strict=True):
+            rule = functools.partial(self.rule, x=inputs)
+            received = self.experts.received_logits(rule, logits, self.rule.reads_probabilities)
+            answers.append(read(received, inputs))
         return torch.cat(answers)
 
 
@@ -267,7 +266,7 @@ class Student(NetworkModel):
         return replace(self.teacher.measured(x, y), teacher_accuracy=self.teacher.accuracy(x, y))
 
 
-def distilled(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
+def distil_student(ctx: Context, fens: FensModel, steps: int) -> Steps[Student]:
     """One network of the (first) architecture that answers as FENS does, learnt at the server on public images."""
     x = ctx.public
     assert x is not None  # `Fens.validate` has seen to it
@@ -296,7 +295,7 @@ class Size(NamedTuple):
     tensors: int = 0
 
     @classmethod
-    def of(cls, state: Mapping[str, Tensor]) -> Size:
+    def measure(cls, state: Mapping[str, Tensor]) -> Size:
         coded = [t.numel() for t in state.values() if t.ndim >= 2]
         d = sum(t.numel() for t in state.values())
         return cls(d, d - sum(coded), len(coded))
@@ -310,17 +309,17 @@ def client_bytes(size: Size, clients: int, q: int, rounds: int, bits: int, range
     return formulas.fens_bytes(size.d, clients, q, rounds, bits, size.plain, size.tensors, ranges)
 
 
-def byte_numbers(
+def compare_bytes(
     ctx: Context, client: nn.Module, terms: Mapping[str, int], ranged: bool = False
 ) -> dict[str, Any]:
     """What one client's traffic came to, beside the formula.
 
-    `client`: the (first) member's model;   `terms`: `Fens.terms` of this run, whose rounds are those that a client is
-    expected to take part in;   `ranged`: whether activations are quantised. "measured" is of the client with the
-    most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `client_bytes`, with the counts,
+    `client`: the (first) member's model;   `terms`: `Fens.byte_terms` of this run, whose rounds are those that a
+    client is expected to take part in;   `ranged`: whether activations are quantised. "measured" is of the client with
+    the most bytes, down and up; "ratio" is to one-shot learning (2 S). "formula" is `client_bytes`, with the counts,
     matrices or labelled samples that the rule needs besides; None where architectures differ.
     """
-    size, ledger = Size.of(model_state(client)), ctx.link.ledger
+    size, ledger = Size.measure(model_state(client)), ctx.link.ledger
     traffic = {k: up + down for k, (up, down) in ledger.by_client().items()}
     busiest = max(traffic, key=traffic.__getitem__)
     formula = None
@@ -335,7 +334,7 @@ def byte_numbers(
         ]
         taken = {
             "rounds": max(own, default=0),
-            "ranges": 2 * len(quantised_layers(client)) if ranged else 0,
+            "ranges": 2 * len(layers_to_quantise(client)) if ranged else 0,
         }
         besides = sum(
             int(r["bytes"])

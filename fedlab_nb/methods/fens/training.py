@@ -7,7 +7,6 @@ for a gate, which reads them).
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,13 +15,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ...comm import Ledger, count_bytes
-from ...errors import RunError, choose, demand
+from ...errors import RunError, UsageError, choose
 from ...models.state import all_finite
 from ..base import Context, Progress, Steps
+from ..parts.byzantine import add_random_lies
 from ..parts.frozen_ensemble import class_count_weights
-from ..parts.lies import taught
 from ..run_outputs import has_curve_point
-from .aggregators import PHASE, Aggregator, averaging, weighted_averaging
+from .aggregators import PHASE, Aggregator, make_averaging, make_weighted_averaging
 from .model import Experts, FensModel
 
 Owner = Any  # of a proxy: a client's number, or "server"
@@ -38,18 +37,24 @@ class Proxy(NamedTuple):
     labels: Tensor
     inputs: Tensor | None = None
 
-    def rows(self, chosen: Tensor | slice) -> Proxy:
-        x = self.inputs
-        return Proxy(self.logits[chosen], self.labels[chosen], None if x is None else x[chosen])
+    def select(self, chosen: Tensor | slice) -> Proxy:
+        """The samples with these indices."""
+        inputs = None
+        if self.inputs is not None:
+            inputs = self.inputs[chosen]
+        return Proxy(self.logits[chosen], self.labels[chosen], inputs)
 
     @classmethod
-    def joined(cls, proxies: Sequence[Proxy]) -> Proxy:
+    def concatenate(cls, proxies: Sequence[Proxy]) -> Proxy:
         """The samples of all, one after the other."""
-        z, y, x = zip(*proxies, strict=True)
-        return cls(torch.cat(z), torch.cat(y), None if x[0] is None else torch.cat(x))
+        logits, labels, inputs = zip(*proxies, strict=True)
+        together = None
+        if inputs[0] is not None:
+            together = torch.cat(inputs)
+        return cls(torch.cat(logits), torch.cat(labels), together)
 
 
-def own_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
+def client_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
     """Client k's own samples for the aggregator: `source` is one of PROXIES."""
     if source in ("held-out", "server"):
         return ctx.private.held_out(k)
@@ -61,7 +66,7 @@ def own_samples(ctx: Context, k: int, source: str) -> tuple[Tensor, Tensor]:
     return x[chosen], y[chosen]
 
 
-def logits_in_chunks(
+def make_proxies(
     ctx: Context,
     experts: Experts,
     source: str,
@@ -69,28 +74,29 @@ def logits_in_chunks(
     liars: int = 0,
     lie: float = 0.0,
 ) -> dict[Owner, Proxy]:
-    """{client: its proxy}; or {"server": one of samples that the members send up for it}. inputs: keep those too;
-    liars: each sample is there once more, and so many clients answer falsely on it, with the logit `lie`"""
+    """{client: its proxy}; or {"server": one of samples that the members send up for it}.
+
+    inputs: keep those too;   liars: each sample is there once more, and so many clients answer
+    falsely on it, with the logit `lie`
+    """
     members = experts.members
-    sets: dict[Owner, tuple[Tensor, ...]] = {k: own_samples(ctx, k, source) for k in members}
+    sets: dict[Owner, tuple[Tensor, ...]] = {k: client_samples(ctx, k, source) for k in members}
     if source == "server":
-        sent = [ctx.link.up(k, own, phase="labelled set") for k, own in sets.items()]
-        sets = {"server": tuple(torch.cat(part) for part in zip(*sent, strict=True))}
-    empty = 0, len(members), ctx.classes
-    logits = {
-        owner: experts.fresh(x) if len(y) else x.new_zeros(empty) for owner, (x, y) in sets.items()
-    }
-    proxies = {
-        owner: Proxy(logits[owner], y, x if inputs else None) for owner, (x, y) in sets.items()
-    }
-    if liars:
-        told = {
-            k: taught(own.logits, liars, ctx.generator("fens", "lies", k), lie)
-            for k, own in proxies.items()
-        }
-        proxies = {
-            k: Proxy.joined([own, own._replace(logits=told[k])]) for k, own in proxies.items()
-        }
+        sent = [ctx.link.up(k, samples, phase="labelled set") for k, samples in sets.items()]
+        inputs_sent, labels_sent = zip(*sent, strict=True)
+        sets = {"server": (torch.cat(inputs_sent), torch.cat(labels_sent))}
+    proxies = {}
+    for owner, (x, y) in sets.items():
+        if len(y):
+            logits = experts.compute_logits(x)
+        else:
+            logits = x.new_zeros(0, len(members), ctx.classes)
+        proxy = Proxy(logits, y, x if inputs else None)
+        if liars:
+            stream = ctx.generator("fens", "lies", owner)
+            lies = add_random_lies(logits, liars, stream, lie)
+            proxy = Proxy.concatenate([proxy, proxy._replace(logits=lies)])
+        proxies[owner] = proxy
     return proxies
 
 
@@ -115,12 +121,17 @@ def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dic
     """w_i of those with proxy samples, summing to 1. UsageError if nobody has any."""
     choose("client weighting", kind, CLIENT_WEIGHTS)
     most = batch if kind == "samples" else 1
-    used = {i: min(len(proxy.labels), most) for i, proxy in proxies.items() if len(proxy.labels)}
-    demand(
-        used,
-        "No client has a proxy sample to train the aggregator on; hold out a larger part of the data.",
-    )
-    return {i: n / sum(used.values()) for i, n in used.items()}
+    used = {}
+    for owner, proxy in proxies.items():
+        if len(proxy.labels):
+            used[owner] = min(len(proxy.labels), most)
+    if not used:
+        raise UsageError(
+            "No client has a proxy sample to train the aggregator on; hold out a larger part of"
+            " the data."
+        )
+    total = sum(used.values())
+    return {owner: n / total for owner, n in used.items()}
 
 
 # ---------------------------------------------------------------------------------------------------------------- steps
@@ -133,7 +144,7 @@ def client_weights(proxies: Mapping[Owner, Proxy], batch: int, kind: str) -> dic
 # first step led.
 
 
-def flat_parameters(module: nn.Module) -> Tensor:
+def flatten_parameters(module: nn.Module) -> Tensor:
     """All parameters of `module` as one vector `[q]` that they share memory with: writing to it changes the module."""
     parameters = list(module.parameters())
     flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
@@ -144,7 +155,7 @@ def flat_parameters(module: nn.Module) -> Tensor:
     return flat
 
 
-def gradient(
+def compute_gradient(
     aggregator: Aggregator, batch: Proxy, each: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """The cross-entropy over a batch (its mean, or weighted by `each [b]`) and its gradient, flat `[q]`."""
@@ -158,7 +169,7 @@ def gradient(
     return loss.detach(), torch.cat([gradient.flatten() for gradient in gradients])
 
 
-def all_at_once(
+def make_pooled_gradient(
     aggregator: Aggregator, proxies: Mapping[Owner, Proxy], batches: Mapping[Owner, Tensor],
     weights: Mapping[Owner, float],
 ) -> Callable[[int], tuple[Tensor, Tensor]]:  # fmt: skip
@@ -166,22 +177,27 @@ def all_at_once(
 
     batches: `[T, b_k]`;   weights: w_k of the clients that take part
     """
-    pool = Proxy.joined([proxies[i] for i in weights])
-    ends = itertools.accumulate(len(proxies[i].labels) for i in weights)
-    index = torch.cat(
-        [batches[i] + first for i, first in zip(weights, [0, *ends], strict=False)], 1
-    )  # [T, P]
-    sizes = {i: batches[i].shape[1] for i in weights}
-    each = torch.cat(
-        [pool.logits.new_full((sizes[i],), w / sizes[i]) for i, w in weights.items()]
-    )  # [P]
-    whole = index.shape[1] == len(
-        pool.labels
-    )  # all use all their samples in every round: nothing to choose
-    return lambda t: gradient(aggregator, pool if whole else pool.rows(index[t]), each)
+    pool = Proxy.concatenate([proxies[i] for i in weights])
+    indices = []  # of each client's batches among the samples of all, [T, b_k]
+    sample_weights = []  # [b_k]
+    first = 0
+    for i, weight in weights.items():
+        batch_size = batches[i].shape[1]
+        indices.append(batches[i] + first)
+        sample_weights.append(pool.logits.new_full((batch_size,), weight / batch_size))
+        first += len(proxies[i].labels)
+    index = torch.cat(indices, 1)  # [T, P]
+    each = torch.cat(sample_weights)  # [P]
+    uses_all = index.shape[1] == len(pool.labels)  # in every round: nothing to choose
+
+    def gradient_of_round(t: int) -> tuple[Tensor, Tensor]:
+        batch = pool if uses_all else pool.select(index[t])
+        return compute_gradient(aggregator, batch, each)
+
+    return gradient_of_round
 
 
-def participants(
+def draw_participants(
     owners: Sequence[Owner], m: int, rounds: int, stream: Callable[[Owner], torch.Generator]
 ) -> list[list[Owner]]:
     """S_t of each round: m of the `owners`, in their order, uniformly without replacement; all, undrawn, for m = 0."""
@@ -210,7 +226,7 @@ def count_round(ledger: Ledger, members: Iterable[Owner], message: Tensor) -> No
 SAMPLES = 500  # at most so many are looked at
 
 
-def watched(
+def train_with_snapshots(
     experts: Experts, rule: Aggregator, proxies: Mapping[Owner, Proxy], rounds: Iterator[Tensor], total: int,
     rates: str,
 ) -> Steps[FensModel]:  # fmt: skip
@@ -221,7 +237,7 @@ def watched(
     losses, frames, samples = [], {}, list(proxies.values())
 
     def model(of: Aggregator, done: int, **more: Any) -> FensModel:
-        frames[done] = influence(of, samples)
+        frames[done] = compute_influence(of, samples)
         tables, at = torch.stack(list(frames.values())), torch.tensor(list(frames))
         return FensModel(experts, of, frames=tables, frame_rounds=at, **more)
 
@@ -239,12 +255,12 @@ def watched(
         yield Progress(PHASE, done, total, {"loss": value}, model=model(copy.deepcopy(rule), done))
     numbers = {
         "proxy_samples": sum(len(own.labels) for own in samples),
-        "contribution": contribution(rule, samples),
+        "contribution": compute_contribution(rule, samples),
     }
     return model(rule, total, losses=torch.stack(losses), **numbers)
 
 
-def influence(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
+def compute_influence(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
     """`[M, C]`: the mean of d f_c / d z_ic, client i's logit for class c, over the proxy samples of class c.
 
     Of a weighted sum it is the table of weights itself, of a mixture of experts the gate's mean for each class, of a
@@ -255,13 +271,15 @@ def influence(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
     return _mean_slopes(rule, proxies, times_logit=False)
 
 
-def contribution(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
+def compute_contribution(rule: Aggregator, proxies: Iterable[Proxy]) -> Tensor:
     """`[M, C]`: the mean of z_ic d f_c / d z_ic likewise; of a weighted sum, what client i adds to class c's score."""
     return _mean_slopes(rule, proxies, times_logit=True)
 
 
 def _mean_slopes(rule: Aggregator, proxies: Iterable[Proxy], times_logit: bool) -> Tensor:
-    z, labels, x = Proxy.joined([own for own in proxies if len(own.labels)]).rows(slice(SAMPLES))
+    z, labels, x = Proxy.concatenate([own for own in proxies if len(own.labels)]).select(
+        slice(SAMPLES)
+    )
     columns = []
     with torch.enable_grad():
         z = z.detach().requires_grad_()
@@ -311,7 +329,7 @@ class Voting(Aggregator):
         return self.log_competency.exp()
 
 
-def vote_counts(z: Tensor, labels: Tensor) -> Tensor:
+def count_votes(z: Tensor, labels: Tensor) -> Tensor:
     """How often each model votes c where the truth is r: `[M, C, C]` int32, from `z [n, M, C]` and labels `[n]`."""
     _, clients, classes = z.shape
     client = torch.arange(clients, device=z.device)
@@ -324,18 +342,18 @@ def vote_counts(z: Tensor, labels: Tensor) -> Tensor:
     )
 
 
-def fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggregator:
+def make_fixed_rule(ctx: Context, name: str, experts: Experts, source: str) -> Aggregator:
     """The rule `name`; what it needs is counted by the clients, or, for votes on the samples of `source` (one of
     PROXIES) "server", there."""
     members = experts.members
     if name == "averaging":
-        return averaging(len(members), ctx.classes).to(ctx.device, ctx.dtype)
+        return make_averaging(len(members), ctx.classes).to(ctx.device, ctx.dtype)
     if name == "weighted":
-        return weighted_averaging(class_count_weights(ctx, members))
+        return make_weighted_averaging(class_count_weights(ctx, members))
     # Clients: count how every model votes on own samples. Link: the counts up. Server: the sum of them.
-    proxies = logits_in_chunks(ctx, experts, source)
+    proxies = make_proxies(ctx, experts, source)
     counts = {
-        k: vote_counts(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)
+        k: count_votes(own.logits, own.labels) for k, own in proxies.items() if len(own.labels)
     }
     up = [
         own if k == "server" else ctx.link.up(k, own, phase="confusion matrices")

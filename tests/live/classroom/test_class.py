@@ -34,7 +34,7 @@ from fedlab_nb.live.classroom.worth import (
     plane,
 )
 from fedlab_nb.methods import METHODS, afl, gauss
-from fedlab_nb.methods.fens.aggregators import per_class
+from fedlab_nb.methods.fens.aggregators import make_per_class
 from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.rng import generator
 
@@ -309,7 +309,7 @@ def test_the_tiny_rounds_are_those_of_fens():
         for phone in phones:
             phone.answer(room, float(now))
     assert room.rounds.round == room.rounds.about()["of"]
-    fens, rule = METHODS["fens"](), per_class(4, CLASSES)
+    fens, rule = METHODS["fens"](), make_per_class(4, CLASSES)
     proxies = {phone.seat: Proxy(phone.logits.transpose(0, 1), phone.y) for phone in phones}
     for _ in fens.train_aggregator(rule, proxies, lambda k: generator(0, "x", k)):
         pass

@@ -11,8 +11,8 @@ import fedlab_nb as fl
 from fedlab_nb.data import federate, load
 from fedlab_nb.live import page
 from fedlab_nb.methods import afl, gauss
-from fedlab_nb.methods.fens.aggregators import trained_aggregator
-from fedlab_nb.methods.fens.model import quantised_experts
+from fedlab_nb.methods.fens.aggregators import make_trained_aggregator
+from fedlab_nb.methods.fens.model import quantise_experts
 from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.models import build, model_state
 from fedlab_nb.rng import generator
@@ -117,13 +117,13 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
         for model in models
     ]
     held = [rows for _, rows in federation.split(0.1)]
-    _, experts = quantised_experts(ClientModels(models), 8, range(4))
+    _, experts = quantise_experts(ClientModels(models), 8, range(4))
     proxies = {
-        k: Proxy(experts.fresh(digits.x_train[rows]), digits.y_train[rows])
+        k: Proxy(experts.compute_logits(digits.x_train[rows]), digits.y_train[rows])
         for k, rows in enumerate(held)
     }
     rule, fens = (
-        trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average"),
+        make_trained_aggregator("per_class", 4, 10, 0, (1, 8, 8), start="average"),
         fl.METHODS["fens"](),
     )
     assert len(list(fens.train_aggregator(rule, proxies, generator))) == fens.rounds

@@ -14,7 +14,7 @@ from fedlab_nb.methods.fens.training import (
     Proxy,
     client_weights,
     draw_batches,
-    participants,
+    draw_participants,
 )
 from fedlab_nb.rng import generator
 
@@ -45,7 +45,7 @@ def batches(parts, plan):
 
 
 def start(name, clients=M):
-    return rules.trained_aggregator(
+    return rules.make_trained_aggregator(
         name, clients, C, k=6, input_shape=IMAGE, start="xavier", generator=generator(7)
     ).double()
 
@@ -74,7 +74,7 @@ def independent(plan, server):
     chosen = batches(parts, plan)
     table = start("per_class").table.detach().numpy().copy()
     m, v = np.zeros_like(table), np.zeros_like(table)
-    for t, own in enumerate(participants(range(M), plan.per_round, plan.rounds, stream)):
+    for t, own in enumerate(draw_participants(range(M), plan.per_round, plan.rounds, stream)):
         z = np.concatenate([parts[i].logits.numpy()[chosen[i][t].numpy()] for i in own])
         labels = np.concatenate([parts[i].labels.numpy()[chosen[i][t].numpy()] for i in own])
         step = plan.eta_l * pooled_gradient(table, z, labels)
@@ -107,7 +107,7 @@ def test_one_step_is_pooled_sgd_or_adam_without_bias_correction(at_once, server,
 def test_some_clients_a_round_are_adam_on_their_samples(at_once):
     """S_t of 2 among 5: a step on the union of their mini-batches alone. All 5 are 0 of them, bit for bit."""
     plan = Fens(rounds=20, batch=8, per_round=2, eta_s=0.05)
-    rounds = participants(range(M), 2, 20, stream)
+    rounds = draw_participants(range(M), 2, 20, stream)
     assert {len(set(own)) for own in rounds} == {2} and len(set(map(tuple, rounds))) > 4
     torch.testing.assert_close(
         trained(at_once, "per_class", plan)[0], independent(plan, "adam"), **TOLERANCE

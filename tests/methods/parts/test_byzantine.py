@@ -11,14 +11,14 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.ensemble import Ensemble
 from fedlab_nb.methods.fedavg import FedAvg
 from fedlab_nb.methods.fens import Fens
-from fedlab_nb.methods.fens.aggregators import OfProbabilities, trained_aggregator
-from fedlab_nb.methods.parts.lies import (
-    CERTAIN,
-    HONEST_LARGEST,
-    certified,
-    lie_logit,
-    taught,
-    with_lies,
+from fedlab_nb.methods.fens.aggregators import OfProbabilities, make_trained_aggregator
+from fedlab_nb.methods.parts.byzantine import (
+    CERTAIN_LOGIT,
+    MATCH_HONEST,
+    add_random_lies,
+    certify,
+    choose_lie_logit,
+    replace_answers,
 )
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.studies.experiment import finished
@@ -50,7 +50,7 @@ def changed(honest, liars):
 @pytest.mark.parametrize(("clients", "liars"), [(3, 1), (5, 1), (5, 2), (4, 0)])
 def test_the_certificate_is_exact(clients, liars):
     honest = answers(clients, seed=clients)
-    safe = certified(honest, liars)
+    safe = certify(honest, liars)
     assert torch.equal(safe, ~changed(honest, liars))
     assert liars == 0 or 0 < safe.sum() < len(safe)  # there are both
 
@@ -62,9 +62,9 @@ def test_the_lie_is_the_worst_of_these_liars():
     def mean(logits):
         return logits.softmax(-1).mean(0)
 
-    said = with_lies(mean, logits, [1, 4], CERTAIN)
+    said = replace_answers(mean, logits, [1, 4], CERTAIN_LOGIT)
     second = mean(logits[[0, 2, 3]]).topk(2).indices[:, 1]
-    assert torch.equal(said[1], CERTAIN * F.one_hot(second, 3).double()) and torch.equal(
+    assert torch.equal(said[1], CERTAIN_LOGIT * F.one_hot(second, 3).double()) and torch.equal(
         said[1], said[4]
     )
     told = mean(said)
@@ -75,8 +75,8 @@ def test_the_lie_is_the_worst_of_these_liars():
         other[[1, 4]] = torch.eye(3, dtype=logits.dtype)[list(said)][:, None].expand(-1, 60, -1)
         found |= other.mean(0).argmax(-1) != first
     assert torch.equal(told.argmax(-1) != first, found)
-    assert with_lies(mean, logits, [], CERTAIN) is logits and torch.equal(
-        with_lies(mean, logits, [1], CERTAIN)[0], logits[0]
+    assert replace_answers(mean, logits, [], CERTAIN_LOGIT) is logits and torch.equal(
+        replace_answers(mean, logits, [1], CERTAIN_LOGIT)[0], logits[0]
     )
 
 
@@ -102,26 +102,29 @@ def test_another_rule_is_lied_to_as_harms_it_most():
         scores[rows, right] = -torch.inf
         return own - scores.amax(-1)
 
-    found = ahead(with_lies(rule, logits, liars, CERTAIN))
+    found = ahead(replace_answers(rule, logits, liars, CERTAIN_LOGIT))
     for said in range(4):
         told = logits.clone()
-        told[liars] = CERTAIN * torch.eye(4, dtype=torch.float64)[said]
+        told[liars] = CERTAIN_LOGIT * torch.eye(4, dtype=torch.float64)[said]
         assert bool((found <= ahead(told)).all())
     assert bool(
         (
-            found < ahead(with_lies(lambda told: told.softmax(-1).mean(0), logits, liars, CERTAIN))
+            found
+            < ahead(
+                replace_answers(lambda told: told.softmax(-1).mean(0), logits, liars, CERTAIN_LOGIT)
+            )
         ).any()
     )
 
 
 def test_taught_lies_are_of_so_many_clients_anew_for_each_sample():
     logits = answers(5, samples=200, seed=2).log().transpose(0, 1)
-    told = taught(logits, 2, torch.Generator().manual_seed(0), CERTAIN)
+    told = add_random_lies(logits, 2, torch.Generator().manual_seed(0), CERTAIN_LOGIT)
     lying = (told != logits).any(2)  # [n, M]
     assert bool((lying.sum(1) == 2).all()) and len(lying.unique(dim=0)) == 10  # all pairs of five
     for own, said, who in zip(logits, told, lying, strict=True):
         second = own[~who].softmax(-1).mean(0).topk(2).indices[1]
-        assert torch.equal(said[who], CERTAIN * F.one_hot(second, 3).double().expand(2, -1))
+        assert torch.equal(said[who], CERTAIN_LOGIT * F.one_hot(second, 3).double().expand(2, -1))
 
 
 def test_a_lie_to_a_sum_of_logits_is_no_larger_than_an_honest_answer():
@@ -131,25 +134,28 @@ def test_a_lie_to_a_sum_of_logits_is_no_larger_than_an_honest_answer():
     def mean(logits):
         return logits.mean(0)
 
-    said = with_lies(mean, logits, [2], HONEST_LARGEST)
+    said = replace_answers(mean, logits, [2], MATCH_HONEST)
     assert torch.equal(said[2], torch.tensor([[0.0, 5.0]]))  # the honest largest of this sample
     assert torch.equal(mean(said), torch.tensor([[7 / 3, 5 / 3]]))
     assert torch.equal(
-        with_lies(mean, logits, [2], 20.0)[2], torch.tensor([[0.0, 20.0]])
+        replace_answers(mean, logits, [2], 20.0)[2], torch.tensor([[0.0, 20.0]])
     )  # and a larger one names the other class
-    below = with_lies(mean, -logits.abs(), [2], HONEST_LARGEST)
+    below = replace_answers(mean, -logits.abs(), [2], MATCH_HONEST)
     assert torch.equal(
         below[2], torch.zeros(1, 2)
     )  # nobody is above 0, so that nothing can be said
-    assert lie_logit(0, reads_probabilities=False) == HONEST_LARGEST
-    assert lie_logit(0, reads_probabilities=True) == CERTAIN and lie_logit(7, True) == 7
-    certain = torch.tensor([0.0, CERTAIN, 0.0]).softmax(0)
+    assert choose_lie_logit(0, reads_probabilities=False) == MATCH_HONEST
+    assert (
+        choose_lie_logit(0, reads_probabilities=True) == CERTAIN_LOGIT
+        and choose_lie_logit(7, True) == 7
+    )
+    certain = torch.tensor([0.0, CERTAIN_LOGIT, 0.0]).softmax(0)
     assert certain[1] == 1 and certain.sum() == 1
 
 
 def test_taught_lies_are_as_large_as_those_that_are_told():
     logits = answers(5, samples=50, seed=4).log().transpose(0, 1) + 9
-    told = taught(logits, 2, torch.Generator().manual_seed(1), HONEST_LARGEST)
+    told = add_random_lies(logits, 2, torch.Generator().manual_seed(1), MATCH_HONEST)
     for own, said in zip(logits, told, strict=True):
         lying = (own != said).any(1)
         assert torch.equal(said[lying].amax(1), own[~lying].amax().expand(2))
@@ -161,8 +167,8 @@ def test_lies_do_not_depend_on_the_samples_beside_them():
     def mean(logits):
         return logits.mean(0)
 
-    whole = with_lies(mean, logits, [1, 4], HONEST_LARGEST)
-    parts = [with_lies(mean, part, [1, 4], HONEST_LARGEST) for part in logits.split(7, 1)]
+    whole = replace_answers(mean, logits, [1, 4], MATCH_HONEST)
+    parts = [replace_answers(mean, part, [1, 4], MATCH_HONEST) for part in logits.split(7, 1)]
     assert torch.equal(whole, torch.cat(parts, 1))
 
 
@@ -197,7 +203,7 @@ def test_a_rule_that_reads_probabilities_is_that_rule_on_them():
     stream = torch.Generator().manual_seed(3)
     z = torch.randn(6, 4, 3, generator=stream)
     for name in ("linear", "per_class", "nn"):
-        rule = trained_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
+        rule = make_trained_aggregator(name, 4, 3, generator=torch.Generator().manual_seed(1))
         assert torch.equal(OfProbabilities(rule)(z), rule(z.softmax(2)))
         assert OfProbabilities(rule).q == rule.q
 
