@@ -9,13 +9,15 @@ function countTiles(counts, many) {
   return counts.reduce((total, count) => total + Math.ceil(count / many), 0);
 }
 
-/** The largest tiles with which all piles fit: {side, across, many}. counts: samples by client and class, [M, C]. */
-export function chooseTile(counts, column, height) {
+/** The largest tiles with which all piles fit: {side, across, many}. counts: samples by client and class, [M, C];
+    step: a side is a multiple of it. */
+export function chooseTile(counts, column, height, step = 0.5) {
   const room = Math.max(3, column - (column > 24 ? 8 : 2));
-  const smallest = Math.min(SMALLEST, room);
+  const fit = (side) => step * Math.max(1, Math.floor(side / step + 1e-9));
+  const smallest = fit(Math.min(SMALLEST, room));
   for (const many of STANDS_FOR) {
     const most = Math.max(...counts.map((row) => countTiles(row, many)));
-    for (let side = Math.min(LARGEST, room); side >= smallest; side -= 0.5) {
+    for (let side = fit(Math.min(LARGEST, room)); side >= smallest - 1e-9; side -= step) {
       const across = Math.max(1, Math.floor(room / side));
       if (Math.ceil(most / across) * side <= height) return { side, across, many };
     }
@@ -25,9 +27,9 @@ export function chooseTile(counts, column, height) {
 
 /** Tiles of all piles. piles: sample numbers by client, class by class; labels: the class of each sample.
     `tiles`: {client, label, sample, x, y}, x and y of the upper left corner; `tops`: where each pile ends above. */
-export function layOutPiles({ piles, labels, counts, width, height, head = 18 }) {
+export function layOutPiles({ piles, labels, counts, width, height, head = 18, step = 0.5 }) {
   const column = width / piles.length;
-  const { side, across, many } = chooseTile(counts, column, height - head);
+  const { side, across, many } = chooseTile(counts, column, height - head, step);
   const tiles = [];
   const tops = [];
   piles.forEach((pile, client) => {

@@ -23,12 +23,21 @@ function largest(row) {
   return best;
 }
 
+/** The row of a table in place of an image: its most telling values, as they are sorted; all of them to a pointer. */
+function drawRow(list, row) {
+  const lines = row.map(([name, value]) => html("div", {}, html("dt", {}, name), html("dd", {}, value)));
+  list.replaceChildren(...lines);
+  list.title = row.map((pair) => pair.join(" ")).join("\n");
+}
+
 export function createOneImage({ classes, methods, people, canDraw = true }, send) {
   const shown = html("canvas", { className: "shown", width: 8, height: 8 });
   shown.setAttribute("role", "img");
   const ink = html("canvas", { className: "ink", width: 256, height: 256, hidden: true });
   ink.setAttribute("role", "img");
   ink.setAttribute("aria-label", "A field to draw a digit in, with mouse, pen or finger");
+  const facts = html("dl", { className: "facts", hidden: true, tabIndex: 0 }); // it scrolls
+  const patch = html("div", { className: "patch", hidden: true });
   const draw = html("button", { type: "button", className: "link" }, "✎ draw");
   draw.hidden = !canDraw;
   const another = html("button", { type: "button", className: "link" }, "another");
@@ -40,7 +49,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
   clients.setAttribute("aria-label", `What each of the ${people.many} says`);
   const tools = html("div", { className: "tools" }, draw, another);
   const element = html("section", { className: "one" },
-    html("div", { className: "picture" }, shown, ink, tools),
+    html("div", { className: "picture" }, shown, facts, patch, ink, tools),
     html("div", { className: "votes" }, words, servers, clients));
   let isOpen = false; // the pen's field
   let last = null;
@@ -66,8 +75,15 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     setText(draw, isOpen ? "clear" : "✎ draw");
     element.classList.toggle("drawing", isOpen);
     const colour = getComputedStyle(shown).color.match(/\d+/g).slice(0, 3);
-    const { image, shape, label } = last;
+    const { image, shape, label, row, truth } = last;
     shown.hidden = image === null;
+    facts.hidden = image !== null || row.length === 0;
+    patch.hidden = image !== null || row.length > 0;
+    element.classList.toggle("rows", !facts.hidden);
+    if (!patch.hidden) patch.style.background = classes[truth].colour;
+    facts.setAttribute("aria-label", label);
+    if (image === null && row !== facts.row) drawRow(facts, row);
+    facts.row = row;
     if (image !== null) drawSample(shown, image, shape, colour.map(Number));
     shown.setAttribute("aria-label", label);
   }
@@ -92,11 +108,12 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
 
   return {
     element,
-    /** image [side * side * channels] of this shape, null where a sample has none; its label in words, truth (null for a drawing); table: rows by method name and by client, or null;
+    /** image [side * side * channels] of this shape, null where a sample has none; its label in words, truth (null for a drawing);
+        about.row: [[name, value], …] of a table, empty where there is none; table: rows by method name and by client, or null;
         asked: the clients' count; isStale: the rows are of an older setting. */
     update({ image, shape, label, truth, table, asked, chosen, isStale, about }) {
       const isOther = last !== null && last.key !== about.key;
-      last = { image, shape, label, key: about.key };
+      last = { image, shape, label, truth, row: about.row ?? [], key: about.key };
       if (isOther && !about.isDrawing) isOpen = false; // another image has come: the pen's field makes room
       drawPicture();
       setText(words, about.text);

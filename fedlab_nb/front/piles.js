@@ -7,8 +7,9 @@ const WALK = 350; // milliseconds that tiles take to where they belong
 const DRAG = 6; // pixels after which a press is a drag
 const NARROW = 30; // pixels of a column that has no room for a number
 
-/** All thumbnails in their classes' colours on one canvas, once; a sample without an image is a square. */
+/** All thumbnails in their classes' colours on one canvas, once; null where samples have no images. */
 function makeSheet({ labels, images, side, channels = 1 }, groups, classes, columns) {
+  if (!images) return null;
   const rows = Math.ceil(labels.length / columns);
   const sheet = html("canvas", { width: side * columns, height: side * rows });
   const pen = sheet.getContext("2d");
@@ -20,12 +21,12 @@ function makeSheet({ labels, images, side, channels = 1 }, groups, classes, colu
     const top = side * Math.floor(i / columns);
     for (let p = 0; p < side * side; p++) {
       const at = 4 * ((top + Math.floor(p / side)) * sheet.width + left + (p % side));
-      if (images && channels === 3) {
+      if (channels === 3) {
         for (let c = 0; c < 3; c++) pixels.data[at + c] = 255 * images[3 * (i * side * side + p) + c];
         pixels.data[at + 3] = 255;
         continue;
       }
-      const ink = images ? 0.16 + 0.84 * images[i * side * side + p] : 0.7;
+      const ink = 0.16 + 0.84 * images[i * side * side + p];
       pixels.data[at] = red;
       pixels.data[at + 1] = green;
       pixels.data[at + 2] = blue;
@@ -34,6 +35,14 @@ function makeSheet({ labels, images, side, channels = 1 }, groups, classes, colu
   });
   pen.putImageData(pixels, 0, 0);
   return sheet;
+}
+
+/** A square in the colour of its class, on whole pixels of the screen: all are of one size, with one gap between. */
+function drawSquare(pen, colour, x, y, side, scale) {
+  const whole = Math.round(side * scale);
+  const gap = whole < 4 ? 0 : Math.max(1, Math.round(whole / 9));
+  pen.fillStyle = colour;
+  pen.fillRect(Math.round(x * scale) / scale, Math.round(y * scale) / scale, (whole - gap) / scale, (whole - gap) / scale);
 }
 
 /** data: {train, classes, groups, shownClasses, people}; send(event): what a hand does. */
@@ -51,6 +60,7 @@ export function createPiles(data, send) {
   const element = html("div", { className: "piles" }, html("div", { className: "field" }, canvas, nudge, card), owners, note);
   const columns = Math.ceil(Math.sqrt(train.labels.length));
   const sheet = makeSheet(train, groups, shownClasses, columns);
+  const isGrouped = shownClasses.length < classes.length;
   const places = new Float32Array(2 * train.labels.length).fill(NaN);
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   let view = null; // what is shown: {piles, counts, state, each, isStale, nudge}
@@ -83,6 +93,10 @@ export function createPiles(data, send) {
         if (Boolean(isCarried(tile)) !== isTop) continue;
         const x = places[2 * tile.sample] + (isTop ? drag.toX - drag.x : 0);
         const y = places[2 * tile.sample + 1] + (isTop ? drag.toY - drag.y : 0);
+        if (sheet === null) {
+          drawSquare(pen, shownClasses[groups[tile.label]].colour, x, y, side, scale);
+          continue;
+        }
         const from = train.side * (tile.sample % columns);
         const top = train.side * Math.floor(tile.sample / columns);
         pen.drawImage(sheet, from, top, train.side, train.side, x, y, side, side);
@@ -253,7 +267,7 @@ export function createPiles(data, send) {
     drag = null;
     if (client < 0) return;
     if (!isMoving) {
-      if (sample !== null && train.images) send({ kind: "image", value: `t${sample}` });
+      if (sample !== null) send({ kind: "image", value: `t${sample}` });
       send({ kind: "client", value: client });
       return;
     }
@@ -277,11 +291,21 @@ export function createPiles(data, send) {
     owners.children[k]?.focus();
   });
 
+  /** In a pile the shown classes are blocks: the classes that are shown as "others" come last, together. */
+  function sortByGroup(piles) {
+    if (!isGrouped) return piles;
+    const { labels } = train;
+    const compare = (i, j) => groups[labels[i]] - groups[labels[j]] || labels[i] - labels[j] || i - j;
+    return piles.map((pile) => [...pile].sort(compare));
+  }
+
   function update(next) {
     view = next;
     if (!size.width) return;
-    const { piles, counts } = view;
-    layout = layOutPiles({ piles, labels: train.labels, counts, ...size, head: 20 });
+    const { counts } = view;
+    const piles = sortByGroup(view.piles);
+    const step = sheet === null ? 1 / (devicePixelRatio || 1) : 0.5; // squares have whole pixels
+    layout = layOutPiles({ piles, labels: train.labels, counts, ...size, head: 20, step });
     const words = layout.many > 1 ? `One tile stands for ${layout.many} samples.` : "";
     setText(note, words);
     canvas.setAttribute("aria-label", `Piles of samples, one for each ${people.one}. ${view.summary} ${words}`);

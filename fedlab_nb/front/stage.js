@@ -10,7 +10,7 @@ import { chooseStory, findHeadline } from "./headline.js";
 import { createOneImage, isDrawing, unpackImage } from "./one_image.js";
 import { createPiles } from "./piles.js";
 import { FIRST_STATE, MOST_LIVE_CLIENTS, reduce, settingKey } from "./state.js";
-import { fixed, letter, plural } from "./text.js";
+import { describeSample, fixed, letter, plural } from "./text.js";
 import { isDark, watchTheme } from "./theme.js";
 
 const PASSED_ON = ["dataset", "open methods", "open settings"]; // the engine's matter alone
@@ -111,7 +111,9 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       const { labels } = data.train;
       const order = pileOrder(owners, labels, state.clients);
       const counts = countLabels(owners, labels, state.clients, data.classes.length);
+      const isFirst = federation === null;
       federation = { revision: message.revision, owners, piles: order, counts };
+      if (isFirst && oneImage !== null && !data.test.images) ask(); // the row is shown before anybody is trained
     } else if (message.kind === "results") {
       if (message.revision !== revisionOf(state) && !transport.keepsRuns) return;
       results = message;
@@ -165,11 +167,9 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const image = part.images ? part.images.subarray(i * pixels, (i + 1) * pixels) : null;
     const truth = part.labels[i];
     const name = data.classes[truth].name;
-    const owner = isTraining && federation ? letter(federation.owners[i]) : "";
+    const owner = isTraining ? letter(federation.owners[i]) : null;
     const shape = { side, channels };
-    const what = people.kind === "digit" ? `A ${name}` : `A sample of class ${name}`;
-    const text = isTraining ? `${what}, held by ${people.one} ${owner}.` : `${what} that nobody has trained on.`;
-    return { image, shape, truth, text };
+    return { image, shape, truth, text: describeSample(people, name, owner) };
   }
 
   function describeStored() {
@@ -244,9 +244,10 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored() });
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
-    const about = { key: state.image, isDrawing: isDrawing(state.image), text: isAnswered ? `${text} ${answers.row ?? ""}`.trim() : `${text} Press Run, and everybody says what they see.` };
-    const table = isAnswered ? answers.rows : null;
-    oneImage.update({ image, shape, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: isStale(answers), about });
+    const hasRows = isAnswered && answers.rows.size > 0;
+    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], text: hasRows ? text : `${text} Press Run, and everybody says what they see.` };
+    const table = hasRows ? answers.rows : null;
+    oneImage.update({ image, shape, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: hasRows && isStale(answers), about });
   }
 
   function redrawTheme() {

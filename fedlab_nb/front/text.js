@@ -30,6 +30,16 @@ export function letter(k) {
   return high + String.fromCharCode(65 + (k % 26));
 }
 
+/** What a sample is, in words. people: the data set's words; name: of its class; owner: the client that holds it, or
+    null where it is in no training data. */
+export function describeSample(people, name, owner) {
+  if (people.kind === "digit") {
+    return owner === null ? `A ${name} that nobody has trained on.` : `A ${name}, held by ${people.one} ${owner}.`;
+  }
+  const place = owner === null ? ", and is not in the training data." : `; ${people.one} ${owner} holds it.`;
+  return `This ${people.thing} is really “${name}”${place}`;
+}
+
 const SMALL_NUMBERS = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten"];
 
 /** A count at the beginning of a sentence: "Two", "12". */

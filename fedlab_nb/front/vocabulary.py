@@ -8,6 +8,7 @@ OFFICES = {
     "one": "office",
     "many": "offices",
     "things": "digits",
+    "thing": "digit",
     "kind": "digit",
     "kinds": "digits",
 }
@@ -15,8 +16,16 @@ CLIENTS = {
     "one": "client",
     "many": "clients",
     "things": "images",
+    "thing": "image",
     "kind": "class",
     "kinds": "classes",
+}
+# What samples are in a sentence: several and one, by the data set's name, else by their kind.
+NAMED_SAMPLES = {"heart": ("patients", "patient"), "mails": ("mails", "mail")}
+SAMPLE_KINDS = {
+    "images": ("images", "image"),
+    "recordings": ("recordings", "recording"),
+    "feature rows": ("rows", "row"),
 }
 # What a sample of one class is called where there are several of it.
 PLURALS = {
@@ -46,7 +55,9 @@ def describe_people(dataset: str, samples: str) -> dict[str, str]:
     """The words for a data set; samples: "images", "feature rows" or "recordings"."""
     if dataset == "digits":
         return OFFICES
-    return {**CLIENTS, "things": samples}
+    family = dataset.partition(":")[0]
+    things, thing = NAMED_SAMPLES.get(family, SAMPLE_KINDS[samples])
+    return {**CLIENTS, "things": things, "thing": thing}
 
 
 def describe_classes(names: list[str], colours: list[str]) -> list[dict[str, str]]:

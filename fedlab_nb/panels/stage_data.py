@@ -84,21 +84,48 @@ def find_owners(federation: Federation) -> np.ndarray:
     return owners
 
 
-def describe_table_row(schema: InputSchema, features: np.ndarray) -> str:
-    """A sample of a table as its columns have it: "age 63 · sex male"; nothing for what is no table."""
+def describe_table_row(schema: InputSchema, features: np.ndarray) -> dict[str, str]:
+    """A sample of a table as its columns have it: {"age": "63", "sex": "m"}; empty for what is no table.
+
+    A cell that is missing is left out: its number's feature is 0, which would read as the mean.
+    """
     if schema.kind != "table" or features.ndim != 1:
-        return ""
-    cells = []
+        return {}
+    cells = {}
     start = 0
     for column in schema.columns:
         own = features[start : start + column.width]
         start += column.width
-        if column.kind == "number":
+        if column.kind == "number" and own[0] != 0:
             value = float(own[0]) * column.scale + column.mean
-            cells.append(f"{column.name} {round(value, 4):.6g}{column.unit}")
+            cells[column.name] = f"{round(value, 4):.6g}{column.unit}"
         elif column.kind == "category" and own.size and own.max() > 0:
-            cells.append(f"{column.name} {column.categories[int(own.argmax())]}")
-    return " · ".join(cells)
+            cells[column.name] = column.categories[int(own.argmax())]
+    return cells
+
+
+def rank_columns(schema: InputSchema, x: np.ndarray, labels: np.ndarray) -> list[str]:
+    """The names of a table's columns, those first that tell most about the class.
+
+    x: `[N, D]`;   labels: `[N]`. The measure is eta squared, the share of a column's variance that lies between the
+    classes, summed over the features of a category. Empty for what is no table.
+    """
+    if schema.kind != "table" or x.ndim != 2:
+        return []
+    mean = x.mean(0)
+    total = x.var(0)
+    between = np.zeros(x.shape[1])
+    for label in np.unique(labels):
+        own = x[labels == label]
+        between += len(own) / len(x) * (own.mean(0) - mean) ** 2
+    shares = {}
+    start = 0
+    for column in schema.columns:
+        own = slice(start, start + column.width)
+        start += column.width
+        if column.width and total[own].sum() > 0:
+            shares[column.name] = between[own].sum() / total[own].sum()
+    return sorted(shares, key=shares.__getitem__, reverse=True)
 
 
 # -------------------------------------------------------------------------------------------- what is shown

@@ -40,6 +40,7 @@ from .stage_data import (
     list_datasets,
     make_parts,
     make_table,
+    rank_columns,
 )
 from .stored import nearby
 from .views import NOBODY
@@ -527,29 +528,44 @@ class Playground(Panel):
 
     def _answer(self, message: Mapping[str, Any]) -> None:
         """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""
-        if self._voices is None:
-            return
         image = str(message["image"])
-        answers = self._ask_about(image, message.get("pixels"))
+        row = self._describe_sample(image)
+        answers = None
+        if self._voices is not None:
+            answers = self._ask_about(image, message.get("pixels"))
         if answers is None or not answers.names:
+            if row:  # it is shown before anybody is trained
+                content = {
+                    "kind": "answers",
+                    "image": image,
+                    "setting": None,
+                    "names": [],
+                    "row": row,
+                }
+                self.stage.send(content, [b""])
             return
         content = {
             "kind": "answers",
             "image": image,
             "setting": self._settings_of_runs.get(self._answered_run),
             "names": list(answers.names),
-            "row": self._describe_sample(image),
+            "row": row,
         }
         self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes()])
 
-    def _describe_sample(self, image: str) -> str:
-        """The row of a table that is looked at, in words; nothing where samples are no rows."""
+    def _describe_sample(self, image: str) -> list[tuple[str, str]]:
+        """Names and values of the row that is looked at, the most telling first; empty where samples are no rows."""
         dataset = self._state.federation.dataset
         number = re.fullmatch(r"(t?)(\d+)", image)
         if number is None or dataset.schema is None:
-            return ""
+            return []
         part = dataset.x_train if number[1] else dataset.x_test
-        return describe_table_row(dataset.schema, part[int(number[2])].numpy())
+        at = int(number[2])
+        if at >= len(part):
+            return []
+        cells = describe_table_row(dataset.schema, part[at].numpy())
+        ranking = rank_columns(dataset.schema, dataset.x_train.numpy(), dataset.y_train.numpy())
+        return [(name, cells[name]) for name in ranking if name in cells]
 
     def _ask_about(self, image: str, pixels: Any) -> Answers | None:
         dataset = self._state.federation.dataset

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from javascript import javascript
 
 from fedlab_nb.data import Edits, federate, letter, load
+from fedlab_nb.errors import SAMPLES
+from fedlab_nb.front.vocabulary import describe_people
 
 FEDERATION = "text federation"
 LAYOUT = "layout"
@@ -123,6 +125,7 @@ PEOPLE = {
     "one": "office",
     "many": "offices",
     "things": "digits",
+    "thing": "digit",
     "kind": "digit",
     "kinds": "digits",
 }
@@ -194,3 +197,44 @@ def test_the_story_is_an_image_that_one_or_two_know_and_the_crowd_drowns():
     assert javascript(HEADLINE, "return chooseStory(said)", said=said) == 0
     said["methods"]["afl"] = [1, 1, 0, 0]
     assert javascript(HEADLINE, "return chooseStory(said)", said=said) is None
+
+
+@pytest.mark.parametrize("step", [1, 0.5, 2 / 3])
+def test_a_side_is_a_multiple_of_the_step(step):
+    """Squares of whole pixels: a step is a pixel of the screen."""
+    code = "return columns.map((column) => chooseTile([[300, 40]], column, 200, step))"
+    columns = [2.5, 5.94, 9.4, 31.3, 140.2]
+    for column, tile in zip(
+        columns, javascript(LAYOUT, code, columns=columns, step=step), strict=True
+    ):
+        steps = tile["side"] / step
+        assert steps == pytest.approx(round(steps)) and steps >= 1
+        assert tile["across"] * tile["side"] <= max(3, column)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "axes", "owner", "says"),
+    [
+        ("heart:hungary", 1, None, "This patient is really “no”, and is not in the training data."),
+        ("mails", 1, "C", "This mail is really “no”; client C holds it."),
+        ("watch", 2, None, "This recording is really “no”, and is not in the training data."),
+        ("patients.csv", 1, None, "This row is really “no”, and is not in the training data."),
+        ("glyphs", 3, "B", "This image is really “no”; client B holds it."),
+        ("digits", 3, None, "A no that nobody has trained on."),
+        ("digits", 3, "A", "A no, held by office A."),
+    ],
+)
+def test_a_sample_is_said_in_the_words_of_its_data(dataset, axes, owner, says):
+    people = describe_people(dataset, SAMPLES[axes])
+    code = 'return describeSample(people, "no", owner)'
+    assert javascript("text", code, people=people, owner=owner) == says
+
+
+def test_the_headline_speaks_of_patients():
+    people = describe_people("heart", SAMPLES[1])
+    results = {"accuracies": {"logits": 0.4}, "calls": {"logits": [64, 116]}, "each": []}
+    classes = [{"name": "no"}, {"name": "yes"}]
+    facts = dict(counts=[[5, 5], [6, 4]], results=results, people=people)
+    facts |= {"methods": METHODS, "classes": classes}
+    said = javascript(HEADLINE, "return findHeadline(facts)", facts=facts)
+    assert said == "The mean of logits calls 116 of 180 patients “yes”."

@@ -9,7 +9,7 @@ import pytest
 from fedlab_nb.data import Edits, federate, load
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.stage import Stage
-from fedlab_nb.panels.stage_data import describe_table_row
+from fedlab_nb.panels.stage_data import describe_table_row, rank_columns
 from fedlab_nb.studies.cost import Cost
 
 METHODS = ["fedavg", "fens"]
@@ -258,10 +258,35 @@ def test_answers_are_what_the_models_say(make, sent):
 def test_a_row_of_a_table_is_said_as_its_file_has_it():
     heart = load("heart")
     said = describe_table_row(heart.schema, heart.x_test[0].numpy())
-    start = "age 63 · sex m · cp typical · trestbps 145 · chol 233 · fbs yes · restecg LVH"
-    assert said.startswith(start) and "oldpeak 2.3" in said and "ca 0" in said
+    assert list(said.items())[:4] == [
+        ("age", "63"),
+        ("sex", "m"),
+        ("cp", "typical"),
+        ("trestbps", "145"),
+    ]
+    assert said["oldpeak"] == "2.3" and said["ca"] == "0"
     digits = load("digits")
-    assert describe_table_row(digits.schema, digits.x_test[0].numpy()) == ""
+    assert describe_table_row(digits.schema, digits.x_test[0].numpy()) == {}
+
+
+def test_a_missing_cell_is_left_out_and_does_not_read_as_the_mean():
+    heart = load("heart")
+    row = heart.x_test[0].numpy().copy()
+    row[0] = 0  # the age
+    row[1:3] = 0  # the sex
+    said = describe_table_row(heart.schema, row)
+    assert "age" not in said and "sex" not in said and said["cp"] == "typical"
+
+
+def test_the_column_that_tells_the_class_comes_first():
+    heart = load("heart")
+    labels = np.array([0, 0, 1, 1])
+    x = np.zeros((4, 25), np.float32)
+    x[:, 0] = [0, 1, 0, 1]  # age: nothing
+    x[:, 1], x[:, 2] = [1, 1, 0, 0], [0, 0, 1, 1]  # sex: everything
+    x[:, 7] = [0, 1, 1, 2]  # trestbps: half of its variance lies between the classes
+    assert rank_columns(heart.schema, x, labels) == ["sex", "trestbps", "age"]
+    assert rank_columns(load("digits").schema, x, labels) == []
 
 
 def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
@@ -273,3 +298,18 @@ def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
     panel.controls.dataset.value = "digits"
     panel.wait()
     assert panel.stage.layout.display is None
+
+
+def test_a_row_is_shown_before_anybody_is_trained(make, sent):
+    heart = load("heart")
+    panel = make(kind=playground, dataset="heart", seed=4)
+    panel._receive({"kind": "ask", "image": "1", "pixels": []})
+    content, _ = last(sent, "answers")
+    assert content["names"] == [] and content["setting"] is None
+    cells = describe_table_row(heart.schema, heart.x_test[1].numpy())
+    assert dict(content["row"]) == cells
+    ranking = rank_columns(heart.schema, heart.x_train.numpy(), heart.y_train.numpy())
+    assert [name for name, _ in content["row"]] == [name for name in ranking if name in cells]
+    sent.clear()
+    panel._receive({"kind": "ask", "image": "99999", "pixels": []})
+    assert sent == []
