@@ -102,6 +102,8 @@ export function pad(canvas, { moved = () => {}, lifted = () => {} } = {}) {
     waiting ||= setTimeout(() => { waiting = 0; moved(); }, GAP);
   };
   canvas.style.touchAction = "none"; // a finger draws and does not scroll
+  // Nor does it fling: for a second after a quick stroke a browser would take the next tap for the end of the fling.
+  canvas.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button || !event.isPrimary) return;
     canvas.setPointerCapture(event.pointerId);

@@ -172,6 +172,33 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     expect(phone.locator("#send")).to_be_visible()  # the drawings are still there
 
 
+def test_a_tap_right_after_a_quick_stroke_of_a_finger_is_taken(browser, addresses):
+    """A stroke that a browser took for a fling swallowed every tap of the next second."""
+    width, height = PHONE
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto(addresses[0])
+    expect(page.locator("#progress")).to_have_text("Drawing 1 of 8.")
+    finger = context.new_cdp_session(page)
+
+    def touch(kind, *points):
+        places = [{"x": x, "y": y} for x, y in points]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
+
+    paper = page.locator("#pad").bounding_box()
+    touch("touchStart", (paper["x"] + 60, paper["y"] + 40))
+    for step in range(1, 10):
+        touch("touchMove", (paper["x"] + 60 + 12 * step, paper["y"] + 40 + 20 * step))
+    touch("touchEnd")
+    button = page.locator("#next").bounding_box()
+    touch("touchStart", (button["x"] + 20, button["y"] + 20))
+    touch("touchEnd")
+    expect(page.locator("#progress")).to_contain_text("Drawing 2 of 8.")
+    context.close()
+
+
 def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     """Each step by its key; the joker comes once though its key is pressed twice, and goes."""
     wall = opened(addresses[1], (1920, 1080))

@@ -147,7 +147,8 @@ function showDrawing() {
   const done = own.drawings.length;
   setText($("story"), `You are office ${letter(own.seat)}. Your letters carry ${describeDigits(labels)}, and nothing else.`);
   setText($("wanted"), String(labels[done]));
-  setText($("progress"), `Drawing ${done + 1} of ${labels.length}. This is what your network sees, 8×8 numbers:`);
+  const seen = done ? " This is what your network sees, 8×8 pixels a drawing:" : "";
+  setText($("progress"), `Drawing ${done + 1} of ${labels.length}.${seen}`);
   $("drawn").replaceChildren(...own.drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
   $("next").disabled = true;
 }
