@@ -84,7 +84,8 @@ function findInPiles({ counts, classes, people }) {
   }
   const seen = counts.map((row) => row.filter((count) => count > 0.02 * sum(row)).length);
   const usual = Math.round(sum(seen) / seen.length);
-  if (usual >= classes.length) return `Every ${people.one} sees all ${classes.length} ${people.kinds}.`;
+  const all = classes.length === 2 ? "both" : `all ${classes.length}`;
+  if (usual >= classes.length) return `Every ${people.one} sees ${all} ${people.kinds}.`;
   return `Each ${people.one} sees about ${usual} of ${classes.length} ${people.kinds}.`;
 }
 

@@ -95,8 +95,9 @@ class Playground(Panel):
         self._settings_box.children = [
             part for part in parts if "fl-start" not in part._dom_classes
         ]
-        theme.show_if(False, self._settings_box)
-        return [self.stage, self._settings_box, self.views.box]
+        self._trouble = widgets.Box([controls.error])  # where there is no stage to say it
+        theme.show_if(False, self._settings_box, self._trouble)
+        return [self.stage, self._trouble, self._settings_box, self.views.box]
 
     def _choose_tabs(self, own: list[LabView], common: list[LabView]) -> list[LabView]:
         """Bytes, features, classes, the panel's own; then the accuracy with all its seeds."""
@@ -217,12 +218,12 @@ class Playground(Panel):
         """There is nothing to draw: the fields with what is wrong stand in the stage's place."""
         super()._without_data(error)
         theme.show_if(False, self.stage)
-        theme.show_if(True, self._settings_box)
+        theme.show_if(True, self._settings_box, self._trouble)
 
     def _use(self, fresh: bool) -> None:
         if fresh and self.stage.layout.display == "none":
             theme.show_if(True, self.stage)
-            theme.show_if(False, self._settings_box)
+            theme.show_if(False, self._settings_box, self._trouble)
         super()._use(fresh)
 
     # ------------------------------------------------------------------------------- setting and moves

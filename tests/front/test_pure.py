@@ -143,7 +143,7 @@ CLASSES = [{"name": "0", "plural": "zeros"}, {"name": "1"}]
     [
         ([[5, 5], [9, 0], [8, 0]], None, "Two of 3 offices know only zeros: B and C."),
         ([[5, 5], [0, 9]], None, "One office knows a single digit."),
-        ([[5, 5], [6, 4]], None, "Every office sees all 2 digits."),
+        ([[5, 5], [6, 4]], None, "Every office sees both digits."),
         ([[5, 5]], None, None),
         (
             [[5, 5], [9, 0], [8, 0]],

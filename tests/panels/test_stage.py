@@ -289,15 +289,20 @@ def test_the_column_that_tells_the_class_comes_first():
     assert rank_columns(load("digits").schema, x, labels) == []
 
 
+def box_children(widget):
+    return getattr(widget, "children", ())
+
+
 def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
     panel = playground(dataset=str(tmp_path / "nope.csv"))
     panel.wait()
     assert panel.stage.layout.display == "none"
     assert panel._settings_box.layout.display is None
-    assert "does not exist" in panel.controls.error.value + panel.controls.phase.value
+    (trouble,) = [box for box in panel.children if panel.controls.error in box_children(box)]
+    assert trouble.layout.display is None and "does not exist" in panel.controls.error.value
     panel.controls.dataset.value = "digits"
     panel.wait()
-    assert panel.stage.layout.display is None
+    assert panel.stage.layout.display is None and trouble.layout.display == "none"
 
 
 def test_a_row_is_shown_before_anybody_is_trained(make, sent):
