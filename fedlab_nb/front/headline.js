@@ -14,6 +14,16 @@ function clientsOfOneClass(counts, c) {
   return counts.map((row, k) => (isAlone(row) ? k : -1)).filter((k) => k >= 0);
 }
 
+/** Whether all these clients hold class c and not a single sample of another. */
+function haveNothingElse(counts, clients, c) {
+  return clients.every((k) => counts[k][c] === sum(counts[k]));
+}
+
+/** "only", or what is true of clients that hold a few samples of other classes, too. */
+function sayOnly(counts, clients, c) {
+  return haveNothingElse(counts, clients, c) ? "only" : "hardly anything but";
+}
+
 function nameClass({ name, plural }) {
   return plural ?? `“${name}”`;
 }
@@ -33,7 +43,7 @@ function findShout({ counts, classes, people, methods, results }) {
     if (shouting.length === 0) return called;
     const knows = shouting.length === 1 ? `One ${people.one} knows` : `${countInWords(shouting.length)} ${people.many} know`;
     const shouts = shouting.length === 1 ? "shouts" : "shout";
-    return `${knows} only ${nameClass(classes[c])}, and ${shouts}. ${called}`;
+    return `${knows} ${sayOnly(counts, shouting, c)} ${nameClass(classes[c])}, and ${shouts}. ${called}`;
   }
   return null;
 }
@@ -75,12 +85,14 @@ function findInPiles({ counts, classes, people }) {
   if (found[together].length > 1) {
     const who = found[together].map(letter);
     const shown = who.length <= 4 ? `: ${listed(who)}` : "";
-    return `${countInWords(who.length)} of ${counts.length} ${people.many} know only ${nameClass(classes[together])}${shown}.`;
+    const only = sayOnly(counts, found[together], together);
+    return `${countInWords(who.length)} of ${counts.length} ${people.many} know ${only} ${nameClass(classes[together])}${shown}.`;
   }
   const alone = sum(found.map((some) => some.length));
   if (alone > 0) {
     const know = alone === 1 ? `${people.one} knows` : `${people.many} know`;
-    return `${countInWords(alone)} ${know} a single ${people.kind}.`;
+    const isExact = found.every((some, c) => haveNothingElse(counts, some, c));
+    return `${countInWords(alone)} ${know} ${isExact ? "a single" : "hardly more than a single"} ${people.kind}.`;
   }
   const seen = counts.map((row) => row.filter((count) => count > 0.02 * sum(row)).length);
   const usual = Math.round(sum(seen) / seen.length);

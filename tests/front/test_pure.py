@@ -142,7 +142,13 @@ CLASSES = [{"name": "0", "plural": "zeros"}, {"name": "1"}]
     ("counts", "results", "says"),
     [
         ([[5, 5], [9, 0], [8, 0]], None, "Two of 3 offices know only zeros: B and C."),
+        (
+            [[5, 5], [9, 0], [49, 1]],
+            None,
+            "Two of 3 offices know hardly anything but zeros: B and C.",
+        ),
         ([[5, 5], [0, 9]], None, "One office knows a single digit."),
+        ([[5, 5], [1, 49]], None, "One office knows hardly more than a single digit."),
         ([[5, 5], [6, 4]], None, "Every office sees both digits."),
         ([[5, 5]], None, None),
         (
