@@ -223,7 +223,9 @@ class Playground(Panel):
     def _use(self, fresh: bool) -> None:
         if fresh and self.stage.layout.display == "none":
             theme.show_if(True, self.stage)
-            theme.show_if(False, self._settings_box, self._trouble)
+            theme.show_if(False, self._trouble)
+            is_own_file = self.controls.dataset.value == OWN_FILE  # its card stays in sight
+            theme.show_if(is_own_file, self._settings_box)
         super()._use(fresh)
 
     # ------------------------------------------------------------------------------- setting and moves
