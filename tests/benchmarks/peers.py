@@ -104,7 +104,7 @@ def run_here(work: Work) -> float:
     if work.rounds > 1:
         method, local = "fedavg_multi", {"rounds": work.rounds, "local_epochs": work.epochs}
     settings = {"model": work.model_name, "lr": work.rate, "batch_size": BATCH, **SGD, **local}
-    return fl.run(method, dataset=work.federation, cache=False, holdout=0, **settings).accuracy
+    return fl.run(method, federation=work.federation, cache=False, holdout=0, **settings).accuracy
 
 
 def run_loop(work: Work) -> float:
