@@ -4,6 +4,8 @@ import { pad } from "./pen.js";
 import { drawSample } from "./sample.js";
 import { letter, percent } from "./text.js";
 
+const MOST_LETTERS = 3; // of a class's name that has room in a client's card in large type
+
 /** A drawing as text: a letter a pixel, "a" for 0 to "q" for 1. */
 export function packImage(image) {
   return String.fromCharCode(...image.map((value) => 97 + Math.round(16 * value)));
@@ -51,6 +53,8 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
   const element = html("section", { className: "one" },
     html("div", { className: "picture" }, shown, facts, patch, ink, tools),
     html("div", { className: "votes" }, words, servers, clients));
+  const longest = Math.max(...classes.map(({ name }) => name.length));
+  element.classList.toggle("named", longest > MOST_LETTERS);
   let isOpen = false; // the pen's field
   let last = null;
 
@@ -100,6 +104,7 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
       card.className = `${verdict}${isChosen ? " chosen" : ""}`;
       setText(small, name);
       setText(bold, said === null ? "–" : classes[said].name);
+      bold.style.setProperty("--hue", said === null ? "transparent" : classes[said].colour);
       card.title = said === null ? `${name}: not asked yet` : `${name}: ${classes[said].name}, ${percent(row[said])}`;
       card.setAttribute("aria-label", `${card.title}${verdict && `, ${verdict}`}`);
       [...bars.children].forEach((bar, c) => { bar.style.transform = `scaleY(${row === null ? 0 : row[c]})`; });

@@ -5,6 +5,7 @@ import { letter, percent, plural } from "./text.js";
 
 const WALK = 350; // milliseconds that tiles take to where they belong
 const DRAG = 6; // pixels after which a press is a drag
+const NUDGE = { width: 128, height: 48 }; // pixels: with the numbers of the piles below it
 const NARROW = 30; // pixels of a column that has no room for a number
 
 /** All thumbnails in their classes' colours on one canvas, once; null where samples have no images. */
@@ -63,7 +64,7 @@ export function createPiles(data, send) {
   const isGrouped = shownClasses.length < classes.length;
   const places = new Float32Array(2 * train.labels.length).fill(NaN);
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  let view = null; // what is shown: {piles, counts, state, each, isStale, nudge}
+  let view = null; // what is shown: {piles, counts, state, each, isStale, nudges}
   let layout = null;
   let size = { width: 0, height: 0 };
   let frame = 0;
@@ -221,19 +222,26 @@ export function createPiles(data, send) {
     return undefined;
   }
 
-  /** The first time a word says that piles can be thrown: at a small pile of one class, towards a neighbour. */
+  /** Where the nudge of pile k would stand: over its column and what it covers of the others. */
+  function placeNudge(k) {
+    const left = Math.max(0, Math.min(size.width - NUDGE.width, layout.column * (k + 0.5) - NUDGE.width / 2));
+    const right = left + NUDGE.width;
+    const covered = layout.tops.filter((_, j) => (j + 1) * layout.column > left && j * layout.column < right);
+    return { k, left, top: Math.min(...covered) - NUDGE.height };
+  }
+
+  /** The first time a word says that piles can be thrown: at a pile of one class with room above it, towards a neighbour. */
   function drawNudge() {
-    const k = view.nudge;
-    nudge.hidden = k === null || view.state.client !== null || layout.column < 34;
+    const places = view.nudges.map(placeNudge);
+    const found = places.find(({ top }) => top >= 0);
+    nudge.hidden = found === undefined || view.state.client !== null || layout.column < 34;
     if (nudge.hidden) return;
+    const { k, left, top } = found;
     const to = k > 0 ? k - 1 : k + 1;
     nudge.textContent = to < k ? `← drag me to ${letter(to)}` : `drag me to ${letter(to)} →`;
     nudge.onclick = () => send({ kind: "move", from: k, to, label: null });
-    const wide = 128;
-    const left = Math.max(0, Math.min(size.width - wide, layout.column * (k + 0.5) - wide / 2));
-    const covered = layout.tops.filter((_, j) => (j + 1) * layout.column > left && j * layout.column < left + wide);
     nudge.style.left = `${left}px`;
-    nudge.style.top = `${Math.max(0, Math.min(...covered) - 48)}px`;
+    nudge.style.top = `${top}px`;
   }
 
   function place(event) {

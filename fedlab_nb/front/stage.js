@@ -196,16 +196,13 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     return at === null ? null : data.stored(name, at);
   }
 
-  /** The smallest pile of a single class: what to throw first. */
-  function chooseNudge() {
-    if (isNudged || state.moves.length || !data.canTrain) return null;
-    let best = null;
-    federation.counts.forEach((row, k) => {
-      const isOne = row.filter(Boolean).length === 1;
-      const size = federation.piles[k].length;
-      if (isOne && (best === null || size > federation.piles[best].length)) best = k;
-    });
-    return best;
+  /** The piles of a single class, the largest first: what to throw first. */
+  function chooseNudges() {
+    if (isNudged || state.moves.length || !data.canTrain) return [];
+    const { counts, piles: held } = federation;
+    const hasOneClass = (k) => counts[k].filter(Boolean).length === 1;
+    const found = [...held.keys()].filter(hasOneClass);
+    return found.sort((j, k) => held[k].length - held[j].length || j - k);
   }
 
   /** The line under Run while nothing runs: what is older, and what a run would cost. */
@@ -224,7 +221,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const live = state.clients > MOST_LIVE_CLIENTS || words.waitsForRun ? "Press Run for results." : "Results follow.";
     const gestures = data.hidden?.includes("alpha") ? "Drag a pile to a neighbour." : "Drag a pile to a neighbour, or drag α.";
     const first = data.canTrain ? `${gestures} ${live}` : gestures;
-    setText(hint, moves.length ? `By hand: ${writeMoves(moves.slice(-4))}${moves.length > 4 ? " …" : ""} ` : first);
+    const latest = `${moves.length > 4 ? "… " : ""}${writeMoves(moves.slice(-4))}`;
+    setText(hint, moves.length ? `Moved by hand, at every α: ${latest} ` : first);
     undo.hidden = moves.length === 0;
     setText(undo, "↶ undo");
     return text ?? "";
@@ -239,7 +237,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const isShort = transport.keepsRuns && !job.isRun; // it ends by itself before a hand is at the button
     const runLabel = words.runLabel ?? "Run";
     controls.update(state, { ...job, ...describeIdle(staleResults), canStop: job.isRunning && !isShort, runLabel }, isWanted);
-    piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudge: chooseNudge() });
+    piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudges: chooseNudges() });
     if (!data.canTrain) return;
     bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored() });
     const { image, shape, truth, text } = lookedAt();

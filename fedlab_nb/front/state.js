@@ -11,8 +11,8 @@ export function reduce(state, event) {
   switch (event.kind) {
     case "alpha":
       return { ...state, alpha: event.value };
-    case "clients":
-      return fitClients({ ...state, clients: event.value });
+    case "clients": // other clients: what was moved by hand belonged to those before
+      return fitClients({ ...state, clients: event.value, moves: [] });
     case "seed":
       return { ...state, seed: event.value, moves: [] };
     case "move": {

@@ -138,7 +138,7 @@ class Controls:
             label="Clients",
             value=10,
             min=1,
-            max=50,
+            max=100,
             help=many,
             **WIDE,
         )

@@ -173,8 +173,11 @@ def describe_method(name: str, title: str) -> dict[str, str]:
     }
 
 
-def list_datasets(current: str, own_file: str) -> list[dict[str, str]]:
-    """The menu of data sets, an entry for one that was added, and at its end the choice of a file."""
+def list_datasets(current: str, own_file: str, file: str = "") -> list[dict[str, str]]:
+    """The menu of data sets: an entry for one that was added, and at its end the choice of a file.
+
+    Where a `file` is shown, its name stands in the place of that choice.
+    """
     entries = []
     for name, info in DATASETS.items():
         title = info.title if info.offline else f"{info.title} (download)"
@@ -182,7 +185,8 @@ def list_datasets(current: str, own_file: str) -> list[dict[str, str]]:
     is_known = any(entry["name"] == current for entry in entries)
     if not is_known and current != own_file:
         entries.append({"name": current, "title": title_of(current)})
-    return [*entries, {"name": own_file, "title": "Choose a file …"}]
+    title = file if file and current == own_file else "Choose a file …"
+    return [*entries, {"name": own_file, "title": title}]
 
 
 def make_table(nearby: Nearby | None) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
@@ -24,6 +25,7 @@ from ..plots.words import plural
 from ..studies.cost import cost_of
 from . import theme
 from .controls import OWN_FILE
+from .facts import costs
 from .lab_view import LabSpec, LabView
 from .panel import Panel
 from .stage import Stage
@@ -195,6 +197,14 @@ class Playground(Panel):
         else:
             self._follow_hand()
 
+    def _go(self, draw: bool = True, **changes: Any) -> None:
+        """While a hand deals, the piles come first: the tabs under the stage follow once it rests."""
+        is_waited_for = draw and self._is_dealing
+        super()._go(draw and not is_waited_for, **changes)
+        if is_waited_for:
+            draw_all = super()._go
+            self.controls.later.ask("tabs", lambda: None, lambda _: draw_all())
+
     def _choose_client(self, message: Mapping[str, Any]) -> None:
         """The pile that is chosen is marked in the tabs' pictures."""
         chosen = message.get("value")
@@ -334,7 +344,7 @@ class Playground(Panel):
             **describe_data(federation, self._state.methods),
             "alphas": list_alphas(controls.alpha.base**controls.alpha.max),
             "clientCounts": counts,
-            "sets": list_datasets(name, OWN_FILE),
+            "sets": list_datasets(name, OWN_FILE, Path(controls.path.value.split("?")[0]).name),
             "set": name,
             "canTrain": True,
             "hasSettings": True,
@@ -446,9 +456,11 @@ class Playground(Panel):
     def _describe_next_run(self) -> dict[str, Any]:
         """What Run would do, and whether results follow the hand at this setting."""
         seeds = self.controls.seeds.value
+        state = self._state
+        forecast = cost_of((state.methods, state.settings)) if state.methods else None
         return {
             "runLabel": f"Run {plural(seeds, 'seed')}" if seeds > 1 else "Run one seed",
-            "cost": "",
+            "cost": costs(forecast),
             "waitsForRun": not self._find_quick_methods(),
         }
 

@@ -216,9 +216,11 @@ def passes_of(plan: Plan, epochs: int) -> float:
 def nearest_row(table: StoredTable, plan: Plan) -> Mapping[str, Any] | None:
     """The stored row of the plan's method whose clients and α are nearest, on logarithmic scales."""
 
+    members = len(plan.settings.members)
+
     def distance(place: tuple[str, float, int]) -> float:
         _, alpha, clients = place
-        clients_apart = abs(log(clients / len(plan.settings.members)))
+        clients_apart = abs(log(clients / members))
         return clients_apart + 0.1 * abs(log(alpha / plan.settings.alpha))
 
     places = [place for place in table.rows if place[0] == plan.name]

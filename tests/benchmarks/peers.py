@@ -70,7 +70,8 @@ class Work:
         from fedlab_nb.rng import generator
 
         shape = self.federation.dataset.input_shape
-        return build(self.model_name, shape, 10, generator=generator(SEED, "init"))
+        stream = generator(SEED, "init", self.model_name)  # the same first weights for all four
+        return build(self.model_name, shape, 10, generator=stream)
 
 
 def measure_accuracy(network, test: tuple) -> float:

@@ -88,6 +88,59 @@ STOP = """() => new Promise((done) => {
   panel.querySelector('.fl-stop').click();
 })"""
 
+# The stage. Milliseconds from each step of the α slider to the frame in which the piles are other ones.
+STAGE_DRAG = """async ({count, pause}) => {
+  const root = document.querySelector('.fl-stage').shadowRoot;
+  const slider = root.querySelector('input.alpha');
+  const frame = () => new Promise(requestAnimationFrame);
+  const read = () => Array.from(root.querySelectorAll('.owners button'), (one) => one.ariaLabel.split(';')[0]).join();
+  const times = [];
+  let step = 1;
+  for (let i = 0; i < count; i += 1) {
+    if (Number(slider.value) + step > Number(slider.max) || Number(slider.value) + step < 0) step = -step;
+    const before = read();
+    const start = performance.now();
+    slider.value = Number(slider.value) + step;
+    slider.dispatchEvent(new Event('input', {bubbles: true}));
+    while (read() === before && performance.now() - start < 3000) await frame();
+    times.push(performance.now() - start);
+    await new Promise((done) => setTimeout(done, pause + 20 * Math.random()));
+  }
+  return times;
+}"""
+# Milliseconds from letting go of the α slider, a step further, to the frame in which the bars are of that setting.
+STAGE_RELEASE = """async () => {
+  const root = document.querySelector('.fl-stage').shadowRoot;
+  const slider = root.querySelector('input.alpha');
+  const body = root.querySelector('.stage');
+  const frame = () => new Promise(requestAnimationFrame);
+  const step = Number(slider.value) < Number(slider.max) ? 1 : -1;
+  slider.value = Number(slider.value) + step;
+  slider.dispatchEvent(new Event('input', {bubbles: true}));
+  const start = performance.now();
+  slider.dispatchEvent(new Event('change', {bubbles: true}));
+  await frame();
+  while (body.matches('.waiting') && performance.now() - start < 20000) await frame();
+  return performance.now() - start;
+}"""
+# Milliseconds from a click on Stop in the stage to the word that it has stopped.
+STAGE_STOP = """async () => {
+  const root = document.querySelector('.fl-stage').shadowRoot;
+  const frame = () => new Promise(requestAnimationFrame);
+  const start = performance.now();
+  root.querySelector('button.run').click();
+  while (!document.querySelector('.fl-playground').matches('.fl-status-stopped')) {
+    if (performance.now() - start > 10000) return null;
+    await frame();
+  }
+  return performance.now() - start;
+}"""
+
+
+def summarise(times: list[float]) -> dict:
+    """{"median", "p95", "most"} of times in milliseconds."""
+    return {"median": median(times), "p95": quantiles(times, n=20)[-1], "most": max(times)}
+
 
 def drag(
     page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20

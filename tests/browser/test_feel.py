@@ -8,7 +8,16 @@ from itertools import count
 
 import psutil
 import pytest
-from feel import SHARES, TAB, drag, played
+from feel import (
+    SHARES,
+    STAGE_DRAG,
+    STAGE_RELEASE,
+    STAGE_STOP,
+    TAB,
+    drag,
+    played,
+    summarise,
+)
 from lab_steps import notebook, open_notebook, rest, run_all, show
 from playwright.sync_api import expect
 
@@ -57,6 +66,59 @@ def say(what, numbers):
         f"{k} {v:.0f}" if isinstance(v, float) else f"{k} {v}" for k, v in numbers.items()
     )
     print(f"\n  {what}: {text} (load {load:.1f})")
+
+
+def open_stage(page, lab, course, options):
+    """A notebook whose playground has drawn its piles; the process of its kernel."""
+    start = "import os, fedlab_nb as fl\nprint('kernel', os.getpid())"
+    name = notebook(course, "feel", start, f"fl.playground({options})")
+    open_notebook(page, lab, name)
+    run_all(page)
+    page.locator(".fl-stage canvas.wall").wait_for()
+    page.locator(".fl-stage button.run", has_text="Run").wait_for()
+    rest(page)
+    words = page.locator(
+        ".jp-OutputArea-output", has_text=re.compile(r"^\s*kernel \d+")
+    ).first.inner_text()
+    return psutil.Process(int(words.split()[-1]))
+
+
+@pytest.mark.parametrize("clients", [10, 100])
+def test_piles_follow_the_slider(page, lab, course, clients):
+    data = "" if clients == 10 or not EXACT else ", dataset='mnist:5k'"
+    open_stage(page, lab, course, f"clients={clients}{data}")
+    arguments = {"count": 200 if EXACT else 20, "pause": 20}
+    page.evaluate(STAGE_DRAG, {**arguments, "count": 20})
+    got = measured(
+        lambda: summarise(page.evaluate(STAGE_DRAG, arguments)), lambda got: got["median"] < 250
+    )
+    say(f"α to piles of {clients} clients, ms", got)
+    assert got["median"] < 250
+
+
+def test_one_seed_is_there_soon_after_the_hand_lets_go_and_stop_is_quick(page, lab, course):
+    kernel = open_stage(page, lab, course, "clients=10")
+    first = page.evaluate(STAGE_RELEASE)
+    say("letting go to bars, first time, ms", {"first": first})
+    before = kernel.memory_info().rss
+    times = [page.evaluate(STAGE_RELEASE) for _ in range(20 if EXACT else 5)]
+    got = summarise(times)
+    say("letting go to bars, ms", got)
+    assert got["median"] < 6000
+    stops = []
+    for _ in range(5 if EXACT else 2):
+        page.locator(".fl-stage input.alpha").press("ArrowRight")
+        page.locator(".fl-stage .stage:not(.waiting)").wait_for()
+        page.locator(".fl-stage button.run").click()
+        page.locator(".fl-stage button.run", has_text="Stop").wait_for()
+        page.wait_for_timeout(300)
+        stops.append(page.evaluate(STAGE_STOP))
+    say("stop, ms", {"median": sorted(stops)[len(stops) // 2], "most": max(stops)})
+    if EXACT:
+        page.evaluate(STAGE_DRAG, {"count": 500, "pause": 5})
+    grown = (kernel.memory_info().rss - before) / 2**20
+    say("memory after these, MB", {"grown": grown})
+    assert grown < 60
 
 
 def test_a_race_plays(page, lab, course):

@@ -73,6 +73,15 @@ def test_letters_are_pythons():
     assert shown == [letter(k) for k in range(120)]
 
 
+def test_what_was_moved_by_hand_stays_at_another_alpha_and_goes_with_other_clients():
+    code = (
+        "const moved = reduce(FIRST_STATE, { kind: 'move', from: 0, to: 1, label: null });"
+        "const events = [['alpha', 3], ['clients', 12], ['seed', 5]];"
+        "return events.map(([kind, value]) => reduce(moved, { kind, value }).moves.length)"
+    )
+    assert javascript("state", code) == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("clients", "samples", "width", "height"),
     [

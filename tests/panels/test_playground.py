@@ -322,7 +322,7 @@ def test_saved_outputs_can_be_read_without_a_kernel(make, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "value", "says"), [
-    ("alpha", 0, "alpha"), ("clients", 51, "clients"), ("methods", ["fenz"], "fens"), ("dataset", "digit", "digits"),
+    ("alpha", 0, "alpha"), ("clients", 101, "clients"), ("methods", ["fenz"], "fens"), ("dataset", "digit", "digits"),
     ("device", "tpu", "device"), ("hide", ["lamp"], "control"),
 ])  # fmt: skip
 def test_wrong_starting_values_are_refused(name, value, says):

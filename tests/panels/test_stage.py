@@ -34,8 +34,10 @@ def quick(monkeypatch):
     seconds = {"fedavg": 0.1, "fens": 0.2}
 
     def forecast(asked):
-        method, _ = asked
-        return Cost(seconds[method], 0.0, True)
+        methods, _ = asked
+        if isinstance(methods, str):
+            methods = (methods,)
+        return Cost(sum(seconds[method] for method in methods), 0.0, True)
 
     monkeypatch.setattr("fedlab_nb.panels.stage_panel.cost_of", forecast)
     return seconds
