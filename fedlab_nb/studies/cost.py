@@ -66,6 +66,7 @@ REPETITIONS = (
 # What a step in a training takes, by a step alone: batches are drawn, and accuracies measured.
 OVERHEAD = 1.7
 LEAST_SECONDS = 0.005  # of a run that computes anything
+CLIENT_SECONDS = 0.004  # to build, send and test one client's network, however little it trains
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,8 @@ def seconds_of(plans: Iterable[Plan]) -> float | None:
         if own is None:
             return None
         total += max(own, LEAST_SECONDS)
+        if plan.method.sends_models:
+            total += CLIENT_SECONDS * len(plan.settings.members)
         if key and key not in trained and plan.method.trains_locally:
             trained.add(key)
             total += training_seconds(plan)
