@@ -107,13 +107,14 @@ export function createKernelTransport(model, data) {
       });
       return { ...content, revision, said, calls: countCalls(said.methods, data.classes.length) };
     },
-    answers(content, [shares]) {
+    answers(content, [shares, recording]) {
       clearTimeout(askTimer);
       sendImage();
       const all = readBuffer(shares, Float32Array);
       const many = data.classes.length;
       const rows = new Map(content.names.map((name, i) => [name, all.subarray(i * many, (i + 1) * many)]));
-      return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row };
+      const curve = content.channels ? { values: readBuffer(recording, Float32Array), channels: content.channels } : null;
+      return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row, curve };
     },
     stored({ table }) {
       data.table = table;

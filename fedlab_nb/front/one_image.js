@@ -1,9 +1,10 @@
 // One image, and what everybody says of it: servers above, clients below, in the order of the piles. A pen draws another.
 import { html, keyed, setText } from "./dom.js";
 import { pad } from "./pen.js";
-import { drawSample } from "./sample.js";
+import { drawRecording, drawSample } from "./sample.js";
 import { letter, percent } from "./text.js";
 
+const SHOWN_SIDE = 96; // pixels of the image
 const MOST_LETTERS = 3; // of a class's name that has room in a client's card in large type
 
 /** A drawing as text: a letter a pixel, "a" for 0 to "q" for 1. */
@@ -79,16 +80,18 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     setText(draw, isOpen ? "clear" : "✎ draw");
     element.classList.toggle("drawing", isOpen);
     const colour = getComputedStyle(shown).color.match(/\d+/g).slice(0, 3);
-    const { image, shape, label, row, truth } = last;
-    shown.hidden = image === null;
-    facts.hidden = image !== null || row.length === 0;
-    patch.hidden = image !== null || row.length > 0;
+    const { image, shape, label, row, curve, truth } = last;
+    const isDrawn = image !== null || curve !== null;
+    shown.hidden = !isDrawn;
+    facts.hidden = isDrawn || row.length === 0;
+    patch.hidden = isDrawn || row.length > 0;
     element.classList.toggle("rows", !facts.hidden);
     if (!patch.hidden) patch.style.background = classes[truth].colour;
     facts.setAttribute("aria-label", label);
     if (image === null && row !== facts.row) drawRow(facts, row);
     facts.row = row;
     if (image !== null) drawSample(shown, image, shape, colour.map(Number));
+    else if (curve !== null) drawRecording(shown, curve, SHOWN_SIDE, colour.map(Number));
     shown.setAttribute("aria-label", label);
   }
 
@@ -114,11 +117,11 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
   return {
     element,
     /** image [side * side * channels] of this shape, null where a sample has none; its label in words, truth (null for a drawing);
-        about.row: [[name, value], …] of a table, empty where there is none; table: rows by method name and by client, or null;
+        about.row: [[name, value], …] of a table, empty where there is none; about.curve: a recording (sample.js), or null; table: rows by method name and by client, or null;
         asked: the clients' count; isStale: the rows are of an older setting. */
     update({ image, shape, label, truth, table, asked, chosen, isStale, about }) {
       const isOther = last !== null && last.key !== about.key;
-      last = { image, shape, label, truth, row: about.row ?? [], key: about.key };
+      last = { image, shape, label, truth, row: about.row ?? [], curve: about.curve ?? null, key: about.key };
       if (isOther && !about.isDrawing) isOpen = false; // another image has come: the pen's field makes room
       drawPicture();
       setText(words, about.text);

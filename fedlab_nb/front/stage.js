@@ -243,7 +243,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
     const hasRows = isAnswered && answers.rows.size > 0;
-    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], text: hasRows ? text : `${text} Press Run, and everybody says what they see.` };
+    const about = { key: state.image, isDrawing: isDrawing(state.image), row: isAnswered ? answers.row : [], curve: isAnswered ? answers.curve : null, text: hasRows ? text : `${text} ${job.isRunning ? "Everybody says what they see when the run ends." : "Press Run, and everybody says what they see."}` };
     const table = hasRows ? answers.rows : null;
     oneImage.update({ image, shape, label: text, truth, table, asked: state.clients, chosen: state.client, isStale: hasRows && isStale(answers), about });
   }

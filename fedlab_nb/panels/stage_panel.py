@@ -545,40 +545,48 @@ class Playground(Panel):
         """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""
         image = str(message["image"])
         row = self._describe_sample(image)
+        recording = self._find_recording(image)
+        channels = 0 if recording is None else len(recording)
+        curve = b"" if recording is None else recording.astype(np.float32).tobytes()
         answers = None
         if self._voices is not None:
             answers = self._ask_about(image, message.get("pixels"))
+        about = {"kind": "answers", "image": image, "row": row, "channels": channels}
         if answers is None or not answers.names:
-            if row:  # it is shown before anybody is trained
-                content = {
-                    "kind": "answers",
-                    "image": image,
-                    "setting": None,
-                    "names": [],
-                    "row": row,
-                }
-                self.stage.send(content, [b""])
+            if row or channels:  # it is shown before anybody is trained
+                self.stage.send({**about, "setting": None, "names": []}, [b"", curve])
             return
         content = {
-            "kind": "answers",
-            "image": image,
+            **about,
             "setting": self._settings_of_runs.get(self._answered_run),
             "names": list(answers.names),
-            "row": row,
         }
-        self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes()])
+        self.stage.send(content, [answers.shares[:, 0].astype(np.float32).tobytes(), curve])
+
+    def _find_sample(self, image: str) -> Any:
+        """The sample that is looked at, a tensor; None for a drawing, and for a number beyond the last."""
+        dataset = self._state.federation.dataset
+        number = re.fullmatch(r"(t?)(\d+)", image)
+        if number is None:
+            return None
+        part = dataset.x_train if number[1] else dataset.x_test
+        at = int(number[2])
+        return part[at] if at < len(part) else None
+
+    def _find_recording(self, image: str) -> np.ndarray | None:
+        """The recording that is looked at, standardised, `[channels, steps]`; None where samples are none."""
+        sample = self._find_sample(image)
+        if sample is None or sample.ndim != 2:
+            return None
+        return sample.numpy()
 
     def _describe_sample(self, image: str) -> list[tuple[str, str]]:
         """Names and values of the row that is looked at, the most telling first; empty where samples are no rows."""
         dataset = self._state.federation.dataset
-        number = re.fullmatch(r"(t?)(\d+)", image)
-        if number is None or dataset.schema is None:
+        sample = self._find_sample(image)
+        if sample is None or dataset.schema is None:
             return []
-        part = dataset.x_train if number[1] else dataset.x_test
-        at = int(number[2])
-        if at >= len(part):
-            return []
-        cells = describe_table_row(dataset.schema, part[at].numpy())
+        cells = describe_table_row(dataset.schema, sample.numpy())
         ranking = rank_columns(dataset.schema, dataset.x_train.numpy(), dataset.y_train.numpy())
         return [(name, cells[name]) for name in ranking if name in cells]
 

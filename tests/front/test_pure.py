@@ -82,6 +82,11 @@ def test_what_was_moved_by_hand_stays_at_another_alpha_and_goes_with_other_clien
     assert javascript("state", code) == [1, 0, 0]
 
 
+def test_a_channel_of_a_recording_is_a_line_in_its_band():
+    code = "return placeLine([0, 3, -3, 30], 96, 32, 16)"
+    assert javascript("sample", code) == [[0, 40], [32, 32], [64, 48], [96, 32]]
+
+
 @pytest.mark.parametrize(
     ("clients", "samples", "width", "height"),
     [

@@ -247,7 +247,7 @@ def test_answers_are_what_the_models_say(make, sent):
     accuracies = (said == digits.y_test.numpy()).mean(1)
     assert accuracies[1] == pytest.approx(results["accuracies"]["logits"])
     panel._receive({"kind": "ask", "image": "5"})
-    content, (shares,) = last(sent, "answers")
+    content, (shares, _) = last(sent, "answers")
     shares = np.frombuffer(shares, np.float32).reshape(len(names), 10)
     assert content["names"] == names and shares.sum(1) == pytest.approx(1, abs=1e-5)
     assert shares[3:].argmax(1).tolist() == said[3:, 5].tolist()
@@ -305,6 +305,16 @@ def test_a_file_that_is_not_there_leaves_the_fields_and_a_sentence(tmp_path):
     panel.controls.dataset.value = "digits"
     panel.wait()
     assert panel.stage.layout.display is None and trouble.layout.display == "none"
+
+
+def test_a_recording_is_shown_before_anybody_is_trained(make, sent):
+    panel = make(kind=playground, job=None, dataset="watch", methods=["local"], epochs=1)
+    panel._receive({"kind": "open"})
+    panel._receive({"kind": "ask", "image": "1", "pixels": []})
+    content, buffers = last(sent, "answers")
+    recording = load("watch").x_test[1].numpy()
+    assert content["channels"] == len(recording) and content["names"] == []
+    assert np.array_equal(np.frombuffer(buffers[1], np.float32).reshape(recording.shape), recording)
 
 
 def test_a_row_is_shown_before_anybody_is_trained(make, sent):
