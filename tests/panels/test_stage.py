@@ -253,7 +253,7 @@ def test_answers_are_what_the_models_say(make, sent):
     assert shares[3:].argmax(1).tolist() == said[3:, 5].tolist()
     pixels = digits.x_test[5].flatten().tolist()
     panel._receive({"kind": "ask", "image": "a" * 64, "pixels": pixels})
-    _, (drawn,) = last(sent, "answers")
+    _, (drawn, _) = last(sent, "answers")
     assert np.frombuffer(drawn, np.float32) == pytest.approx(shares.flatten(), abs=1e-5)
 
 
