@@ -114,6 +114,7 @@ export function createWall(element, gates, { choose }) {
         pile.hidden = isAsked;
         setText(vote, isAsked ? String(said) : "");
         vote.hidden = !isAsked;
+        small.hidden = isAsked;
         setText(small, isAsked ? "" : message ? formatBytes(message.bytes) : sleeps ? "asleep" : `${drawn} of ${drawings}`);
         const status = message ? `sent ${formatBytes(message.bytes)}` : `has drawn ${drawn} of ${drawings}`;
         desk.setAttribute("aria-label", `Office ${office}: ${status}${isAsked ? `, says ${said}` : ""}${verdict && `, ${verdict}`}`);
