@@ -272,6 +272,8 @@ def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     expect(wall.locator(".bar.trembles").first).to_be_visible()
     expect(wall.locator("#main")).to_have_text("Take the joker out")
     expect(wall.locator("#bars .ghost:not([hidden])")).to_have_count(8)
+    expect(wall.locator("#need-text")).to_contain_text("FedAvg")  # what the joker did to it, in words
+    assert wall.evaluate(SMALL_TEXTS, 27 * 1080 / 720) == []
     assert barriers(wall, "body") == []
     press(wall, "t", "Rounds")
     expect(wall.locator("#need-text")).to_contain_text("take it out first")
@@ -300,6 +302,7 @@ def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     expect(wall.locator("#headline")).to_contain_text("of 6 networks read the 3 right")
     expect(wall.locator(".desk.right, .desk.wrong")).to_have_count(6)
     assert barriers(wall, "body") == []
+    assert wall.evaluate(SMALL_TEXTS, 27 * 1080 / 720) == []
 
 
 STEPS = {

@@ -14,7 +14,7 @@ from .worth import WAYS, describe_way
 MOST_GUESSES = 300
 REVEALED = ("Local only", "FedAvg", "Ensemble", "AFL")  # ways that the class chooses from
 ATTACKED = ("Mean of logits", "FedAvg", "Ensemble", "AFL")  # and when the joker sends
-RUINED = 0.2  # a fall of accuracy that ruins a way
+FALL = 0.08  # of an accuracy, that counts; `FALL` of sentences.js
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ STEPS = (
         "reveal",
         "Reveal",
         10,
-        "What reads most of 360 new digits?",
+        "Which of these reads most of 360 new digits?",
         tuple(describe_way(title) for title in REVEALED),
     ),
     Step(
@@ -151,7 +151,7 @@ def find_answer(step: str, facts: dict[str, Any]) -> int | None:
             return None
         losses = [before.get(title, 0) - rows.get(title, 0) for title in ATTACKED]
         largest = max(range(len(ATTACKED)), key=lambda i: losses[i])
-        return largest if losses[largest] > RUINED else len(ATTACKED)
+        return largest if losses[largest] >= FALL else len(ATTACKED)
     if step == "forget" and effect:
         lost = effect["with_it"] - effect["without_it"]
         return count_passed(lost, (0, 5, 20))

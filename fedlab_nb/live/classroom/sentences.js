@@ -3,14 +3,26 @@ import { percent, plural } from "./text.js";
 import { formatBytes } from "./office.js";
 
 export const FALL = 0.08; // of an accuracy, that is seen from the last row
-export const STEADY = 0.05; // a change of an accuracy that does not count
+const STEADY = 0.05; // a change of an accuracy that does not count
 const GUESSING = 0.1; // what a guess of ten digits reads right
 const NEAR_GUESSING = 0.25; // an accuracy that has little to lose
-const VOTES = ["Ensemble", "Ensemble, median"]; // ways that one loud network hardly changes
+const ROBUST = ["FedAvg, median", "Ensemble", "Ensemble, median"]; // ways that one loud network hardly changes
 
 /** {title: accuracy 0-1} of all ways. */
 export function readAccuracies({ rows }) {
   return Object.fromEntries(rows.map(({ title, digits }) => [title, digits]));
+}
+
+/** Whether a way of many networks stays where it was, and above guessing, though one network shouts. */
+export function isCalm(title, before, now) {
+  return ROBUST.includes(title) && Math.abs(before - now) < STEADY && now >= NEAR_GUESSING;
+}
+
+/** The ways that the class could choose from when it guessed; all where there was no question. */
+function findAskedWays({ rows, stage }) {
+  const options = stage.question?.options ?? [];
+  const asked = rows.filter(({ name }) => options.some((option) => option.startsWith(`${name}:`)));
+  return asked.length ? asked : rows;
 }
 
 /** What a way is called on every screen. */
@@ -38,7 +50,7 @@ const HEADLINES = {
     if (!stage.is_shown) return "What can one message each make?";
     if (!rows.length) return "No message has come yet.";
     const alone = rows.find(({ title }) => title === "Local only");
-    const best = rows.reduce((one, other) => (other.digits > one.digits ? other : one));
+    const best = findAskedWays(state).reduce((one, other) => (other.digits > one.digits ? other : one));
     const winner = `${best.name} (${best.phrase}) reads ${percent(best.digits)}`;
     return alone ? `${alone.name} reads ${percent(alone.digits)}. ${winner}.` : `${winner}.`;
   },
@@ -47,9 +59,9 @@ const HEADLINES = {
     if (!stage.is_shown) return "One of us is about to lie.";
     if (joker === null) return "The joker is out again, and everything stands as before.";
     const fallOf = ({ title, digits }) => (before[title] ?? digits) - digits;
-    const most = rows.reduce((one, other) => (fallOf(other) > fallOf(one) ? other : one));
-    if (fallOf(most) < STEADY) return "The joker shouts, and nobody listens.";
-    const steady = rows.filter((row) => VOTES.includes(row.title) && Math.abs(fallOf(row)) < STEADY);
+    const most = findAskedWays(state).reduce((one, other) => (fallOf(other) > fallOf(one) ? other : one));
+    if (fallOf(most) < FALL) return "The joker shouts, and nobody listens.";
+    const steady = rows.filter(({ title, digits }) => isCalm(title, before[title], digits));
     steady.sort((one, other) => other.digits - one.digits);
     const kept = steady.length ? ` ${steady[0].name} stays at ${percent(steady[0].digits)}.` : "";
     return `The joker throws ${most.name} from ${percent(before[most.title])} to ${percent(most.digits)}.${kept}`;
@@ -98,8 +110,8 @@ function explainAverage(state) {
   const now = readAccuracies(state).FedAvg;
   if (before === undefined || now === undefined) return "";
   const name = nameOf(state, "FedAvg");
-  const change = `${name}: ${percent(before)} before, ${percent(now)} with the joker.`;
+  const change = `${name}: ${percent(before)} before, now ${percent(now)}.`;
   if (before - now >= FALL) return change;
-  if (before < NEAR_GUESSING) return `${change} A guess reads ${percent(GUESSING)}: there was little to lose.`;
+  if (before < NEAR_GUESSING) return `${change} Guessing is ${percent(GUESSING)}: it had little to lose.`;
   return `${change} This joker hardly moves it.`;
 }

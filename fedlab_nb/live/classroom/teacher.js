@@ -6,7 +6,7 @@ import { letter, percent, plural } from "./text.js";
 import { createBars } from "./bars.js";
 import { layOutPiles } from "./layout.js";
 import { clock, drawings, hueOf, formatBytes } from "./office.js";
-import { FALL, STEADY, readAccuracies, writeHeadline, writeNote } from "./sentences.js";
+import { FALL, isCalm, readAccuracies, writeHeadline, writeNote } from "./sentences.js";
 import { createWall } from "./wall.js";
 
 const $ = (id) => document.getElementById(id);
@@ -134,7 +134,7 @@ function drawBars() {
   const now = readAccuracies(state);
   const compares = ["joker", "forget"].includes(stage.step) && (stage.step !== "joker" || state.joker !== null);
   const stored = (title) => (compares && before[title] !== undefined ? { mean: before[title], half: 0 } : null);
-  bars.view.update({ accuracies: now, isStale: false, stored, about: compares ? "Right of 360 digits; grey mark: before." : "Right of 360 digits of other people." });
+  bars.view.update({ accuracies: now, isStale: false, stored, about: compares ? "Of 360 digits; grey mark: before." : "Right of 360 digits of other people." });
   if ($("bars").hidden) return;
   const isOther = rows.some(({ title, digits }) => last[title] !== digits);
   if (!isOther) return;
@@ -146,7 +146,7 @@ function drawBars() {
     bar.classList.remove("trembles", "calm");
     void bar.offsetWidth; // so that the animation begins anew
     if (change >= FALL) bar.classList.add("trembles");
-    else if (isShaken && title.includes("median") && Math.abs(change) < STEADY) bar.classList.add("calm");
+    else if (isShaken && isCalm(title, reference[title], digits)) bar.classList.add("calm");
   });
   last = now;
 }
@@ -193,7 +193,7 @@ function drawNote() {
   const { rounds, stage } = state;
   setText($("need-text"), writeNote(state));
   const done = rounds ? Math.round((100 * rounds.round) / rounds.of) : 0;
-  $("progress").hidden = !rounds || stage.is_shown || stage.step !== "rounds";
+  $("progress").hidden = stage.step !== "rounds" || !rounds || rounds.round >= rounds.of;
   $("progress").setAttribute("aria-valuenow", done);
   $("progress").firstChild.style.transform = `scaleX(${done / 100})`;
 }

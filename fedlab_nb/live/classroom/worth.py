@@ -28,7 +28,7 @@ WAYS = {
     "Ensemble, median": {"name": "Median vote", "phrase": "the middle voice counts"},
     "FENS": {"name": "FENS", "phrase": "a vote with learnt weights"},
     "AFL": {"name": "AFL", "phrase": "all sums, added up"},
-    "Gaussian heads": {"name": "Gaussian", "phrase": "all sums, one bell curve a digit"},
+    "Gaussian heads": {"name": "Gaussian", "phrase": "all sums, bell curves"},
 }
 
 

@@ -3,6 +3,7 @@
 import pytest
 from javascript import javascript
 
+from fedlab_nb.live.classroom.conductor import FALL
 from fedlab_nb.live.classroom.worth import WAYS
 
 NO_BREAK = "\u00a0"
@@ -50,10 +51,10 @@ def test_the_headline_of_the_joker_names_what_falls_most_and_what_stays():
         (
             0.14,
             0.1,
-            "FedAvg: 14 % before, 10 % with the joker. A guess reads 10 %: there was little to lose.",
+            "FedAvg: 14 % before, now 10 %. Guessing is 10 %: it had little to lose.",
         ),
-        (0.6, 0.1, "FedAvg: 60 % before, 10 % with the joker."),
-        (0.6, 0.58, "FedAvg: 60 % before, 58 % with the joker. This joker hardly moves it."),
+        (0.6, 0.1, "FedAvg: 60 % before, now 10 %."),
+        (0.6, 0.58, "FedAvg: 60 % before, now 58 %. This joker hardly moves it."),
     ],
 )
 def test_what_the_joker_does_to_the_average_is_said_whatever_it_is(before, now, note):
@@ -64,6 +65,36 @@ def test_what_the_joker_does_to_the_average_is_said_whatever_it_is(before, now, 
         "joker", accuracies={"FedAvg": now}, before={"FedAvg": before}, joker=12, is_shown=False
     )
     assert write_note(covered) == ""
+
+
+def test_the_headline_speaks_of_what_the_class_has_guessed():
+    """Another bar may be longer: the answer that is marked is one of the question's."""
+    accuracies = {"Local only": 0.2, "AFL": 0.9, "Gaussian heads": 0.95}
+    state = make_state("reveal", accuracies=accuracies)
+    options = ["One alone: one office's network", "AFL: all sums, added up"]
+    state["stage"]["question"] = {"options": options}
+    assert write_headline(state) == "One alone reads 20 %. AFL (all sums, added up) reads 90 %."
+    del state["stage"]["question"]
+    assert "Gaussian" in write_headline(state)
+
+
+@pytest.mark.parametrize(
+    ("title", "before", "now", "is_calm"),
+    [
+        ("Ensemble", 0.6, 0.57, True),
+        ("Ensemble", 0.6, 0.5, False),
+        ("FedAvg, median", 0.1, 0.1, False),  # guessing is no calm
+        ("Mean of logits", 0.6, 0.6, False),
+    ],
+)
+def test_calm_is_what_stays_above_guessing(title, before, now, is_calm):
+    code = "return isCalm(title, before, now);"
+    found = javascript("text office sentences", code, title=title, before=before, now=now)
+    assert found is is_calm
+
+
+def test_python_and_the_wall_have_one_measure_of_a_fall():
+    assert javascript("text office sentences", "return FALL;") == FALL
 
 
 def test_results_are_said_with_the_names_of_the_bars():
