@@ -280,7 +280,7 @@ function showSent() {
   setText($("what"), `Sent: ${formatBytes(own.sent)}, in one message: ${own.parts}. Your phone never has to speak again. Watch the wall: your colour has just flown in.`);
   $("stay").disabled = isStaying;
   if (!isStaying) setText($("staying"), "Stay: in the tiny rounds your phone gets all networks and says which to believe; no drawing leaves it. Forget me: your message leaves every result.");
-  setText($("leak-text"), own.hasSums ? "Your drawings stayed here. But could anybody get them out of the sums that you sent?" : "You sent no sums, so nobody can work your drawings out of them.");
+  setText($("leak-text"), own.hasSums ? `The ${drawings(keptRows().length)} in your sums stayed here. But could anybody get them out of these sums?` : "You sent no sums, so nobody can work your drawings out of them.");
   $("recover").hidden = !own.hasSums;
   $("recovered").replaceChildren();
   showClass();
