@@ -2,16 +2,20 @@
 the teacher, and the ways back for who is lost."""
 
 import json
+import os
 import random
 import re
 import subprocess
 import sys
+import time
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import numpy as np
 import pytest
 import torch
 from accessible import barriers
-from lab_steps import PATIENCE, running
+from lab_steps import PATIENCE, notebook, open_notebook, panel, run_all, running
 from playwright.sync_api import expect
 
 from fedlab_nb.live.classroom.messages import network, read, write
@@ -34,14 +38,43 @@ SHAPES = {
 }
 
 
+class Teacher:
+    """The teacher's page without a browser: its buttons, and what it is told."""
+
+    def __init__(self, address):
+        self.origin = address.partition("?")[0]
+        self.opener = build_opener(HTTPCookieProcessor())
+        self.opener.open(address).close()
+
+    def press(self, what):
+        headers = {"Content-Type": "application/json"}
+        request = Request(self.origin + what, b"{}", headers)
+        return json.load(self.opener.open(request))
+
+    def look(self):
+        return json.load(self.opener.open(f"{self.origin}state"))
+
+    def gather(self, count):
+        """Let simulated students send, until so many messages are here; then begin anew."""
+        self.press("step/send")
+        end = time.monotonic() + PATIENCE / 1000
+        while len(self.look()["sent"]) < count:
+            assert time.monotonic() < end, "the simulated students have not sent"
+            time.sleep(0.2)
+        self.press("step/draw")
+
+
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory):
-    """The students' address and the teacher's, as the command prints them, of a class with six simulated students."""
+    """The students' address and the teacher's, as the command prints them, of a class in which six
+    simulated students have sent; its step is the first one."""
     command = [sys.executable, "-m", "fedlab_nb", "class", "--no-browser", "--port", "0"]
     command += ["--rehearse", "6"]
     folder = tmp_path_factory.mktemp("class")
     with running(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
-        yield [re.search(r"http://\S+", server.stdout.readline()).group() for _ in range(2)]
+        found = [re.search(r"http://\S+", server.stdout.readline()).group() for _ in range(2)]
+        Teacher(found[1]).gather(6)
+        yield found
 
 
 @pytest.fixture
@@ -106,10 +139,23 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     phone = opened(addresses[0], PHONE)
     expect(phone.locator("#story")).to_contain_text("You are office G. Your letters carry")
     assert barriers(phone, "body") == []
-    draw_all(phone)
+    draw_all(phone, 7)
+    scribble(phone, int(phone.locator("#wanted").inner_text()), seed=7)
+    waits = phone.evaluate(
+        """() => {
+          document.querySelector("#next").click();
+          const send = document.querySelector("#send");
+          const colour = (one) => getComputedStyle(one).backgroundColor;
+          const isBlue = colour(send) === colour(document.querySelector("#stay"));
+          return [send.disabled, isBlue, document.querySelector("#reason").textContent];
+        }"""
+    )
+    assert waits == [True, False, "Your network is still learning. When it is done, you can send."]
     expect(phone.locator("#lap")).to_contain_text("Lap 40 of 40")
+    expect(phone.locator("#send")).to_be_enabled()
+    expect(phone.locator("#reason")).to_be_empty()
     expect(wall.locator(".desk").nth(6)).to_contain_text("8 of 8")
-    phone.locator("#give").check()
+    expect(phone.locator("#give")).to_be_checked()  # as with simulated students
     phone.locator("summary", has_text="A name").click()
     phone.locator("#name").fill("<img src=x>")
     expect(phone.locator("#promise")).to_contain_text("“Forget me”")
@@ -118,7 +164,7 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     press(wall, "s", "Send")
     expect(wall.locator("#bars")).to_be_hidden()
     wall.keyboard.press("c")
-    bar = wall.locator(".bar", has_text="Gauss sums").locator(".value")
+    bar = wall.locator(".bar", has_text="Gaussian").locator(".value")
     expect(bar).to_be_visible()
     before = bar.get_attribute("style")
     phone.locator("#send").click()
@@ -154,8 +200,8 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     press(wall, "r", "Reveal")
     expect(wall.locator("#bars")).to_be_hidden()
     expect(phone.locator("#share-text")).to_contain_text("Covered")
-    phone.locator("#options button", has_text="The added sums").click()
-    expect(phone.locator("#options button[aria-pressed=true]")).to_have_text("The added sums")
+    phone.locator("#options button", has_text="AFL").click()
+    expect(phone.locator("#options button[aria-pressed=true]")).to_contain_text("AFL: all sums")
     wall.keyboard.press(" ")
     expect(wall.locator("#bars .bar")).to_have_count(8)
     expect(phone.locator("#share-text")).to_contain_text("With you the class reads")
@@ -166,7 +212,7 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     expect(phone.locator("#told")).to_contain_text("out of every result")
     expect(wall.locator("#headline")).to_contain_text("Office G is forgotten")
     wall.keyboard.press(" ")
-    expect(wall.locator("#headline")).to_contain_text("Without G the class reads")
+    expect(wall.locator("#headline")).to_contain_text("Without G, AFL reads")
     expect(wall.locator(".desk.sent")).to_have_count(6)
     phone.reload()
     expect(phone.locator("#send")).to_be_visible()  # the drawings are still there
@@ -196,6 +242,22 @@ def test_a_tap_right_after_a_quick_stroke_of_a_finger_is_taken(browser, addresse
     touch("touchStart", (button["x"] + 20, button["y"] + 20))
     touch("touchEnd")
     expect(page.locator("#progress")).to_contain_text("Drawing 2 of 8.")
+    ink = """() => {
+      const pad = document.querySelector("#pad");
+      return pad.getContext("2d").getImageData(0, 0, pad.width, pad.height).data.some(Boolean);
+    }"""
+    assert not page.evaluate(ink)
+    touch("touchStart", (paper["x"] + 60, paper["y"] + 40))
+    touch("touchMove", (paper["x"] + 90, paper["y"] + 140))
+    assert page.evaluate(ink) and page.evaluate("scrollY") == 0  # a finger on the paper draws
+    touch("touchEnd")
+    page.locator("#about summary").click()  # the page is longer than the screen now
+    page.evaluate("scrollTo(0, 0)")
+    touch("touchStart", (200, height - 60))
+    for step in range(1, 10):
+        touch("touchMove", (200, height - 60 - 20 * step))
+    touch("touchEnd")
+    page.wait_for_function("() => scrollY > 0")  # and beside it, it scrolls
     context.close()
 
 
@@ -210,6 +272,8 @@ def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     expect(wall.locator(".bar.trembles").first).to_be_visible()
     expect(wall.locator("#main")).to_have_text("Take the joker out")
     expect(wall.locator("#bars .ghost:not([hidden])")).to_have_count(8)
+    expect(wall.locator("#need-text")).to_contain_text("FedAvg")  # what the joker did to it, in words
+    assert wall.evaluate(SMALL_TEXTS, 27 * 1080 / 720) == []
     assert barriers(wall, "body") == []
     press(wall, "t", "Rounds")
     expect(wall.locator("#need-text")).to_contain_text("take it out first")
@@ -238,20 +302,21 @@ def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     expect(wall.locator("#headline")).to_contain_text("of 6 networks read the 3 right")
     expect(wall.locator(".desk.right, .desk.wrong")).to_have_count(6)
     assert barriers(wall, "body") == []
+    assert wall.evaluate(SMALL_TEXTS, 27 * 1080 / 720) == []
 
 
 STEPS = {
     **{"d": "Draw", "s": "Send", "r": "Reveal", "j": "Joker", "f": "Forget"},
     **{"t": "Rounds", "m": "Mine"},
 }
-# What is seen of the texts that matter, and is smaller than so many pixels.
+# Every text that is seen and is smaller than so many pixels, or cut off though it is no name.
 SMALL_TEXTS = """(pixels) => {
-  const places = ["#headline", "#address", "#question-text", "#options li", ".bar", "#main"];
-  places.push(".desk b", "#letters", ".way");
   const size = (one) => parseFloat(getComputedStyle(one).fontSize);
-  return [...document.querySelectorAll(places.join())]
-    .filter((one) => one.checkVisibility() && size(one) < pixels)
-    .map((one) => `${one.id || one.className}: ${size(one)}`);
+  const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  return [...document.querySelectorAll("main *")]
+    .filter((one) => hasText(one) && one.checkVisibility())
+    .filter((one) => size(one) < pixels || (one.scrollWidth > one.clientWidth + 1 && one.clientWidth))
+    .map((one) => `${one.tagName} ${one.id || one.className} ${one.textContent}: ${size(one)}`);
 }"""
 IS_WHOLE = """() => {
   const side = document.querySelector("#side");
@@ -263,20 +328,95 @@ IS_WHOLE = """() => {
     side.scrollHeight <= side.clientHeight + 1,
     document.documentElement.scrollWidth <= innerWidth,
     steps.bottom <= innerHeight,
+    [...document.querySelectorAll("#options li, .desk")].every((one) => one.scrollHeight <= one.clientHeight + 1),
   ];
 }"""
 
 
+def load_messages(wall, count):
+    """More offices, of seats from 3000 on, in the class of this projector."""
+    x = torch.ones(4, 64)
+    for i in range(count):
+        body = write(3000 + i, "", x, torch.arange(4))
+        wall.evaluate("(body) => fetch('load', { method: 'POST', body }).then(() => null)", body)
+
+
+def unload_messages(wall, count):
+    for i in range(count):
+        wall.evaluate(
+            f"fetch('forget/{3000 + i}', {{ method: 'POST', body: '{{}}' }}).then(() => null)"
+        )
+
+
+@pytest.mark.parametrize("more", [0, 24, 54])
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080)])
-def test_every_step_fits_and_is_read_from_ten_metres(size, opened, addresses):
-    """Shrunk to a fifth, what matters is 5.5 pixels high or more; nothing is cut off, nothing overlaps the steps."""
+def test_every_step_fits_and_is_read_from_ten_metres(size, more, opened, addresses):
+    """Shrunk to a fifth, every text is 5.4 pixels high or more; nothing is cut off, nothing overlaps the steps."""
     wall = opened(addresses[1], size)
     expect(wall.locator(".desk.sent")).to_have_count(6)
+    load_messages(wall, more)
+    expect(wall.locator(".desk.sent")).to_have_count(6 + more)
+    found = []
     for key, step in STEPS.items():
         press(wall, key, step)
-        assert wall.evaluate(SMALL_TEXTS, 27 * size[1] / 720) == [], step
-        cut = wall.evaluate(IS_WHOLE)
-        assert cut == [True] * 4, step
+        found += [(step, text) for text in wall.evaluate(SMALL_TEXTS, 27 * size[1] / 720)]
+        whole = wall.evaluate(IS_WHOLE)
+        if whole != [True] * 5:
+            found.append((step, whole))
+    unload_messages(wall, more)
+    expect(wall.locator(".desk.sent")).to_have_count(6)
+    assert found == []
+
+
+LONGEST = "255.255.255.255:65535/0a1b2c3d"
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (1024, 768)])
+def test_the_longest_address_is_one_line(size, opened, addresses):
+    wall = opened(addresses[1], size)
+    expect(wall.locator(".desk.sent")).to_have_count(6)
+    for key, step in {"d": "Draw", "s": "Send"}.items():
+        press(wall, key, step)
+        lines, overflow = wall.evaluate(
+            """(text) => {
+              const address = document.querySelector("#address");
+              address.textContent = text;
+              const range = document.createRange();
+              range.selectNodeContents(address);
+              const box = range.getBoundingClientRect();
+              const side = document.querySelector("#side").getBoundingClientRect();
+              return [range.getClientRects().length, Math.max(box.right - side.right, side.left - box.left)];
+            }""",
+            LONGEST,
+        )
+        assert lines == 1 and overflow <= 0, step
+
+
+def test_a_message_flies_in_its_colour_from_its_desk(opened, addresses):
+    wall = opened(addresses[1], (1280, 720))
+    press(wall, "s", "Send")
+    expect(wall.locator(".desk.sent")).to_have_count(6)
+    wall.evaluate(
+        """() => {
+          window.flown = [];
+          new MutationObserver((changes) => {
+            for (const { addedNodes } of changes) for (const one of addedNodes) {
+              if (one.className !== "envelope") continue;
+              window.flown.push([one.style.getPropertyValue("--hue"), one.textContent]);
+            }
+          }).observe(document.body, { childList: true });
+        }"""
+    )
+    load_messages(wall, 2)
+    wall.wait_for_function("() => window.flown.length === 2")
+    hues = wall.locator(".desk").evaluate_all(
+        "(desks) => desks.slice(-2).map((desk) => desk.style.getPropertyValue('--hue'))"
+    )
+    assert [hue for hue, _ in wall.evaluate("window.flown")] == hues
+    assert all("kB" in text for _, text in wall.evaluate("window.flown"))
+    expect(wall.locator(".envelope")).to_have_count(0)
+    unload_messages(wall, 2)
+    expect(wall.locator(".desk.sent")).to_have_count(6)
 
 
 def test_a_phone_comes_back_to_its_seat_and_two_may_share_it(opened, addresses):
@@ -371,6 +511,23 @@ def test_a_phone_that_stays_makes_pythons_step(opened, addresses):
     given = [rounds.networks, table.flatten().tolist(), x.flatten().tolist(), y.tolist()]
     own = opened(addresses[0], PHONE).evaluate(script, given)
     np.testing.assert_allclose(own, (table - table.grad).detach().flatten(), atol=1e-5)
+
+
+def test_the_saved_class_opens_in_the_playground(page, lab, course, addresses):
+    """The file that the teacher saves is a data set whose clients are the offices."""
+    teacher = Teacher(addresses[1])
+    with teacher.opener.open(f"{teacher.origin}class.npz") as answer:
+        course.joinpath("class-today.npz").write_bytes(answer.read())
+    code = "import fedlab_nb as fl\nfl.playground(dataset='class-today.npz', methods=['afl'])"
+    page.set_viewport_size({"width": 1280, "height": 900})
+    open_notebook(page, lab, notebook(course, "class-afterwards", code))
+    run_all(page)
+    root = panel(page)
+    expect(root).to_contain_text("These are you: 6 offices of a class.")
+    expect(root.locator(".fl-code pre")).to_contain_text("class-today.npz")
+    folder = os.environ.get("FEDLAB_NB_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=str(Path(folder, "class-playground.png")))
 
 
 def test_by_hand_without_any_network(opened, addresses, tmp_path):

@@ -232,6 +232,14 @@ class Projector:
             await self.look()
             await asyncio.sleep(0.25)
 
+    async def wait_for(self, holds):
+        """Look until `holds` of what the projector is told, for a minute at most."""
+        end = time.monotonic() + 60
+        while not holds(self.state):
+            assert time.monotonic() < end, self.state["need"]
+            await asyncio.sleep(0.2)
+            await self.look()
+
     async def press(self, what):
         code, said = await post(
             f"{self.server.origin}/teacher/{what}", headers={"Cookie": self.cookie}
@@ -331,23 +339,21 @@ async def hold(crowd, folder, chromium):
         tasks = [
             asyncio.create_task(client.stay(n)) for client, n in zip(stayers, rounds, strict=True)
         ]
-        need = {"phones": 0}
-        while need["phones"] < crowd.staying:
-            await asyncio.sleep(0.2)
-            await again.look()
-            need = again.state["need"]
+        await again.wait_for(lambda state: state["need"]["phones"] >= crowd.staying)
         begun = time.monotonic()
         await again.press("rounds")
-        assert await asyncio.gather(*tasks) == rounds
+        # A phone that leaves in round 10 may find, on a busy machine, that round over without it.
+        for last, wanted in zip(await asyncio.gather(*tasks), rounds, strict=True):
+            assert wanted <= last < wanted + 5
         took = time.monotonic() - begun
         for phone in phones:
             await phone.locator("#staying", has_text="All 50 tiny rounds are done").wait_for(
                 **PATIENT
             )
-        await asyncio.sleep(0.5)
         await again.look()
         assert again.state["rounds"]["round"] == 50
-        assert again.state["rounds"]["phones"] >= crowd.staying - crowd.leaving - 2
+        assert again.state["rounds"]["phones"] == crowd.staying - crowd.leaving
+        await again.wait_for(lambda state: state["explanation"])  # its tables rest in between
         assert any(row["title"] == "FENS" for row in again.state["rows"])
         await browser.close()
     server.kill()

@@ -51,6 +51,7 @@ REMINDERS = {
     "this computer or of a phone; or carry its message by hand (H on the projector says how).",
     "alone": "Only this computer can reach it. For phones, end this and start it with --lan.",
 }
+ONLY_REHEARSED = "Nobody but rehearsed students has sent: nothing is asked, and nothing is saved."
 QUESTION = (
     "Only in this computer's memory: {count}, of which {allowed} may be saved.\n"
     "s = save these and end   f = forget all and end   Enter = go on with the class: "
@@ -171,7 +172,11 @@ async def wait_for_end(room: Room) -> None:
     while True:
         await interrupted.wait()
         interrupted.clear()
-        if room.file or not room.has_guests:
+        if room.file:
+            return
+        if not room.has_guests:
+            if room.messages:
+                print(ONLY_REHEARSED)
             return
         if terminated.is_set() or not sys.stdin.isatty():
             print(end_unasked(room))

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import UsageError
+from .worth import WAYS, describe_way
 
 MOST_GUESSES = 300
+REVEALED = ("Local only", "FedAvg", "Ensemble", "AFL")  # ways that the class chooses from
+ATTACKED = ("Mean of logits", "FedAvg", "Ensemble", "AFL")  # and when the joker sends
+FALL = 0.08  # of an accuracy, that counts; `FALL` of sentences.js
 
 
 @dataclass(frozen=True)
@@ -32,28 +36,29 @@ STEPS = (
         "reveal",
         "Reveal",
         10,
-        "Who reads most of 360 new digits?",
-        ("One office alone", "The average network", "All networks vote", "The added sums"),
+        "Which of these reads most of 360 new digits?",
+        tuple(describe_way(title) for title in REVEALED),
     ),
     Step(
         "joker",
         "Joker",
         7,
-        "A network a hundred times too loud: whom does it ruin?",
-        ("The loud vote", "The quiet vote", "The added sums", "Nobody"),
+        "A hundred times too loud: what falls most?",
+        (*(describe_way(title) for title in ATTACKED), "Nothing"),
     ),
     Step(
         "forget",
         "Forget",
         6,
-        "One office leaves. How many of 360 digits do the sums lose?",
+        f"One office leaves. How many of 360 digits does {WAYS['AFL']['name']} lose?",
         ("None", "1 to 5", "6 to 20", "More"),
     ),
     Step(
         "rounds",
         "Rounds",
         7,
-        "After 50 tiny rounds the vote of all networks is …",
+        f"50 tiny rounds teach {WAYS['FENS']['name']} whom to believe. "
+        f"Beside the {WAYS['Ensemble']['name'].lower()} it is …",
         ("Worse", "The same, ± 3 points", "Better"),
     ),
     Step("digit", "Mine", 5),
@@ -138,21 +143,26 @@ def find_answer(step: str, facts: dict[str, Any]) -> int | None:
     """
     rows, before, effect = facts["rows"], facts["before"], facts["effect"]
     if step == "reveal":
-        titles = ("Local only", "FedAvg", "Ensemble", "AFL")
         if not rows:
             return None
-        return max(range(len(titles)), key=lambda i: rows.get(titles[i], 0))
+        return max(range(len(REVEALED)), key=lambda i: rows.get(REVEALED[i], 0))
     if step == "joker":
-        titles = ("Mean of logits", "Ensemble", "AFL")
-        losses = [before.get(title, 0) - rows.get(title, 0) for title in titles]
         if not before:
             return None
-        largest = max(range(len(titles)), key=lambda i: losses[i])
-        return largest if losses[largest] > 0.2 else 3
+        losses = [before.get(title, 0) - rows.get(title, 0) for title in ATTACKED]
+        largest = max(range(len(ATTACKED)), key=lambda i: losses[i])
+        return largest if losses[largest] >= FALL else len(ATTACKED)
     if step == "forget" and effect:
         lost = effect["with_it"] - effect["without_it"]
-        return 0 if lost <= 0 else 1 if lost <= 5 else 2 if lost <= 20 else 3
+        return count_passed(lost, (0, 5, 20))
     if step == "rounds" and "FENS" in rows and "Ensemble" in rows:
         points = 100 * (rows["FENS"] - rows["Ensemble"])
-        return 0 if points < -3 else 1 if points <= 3 else 2
+        if points < -3:
+            return 0
+        return 1 if points <= 3 else 2
     return None
+
+
+def count_passed(value: float, limits: tuple[float, ...]) -> int:
+    """How many of the limits a value is above."""
+    return sum(value > limit for limit in limits)

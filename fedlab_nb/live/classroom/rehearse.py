@@ -1,16 +1,19 @@
 """Simulated students, for a rehearsal before the lesson: they draw images of the package's digits.
 
-Each takes a seat, gets images of the classes that the seat asks for, trains the network, sends,
-guesses and stays for the tiny rounds, as a phone does. The joker names each digit c as 9 - c, and
-sends its change of the network a hundred times as large, with the other sign.
+Each takes a seat, draws images of the classes that the seat asks for, and trains the network. They
+send one after another when the teacher goes on to *Send*; then they guess, and stay for the tiny
+rounds, as phones do. Where nobody but them is there, one wants to be forgotten.
+The joker names each digit c as 9 - c, and sends its change of the network a hundred times as large,
+with the other sign.
 """
 
 import asyncio
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import cycle
 
 import numpy as np
 import torch
@@ -27,18 +30,26 @@ from .room import GIVE, Room
 
 FACTOR = -100.0  # of the joker's change
 JOKER_DRAWINGS = 8
-ROUND = 0.1  # seconds between two looks of a rehearsed student at the tiny rounds
+TICK = 0.1  # seconds between two looks of the rehearsed students at the class
 PRESENT = 2.0  # seconds after which a rehearsed student says again that it is here
+COMING = 6.0  # seconds in which a rehearsed class comes
+SENDING = 10.0  # seconds in which it sends
+LONGEST_GAP = 0.5  # seconds between two of a small class
+DRAWING = 3.0  # seconds that a rehearsed student draws
+VOLUNTEERING = 10.0  # seconds of the step *forget* after which one wants to be forgotten
 
 
 @dataclass
 class Student:
-    """x `[n, 64]`, y `[n]`: the drawings that it has kept, from which its message was made."""
+    """x `[n, 64]`, y `[n]`: the drawings that it has kept, from which its message was made;
+    came: seconds of the room's clock; has_sent: also if its message was taken out again."""
 
     seat: int
     x: Tensor
     y: Tensor
     text: str
+    came: float = 0.0
+    has_sent: bool = False
     serial: int = 0
     round: int = -1
     logits: Tensor = field(default_factory=lambda: torch.empty(0))
@@ -82,23 +93,39 @@ def unpack_network(parts: list) -> torch.nn.Module:
 
 
 def students(room: Room, count: int) -> Iterator[Student]:
-    """Each of `count` students, after its drawing; they have other images, as far as there are some."""
+    """Each of `count` students, after its drawing; they have other images, as far as there are some.
+
+    Those whose messages a restarted class still has come first, with the same drawings.
+    """
     digits = load("digits")
-    seed = room.about["seed"]
     labels = digits.y_train.numpy()
-    drawn = numpy_rng(seed, "rehearsal").permutation(len(labels))
-    pools = [cycle(drawn[labels[drawn] == c].tolist()) for c in range(CLASSES)]
-    for _ in range(count):
-        seat = room.seat()["seat"]
-        wanted = room.wanted(seat)
-        x = digits.x_train[[next(pools[c]) for c in wanted]]
-        y = torch.tensor(wanted)
-        given = range(GIVE - 1, len(y), GIVE)
-        kept = [i for i in range(len(y)) if i not in given]
-        shard = x[kept], y[kept]
-        model = trained([network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
-        text = write(seat, "", x.flatten(1), y, given, model)
-        yield Student(seat, x[kept].flatten(1), y[kept], text)
+    order = numpy_rng(room.about["seed"], "rehearsal").permutation(len(labels))
+    pools = [order[labels[order] == c] for c in range(CLASSES)]
+    known = sorted(room.simulated - {room.joker})
+    used: Counter[int] = Counter()  # images of each class that the seats before have drawn
+    counted = 0  # seats that are in `used`
+    for number in range(count):
+        seat = known[number] if number < len(known) else room.seat()["seat"]
+        while counted < seat:
+            used.update(room.wanted(counted))
+            counted += 1
+        rows = []
+        drawn = Counter(used)
+        for label in room.wanted(seat):
+            rows.append(int(pools[label][drawn[label] % len(pools[label])]))
+            drawn[label] += 1
+        yield make_student(room, seat, digits.x_train[rows], digits.y_train[rows])
+
+
+def make_student(room: Room, seat: int, x: Tensor, y: Tensor) -> Student:
+    """The student of `seat`, who has drawn images x `[n, 1, 8, 8]` with labels y `[n]`."""
+    seed = room.about["seed"]
+    given = range(GIVE - 1, len(y), GIVE)
+    kept = [i for i in range(len(y)) if i not in given]
+    shard = x[kept], y[kept]
+    model = trained([network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
+    text = write(seat, "", x.flatten(1), y, given, model)
+    return Student(seat, x[kept].flatten(1), y[kept], text, has_sent=seat in room.messages)
 
 
 def make_joker(room: Room) -> tuple[int, str]:
@@ -117,35 +144,76 @@ def make_joker(room: Room) -> tuple[int, str]:
     return seat, write(seat, "Joker", x.flatten(1), y, (), model)
 
 
-async def rehearse(room: Room, count: int, pause: float = 0.5) -> None:
-    """`count` students come, one each `pause` seconds, send, and then stay until the class ends."""
+async def rehearse(room: Room, count: int) -> None:
+    """`count` students come one after another and draw. They send one after another when the
+    teacher has gone on from *Draw*, and then stay until the class ends."""
     here: list[Student] = []
+    coming = students(room, count)
+    arrival_gap = min(LONGEST_GAP, COMING / max(count, 1))
+    message_gap = min(LONGEST_GAP, SENDING / max(count, 1))
+    next_arrival = next_message = room.clock()
     rng = numpy_rng(room.about["seed"], "guesses")
-    come = students(room, count)
-    waited = 0.0
     while True:
-        if len(here) < count and waited <= 0:
-            student = next(come)
+        now = room.clock()
+        if len(here) < count and now >= next_arrival:
+            student = next(coming)
+            student.came = now
             room.simulated.add(student.seat)
-            room.see(student.seat, room.about["drawings"])
-            room.accept(student.text, student.seat)
             here.append(student)
-            waited = pause
-        step = room.conductor.step
+            next_arrival = now + arrival_gap
+        is_sending = room.conductor.step.name != "draw"
+        if is_sending and now >= next_message and send_next(room, here, now):
+            next_message = now + message_gap
         for student in here:
-            presence = room.present.get(student.seat)
-            if presence and room.clock() - presence.seen > PRESENT:
-                room.see(student.seat, room.about["drawings"])
-            if student.seat not in room.messages:
-                continue
-            try:
-                student.answer(room, room.clock())
-                guesses = room.conductor.guesses.get(step.name, {})
-                can_guess = step.options and not room.conductor.is_shown(step.name)
-                if can_guess and student.seat not in guesses and rng.random() < ROUND:
-                    choice = int(rng.integers(len(step.options)))
-                    room.conductor.guess(student.seat, step.name, choice)
-            except FedlabError:
-                continue  # the teacher has just taken its message out, or shown the result
-        await asyncio.sleep(ROUND)
-        waited -= ROUND
+            draw_on(room, student, now)
+            if student.seat in room.messages:
+                take_part(room, student, rng)
+        volunteer(room, here, now)
+        await asyncio.sleep(TICK)
+
+
+def draw_on(room: Room, student: Student, now: float) -> None:
+    """Tell the room how many digits this student has drawn, where that is new or a while ago."""
+    drawings = room.about["drawings"]
+    drawn = min(drawings, int(drawings * (now - student.came) / DRAWING))
+    presence = room.present.get(student.seat)
+    if presence is None or presence.drawn != drawn or now - presence.seen > PRESENT:
+        room.see(student.seat, drawn)
+
+
+def send_next(room: Room, here: list[Student], now: float) -> bool:
+    """The first student sends who has drawn everything and not sent; whether there was one."""
+    for student in here:
+        if not student.has_sent and now - student.came >= DRAWING:
+            student.has_sent = True
+            with suppress(FedlabError):  # a class that is full takes no more
+                room.accept(student.text, student.seat)
+            return True
+    return False
+
+
+def take_part(room: Room, student: Student, rng: np.random.Generator) -> None:
+    """Answer a tiny round, and guess, now and then."""
+    conductor = room.conductor
+    step = conductor.step
+    try:
+        student.answer(room, room.clock())
+        has_guessed = student.seat in conductor.guesses.get(step.name, {})
+        can_guess = bool(step.options) and not conductor.is_shown(step.name)
+        if can_guess and not has_guessed and rng.random() < TICK:
+            conductor.guess(student.seat, step.name, int(rng.integers(len(step.options))))
+    except FedlabError:
+        return  # the teacher has just taken its message out, or shown the result
+
+
+def volunteer(room: Room, here: list[Student], now: float) -> None:
+    """In the step *forget* the last student wants to be forgotten, where nobody but rehearsed
+    students is there to want it."""
+    conductor = room.conductor
+    is_time = conductor.step.name == "forget" and now - conductor.since > VOLUNTEERING
+    if not is_time or room.effect is not None or room.has_guests:
+        return
+    for student in reversed(here):
+        if student.seat in room.messages:
+            room.forget(student.seat)
+            return

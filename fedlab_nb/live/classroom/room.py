@@ -27,7 +27,7 @@ from ...errors import UsageError, demand, number, whole
 from ...files import open_replacement
 from ...rng import numpy_rng
 from ...training.evaluate import one_pass
-from .conductor import Conductor, find_answer
+from .conductor import BY_NAME, Conductor, find_answer
 from .messages import CLASSES, FULL, MOST_DRAWINGS, MOST_SEATS, SIDE, Message, read
 from .rounds import HERE, Rounds, describe_need, explain_result
 from .worth import (
@@ -49,7 +49,9 @@ ONE_CLASS, MANY_CLASSES = (
     0.02,
     1.0,
 )  # below and from this α on a seat may have another count of classes than 2 or 3
-HEAD = {"alpha", "drawings", "seed", "token", "secret"}  # of a file that messages are kept in
+# Of the first line of a file that messages are kept in.
+HEAD = {"alpha", "drawings", "seed", "token", "secret"}
+LATER = {"port", "progress"}
 
 
 @dataclass
@@ -111,24 +113,57 @@ class Room:
         try:
             head, *lines = file.read_text("utf-8").split("\n")
             given = json.loads(head)
-            demand(given.keys() - {"port"} == HEAD, "of something else")
+            demand(given.keys() - LATER == HEAD, "of something else")
             messages = [read(line) for line in lines]
-        except (ValueError, AttributeError):
+            self.messages = {message.seat: message for message in messages}
+            self._go_on(given.pop("progress", {}))
+        except (ValueError, AttributeError, TypeError, KeyError):
             raise UsageError(
                 f"{file} is no file of a class; name another one with --keep FILE."
             ) from None
         self.about = given
-        self.messages = {message.seat: message for message in messages}
         self.joined = max(self.messages, default=-1) + MOST  # some that joined have not sent
+
+    def _go_on(self, progress: dict[str, Any]) -> None:
+        """Be where the class was: `progress` as `_describe_progress` gives it, or {}."""
+        if not progress:
+            return
+        self.joker = progress["joker"]
+        self.simulated = set(progress["simulated"])
+        self.before = progress["before"]
+        self.effect = progress["effect"]
+        self.conductor.step = BY_NAME[progress["step"]]
+        self.conductor.shown = set(progress["shown"])
+        for step, guesses in progress["guesses"].items():
+            self.conductor.guesses[step] = {int(seat): guess for seat, guess in guesses.items()}
+
+    def _describe_progress(self) -> dict[str, Any]:
+        """What a restarted class needs beside the messages. Tiny rounds and the teacher's digit are
+        not kept: they begin anew."""
+        return {
+            "joker": self.joker,
+            "simulated": sorted(self.simulated),
+            "before": self.before,
+            "effect": self.effect,
+            "step": self.conductor.step.name,
+            "shown": sorted(self.conductor.shown - {"rounds", "digit"}),
+            "guesses": self.conductor.guesses,
+        }
 
     def _changed(self) -> None:
         self.version += 1
         self._remembered.clear()
-        if self.file:
-            lines = [json.dumps(self.about), *(m.text for m in self.messages.values())]
-            with open_replacement(self.file, force=True) as part:  # this class's own: see above
-                part.touch(mode=0o600)  # for its owner alone
-                part.write_text("\n".join(lines), "utf-8")
+        self.write_file()
+
+    def write_file(self) -> None:
+        """Write messages and progress to the class's own file, where it has one."""
+        if self.file is None:
+            return
+        head = self.about | {"progress": self._describe_progress()}
+        lines = [json.dumps(head), *(m.text for m in self.messages.values())]
+        with open_replacement(self.file, force=True) as part:
+            part.touch(mode=0o600)  # for its owner alone
+            part.write_text("\n".join(lines), "utf-8")
 
     def set_port(self, port: int) -> None:
         """Remember where the class listens, so that it is there again after a restart."""
@@ -230,6 +265,7 @@ class Room:
         self.before = self.accuracies()
         del self.messages[seat]
         self.staying.pop(seat, None)
+        self.simulated.discard(seat)
         if self.joker == seat:
             self.joker = None
         if self.rounds and seat in self.rounds.known:
@@ -246,6 +282,7 @@ class Room:
         self.joker = seat
         self.simulated.add(seat)
         self.version += 1
+        self.write_file()
 
     # ------------------------------------------------------------------------------------------------------ tiny rounds
     def start(self) -> None:
@@ -287,10 +324,13 @@ class Room:
             self._note_round(before)
 
     def _note_round(self, before: int) -> None:
-        """Results are others where a round has ended."""
-        if self.rounds and self.rounds.round != before:
-            self._remembered.pop("rows", None)
-            self._remembered.pop("votes", None)
+        """Results are others where a round has ended. They cost time that the phones of the next
+        round wait, so that they follow each round only where they are seen."""
+        if self.rounds is None or self.rounds.round == before:
+            return
+        self._remembered.pop("rows", None)
+        self._remembered.pop("votes", None)
+        if self.rounds.is_over or self.conductor.is_shown("rounds"):
             self.version += 1
 
     @property

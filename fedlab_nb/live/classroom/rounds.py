@@ -19,6 +19,8 @@ from .worth import LOUD
 
 FENS = METHODS["fens"]()  # with the values that the course has
 PATIENCE = 3.0  # seconds that a round waits for phones; whoever is later is left out of it
+HURRY = 0.5  # the same, when the rounds together have waited MOST_WAITED seconds for late phones
+MOST_WAITED = 15.0
 HERE = 6.0  # seconds after its last word that a phone counts as staying
 STEEPEST = (
     1e12  # a weight that comes back; a joker's network has logits, and so slopes, of millions
@@ -32,8 +34,10 @@ class Rounds:
 
     A phone gets the M networks, in 8 bits, and has their logits on the drawings that it has kept. Each round it gets λ
     and sends it back after one step of its own. The server takes the mean change, by the phones' drawings, and makes a
-    step of FedAdam. A round ends when all phones that are expected have answered, or after PATIENCE; who comes late is
-    in the next one. `expected`: the phones that stayed when the rounds began, then those of the last round.
+    step of FedAdam. A round ends when all phones that are expected have answered, or after PATIENCE. Whoever is late is
+    left out of that round, and expected again as soon as an answer comes; for a phone that is always slow the rounds
+    wait MOST_WAITED in all. `expected`: the phones that stayed when the rounds began, then those of the last round
+    and those that came late.
     `serial`: which rounds of the class these are; a phone that knows others gets the networks anew.
     Departure: phones hold nothing out, they take the drawings that their networks learnt from
     (`proxy=reused` of the package).
@@ -61,6 +65,8 @@ class Rounds:
         self.expected = set(expected)
         self.taught: dict[int, tuple[int, ...]] = {}  # drawings by class of each phone in λ
         self.requests: Counter[int] = Counter()
+        self.waited = 0.0  # seconds in all for phones that did not answer
+        self.networks_size = len(json.dumps(self.networks))
 
     @property
     def is_over(self) -> bool:
@@ -75,7 +81,11 @@ class Rounds:
         """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds are, or {"networks"}
         for these, too."""
         given = opened(text)
-        if "weights" in given and given.get("round") == self.round < FENS.rounds:
+        known = given.get("round")
+        is_late = "weights" in given and isinstance(known, int) and 0 <= known < self.round
+        if is_late:
+            self.expected.add(message.seat)
+        if "weights" in given and known == self.round < FENS.rounds:
             values = numbers(given, "weights", "<f4", -STEEPEST, STEEPEST)
             must(values.size == self.table.numel(), "its size")
             table = torch.from_numpy(values.copy()).view_as(self.table)
@@ -99,8 +109,11 @@ class Rounds:
         if not self.received:
             return
         everybody = bool(self.expected) and self.expected <= self.received.keys()
-        if not everybody and now - self.begun <= PATIENCE:
+        patience = PATIENCE if self.waited < MOST_WAITED else HURRY
+        if not everybody and now - self.begun <= patience:
             return
+        if not everybody and self.expected:
+            self.waited += now - self.begun
         used = [min(n, FENS.batch) for n, _ in self.received.values()]
         shares = [n / sum(used) for n in used]
         change = mean_change(shares, [table for _, table in self.received.values()], self.table)
@@ -120,7 +133,7 @@ class Rounds:
             "round": self.round,
             "of": FENS.rounds,
             "phones": len(self.expected),
-            "networks": len(json.dumps(self.networks)),
+            "networks": self.networks_size,
             "weights": len(coded(self.table)),
         }
 

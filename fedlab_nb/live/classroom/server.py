@@ -59,6 +59,7 @@ TEACHER = (
     HERE / "teacher.html",
     HERE / "teacher.js",
     HERE / "wall.js",
+    HERE / "sentences.js",
     FRONT / "bars.js",
     FRONT / "layout.js",
     *SHARED,
@@ -168,7 +169,7 @@ class Handler(RequestHandler):
             raise HTTPError(404)
         text = self.files[name].read_text("utf-8").replace("@qr@", self.served.picture)
         self.set_header("Content-Type", f"{TYPES[self.files[name].suffix]}; charset=utf-8")
-        address = self.served.address[len("http://") : -1].replace("/", "/<wbr>")
+        address = self.served.address[len("http://") : -1]
         self.write(text.replace("@address@", address))
 
 
@@ -306,6 +307,8 @@ class Teacher(Handler):
         if name not in actions:
             raise HTTPError(404)
         actions[name]()
+        if name in ("step", "show", "cover", "again", "joker"):
+            room.write_file()
         self.write(self.served.state("now"))
 
     def draw(self) -> None:
@@ -404,7 +407,6 @@ class Served:
                 "before": room.before,
                 "effect": room.effect,
                 "sent": room.sent(),
-                "rounds": room.rounds.about() if room.rounds else None,
                 "explanation": room.explain_rounds(),
                 "plane": plane(room.messages.values()),
             }
@@ -422,6 +424,7 @@ class Served:
             "stage": stage,
             "steps": [{"name": s.name, "title": s.title, "minutes": s.minutes} for s in STEPS],
             "votes": room.votes(),
+            "rounds": room.rounds.about() if room.rounds else None,
         }
         return now | ({"version": since} if since == self.known["version"] else self.known)
 

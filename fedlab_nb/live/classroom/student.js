@@ -2,7 +2,7 @@
 // The form of a message: messages.py.
 import { html, keyed, setText } from "./dom.js";
 import { pad, picture } from "./pen.js";
-import { letter, plural } from "./text.js";
+import { letter, listed, plural } from "./text.js";
 import { RECIPE, learner, logits, slopeOf, train } from "./learn.js";
 import { gaussSums } from "./sums.js";
 import { DIGITS, describeDigits, drawings, hueOf, formatBytes } from "./office.js";
@@ -12,6 +12,7 @@ const $ = (id) => document.getElementById(id);
 const GIVE = 4; // every fourth drawing may be given to the test
 const JOKE = -100; // a joker's factor of the network's change
 const LAP = 45; // milliseconds of a lap of the network that is shown
+const PARAMETERS = 6570; // of the network
 const OPEN_SEATS = 6; // students who share one phone
 const STORE = `class ${location.pathname}`;
 const fileSeats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
@@ -21,6 +22,7 @@ let paper = null;
 let told = null; // what the class said last
 let lap = 0; // the timer of the network that learns
 let isStaying = false;
+let hasLearnt = false; // the network has, before the student's eyes
 
 // ------------------------------------------------------------------------------------------------------------ storage
 function readDesk() {
@@ -97,16 +99,19 @@ function packSums({ counts, sums, second }) {
   return Float32Array.from(numbers);
 }
 
-/** The message as text: network and sums of the drawings that are not given, and those that are. */
-function makeMessage() {
+/** The parameters of the network that is sent; a joker's are far too large. */
+function trainNetwork() {
   const [x, y] = learntFrom();
-  const sums = gaussSums(x, y);
-  const learn = (options) => train(x, y, { seed: own.seed, client: own.seat, ...options });
-  let network = learn({});
-  if (own.joker) {
-    const start = learn({ epochs: 0 });
-    network = network.map((end, i) => start[i] + JOKE * (end - start[i]));
-  }
+  const options = { seed: own.seed, client: own.seat };
+  const end = train(x, y, options);
+  if (!own.joker) return end;
+  const start = train(x, y, { ...options, epochs: 0 });
+  return end.map((value, i) => start[i] + JOKE * (value - start[i]));
+}
+
+/** The message as text: the `network`'s parameters and the sums of the drawings that are not given, and those that are. */
+function makeMessage(network) {
+  const sums = gaussSums(...learntFrom());
   const test = own.labels.flatMap((label, i) => (isGiven(i) ? [...own.drawings[i].map((value) => 16 * value), label] : []));
   return JSON.stringify({
     seat: own.seat, name: $("name").value.trim(), counts: [...sums.counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
@@ -159,28 +164,56 @@ function showMessage() {
   setText($("many"), `These ${drawings(given.length)}`);
   $("give").checked = Boolean(own.give);
   $("joker").checked = Boolean(own.joker);
-  updateLetter();
   learn();
 }
 
-/** What the message holds, in bytes, and the sentence before it is sent. */
+/** What the message holds, in bytes, the sentence before it is sent, and whether it can be sent. */
 function updateLetter() {
   const classes = new Set(learntFrom()[1]);
   setText($("kinds"), describeDigits(keptRows().map((i) => own.labels[i])));
-  setText($("network-bytes"), formatBytes(asText(6570)));
+  setText($("network-bytes"), formatBytes(asText(PARAMETERS)));
   setText($("sums-bytes"), formatBytes(asText(2144 * classes.size)));
   setText($("give-bytes"), formatBytes(65 * own.labels.filter((_, i) => i % GIVE === GIVE - 1).length * (4 / 3)));
   const isEmpty = !$("sums").checked && !$("network").checked;
-  $("send").disabled = isEmpty;
-  setText($("send"), isEmpty ? "Choose a network, sums, or both" : `Send ${formatBytes(makeMessage().length)}, once`);
-  const reads = $("sums").checked ? "the teacher's computer gets it and could work your drawings out of the sums" : "the teacher's computer gets it, and no drawing that you did not give";
-  const gone = own.keeps ? "it lies in the teacher's file until the teacher deletes it" : "it is gone when the class ends";
-  setText($("promise"), `Who sees what: ${reads}; ${gone}, or at once when you press “Forget me”.`);
+  $("send").disabled = isEmpty || !hasLearnt;
+  const size = makeMessage(new Float32Array(PARAMETERS)).length; // as large as that of any network
+  setText($("send"), isEmpty ? "Send once" : `Send ${formatBytes(size)}, once`);
+  setText($("reason"), explainWaiting(isEmpty));
+  setText($("promise"), describeReaders());
+}
+
+/** Why the message cannot be sent yet, or "". */
+function explainWaiting(isEmpty) {
+  if (isEmpty) return "Choose your network, the sums, or both: then you can send.";
+  if (!hasLearnt) return "Your network is still learning. When it is done, you can send.";
+  return "";
+}
+
+/** Who sees what of the message, and how it is deleted. */
+function describeReaders() {
+  const known = $("sums").checked
+    ? "the teacher's computer gets it and could work your drawings out of the sums"
+    : "the teacher's computer gets it, and no drawing that you did not give";
+  const wall = own.give ? "; everybody sees the drawings for the test on the wall" : "";
+  const end = own.keeps ? "it lies in the teacher's file until the teacher deletes it" : "it is gone when the class ends";
+  return `Who sees what: ${known}${wall}; ${end}, or at once when you press “Forget me”.`;
+}
+
+/** What a message has in it, in words. */
+function describeParts() {
+  const count = drawings(keptRows().length);
+  const parts = [];
+  if ($("network").checked) parts.push(`a network that learnt from ${count}`);
+  if ($("sums").checked) parts.push(`the sums of ${count}`);
+  if (own.give) parts.push(`${drawings(own.labels.length - keptRows().length)} for the wall`);
+  return listed(parts);
 }
 
 /** The network learns from the drawings before the student's eyes: what it says of each of them, lap by lap. */
 function learn() {
   clearTimeout(lap);
+  hasLearnt = false;
+  updateLetter();
   const rows = keptRows();
   const [x, y] = learntFrom();
   const figures = rows.map((i) => html("figure", {}, picture(own.drawings[i], `A ${own.labels[i]}`), html("figcaption", {}, "?")));
@@ -207,13 +240,17 @@ function learn() {
     } while (isStill && done < RECIPE.epochs);
     look();
     if (done < RECIPE.epochs) lap = setTimeout(step, LAP);
+    else {
+      hasLearnt = true;
+      updateLetter();
+    }
   };
   look();
   lap = setTimeout(step, 6 * LAP);
 }
 
 async function send() {
-  const text = makeMessage();
+  const text = makeMessage(trainNetwork());
   $("hand").hidden = false;
   $("text").value = text;
   $("file").href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
@@ -226,6 +263,7 @@ async function send() {
   setText($("send"), "Sending …");
   try {
     own.hasSums = $("sums").checked;
+    own.parts = describeParts();
     own.sent = (await ask(path("send"), text)).bytes;
     say("");
     show();
@@ -239,10 +277,10 @@ async function send() {
 
 // ----------------------------------------------------------------------------------------------------------- afterwards
 function showSent() {
-  setText($("what"), `Sent: ${formatBytes(own.sent)}, in one message. Your phone never has to speak again. Watch the wall: your colour has just flown in.`);
+  setText($("what"), `Sent: ${formatBytes(own.sent)}, in one message: ${own.parts}. Your phone never has to speak again. Watch the wall: your colour has just flown in.`);
   $("stay").disabled = isStaying;
   if (!isStaying) setText($("staying"), "Stay: in the tiny rounds your phone gets all networks and says which to believe; no drawing leaves it. Forget me: your message leaves every result.");
-  setText($("leak-text"), own.hasSums ? "Your drawings stayed here. But could anybody get them out of the sums that you sent?" : "You sent no sums, so nobody can work your drawings out of them.");
+  setText($("leak-text"), own.hasSums ? `The ${drawings(keptRows().length)} in your sums stayed here. But could anybody get them out of these sums?` : "You sent no sums, so nobody can work your drawings out of them.");
   $("recover").hidden = !own.hasSums;
   $("recovered").replaceChildren();
   showClass();
@@ -444,7 +482,7 @@ async function takeSeat() {
     const number = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
     seat = { ...fileSeats[number % fileSeats.length], seat: 1000 + number }; // no seat that phones take
   } else seat = await ask("join");
-  desk.seats.push({ ...seat, drawings: [] });
+  desk.seats.push({ ...seat, drawings: [], give: true });
   sitDown(desk.seats.at(-1));
 }
 
@@ -470,7 +508,6 @@ $("next").addEventListener("click", () => {
 for (const id of ["give", "joker"]) $(id).addEventListener("change", () => {
   own[id] = $(id).checked;
   keep();
-  updateLetter();
   learn();
 });
 for (const id of ["sums", "network", "keep", "name"]) $(id).addEventListener("change", updateLetter);

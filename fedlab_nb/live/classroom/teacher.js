@@ -6,12 +6,11 @@ import { letter, percent, plural } from "./text.js";
 import { createBars } from "./bars.js";
 import { layOutPiles } from "./layout.js";
 import { clock, drawings, hueOf, formatBytes } from "./office.js";
+import { FALL, isCalm, readAccuracies, writeHeadline, writeNote } from "./sentences.js";
 import { createWall } from "./wall.js";
 
 const $ = (id) => document.getElementById(id);
 const PAUSE = 250; // milliseconds between two looks
-const SHOCK = 0.08; // a fall of accuracy that makes a bar tremble
-const STEADY = 0.05; // a change that does not count
 const ZOOM = 2; // of the tiles of given drawings
 const KEYS = { d: "draw", s: "send", r: "reveal", j: "joker", f: "forget", t: "rounds", m: "digit" };
 const COLOURS = {
@@ -39,56 +38,7 @@ async function post(what, body = "{}") {
   return answer.ok;
 }
 
-// ------------------------------------------------------------------------------------------------------------ sentences
-const accuracies = () => Object.fromEntries(state.rows.map(({ title, digits }) => [title, digits]));
-const short = (title) => state.rows.find((row) => row.title === title)?.short ?? title;
-
-function headline() {
-  const { stage, seats, sent, rows } = state;
-  const total = sent.reduce((sum, { bytes }) => sum + bytes, 0);
-  const now = accuracies();
-  switch (stage.step) {
-    case "draw":
-      return seats.length ? `${plural(seats.length, "office")} ${seats.length === 1 ? "draws" : "draw"}. Each knows only a few digits.` : "Scan the code. Every phone becomes an office.";
-    case "send":
-      return sent.length ? `${sent.length} of ${seats.length} letters are here, one from each: ${formatBytes(total)}.` : "Send once. That is all you will ever say.";
-    case "reveal": {
-      if (!stage.is_shown) return "What can one message each make?";
-      if (!rows.length) return "No message has come yet.";
-      const best = rows.reduce((one, other) => (other.digits > one.digits ? other : one));
-      return now["Local only"] === undefined ? `${best.short} read ${percent(best.digits)}.` : `One office alone reads ${percent(now["Local only"])}; ${best.phrase}, ${percent(best.digits)}.`;
-    }
-    case "joker": {
-      if (!stage.is_shown) return "One of us is about to lie.";
-      if (state.joker === null) return "The joker is out again, and everything stands as before.";
-      const losses = rows.map(({ title, digits }) => [title, (state.before[title] ?? digits) - digits]);
-      const [title, loss] = losses.reduce((one, other) => (other[1] > one[1] ? other : one));
-      const steady = ["Ensemble", "Ensemble, median"].filter((name) => Math.abs((state.before[name] ?? 0) - (now[name] ?? 0)) < STEADY);
-      const kept = steady.reduce((one, other) => ((now[one] ?? 0) >= now[other] ? one : other), steady[0]);
-      if (loss < STEADY) return "The joker shouts, and nobody listens.";
-      return `The joker throws ${short(title)} from ${percent(state.before[title])} to ${percent(now[title])}.${kept ? ` ${short(kept)} stays at ${percent(now[kept])}.` : ""}`;
-    }
-    case "forget": {
-      const { effect } = state;
-      if (!effect) return "Who wants to be forgotten? Press “Forget me”.";
-      if (!stage.is_shown) return `Office ${effect.office} is forgotten. What has it cost?`;
-      return `Without ${effect.office} the class reads ${effect.without_it} of ${effect.images}; with it, ${effect.with_it}.`;
-    }
-    case "rounds": {
-      const { rounds } = state;
-      if (!rounds) return "Who stays? The phones can weigh the networks.";
-      if (rounds.round < rounds.of) return `Tiny rounds: ${rounds.round} of ${rounds.of}, with ${plural(rounds.phones, "phone")}.`;
-      return stage.is_shown ? `FENS reads ${percent(now.FENS)}; the plain vote, ${percent(now.Ensemble)}.` : "The rounds are done. Better, or worse?";
-    }
-    default: {
-      const votes = Object.values(state.votes?.seats ?? {});
-      if (!votes.length) return "The teacher draws. Every network votes.";
-      if (!stage.is_shown) return `${plural(votes.length, "network")} ${votes.length === 1 ? "has" : "have"} voted. Who is right?`;
-      return `${votes.filter((said) => said === state.votes.label).length} of ${votes.length} networks read the ${state.votes.label} right.`;
-    }
-  }
-}
-
+// ---------------------------------------------------------------------------------------------------------- main button
 /** What the main button does in this step: [words, work], or null where there is nothing to do. */
 function mainAction() {
   const { stage, rounds, effect, joker, sent, need } = state;
@@ -142,7 +92,7 @@ function choosePanels() {
   if (step === "draw") panels.add("join");
   if (step === "send") for (const id of ["gate", "join", "piles"]) panels.add(id);
   if (question && !isShown) panels.add("question");
-  if (step === "rounds" && (!isShown || state.explanation)) panels.add("need");
+  if (writeNote(state) || (step === "rounds" && !isShown)) panels.add("need");
   if (["reveal", "joker", "forget", "rounds"].includes(step) && isShown) panels.add("bars");
   if (step === "digit") panels.add("digit");
   if (isUncovered && step === "send") {
@@ -176,27 +126,27 @@ function drawBars() {
   const { rows, before, stage } = state;
   const key = rows.map(({ title }) => title).join();
   if (bars?.key !== key) {
-    const methods = rows.map(({ title, short: name, phrase }) => ({ name: title, short: name, title: phrase, colour: COLOURS[title] }));
+    const methods = rows.map(({ title, name, phrase }) => ({ name: title, short: name, title: phrase, colour: COLOURS[title] }));
     bars = { key, view: createBars({ methods }) };
     $("bars").replaceChildren(bars.view.element);
     bars.view.element.querySelector(".bars").tabIndex = -1;
   }
-  const now = accuracies();
+  const now = readAccuracies(state);
   const compares = ["joker", "forget"].includes(stage.step) && (stage.step !== "joker" || state.joker !== null);
   const stored = (title) => (compares && before[title] !== undefined ? { mean: before[title], half: 0 } : null);
-  bars.view.update({ accuracies: now, isStale: false, stored, about: compares ? "Right of 360 digits; grey mark: before." : "Right of 360 digits of other people." });
+  bars.view.update({ accuracies: now, isStale: false, stored, about: compares ? "Of 360 digits; grey mark: before." : "Right of 360 digits of other people." });
   if ($("bars").hidden) return;
   const isOther = rows.some(({ title, digits }) => last[title] !== digits);
   if (!isOther) return;
   const reference = compares ? before : last;
-  const isShaken = rows.some(({ title, digits }) => reference[title] - digits >= SHOCK);
+  const isShaken = rows.some(({ title, digits }) => reference[title] - digits >= FALL);
   rows.forEach(({ title, digits }, i) => {
     const bar = bars.view.element.querySelectorAll(".bar")[i];
     const change = reference[title] - digits;
     bar.classList.remove("trembles", "calm");
     void bar.offsetWidth; // so that the animation begins anew
-    if (change >= SHOCK) bar.classList.add("trembles");
-    else if (isShaken && title.includes("median") && Math.abs(change) < STEADY) bar.classList.add("calm");
+    if (change >= FALL) bar.classList.add("trembles");
+    else if (isShaken && isCalm(title, reference[title], digits)) bar.classList.add("calm");
   });
   last = now;
 }
@@ -238,11 +188,12 @@ function drawPiles() {
   for (let c = 0; c < 10; c++) pen.fillText(String(c), ZOOM * layout.column * (c + 0.5), height - 0.2 * foot);
 }
 
-function drawNeed() {
-  const { need, rounds, explanation, stage } = state;
-  setText($("need-text"), rounds ? (stage.is_shown ? explanation : rounds.round < rounds.of ? `Down once: all networks, ${formatBytes(rounds.networks)}. Then a few numbers each round, ${formatBytes(rounds.weights)} up and down.` : "") : need.sentence);
+/** The sentence beside a result, and how far the tiny rounds are. */
+function drawNote() {
+  const { rounds, stage } = state;
+  setText($("need-text"), writeNote(state));
   const done = rounds ? Math.round((100 * rounds.round) / rounds.of) : 0;
-  $("progress").hidden = !rounds || stage.is_shown;
+  $("progress").hidden = stage.step !== "rounds" || !rounds || rounds.round >= rounds.of;
   $("progress").setAttribute("aria-valuenow", done);
   $("progress").firstChild.style.transform = `scaleX(${done / 100})`;
 }
@@ -255,7 +206,7 @@ function drawDigit() {
   });
   const ways = rows.filter(({ title }) => votes?.ways[title] !== undefined);
   const make = () => html("div", { className: "way" }, html("span"), html("b"));
-  keyed($("ways"), ways, ({ title }) => title, make, (way, { title, short: name }) => {
+  keyed($("ways"), ways, ({ title }) => title, make, (way, { title, name }) => {
     const said = votes.ways[title];
     setText(way.firstChild, name);
     setText(way.lastChild, String(said));
@@ -331,13 +282,13 @@ function choose(seat) {
 
 // ----------------------------------------------------------------------------------------------------------------- loop
 function draw(isNew) {
-  setText($("headline"), headline());
+  setText($("headline"), writeHeadline(state));
   choosePanels();
   wall.update(state, hasNames);
   drawClock();
   drawSteps();
   drawQuestion();
-  drawNeed();
+  drawNote();
   if (isNew || !$("bars").hidden) drawBars();
   drawPiles();
   drawDigit();

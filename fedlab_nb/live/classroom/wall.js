@@ -9,7 +9,7 @@ const ACROSS = 4; // drawings in a row of a pile
 const FLIGHT = 1400; // milliseconds
 const BETWEEN = 110; // milliseconds between two departures
 const MOST_FLYING = 14;
-const WIDE = 1.05; // of a desk: its width for one of height
+const WIDE = 1.25; // of a desk: its width for one of height, so that its bytes fit in
 
 /** The columns with which `count` desks are largest in a field of this size. */
 export function chooseColumns(count, width, height) {
@@ -114,6 +114,7 @@ export function createWall(element, gates, { choose }) {
         pile.hidden = isAsked;
         setText(vote, isAsked ? String(said) : "");
         vote.hidden = !isAsked;
+        small.hidden = isAsked;
         setText(small, isAsked ? "" : message ? formatBytes(message.bytes) : sleeps ? "asleep" : `${drawn} of ${drawings}`);
         const status = message ? `sent ${formatBytes(message.bytes)}` : `has drawn ${drawn} of ${drawings}`;
         desk.setAttribute("aria-label", `Office ${office}: ${status}${isAsked ? `, says ${said}` : ""}${verdict && `, ${verdict}`}`);

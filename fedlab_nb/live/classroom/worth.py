@@ -18,18 +18,23 @@ AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the co
 SHOWN = 8  # images that a phone shows of those that its message made right
 LOUD = 20  # times the middle network's logits: who is louder shouts
 
-# What a way is called on the screens, and its colour; the phones' question has the phrase.
+# What a way is called on every screen, by its title in the package; a question adds the phrase.
 WAYS = {
-    "Local only": {"short": "One alone", "phrase": "one office's network, alone"},
-    "FedAvg": {"short": "FedAvg", "phrase": "the average of all networks"},
-    "FedAvg, median": {"short": "FedAvg median", "phrase": "the median of all networks"},
-    "Mean of logits": {"short": "Loud vote", "phrase": "all networks call out, the loudest counts"},
-    "Ensemble": {"short": "Ensemble", "phrase": "all networks vote"},
-    "Ensemble, median": {"short": "Ens. median", "phrase": "the middle vote of all networks"},
-    "FENS": {"short": "FENS", "phrase": "a weighted vote"},
-    "AFL": {"short": "AFL sums", "phrase": "the sums of all drawings, added up"},
-    "Gaussian heads": {"short": "Gauss sums", "phrase": "the sums, one bell curve a digit"},
+    "Local only": {"name": "One alone", "phrase": "one office's network"},
+    "FedAvg": {"name": "FedAvg", "phrase": "the average network"},
+    "FedAvg, median": {"name": "FedAvg median", "phrase": "the median network"},
+    "Mean of logits": {"name": "Loud vote", "phrase": "shouting counts"},
+    "Ensemble": {"name": "Equal vote", "phrase": "all count the same"},
+    "Ensemble, median": {"name": "Median vote", "phrase": "the middle voice counts"},
+    "FENS": {"name": "FENS", "phrase": "a vote with learnt weights"},
+    "AFL": {"name": "AFL", "phrase": "all sums, added up"},
+    "Gaussian heads": {"name": "Gaussian", "phrase": "all sums, bell curves"},
 }
+
+
+def describe_way(title: str) -> str:
+    """A way as an answer to choose: "AFL: all sums, added up"."""
+    return f"{WAYS[title]['name']}: {WAYS[title]['phrase']}"
 
 
 def given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:

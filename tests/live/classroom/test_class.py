@@ -20,6 +20,7 @@ from fedlab_nb.live.classroom.messages import (
     LIMIT,
     PARAMETERS,
     PIXELS,
+    coded,
     least_squares,
     network,
     read,
@@ -342,6 +343,48 @@ def test_who_leaves_is_left_out_and_who_is_forgotten_ends_the_rounds():
         room.stay(9, "{}", 30.0)
     room.forget(3)
     assert room.rounds is None and room.stay(0, "{}", 31.0) == {}
+
+
+def test_a_phone_that_was_late_once_is_waited_for_again():
+    """Else the others, who are quicker, would end each round before its answer."""
+    room = a_room()
+    phones = staying(room)
+    rounds = room.rounds
+    late, others = phones[3], phones[:3]
+    for phone in phones:
+        phone.answer(room, 0.0)
+    room.end_round(4.0)
+    assert rounds.expected == {0, 1, 2, 3}
+    for phone in others:
+        phone.answer(room, 5.0)
+    known = rounds.round
+    room.end_round(5.1)
+    assert rounds.round == known  # it waits
+    room.end_round(9.0)
+    assert rounds.round == known + 1 and rounds.expected == {0, 1, 2}
+    text = {"round": known, "weights": coded(rounds.table)}
+    room.stay(late.seat, json.dumps(text), 9.1)  # the answer to the round that is over
+    assert rounds.round == known + 1 and rounds.expected == {0, 1, 2, 3}
+    for phone in others:
+        phone.answer(room, 9.2)
+    assert rounds.round == known + 1  # it is waited for
+    late.answer(room, 9.3)
+    assert rounds.round == known + 2 and rounds.about()["phones"] == 4
+
+
+def test_the_rounds_do_not_wait_for_ever_for_a_phone_that_is_always_late():
+    room = a_room()
+    phones = staying(room)
+    now = 0.0
+    while not room.rounds.is_over:
+        now += 0.1
+        known = room.rounds.round
+        for phone in phones[:3]:
+            phone.answer(room, now)
+        late = {"round": max(0, known - 1), "weights": coded(room.rounds.table)}
+        room.stay(3, json.dumps(late), now)
+        room.end_round(now)
+    assert now < 60  # and not 50 rounds of three seconds
 
 
 def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):

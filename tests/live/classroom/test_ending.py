@@ -134,6 +134,7 @@ def test_nobody_is_asked_where_nothing_is_lost_or_nobody_is_there(tmp_path, monk
     rehearsal.accept(student.text, student.seat)
     rehearsal.simulated.add(student.seat)
     assert end(rehearsal, [], monkeypatch) == []
+    assert "Nobody but rehearsed students has sent" in capsys.readouterr().out
     kept = a_room(tmp_path / "kept.jsonl")
     kept.accept(a_message(0))
     assert end(kept, [], monkeypatch) == []

@@ -359,3 +359,20 @@ def test_a_phone_s_look_is_bounded_and_knows_its_seat():
         assert (await ask(served, f"{token}/look/1/{seat['key']}", "{}"))[0] == 403
 
     held(work)
+
+
+def test_the_projector_sees_the_rounds_though_its_tables_rest():
+    """The tables take a while for a large class, and then rest as long: the rounds do not wait for them."""
+    room = a_room()
+    for seat in range(3):
+        room.accept(a_message(seat, model=network(seat)))
+
+    async def work(served):
+        room.start()
+        served.state()
+        served.rested = time.monotonic() + 60
+        room.rounds.round = 7
+        state = served.state(served.known["version"])
+        assert state["rounds"]["round"] == 7 and "rows" not in state
+
+    held(work, room=room)

@@ -11,7 +11,7 @@ from fedlab_nb.live.classroom.messages import CLASSES, network
 from fedlab_nb.live.classroom.rehearse import make_joker, students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.rounds import describe_need, find_missing
-from fedlab_nb.live.classroom.worth import answer_by_sums, measure_loudness, measure_share
+from fedlab_nb.live.classroom.worth import WAYS, answer_by_sums, measure_loudness, measure_share
 
 
 class Clock:
@@ -86,7 +86,8 @@ def test_no_phone_is_told_what_is_covered(rehearsal):
         ("reveal", {"rows": {"Local only": 0.2, "FedAvg": 0.1, "Ensemble": 0.6}}, 2),
         ("reveal", {"rows": {}}, None),
         ("joker", {"rows": {"Mean of logits": 0.1}, "before": {"Mean of logits": 0.4}}, 0),
-        ("joker", {"rows": {"Mean of logits": 0.39}, "before": {"Mean of logits": 0.4}}, 3),
+        ("joker", {"rows": {"Mean of logits": 0.39}, "before": {"Mean of logits": 0.4}}, 4),
+        ("joker", {"rows": {"FedAvg": 0.1}, "before": {"Mean of logits": 0.4, "FedAvg": 0.6}}, 1),
         ("forget", {"effect": {"with_it": 320, "without_it": 321}}, 0),
         ("forget", {"effect": {"with_it": 320, "without_it": 315}}, 1),
         ("forget", {"effect": {"with_it": 320, "without_it": 314}}, 2),
@@ -104,6 +105,19 @@ def test_which_guess_was_right(step, facts, answer):
 def test_every_question_s_answers_are_options():
     assert [step.name for step in STEPS if step.options] == ["reveal", "joker", "forget", "rounds"]
     assert len({step.name for step in STEPS}) == len(STEPS)
+
+
+def test_a_way_has_one_name_on_every_screen(rehearsal):
+    """What the class chooses from has the names that the bars have."""
+    room, _, _ = rehearsal
+    names = {row["name"] for row in room.rows()} | {"FENS", "Nothing"}
+    for step in STEPS:
+        if step.name in ("reveal", "joker"):
+            assert {option.partition(":")[0] for option in step.options} <= names
+    assert len({way["name"] for way in WAYS.values()}) == len(WAYS)
+    assert (
+        max(len(way["name"]) for way in WAYS.values()) <= 13
+    )  # beside a bar there is no more room
 
 
 def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
