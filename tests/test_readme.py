@@ -1,10 +1,14 @@
-"""README and guide: files that they name are there, and each lesson has its row."""
+"""README and guide: what they name is there, each lesson has its row, and the README's lines run."""
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+import fedlab_nb as fl
+from fedlab_nb import cli
 
 README = Path(__file__).parents[1] / "README.md"
 GUIDE = README.parent / "notebooks" / "guide"
@@ -31,6 +35,30 @@ def test_the_results_are_figures_of_a_declared_study():
         assert re.fullmatch(
             r"\| [^|]+ \| [^|]+ (\| <!--n sets\.\w+-->[^|]+<!--/n--> ){2}\|", row
         ), row
+
+
+def test_the_lines_of_python_run_and_give_what_their_comments_say(monkeypatch):
+    """In seconds: ten clients are trained as in the README, and the panel is not run."""
+    (code,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    panels = []
+    open_playground = fl.playground
+    monkeypatch.setattr(fl, "playground", lambda: panels.append(open_playground()))
+    names = {}
+    exec(code, names)
+    (panel,) = panels
+    panel.close()
+    out = names["out"]
+    assert 0 < out.accuracy <= 1
+    assert sum(up for up, _ in out.ledger.by_phase().values()) == out.bytes_up > 0
+    assert out.model.logits(fl.load("digits").x_test[:2]).shape == (2, 10)
+    assert {out.method for out in names["outs"]} == {"fedavg", "fens", "fedlpa"}
+
+
+def test_the_commands_in_the_text_are_commands():
+    words = re.findall(r"`fedlab-nb ([^`]+)`", README.read_text("utf-8"))
+    assert len(words) >= 2
+    for line in words:
+        cli.parser().parse_args(shlex.split(line))
 
 
 @pytest.mark.parametrize("page", [README, *sorted(GUIDE.glob("*.md"))], ids=lambda page: page.stem)

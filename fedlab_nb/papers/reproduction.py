@@ -45,6 +45,9 @@ TABLE = "table.txt"
 WRITTEN = (*RESULT_FILES, TABLE)
 MANY = 100  # verdicts: a sentence says how many would be clear by chance
 COUNTS = ("numbers to target",)  # measures that are no shares
+# Tables with their stored results, by name and by when the rows were written: to see whether each
+# run is the paper's comparison takes a second, and many ask for the same table.
+_shown: dict[tuple[Any, ...], Reproduction] = {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,14 +230,18 @@ def reproduce(
     """
     table = paper_table(name)
     if stored:
+        written = (name, *(path.stat().st_mtime_ns for path in FILES if path.exists()))
+        if written in _shown:
+            return _shown[written]
         runs, why = stored_runs(table)
         abouts, made = zip(*map(read, FILES), strict=True)
         label = f"stored results of {abouts[0]['date']}, version {abouts[0]['version']}"
         if large := {run.dataset for run in runs} & {*SMALLER.values()}:
             label += f"; those of {min(large)} took {abouts[1]['minutes']} minutes on {abouts[1]['device']}"
-        return beside(
+        _shown[written] = beside(
             table, runs, why, sum(made, []), scale="classroom", seeds=(*range(SEEDS),), label=label
         )
+        return _shown[written]
     scale, dataset, count = (
         scale_of(scale),
         str(dataset),

@@ -78,7 +78,7 @@ def test_figures_are_computed_by_seed(study):
      ("gain:above", "3"), ("up:bytes", "2 MB"), ("more:bytes", "2.2 MB"), ("a@1:mean", "60"), ("b:high", "58")],
 )  # fmt: skip
 def test_how_a_figure_is_written(study, what, words):
-    assert study.shown(what) == words
+    assert study.shown(what, study.rows()) == words
 
 
 def test_less_than_nothing_and_an_unknown_form():

@@ -103,10 +103,15 @@ def test_data_sets_count_once_however_many_alphas_they_have():
     assert choose_by_rule([*copies, two, three], Answers())[0] == "gauss"
 
 
+@pytest.fixture(scope="module")
+def federations():
+    return stored_federations()
+
+
 @pytest.mark.parametrize("said", list(product((None, False, True), repeat=4)))
-def test_every_combination_of_answers_is_answered_or_says_why_not(said):
+def test_every_combination_of_answers_is_answered_or_says_why_not(said, federations):
     answers = Answers(*said)
-    sentence = describe_rule(stored_federations(), answers)
+    sentence = describe_rule(federations, answers)
     assert sentence.startswith("Use ") or sentence.startswith("No method")
     if sentence.startswith("Use "):
         method = sentence.removeprefix("Use ").split(":")[0].split(" ")[0]
@@ -122,8 +127,7 @@ def test_one_message_rules_out_fens():
     assert not Answers().allow("centralized")
 
 
-def test_stored_federations_have_ten_seeds_where_claims_are_made():
-    federations = stored_federations()
+def test_stored_federations_have_ten_seeds_where_claims_are_made(federations):
     assert {f.data for f in federations} >= {"digits", "glyphs:16g", "mnist:5k", "heart"}
     for federation in federations:
         if federation.data in ("digits", "heart"):

@@ -155,11 +155,11 @@ class Figures(Declared):
         amplified = self.methods_of(f"{left} - {right}") & {*AMPLIFIERS}
         return room < (MOVES_AMPLIFIED if amplified else MOVES)
 
-    def shown(self, what: str) -> str:
+    def shown(self, what: str, rows: Sequence[Row]) -> str:
         """`server`, `server:mean`, `server@0-2:each` as it is to be written."""
         name, _, form = what.partition(":")
         name, _, seeds = name.partition("@")
-        return write_figure(select_seeds(self.value(name, self.rows()), seeds), form)
+        return write_figure(select_seeds(self.value(name, rows), seeds), form)
 
 
 def load(path: Path) -> Figures:
@@ -195,21 +195,23 @@ def pages(root: Path) -> Iterator[Path]:
     return (path for folder in TEXTS for path in sorted(root.glob(f"{folder}/*.md")))
 
 
-def mended(text: str, studies: Mapping[str, Figures]) -> str:
+StoredRows = Mapping[str, Sequence[Row]]  # by study; a text has many figures of the same one
+
+
+def mended(text: str, studies: Mapping[str, Figures], rows: StoredRows) -> str:
     """`text` with the figures of `studies` as they are now."""
 
     def put(match: re.Match) -> str:
-        of = studies.get(match["study"])
-        return (
-            match[0]
-            if of is None
-            else f"<!--n {of.name}.{match['what']}-->{of.shown(match['what'])}<!--/n-->"
-        )
+        name = match["study"]
+        if name not in studies:
+            return match[0]
+        value = studies[name].shown(match["what"], rows[name])
+        return f"<!--n {name}.{match['what']}-->{value}<!--/n-->"
 
     return FIGURE.sub(put, text)
 
 
-def quoted(text: str, template: str, study: Figures) -> str:
+def quoted(text: str, template: str, study: Figures, rows: Sequence[Row]) -> str:
     """`text` with the figures of a template such as "{server} % against {equal:mean} %" as they are now. A space of the
     template stands for any white space. ValueError if the text has no such place."""
     pieces = re.split(r"\{([^}]+)\}", template)
@@ -217,7 +219,8 @@ def quoted(text: str, template: str, study: Figures) -> str:
     pattern = re.compile(r"([^\n]{1,60}?)".join(f"({part})" for part in fixed))
     if not pattern.search(text):
         raise ValueError(f"no place reads like {template!r}")
-    values = [*map(study.shown, pieces[1::2]), ""]
+    values = [study.shown(piece, rows) for piece in pieces[1::2]]
+    values.append("")
 
     def put(match: re.Match) -> str:
         return "".join(
@@ -230,13 +233,15 @@ def quoted(text: str, template: str, study: Figures) -> str:
 def changes(root: Path, studies: Mapping[str, Figures]) -> dict[Path, str]:
     """{path: the text as it should be} of all texts that name another figure than their study; ValueError where one
     cannot be read."""
-    new = {path: mended(path.read_text(encoding="utf-8"), studies) for path in pages(root)}
-    for study in studies.values():
-        for path, templates in ((root / name, of) for name, of in study.quotes.items()):
+    rows = {name: study.rows() for name, study in studies.items()}
+    new = {path: mended(path.read_text(encoding="utf-8"), studies, rows) for path in pages(root)}
+    for name, study in studies.items():
+        for file, templates in study.quotes.items():
+            path = root / file
+            text = new.get(path) or path.read_text(encoding="utf-8")
             for template in templates:
-                new[path] = quoted(
-                    new.get(path) or path.read_text(encoding="utf-8"), template, study
-                )
+                text = quoted(text, template, study, rows[name])
+            new[path] = text
     return {path: text for path, text in new.items() if text != path.read_text(encoding="utf-8")}
 
 
