@@ -89,6 +89,8 @@ def parser() -> argparse.ArgumentParser:
         add(f"--{question}", choices=["yes", "no"], help=help)
     add("--seconds", type=float, default=120, help="no run is begun that would end later")
     add("--seeds", type=int, default=5, help="how many seeds of each candidate")
+    add("--picture", metavar="FILE", help="also write the picture to this file (.svg or .png)")
+    add_force(add)
     add_pairs(add, "a setting of the runs, such as alpha=0.1 or public=0.1")
 
     add = command("look", "show what a file was taken for: columns, classes, clients, first rows")

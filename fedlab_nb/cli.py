@@ -105,7 +105,7 @@ def look_command(options: Namespace) -> int:
 
 def which_command(options: Namespace) -> int:
     """Which method to use: from the stored study, or from runs on a person's own data."""
-    from .papers.which import Answers, describe_study, which
+    from .papers.which import Answers, which
 
     said = {"yes": True, "no": False, None: None}
     answers = Answers(
@@ -114,13 +114,17 @@ def which_command(options: Namespace) -> int:
         unlike=said[options.unlike],
         forget=said[options.forget],
     )
+    asked = answers if answers != Answers() else None
     if options.dataset is None:
-        is_answered = answers != Answers()
-        print(describe_study(answers if is_answered else None))
-        return 0
-    settings = settings_from(options.settings)
-    limits = {"seconds": options.seconds, "seeds": options.seeds}
-    print(which(options.dataset, answers=answers, **limits, **settings))
+        recommendation = which(answers=asked)
+    else:
+        limits = {"seconds": options.seconds, "seeds": options.seeds}
+        settings = settings_from(options.settings)
+        recommendation = which(options.dataset, answers=answers, **limits, **settings)
+    print(recommendation)
+    if options.picture:
+        file = recommendation.plot().save(options.picture, force=options.force)
+        print(f"Picture: {file}")
     return 0
 
 

@@ -3,6 +3,7 @@ drawn from it, how wrong that rule is on data that it has not seen, and the same
 
     fedlab-nb which                       the stored federations, the rule and its regret
     fedlab-nb which mine.csv?label=ill    the same on one's own data, within a stated time
+    fl.which(), fl.which("mine.csv?label=ill")     the same in a notebook, with the picture
 
 A candidate is a method with its options. On one federation the answer is the cheapest candidate
 that is within the noise of the most accurate one (paired differences over seeds, Student's t).
@@ -10,6 +11,7 @@ that is within the noise of the most accurate one (paired differences over seeds
 
 from __future__ import annotations
 
+import html
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -17,8 +19,13 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import UsageError, choose
 from ..methods import METHODS
+from ..plots import Picture, Series, png
+from ..plots.frontier import Frontier, draw_frontiers
+from ..plots.identity import shorten_title
+from ..plots.vector import drawn
+from ..plots.words import name_of, seeds_of
 from ..studies import run, stored_results
 from ..studies.cost import cost_of
 from ..studies.results import data_size
@@ -99,6 +106,12 @@ class Candidate:
         return f"{self.method} ({self.options})" if self.options else self.method
 
     @property
+    def title(self) -> str:
+        """What pictures call it."""
+        title = shorten_title(METHODS[self.method].info.title)
+        return f"{title} ({self.options})" if self.options else title
+
+    @property
     def mean(self) -> float:
         return fmean(self.accuracy.values())
 
@@ -124,8 +137,8 @@ def find_frontier(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def find_ties(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The most accurate candidate and all within the noise of it, the cheapest first. With a single
-    common seed nobody can tell, so only equal accuracies are ties."""
+    """The most accurate candidate and all within the noise of it, the cheapest first, of equally
+    cheap ones the most accurate. With a single common seed nobody can tell, so only equal accuracies are ties."""
     if not candidates:
         return []
     best = max(candidates, key=lambda c: c.mean)
@@ -134,7 +147,7 @@ def find_ties(candidates: Sequence[Candidate]) -> list[Candidate]:
         gap = difference(best.accuracy, candidate.accuracy)
         if candidate is best or gap.mean == 0 or gap.verdict == "within the noise":
             ties.append(candidate)
-    return sorted(ties, key=lambda c: c.bytes_each)
+    return sorted(ties, key=lambda c: (c.bytes_each, -c.mean))
 
 
 def regret_of(name: str, federation: Federation, answers: Answers) -> float | None:
@@ -210,9 +223,10 @@ def candidate_of(row: Row, clients: int) -> Candidate | None:
 
 def place_of(row: Row) -> tuple[tuple[str, str], int]:
     """The federation of a row of `which.json`, and its number of clients."""
-    if row["runs"] in NATURAL:
-        return NATURAL[row["runs"]], CLIENTS[row["runs"]]
-    data = {"digits": "digits", "glyphs": "glyphs:16g", "mnist": "mnist:5k"}[row["runs"]]
+    runs = row["runs"].partition("_")[0]  # mails_rest is on the federation of mails
+    if runs in NATURAL:
+        return NATURAL[runs], CLIENTS[runs]
+    data = {"digits": "digits", "glyphs": "glyphs:16g", "mnist": "mnist:5k"}[runs]
     alpha = float(row["at"].get("alpha", 0.1))
     return (data, f"α = {alpha:g}"), 10
 
@@ -322,6 +336,100 @@ def describe_study(answers: Answers | None = None) -> str:
     return "\n".join(lines)
 
 
+# ------------------------------------------------------------------------------------ the picture
+def frontier_of(federation: Federation, answers: Answers) -> Frontier | None:
+    """What the picture shows of a federation; None where nothing that ran there fits the answers."""
+    allowed = [c for c in federation.candidates if answers.allow(c.method)]
+    if not allowed:
+        return None
+    rows = []
+    for candidate in allowed:
+        rows.append(
+            Series(
+                candidate.title,
+                accuracies=candidate.accuracy,
+                up=candidate.bytes_each,
+                method=candidate.method,
+            )
+        )
+    unbeaten = [candidate.title for candidate in find_frontier(allowed)]
+    ties = [candidate.title for candidate in find_ties(allowed)]
+    return Frontier(federation.name, rows, unbeaten, ties)
+
+
+def plot_federations(
+    federations: Sequence[Federation], answers: Answers, columns: int = 2
+) -> Picture:
+    """Accuracy against bytes, a federation each, of what fits the answers. UsageError where nothing
+    does."""
+    frontiers = []
+    for federation in federations:
+        frontier = frontier_of(federation, answers)
+        if frontier is not None:
+            frontiers.append(frontier)
+    if not frontiers:
+        raise UsageError("Nothing that was run fits these answers; answer fewer questions.")
+    seeds = sorted({seeds_of(row.accuracies) for each in frontiers for row in each.rows})
+    return draw_frontiers(frontiers, setting=" or ".join(seeds), columns=columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    """What `which` gives: printed it is the text; a notebook shows the picture above it.
+
+    federations: what was run, one `Federation` each
+    answers: to the four questions; what does not fit them is in neither text nor picture
+    """
+
+    text: str
+    federations: Sequence[Federation]
+    answers: Answers = Answers()
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def plot(self, federation: str = "", *, columns: int = 2) -> Picture:
+        """The picture: accuracy against the bytes of one client, with what is not beaten and what is
+        level with the best.
+
+        federation: the name of one, such as "digits, α = 0.3"; "" draws all, in so many columns
+        """
+        shown = {each.name: each for each in self.federations}
+        if federation:
+            choose("federation", federation, shown)
+            shown = {federation: shown[federation]}
+        return plot_federations(list(shown.values()), self.answers, columns)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The picture in the colours of the page, and the text; a PNG where no HTML is shown."""
+        try:
+            picture = self.plot()
+        except UsageError:  # the text says that nothing fits
+            return {"text/plain": self.text}, {}
+        data = {
+            "text/html": picture_html(picture, self.text),
+            "image/png": png(picture),
+            "text/plain": self.text,
+        }
+        return data, {"image/png": {"alt": picture.alt}}
+
+
+def picture_html(picture: Picture, text: str) -> str:
+    """A picture that is light or dark as the notebook is, with its text below."""
+    assert picture.figure is not None
+    return (
+        "<style>.fl-which{color-scheme:light}"
+        '[data-jp-theme-light="false"] .fl-which,.vscode-dark .fl-which{color-scheme:dark}'
+        ".fl-which svg{max-width:900px;width:100%;height:auto}"
+        ".fl-which pre{white-space:pre-wrap}</style>"
+        f'<div class="fl-which"><div role="img" aria-label="{html.escape(picture.alt)}">'
+        f"{drawn(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
+    )
+
+
 # ------------------------------------------------------------------------------ a person's own data
 def variants(method: str) -> list[tuple[str, dict[str, Any]]]:
     """The options of a method that are tried on a person's own data."""
@@ -378,19 +486,27 @@ def run_candidates(
 
 
 def which(
-    dataset: str,
+    dataset: str | None = None,
     *,
     answers: Answers | None = None,
     seconds: float = 120,
     seeds: int = 5,
     **given: Any,
-) -> str:
-    """Run what fits the answers on `dataset`, until `seconds` are spent, and say what is not beaten.
+) -> Recommendation:
+    """Which method to use. Without `dataset`: the stored study; else what fits the answers is run on
+    `dataset`, until `seconds` are spent.
 
-    The choice is made on the clients' held-out samples; the test accuracy of what is chosen is
-    shown once. given: settings of the runs, such as alpha=0.1. UsageError where nothing can be run,
-    or nothing in that time.
+    On one's own data the choice is made on the clients' held-out samples; the test accuracy of what
+    is chosen is shown once. given: settings of the runs, such as alpha=0.1. UsageError where nothing
+    can be run, or nothing in that time.
     """
+    if dataset is None:
+        if given:
+            raise UsageError(
+                f"{next(iter(given))} is a setting of runs, but without a data set nothing is run; "
+                'name one, such as fl.which("digits").'
+            )
+        return Recommendation(describe_study(answers), stored_federations(), answers or Answers())
     if not seconds > 0:
         raise UsageError(f"seconds is {seconds}; give more than 0, such as 120.")
     if seeds < 3:  # with two, Student's band is so wide that everything is level
@@ -402,10 +518,11 @@ def which(
             f"Nothing can be judged here within {seconds:g} seconds ({', '.join(left[:3])}, ...); "
             "give more --seconds."
         )
+    federation = Federation(name_of(dataset), dataset, done)
     lines = ["Accuracies are of the clients' held-out samples, with bands over seeds."]
-    lines += describe_federation(Federation(dataset, dataset, done), Answers())
+    lines += describe_federation(federation, Answers())
     answer = find_ties(done)[0]
     lines.append(f"  on the test samples: {100 * fmean(answer.other.values()):.1f} %")
     if left:
         lines.append(f"  not run: {', '.join(left)}")
-    return "\n".join(lines)
+    return Recommendation("\n".join(lines), [federation])

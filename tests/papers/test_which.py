@@ -1,11 +1,14 @@
 """Which method to use: frontier, ties, regret and questions by numbers worked out by hand."""
 
+import html
 import os
+import re
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from fedlab_nb.cli import main
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.which import (
@@ -14,6 +17,7 @@ from fedlab_nb.papers.which import (
     Federation,
     cases,
     choose_by_rule,
+    describe_federation,
     describe_rule,
     describe_study,
     find_frontier,
@@ -22,8 +26,10 @@ from fedlab_nb.papers.which import (
     stored_federations,
     which,
 )
+from fedlab_nb.plots.themed import write_themed_svg
 
 GUIDE = Path(__file__).parents[2] / "notebooks" / "guide" / "which.md"
+PICTURE = GUIDE.parents[1] / "images" / "which.svg"
 
 
 def candidate(method: str, accuracies: list[float], size: float) -> Candidate:
@@ -32,6 +38,11 @@ def candidate(method: str, accuracies: list[float], size: float) -> Candidate:
 
 def names(candidates: list[Candidate]) -> list[str]:
     return [c.name for c in candidates]
+
+
+def test_equally_cheap_ties_begin_with_the_most_accurate():
+    pair = [candidate("afl", [0.8, 0.9], 10), candidate("gauss", [0.82, 0.9], 10)]
+    assert names(find_ties(pair)) == ["gauss", "afl"]
 
 
 def test_the_frontier_leaves_out_who_is_beaten_in_accuracy_or_bytes():
@@ -144,6 +155,7 @@ def test_a_wrong_budget_is_one_sentence(wrong):
 def test_the_guide_shows_what_the_command_prints():
     """`FEDLAB_NB_WRITE_GUIDE=1` puts the present text into the page."""
     page = GUIDE.read_text(encoding="utf-8")
+    assert "(../images/which.svg)" in page
     head, rest = page.split("```text\n", 1)
     tail = rest[rest.index("```\n") :]
     expected = f"{head}```text\n{describe_study()}\n{tail}"
@@ -151,3 +163,56 @@ def test_the_guide_shows_what_the_command_prints():
         GUIDE.write_text(expected, encoding="utf-8")
         page = expected
     assert page == expected
+
+
+def test_the_picture_of_the_guide_has_the_present_numbers():
+    """`FEDLAB_NB_WRITE_GUIDE=1` draws it anew. The file has the picture's text, with each number."""
+    picture = which().plot()
+    if os.environ.get("FEDLAB_NB_WRITE_GUIDE"):
+        write_themed_svg(picture, PICTURE, force=True)
+    said = re.search(r"<desc>(.*?)</desc>", PICTURE.read_text(encoding="utf-8"), re.DOTALL)
+    assert html.unescape(said[1]) == picture.alt
+
+
+def test_picture_and_text_name_the_same_methods_for_every_federation():
+    """The picture's table against the text, which is made another way."""
+    answers = Answers(once=True)
+    result = which(answers=answers)
+    table = result.plot().table
+    for federation in stored_federations():
+        rows = [row for row in table if row["federation"] == federation.name]
+        lines = describe_federation(federation, answers)
+        not_beaten = [line.strip().split(": ")[0] for line in lines if line.startswith("    ")]
+        titles = {c.name: c.title for c in federation.candidates}
+        drawn = [row["method"] for row in rows if "not beaten" in row["place"]]
+        assert drawn == [titles[name] for name in not_beaten]
+        cheapest = [row["method"] for row in rows if "cheapest" in row["place"]]
+        answer = lines[-1].removeprefix("  answer: ").partition(", the cheapest")[0]
+        assert cheapest == [titles[answer]]
+
+
+def test_a_notebook_shows_picture_and_text_and_answers_narrow_both():
+    data, metadata = which(answers=Answers(once=True))._repr_mimebundle_()
+    assert data["text/html"].count("<svg") == 1 and "light-dark(" in data["text/html"]
+    assert data["image/png"].startswith(b"\x89PNG")
+    assert "FENS" not in metadata["image/png"]["alt"]
+    assert "FENS" in which()._repr_mimebundle_()[1]["image/png"]["alt"]
+    assert "digits, α = 0.3" in data["text/plain"]
+
+
+def test_one_federation_can_be_drawn_and_an_unknown_one_is_refused():
+    one = which().plot("heart, four hospitals")
+    assert {row["federation"] for row in one.table} == {"heart, four hospitals"}
+    with pytest.raises(UsageError, match="heart, four hospitals"):
+        which().plot("heart, four hospital")
+    with pytest.raises(UsageError, match="without a data set nothing is run"):
+        which(alpha=0.1)
+
+
+def test_the_command_writes_the_picture(tmp_path, capsys):
+    file = tmp_path / "which.svg"
+    assert main(["which", "--once", "yes", "--picture", str(file)]) == 0
+    assert file.read_text(encoding="utf-8").count("<svg") == 1
+    file.write_text("mine", encoding="utf-8")
+    assert main(["which", "--picture", str(file)]) == 2
+    assert file.read_text(encoding="utf-8") == "mine"

@@ -1,0 +1,289 @@
+"""Accuracy against the bytes of one client, on one federation or on many side by side: what is not beaten, what is
+level with the best, and the cheapest of these.
+
+draw_frontiers([Frontier("digits, α = 0.1", rows, unbeaten, ties)])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from .kit import beside, told
+from .series import Series
+from .style import (
+    ACCENT,
+    FAINT,
+    INK,
+    QUIET,
+    SECOND,
+    Picture,
+    drawing,
+    dress,
+    heading,
+    legend,
+    log_axis,
+    percent_axis,
+)
+from .words import data_size, listed, percent, plural, tabled
+
+BAND_SEEDS = 10  # a band of fewer seeds is not drawn
+LEAST_RANGE = 0.16  # of accuracies, from the lower to the upper end of the axes
+ONE = (7.6, 4.8)  # inches of a picture of one federation
+CELL = (4.5, 3.0)  # inches of one federation among several
+LETTER = 0.62  # width of a letter, in its size
+LINE = 1.25  # height of a line, in the size of its letters
+POWERS = (1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)  # bytes at ticks
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """One federation.
+
+    title:    what it is called over its axes
+    rows:     a `Series` a method with its options; `up` and `down` are the bytes of one client
+    unbeaten: names of the rows that no other one beats in both accuracy and bytes, the cheapest first
+    ties:     names of the rows that are level with the most accurate one, the cheapest first
+    """
+
+    title: str
+    rows: Sequence[Series]
+    unbeaten: Sequence[str]
+    ties: Sequence[str]
+
+    @property
+    def answer(self) -> str:
+        """The cheapest one that is level with the best."""
+        return self.ties[0]
+
+    @property
+    def named(self) -> list[Series]:
+        """The rows that get their name in the picture, the cheapest first."""
+        names = {*self.unbeaten, *self.ties}
+        rows = [row for row in self.rows if row.name in names]
+        return sorted(rows, key=lambda row: (row.total, row.mean))
+
+
+def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int = 2) -> Picture:
+    """A picture with axes for each federation.
+
+    Blue and joined: not beaten. Ringed: level with the best, where the 95 % band of the paired differences contains
+    zero. Bold: the cheapest of these. A line is the 95 % band of a mean over ten seeds; hollow points have fewer seeds
+    and no band.
+    """
+    columns = min(columns, len(frontiers))
+    lines = math.ceil(len(frontiers) / columns)
+    size = ONE
+    if len(frontiers) > 1:
+        size = (CELL[0] * columns, CELL[1] * lines + 0.7)
+    totals = [row.total for each in frontiers for row in each.rows if row.total > 0]
+    limits = (min(totals) / 2, max(totals) * 2)
+    with drawing(lines, columns, size=size, squeeze=False) as (figure, grid):
+        for ax in grid.flat[len(frontiers) :]:
+            ax.set_axis_off()
+        for place, (ax, each) in enumerate(zip(grid.flat, frontiers, strict=False)):
+            # The last federation of a column has the name of the axis below it.
+            is_last = place + columns >= len(frontiers)
+            x_label = "bytes of one client, both ways" if is_last else ""
+            y_label = "test accuracy" if place % columns == 0 else ""
+            dress(ax, x=x_label, y=y_label, grid="both", size=9)
+            draw_frontier(ax, each, limits)
+        handles = legend_handles(frontiers)
+        legend(
+            figure,
+            handles=handles,
+            loc="outside lower center",
+            ncols=3,
+            handletextpad=0.5,
+            columnspacing=1.6,
+        )
+    rows = []
+    for each in frontiers:
+        rows += table_rows(each)
+    return told(
+        figure,
+        "Accuracy against the bytes of one client",
+        setting,
+        " ".join(map(describe_frontier, frontiers)),
+        tabled("federation | method | accuracy | bytes a client | seeds | place", rows),
+    )
+
+
+def draw_frontier(ax: Axes, frontier: Frontier, limits: tuple[float, float]) -> None:
+    """One federation into its axes; `limits`: of the bytes."""
+    heading(ax, frontier.title)
+    ax.set_xlim(*limits)
+    ticks = [power for power in POWERS if limits[0] <= power <= limits[1]]
+    log_axis(ax, ticks=ticks, form=data_size)
+    low, high = accuracy_range(frontier)
+    percent_axis(ax, "y", high, low=low, ticks=percent_ticks(low, high))
+    joined = [row for row in frontier.named if row.name in frontier.unbeaten]
+    ax.plot(
+        [row.total for row in joined],
+        [row.mean for row in joined],
+        color=ACCENT,
+        lw=1.3,
+        zorder=1,
+    )
+    below = 0
+    for row in frontier.rows:
+        if row.mean < low:
+            below += 1
+            ax.plot(row.total, low + 0.012 * (high - low), "v", color=QUIET, ms=3, alpha=0.6)
+            continue
+        draw_point(ax, row, frontier)
+    if below:
+        ax.text(
+            0.99,
+            0.03,
+            f"▾ {below} further below",
+            transform=ax.transAxes,
+            ha="right",
+            va="bottom",
+            fontsize=8,
+            color=QUIET,
+        )
+    write_names(ax, frontier, limits, (low, high))
+
+
+def draw_point(ax: Axes, row: Series, frontier: Frontier) -> None:
+    """The point of a method, its band, and its ring."""
+    is_unbeaten = row.name in frontier.unbeaten
+    colour = ACCENT if is_unbeaten else QUIET
+    has_band = len(row.accuracies) >= BAND_SEEDS
+    if has_band and row.name in {*frontier.unbeaten, *frontier.ties}:
+        ax.plot([row.total] * 2, row.ends, color=colour, lw=2, alpha=0.55, zorder=1.5)
+    face = colour if has_band else "white"
+    size = 6 if is_unbeaten else 3.6
+    alpha = 1.0 if is_unbeaten else 0.7
+    ax.plot(
+        row.total,
+        row.mean,
+        "o",
+        color=colour,
+        mfc=face,
+        mew=1.2,
+        ms=size,
+        alpha=alpha,
+        zorder=2 + is_unbeaten,
+    )
+    if row.name in frontier.ties:
+        ax.plot(row.total, row.mean, "o", mfc="none", mec=SECOND, mew=1.6, ms=11, zorder=4)
+
+
+def accuracy_range(frontier: Frontier) -> tuple[float, float]:
+    """The lower and the upper end of the accuracies: what is named lies between them."""
+    means = [row.mean for row in frontier.named]
+    low = min(means) - 0.05
+    high = max(means) + 0.04
+    if high - low < LEAST_RANGE:
+        low = high - LEAST_RANGE
+    return max(0.0, low), min(1.02, high)
+
+
+def percent_ticks(low: float, high: float) -> list[float]:
+    """Round accuracies between both ends, at most six, none above 100 %."""
+    step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (high - low) / step <= 6)
+    first = math.ceil(low / step)
+    last = math.floor(min(high, 1.0) / step + 1e-9)
+    return [round(step * k, 2) for k in range(first, last + 1)]
+
+
+def write_names(
+    ax: Axes, frontier: Frontier, limits: tuple[float, float], ends: tuple[float, float]
+) -> None:
+    """The name of each method that is not beaten or level with the best, beside its point and on no other one."""
+    size = 8.5
+    figure: Any = ax.figure
+    width, height = 72 * ax.get_position().size * figure.get_size_inches()
+    letter = LETTER * size / width  # as shares of the axes, as all that follows
+    line = LINE * size / height
+    places = {}
+    taken = []
+    for row in frontier.rows:
+        if row.mean < ends[0]:
+            continue
+        x = math.log(row.total / limits[0]) / math.log(limits[1] / limits[0])
+        y = (row.mean - ends[0]) / (ends[1] - ends[0])
+        if row in frontier.named:
+            places[row.name] = (x, y)
+            taken.append((x - letter, x + letter, y - line / 2, y + line / 2))
+        else:
+            taken.append((x - letter / 2, x + letter / 2, y - line / 4, y + line / 4))
+    for row in frontier.named:
+        x, y = places[row.name]
+        wide = letter * (1 + len(row.name))
+        side, middle = beside(taken, x, y, wide, line, 1.6 * letter)
+        is_answer = row.name == frontier.answer
+        ax.text(
+            x + 1.7 * side * letter,
+            middle,
+            row.name,
+            transform=ax.transAxes,
+            ha="left" if side > 0 else "right",
+            va="center",
+            fontsize=size,
+            fontweight="bold" if is_answer else "normal",
+            color=ACCENT if row.name in frontier.unbeaten else INK,
+            bbox={"fc": "white", "ec": "none", "pad": 0.3},
+            zorder=1.2,  # over the line, under the points
+        )
+
+
+def legend_handles(frontiers: Sequence[Frontier]) -> list[Line2D]:
+    """What the signs mean; only those that are in the picture."""
+
+    def sign(label: str, **look: Any) -> Line2D:
+        return Line2D([], [], label=label, **{"ls": "", "marker": "o", "color": QUIET, **look})
+
+    handles = [
+        sign("not beaten", color=ACCENT, ls="-", lw=1.3, ms=6),
+        sign("level with the best", mfc="none", mec=SECOND, mew=1.6, ms=10),
+        sign("beaten", ms=4),
+    ]
+    rows = [row for each in frontiers for row in each.rows]
+    if any(len(row.accuracies) >= BAND_SEEDS for row in rows):
+        handles.append(sign("95 % band of ten seeds", marker="|", color=ACCENT, ms=11, mew=2))
+    if any(len(row.accuracies) < BAND_SEEDS for row in rows):
+        handles.append(sign("fewer seeds: no band", mfc="white", ms=6, mew=1.2))
+    handles.append(sign("bold: the cheapest of the ringed", marker="", color=FAINT))
+    return handles
+
+
+def describe_frontier(frontier: Frontier) -> str:
+    """Who is not beaten on a federation, who is level with the best, and the cheapest of these."""
+    by_name = {row.name: row for row in frontier.rows}
+    parts = []
+    for name in frontier.unbeaten:
+        row = by_name[name]
+        parts.append(f"{name} ({data_size(row.total)}, {percent(row.mean)})")
+    text = f"{frontier.title}: not beaten {'is' if len(parts) == 1 else 'are'} {listed(parts)}; "
+    if len(frontier.ties) == 1:
+        return f"{text}{frontier.answer} is the most accurate, and nothing is level with it."
+    return (
+        f"{text}{listed(frontier.ties)} are level with the best, and {frontier.answer} is the "
+        "cheapest of these."
+    )
+
+
+def table_rows(frontier: Frontier) -> list[tuple[str, ...]]:
+    """The numbers of a federation, the cheapest method first."""
+    rows = []
+    for row in sorted(frontier.rows, key=lambda row: (row.total, -row.mean)):
+        words = []
+        if row.name in frontier.unbeaten:
+            words.append("not beaten")
+        if row.name in frontier.ties:
+            words.append("level with the best")
+        if row.name == frontier.answer:
+            words.append("cheapest of these")
+        seeds = plural(len(row.accuracies), "seed")
+        accuracy = f"{row.number} %"
+        place = ", ".join(words) or "beaten"
+        rows.append((frontier.title, row.name, accuracy, data_size(row.total), seeds, place))
+    return rows
