@@ -259,22 +259,22 @@ def from_arrays(source: Mapping[str, Any], name: str = "own", kind: str = "") ->
     ('a', 'b', 'c')
     """
     names = (*REQUIRED, *OPTIONAL, *UNSPLIT)
-    given = {}
+    arrays = {}
     for key, value in source.items():
         if value is not None:
-            given[choose("array", key, names)] = value
-    is_unsplit = "x" in given and "y" in given
-    lacking = [key for key in REQUIRED if key not in given]
+            arrays[choose("array", key, names)] = value
+    is_unsplit = "x" in arrays and "y" in arrays
+    lacking = [key for key in REQUIRED if key not in arrays]
     if lacking and not is_unsplit:
         raise UsageError(
             f"The arrays lack {', '.join(lacking)}; give {', '.join(REQUIRED)} (and "
             f"{', '.join(OPTIONAL)}), or x and y."
         )
-    if has_words(given.get("x")) or has_words(given.get("x_train")):
-        dataset = from_frames(given, name)
+    if has_words(arrays.get("x")) or has_words(arrays.get("x_train")):
+        dataset = from_frames(arrays, name)
     else:
-        raw = {key: to_array(key, value) for key, value in given.items()}
-        dataset = build_dataset(raw, name, "", "", kind, list_column_names(given))
+        raw = {key: to_array(key, value) for key, value in arrays.items()}
+        dataset = build_dataset(raw, name, "", "", kind, list_column_names(arrays))
     return replace(dataset, digest=hash_content(dataset))
 
 
@@ -287,9 +287,9 @@ def from_table(table: Any, options: Mapping[str, Any]) -> Dataset:
     return replace(dataset, digest=hash_content(dataset))
 
 
-def list_column_names(given: Mapping[str, Any]) -> list[str]:
+def list_column_names(arrays: Mapping[str, Any]) -> list[str]:
     """The names of the columns of x where it is a DataFrame."""
-    x = given.get("x_train", given.get("x"))
+    x = arrays.get("x_train", arrays.get("x"))
     if not hasattr(x, "columns"):
         return []
     return [str(name) for name in x.columns]
@@ -308,21 +308,21 @@ def has_words(value: Any) -> bool:
     return bool(value.isna().any(axis=None))
 
 
-def from_frames(given: Mapping[str, Any], name: str) -> Dataset:
+def from_frames(arrays: Mapping[str, Any], name: str) -> Dataset:
     """The Dataset of samples in DataFrames with texts, dates or gaps: they are read as a table is
     (`tables.py`)."""
     import pandas
 
-    if "x_public" in given:
+    if "x_public" in arrays:
         raise UsageError(
             "x is a DataFrame with texts, dates or gaps, so that x_public cannot be given; leave "
             "it out."
         )
-    if "x" in given and "x_train" not in given:
-        table = join_columns(given, "")
+    if "x" in arrays and "x_train" not in arrays:
+        table = join_columns(arrays, "")
     else:
-        train = join_columns(given, "_train").assign(**{SPLIT_COLUMN: "train"})
-        test = join_columns(given, "_test").assign(**{SPLIT_COLUMN: "test"})
+        train = join_columns(arrays, "_train").assign(**{SPLIT_COLUMN: "train"})
+        test = join_columns(arrays, "_test").assign(**{SPLIT_COLUMN: "test"})
         table = pandas.concat([train, test], ignore_index=True)
     options = {"label": LABEL_COLUMN, "client": ""}
     if CLIENT_COLUMN in table:
@@ -334,24 +334,24 @@ def from_frames(given: Mapping[str, Any], name: str) -> Dataset:
     return tables.from_table(files.read_frame(table, "x"), options, "", name)
 
 
-def join_columns(given: Mapping[str, Any], end: str) -> DataFrame:
+def join_columns(arrays: Mapping[str, Any], end: str) -> DataFrame:
     """One table of the samples `x{end}`, their labels, and what else is given of each. Raises
     UsageError."""
     import pandas
 
-    frame = given[f"x{end}"]
+    frame = arrays[f"x{end}"]
     if not isinstance(frame, pandas.DataFrame):
         raise UsageError(
             f"x{end} is a {type(frame).__name__}, but x_train is a DataFrame; give DataFrames "
             "alone."
         )
-    columns = {LABEL_COLUMN: given[f"y{end}"]}
-    if f"client{end}" in given:
-        columns[CLIENT_COLUMN] = given[f"client{end}"]
-    if "split" in given and not end:
-        columns[SPLIT_COLUMN] = given["split"]
-    if "group" in given:
-        columns[GROUP_COLUMN] = given["group"]
+    columns = {LABEL_COLUMN: arrays[f"y{end}"]}
+    if f"client{end}" in arrays:
+        columns[CLIENT_COLUMN] = arrays[f"client{end}"]
+    if "split" in arrays and not end:
+        columns[SPLIT_COLUMN] = arrays["split"]
+    if "group" in arrays:
+        columns[GROUP_COLUMN] = arrays["group"]
     frame = frame.reset_index(drop=True)
     for column, values in columns.items():
         cells_of_column = pandas.Series(list(values))

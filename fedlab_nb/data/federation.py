@@ -462,14 +462,15 @@ def federate(
 
 # -------------------------------------------------------------------------------- which partition
 def choose_partition(
-    wanted: str | None, name: str, clients_of_data: int, given: Mapping[str, Any]
+    wanted: str | None, name: str, clients_of_data: int, settings: Mapping[str, Any]
 ) -> str:
     """The partition: the `wanted` one, else `natural` where the data set `name` names its clients,
     else `dirichlet`.
 
     clients_of_data: how many clients the data set names, 0 for none
-    given: other settings by name, None where one was not given; UsageError for one that natural
-           clients cannot have
+    settings: other settings of a federation by name, None for one that was not given
+
+    Raises UsageError for an unknown partition, and for settings that natural clients cannot have.
     """
     if wanted is not None:
         partition = choose("partition", wanted, PARTITIONS)
@@ -480,15 +481,15 @@ def choose_partition(
     if partition == "natural":
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
         ignored = ("clients",) if wanted is None else ("clients", "alpha")
-        check_natural(name, clients_of_data, given, ignored)
+        check_natural(name, clients_of_data, settings, ignored)
     return partition
 
 
 def check_natural(
-    name: str, clients_of_data: int, given: Mapping[str, Any], ignored: Sequence[str]
+    name: str, clients_of_data: int, settings: Mapping[str, Any], ignored: Sequence[str]
 ) -> None:
-    """UsageError where partition `natural` cannot be had with the settings `given`, but for those
-    that are `ignored`."""
+    """UsageError where partition `natural` cannot be had, or not with these settings. ignored: names
+    of settings that are as good as not given."""
     if not clients_of_data:
         raise UsageError(
             f"The data set {name!r} does not name its clients, so partition 'natural' has none; "
@@ -497,10 +498,10 @@ def check_natural(
         )
     reason = f"data set {name!r} has {clients_of_data} clients of its own"
     advice = "leave that out, or set partition='dirichlet' to divide the samples anew"
-    clients = given.get("clients")
+    clients = settings.get("clients")
     if clients not in (None, clients_of_data):
         raise UsageError(f"clients is {clients}, but {reason}; {advice}.")
-    useless = [key for key, value in given.items() if value is not None and key not in ignored]
+    useless = [key for key, value in settings.items() if value is not None and key not in ignored]
     if useless:
         raise UsageError(
             f"{' and '.join(useless)} cannot be set, because {reason}, and says who holds which "
@@ -508,19 +509,19 @@ def check_natural(
         )
 
 
-def check_fonts(name: str, has_fonts: object, given: Mapping[str, Any]) -> None:
+def check_fonts(name: str, has_fonts: object, settings: Mapping[str, Any]) -> None:
     """UsageError where partition `fonts` cannot be had.
 
     has_fonts: whether the data set `name` says which font a sample has
-    given: settings that a client which gets whole fonts cannot have, by name, None where one was
-           not given
+    settings: by name, those that are of no use where clients get whole fonts; None for one that was
+              not given
     """
     if not has_fonts:
         raise UsageError(
             f"Partition 'fonts' needs samples in fonts, and the data set {name!r} has none; set "
             f"dataset='glyphs', or another partition: {', '.join(RULES)}."
         )
-    useless = [key for key, value in given.items() if value is not None]
+    useless = [key for key, value in settings.items() if value is not None]
     if useless:
         raise UsageError(
             f"{' and '.join(useless)} cannot be set with partition 'fonts', whose clients get "
@@ -679,10 +680,14 @@ def list_present_clients(
 
 
 def parse_clients(
-    what: str, clients: Any, count: int, names: Sequence[str] = ()
+    setting: str, clients: Any, count: int, names: Sequence[str] = ()
 ) -> tuple[int, ...]:
-    """The clients, of `count`, that the setting `what` names. 2 or "2": the last two; (0, 3),
-    "0,3", "A,D", "3," or "oslo": these, by number, letter, or one of the data's own `names`.
+    """Which of `count` clients a setting names, sorted.
+
+    setting: its name, for error sentences
+    clients: how many, which are then the last ones (2 or "2"); or which, by number, letter or name:
+             (0, 3), "0,3", "A,D", "3," (a comma makes one number a list) or "oslo"
+    names:   of the clients, where the data name them
 
     >>> parse_clients("absent", 2, 10), parse_clients("absent", "3,", 10)
     ((8, 9), (3,))
@@ -693,8 +698,8 @@ def parse_clients(
     if isinstance(clients, str):
         clients = split_clients(clients)
     if not isinstance(clients, Iterable):
-        last = whole(what, clients, 0, count, hint=hint)
-        return tuple(range(count - last, count))
+        removed = whole(setting, clients, 0, count, hint=hint)
+        return tuple(range(count - removed, count))
     known = {letter(k): k for k in range(count)}
     for k, name in enumerate(names):
         known[name] = k
@@ -702,13 +707,13 @@ def parse_clients(
     for client in clients:
         if client != "":
             value = known[client] if client in known else parsed(client)
-            numbers.add(whole(f"A client in {what}", value, 0, count - 1, hint=hint))
+            numbers.add(whole(f"A client in {setting}", value, 0, count - 1, hint=hint))
     return tuple(sorted(numbers))
 
 
 def split_clients(text: str) -> Any:
-    """The parts of a text with commas, or of one that is no number; else how many clients it
-    says: "3," is a list of one, "3" and "" are numbers."""
+    """A list of clients where a text has a comma or is no number; else the number that it says, 0
+    for ""."""
     if "," in text:
         return [part.strip() for part in text.split(",")]
     value = parsed(text.strip() or "0")

@@ -577,7 +577,9 @@ def seems_headless(first: list[str], rest: DataFrame) -> bool:
 
 def check_names(header: Iterable[str], file: str) -> list[str]:
     """The names, each once; UsageError for one that is there twice."""
-    names = [" ".join(str(name).split()) or f"column {i}" for i, name in enumerate(header, start=1)]
+    names = []
+    for place, name in enumerate(header, start=1):
+        names.append(" ".join(str(name).split()) or f"column {place}")
     folded = [name.casefold() for name in names]
     for name in names:
         if folded.count(name.casefold()) > 1:

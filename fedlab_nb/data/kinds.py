@@ -644,7 +644,7 @@ def explain_row_number(name: str, values: Series, is_saved_index: bool) -> str:
 
 def is_counted_text(texts: Series) -> bool:
     """Whether texts are one prefix and a count, as P001, P002."""
-    found = texts.str.extract(r"^(\D*)(\d+)(\D*)$")
-    if found.isna().any(axis=None) or found[0].nunique() > 1 or found[2].nunique() > 1:
+    parts = texts.str.extract(r"^(?P<prefix>\D*)(?P<count>\d+)(?P<suffix>\D*)$")
+    if len(texts) < 3 or parts.isna().any(axis=None):
         return False
-    return bool(len(texts) > 2)
+    return parts["prefix"].nunique() == 1 and parts["suffix"].nunique() == 1

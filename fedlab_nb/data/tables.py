@@ -230,7 +230,8 @@ def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Rol
         others = [name for name in names if name not in (client, split, group)]
         if not others:
             raise UsageError(f"{file} has no column for the label; add one.")
-        label = next((by_key[name] for name in LABELS if by_key.get(name) in others), others[-1])
+        usual = [by_key[name] for name in LABELS if by_key.get(name) in others]
+        label = usual[0] if usual else others[-1]
     for role, column in (("client", client), ("split", split), ("group", group)):
         if column == label:
             raise UsageError(
@@ -405,9 +406,9 @@ def refuse_mixed_case(texts: Series, name: str, reading: Reading) -> None:
     they are."""
     if reading.ignore_case is not None:
         return
-    seen: dict[str, str] = {}
+    by_folded: dict[str, str] = {}
     for text in sorted(texts.unique()):
-        other = seen.setdefault(text.casefold(), text)
+        other = by_folded.setdefault(text.casefold(), text)
         if other != text:
             raise UsageError(
                 f"Column {name!r} of {reading.file} has {other!r} and {text!r}, which differ in "
@@ -417,16 +418,16 @@ def refuse_mixed_case(texts: Series, name: str, reading: Reading) -> None:
 
 def check_classes(classes: tuple[str, ...], count: int, label: str, file: str) -> None:
     """Raises UsageError for one class, or for more than a label can have."""
-    other = f"name another column, as in {file}?label=NAME"
+    advice = f"name another column, as in {file}?label=NAME"
     if len(classes) < 2:
         raise UsageError(
-            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}."
+            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {advice}."
         )
     most = min(MOST_CLASSES, max(FEWEST_CLASSES, count // 10))
     if len(classes) > most:
         raise UsageError(
             f"Column {label!r} of {file} has {len(classes)} different values in {count} rows, but "
-            f"a label may have at most {most}; {other}."
+            f"a label may have at most {most}; {advice}."
         )
 
 
@@ -493,10 +494,10 @@ def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
     """bool [N], the rows that a column calls test, and a sentence."""
     words = texts.str.lower()
     known = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
-    odd = [text for text in texts.unique() if text.lower() not in known]
-    if odd:
+    unknown = [text for text in texts.unique() if text.lower() not in known]
+    if unknown:
         raise UsageError(
-            f"Column {name!r} of {file} holds {odd[0]!r}, but a split says train or test (or "
+            f"Column {name!r} of {file} holds {unknown[0]!r}, but a split says train or test (or "
             "validation) in each row; correct it, or leave out ?split=."
         )
     test = words.isin(TEST_WORDS).to_numpy()

@@ -115,8 +115,11 @@ def test_what_is_missing_in_a_new_row_is_the_mean(table):
     rows, _, data = table
     row = rows.iloc[[0]].assign(age=None, sex="", dose="NA")
     x = data.schema.encode(row)[0]
-    places = dict(zip([c.name for c in data.schema.columns if c.width], np.cumsum(
-        [0] + [c.width for c in data.schema.columns if c.width]), strict=False))  # fmt: skip
+    places = {}  # of the first feature of each column
+    features = 0
+    for column in data.schema.columns:
+        places[column.name] = features
+        features += column.width
     assert x[places["age"]] == 0
     assert x[places["dose"]] == 0
     assert not x[places["sex"] : places["sex"] + 2].any()

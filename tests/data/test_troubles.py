@@ -35,10 +35,13 @@ def column(data, name):
 
 def values_of(data, path, name):
     """float64 [N]: the numbers of a column as they were read, worked out from its feature."""
-    found = column(data, name)
-    before = [one for one in data.schema.columns if one.width]
-    place = sum(one.width for one in before[: before.index(found)])
-    return data.schema.encode(path)[:, place].astype(float) * found.scale + found.mean
+    place = 0
+    for other in data.schema.columns:
+        if other.name == name:
+            break
+        place += other.width
+    number = column(data, name)
+    return data.schema.encode(path)[:, place].astype(float) * number.scale + number.mean
 
 
 def refused(source, **options):
@@ -359,10 +362,18 @@ def test_unknown_endings_name_those_that_work(name, tmp_path, monkeypatch):
 
 def test_spreadsheets(tmp_path):
     pytest.importorskip("openpyxl")
-    rows = [
-        {"id": i, "when": pd.Timestamp(2020, 1, i % 28 + 1), "dose": i % 9 / 4, "sex": "fm"[i % 2], "n": i % 5,
-         "ill": ["yes", "no"][i % 3 % 2]} for i in range(60)
-    ]  # fmt: skip
+    rows = []
+    for i in range(60):
+        rows.append(
+            {
+                "id": i,
+                "when": pd.Timestamp(2020, 1, i % 28 + 1),
+                "dose": i % 9 / 4,
+                "sex": "fm"[i % 2],
+                "n": i % 5,
+                "ill": ["yes", "no"][i % 3 % 2],
+            }
+        )
     pd.DataFrame(rows).to_excel(tmp_path / "t.xlsx", index=False)
     pd.DataFrame(rows).to_csv(tmp_path / "t.csv", index=False)
     sheet = load(tmp_path / "t.xlsx")
@@ -446,8 +457,9 @@ def test_a_dataframe_is_the_table_that_it_is(tmp_path):
     assert torch.equal(data.y_test, file.y_test)
     beside = load({"x": table.drop(columns="y"), "y": table.y})
     assert torch.equal(beside.x_train, data.x_train)
-    halves = {f"{key}_{part}": value[rows] for part, rows in (("train", slice(0, 80)), ("test", slice(80, 100)))
-              for key, value in (("x", table.drop(columns="y")), ("y", table.y))}  # fmt: skip
+    x = table.drop(columns="y")
+    y = table.y
+    halves = {"x_train": x[:80], "y_train": y[:80], "x_test": x[80:100], "y_test": y[80:100]}
     assert len(load(halves).x_test) == 20
     assert add_dataset("mine", table) == "mine"
     assert load("mine").classes == 2

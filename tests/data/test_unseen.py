@@ -12,7 +12,8 @@ from fedlab_nb.errors import UsageError
 def recordings(n=60, steps=24, people="abc"):
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
-    x = rng.normal(size=(n, steps, 3)) + np.sin((1 + y[:, None, None]) * np.arange(steps)[:, None])
+    waves = np.sin((1 + y[:, None, None]) * np.arange(steps)[:, None])
+    x = rng.normal(size=(n, steps, 3)) + waves
     return {
         "x": x.astype(np.float32),
         "y": np.array(["walk", "sit"])[y],
@@ -35,10 +36,11 @@ def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
 
 
 def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
-    g = recordings()
-    half = {f"{key}_{part}": g[key][rows] for key in "xy" for part, rows in
-            (("train", slice(0, 40)), ("test", slice(40, 60)))}  # fmt: skip
-    data = from_arrays(half | {"client": g["client"][:40]})
+    arrays = recordings()
+    x = arrays["x"]
+    y = arrays["y"]
+    halves = {"x_train": x[:40], "y_train": y[:40], "x_test": x[40:], "y_test": y[40:]}
+    data = from_arrays({**halves, "client": arrays["client"][:40]})
     assert data.client_names == ("a", "b", "c")
     assert len(data.x_test) == 20
     assert data.client_test is None
