@@ -88,11 +88,13 @@ ROW_NAMES = set(
     "id ids uuid guid index idx row rowid rownames nr no number key mrn pid identifier record "
     "accession".split()
 )
+# Names that say so without a word such as "id".
 WHOLE_NAMES = set("patient subject case sample participant # n person patnr patid".split())
 GROUP_NAMES = set(
     "patient subject participant person family household user case animal mouse".split()
 )
-NUMBER_WORDS = "id|nr|no|number|num|key|code"  # behind what they number, as in patient_id
+# What is numbered, and the words behind it, as in patient_id: patterns of regular expressions.
+NUMBER_WORDS = "id|nr|no|number|num|key|code"
 ROW_STEMS = "patient|subject|person|case|record|sample|row|user|passenger|participant|visit|study"
 GROUP_STEMS = "patient|subject|person|participant|user|family|household|case|animal"
 
@@ -154,6 +156,89 @@ class NumberTraits:
         """Whether the cells are numbers with a point as well as with a comma, and not the same
         ones."""
         return self.is_number and len(self.decimals) == 2 and bool(self.marks)
+
+
+# -------------------------------------------------------------------------------------- all columns
+def infer_columns(
+    table: DataFrame, others: DataFrame, train: np.ndarray, reading: Reading
+) -> list[Column]:
+    """What each column of `table` is taken for; means and scales are still missing.
+
+    others: the columns of label, clients and the like, whose numbers show the decimal mark, too
+    train:  bool [N], the rows that lists of categories are made from
+    """
+    traits = find_traits_of_texts(table, reading)
+    other_traits = find_traits_of_texts(others, reading)
+    evidence = find_decimal_evidence([*traits.values(), *other_traits.values()])
+    columns = []
+    for place, name in enumerate(table.columns):
+        forced = reading.forced.get(name.casefold(), "")
+        is_saved_index = place == 0 and name == "column 1" and reading.has_header
+        column = infer_column(
+            name, table[name], traits.get(name), is_saved_index, train, evidence, reading, forced
+        )
+        columns.append(column)
+    return columns
+
+
+def infer_column(
+    name: str,
+    cells: Series,
+    traits: NumberTraits | None,
+    is_saved_index: bool,
+    train: np.ndarray,
+    evidence: set[str],
+    reading: Reading,
+    forced: str,
+) -> Column:
+    """What one column is taken for. Raises UsageError for a column that can be read in several
+    ways."""
+    if forced == LEFT_OUT:
+        return Column(name, LEFT_OUT, "You left it out.")
+    if forced == CATEGORY:
+        return make_category_column(name, cells, train, reading, "You said so.")
+    if forced == WORDS:
+        return Column(name, WORDS, "You said so.", missing=reading.no_number)
+    if not forced and name.casefold() in reading.left_out_reasons:
+        return Column(name, LEFT_OUT, reading.left_out_reasons[name.casefold()])
+    if cells.isna().all():
+        return Column(name, LEFT_OUT, "It has no values.")
+    if traits is None:
+        reason = "" if forced else explain_row_number(name, cells.dropna(), is_saved_index)
+        if reason:
+            return Column(name, LEFT_OUT, reason)
+        return Column(name, NUMBER, "Its values are numbers.", missing=reading.no_number)
+    if not len(traits.texts):
+        return Column(name, LEFT_OUT, "It has no values.", missing=reading.no_number)
+    time_format = find_time_format(name, traits.texts, reading)
+    if time_format:
+        return make_time_column(name, time_format, reading)
+    if traits.is_number:
+        column = make_number_column(name, traits, evidence, is_saved_index, reading, forced)
+        if column is not None:
+            return column
+    elif traits.share >= MOSTLY or forced == NUMBER or is_mostly_numbers(traits):
+        refuse_slip(name, traits, reading)
+    return make_text_column(name, cells, traits, train, is_saved_index, reading)
+
+
+def make_time_column(name: str, time_format: str, reading: Reading) -> Column:
+    """A column of dates, or of times of day."""
+    what = "dates, as days since 1970"
+    if time_format in CLOCK_FORMATS:
+        what = "times of day, as seconds"
+    reason = f"Its values are {what} ({time_format})."
+    return Column(name, NUMBER, reason, time_format=time_format, missing=reading.no_number)
+
+
+# ------------------------------------------------------------------------------------------ numbers
+def find_traits_of_texts(table: DataFrame, reading: Reading) -> dict[str, NumberTraits]:
+    """What the columns of texts say about numbers, by the name of the column."""
+    traits = {}
+    for name in table.columns:
+        if not is_numeric(table[name]):
+            traits[name] = find_number_traits(table[name], reading)
+    return traits
 
 
 def find_number_traits(cells: Series, reading: Reading) -> NumberTraits:
@@ -230,88 +315,6 @@ def find_decimal_evidence(columns: Iterable[NumberTraits]) -> set[str]:
         if traits.is_number and traits.marks and len(traits.decimals) == 1:
             evidence.add(traits.decimals[0])
     return evidence
-
-
-# -------------------------------------------------------------------------------------- all columns
-def infer_columns(
-    table: DataFrame, others: DataFrame, train: np.ndarray, reading: Reading
-) -> list[Column]:
-    """What each column of `table` is taken for; means and scales are still missing.
-
-    others: the columns of label, clients and the like, whose numbers show the decimal mark, too
-    train:  bool [N], the rows that lists of categories are made from
-    """
-    traits = find_traits_of_texts(table, reading)
-    other_traits = find_traits_of_texts(others, reading)
-    evidence = find_decimal_evidence([*traits.values(), *other_traits.values()])
-    columns = []
-    for place, name in enumerate(table.columns):
-        forced = reading.forced.get(name.casefold(), "")
-        is_saved_index = place == 0 and name == "column 1" and reading.has_header
-        column = infer_column(
-            name, table[name], traits.get(name), is_saved_index, train, evidence, reading, forced
-        )
-        columns.append(column)
-    return columns
-
-
-def find_traits_of_texts(table: DataFrame, reading: Reading) -> dict[str, NumberTraits]:
-    """What the columns of texts say about numbers, by the name of the column."""
-    traits = {}
-    for name in table.columns:
-        if not is_numeric(table[name]):
-            traits[name] = find_number_traits(table[name], reading)
-    return traits
-
-
-def infer_column(
-    name: str,
-    cells: Series,
-    traits: NumberTraits | None,
-    is_saved_index: bool,
-    train: np.ndarray,
-    evidence: set[str],
-    reading: Reading,
-    forced: str,
-) -> Column:
-    """What one column is taken for. Raises UsageError for a column that can be read in several
-    ways."""
-    if forced == LEFT_OUT:
-        return Column(name, LEFT_OUT, "You left it out.")
-    if forced == CATEGORY:
-        return make_category_column(name, cells, train, reading, "You said so.")
-    if forced == WORDS:
-        return Column(name, WORDS, "You said so.", missing=reading.no_number)
-    if not forced and name.casefold() in reading.left_out_reasons:
-        return Column(name, LEFT_OUT, reading.left_out_reasons[name.casefold()])
-    if cells.isna().all():
-        return Column(name, LEFT_OUT, "It has no values.")
-    if traits is None:
-        reason = "" if forced else explain_row_number(name, cells.dropna(), is_saved_index)
-        if reason:
-            return Column(name, LEFT_OUT, reason)
-        return Column(name, NUMBER, "Its values are numbers.", missing=reading.no_number)
-    if not len(traits.texts):
-        return Column(name, LEFT_OUT, "It has no values.", missing=reading.no_number)
-    time_format = find_time_format(name, traits.texts, reading)
-    if time_format:
-        return make_time_column(name, time_format, reading)
-    if traits.is_number:
-        column = make_number_column(name, traits, evidence, is_saved_index, reading, forced)
-        if column is not None:
-            return column
-    elif traits.share >= MOSTLY or forced == NUMBER or is_mostly_numbers(traits):
-        refuse_slip(name, traits, reading)
-    return make_text_column(name, cells, traits, train, is_saved_index, reading)
-
-
-def make_time_column(name: str, time_format: str, reading: Reading) -> Column:
-    """A column of dates, or of times of day."""
-    what = "dates, as days since 1970"
-    if time_format in CLOCK_FORMATS:
-        what = "times of day, as seconds"
-    reason = f"Its values are {what} ({time_format})."
-    return Column(name, NUMBER, reason, time_format=time_format, missing=reading.no_number)
 
 
 def make_number_column(
