@@ -97,9 +97,9 @@ def run_command(options: Namespace) -> int:
 def look_command(options: Namespace) -> int:
     """What data were taken for; nothing is run."""
     from .data import load
-    from .data.card import card_text
+    from .data.card import write_text_card
 
-    print(card_text(load(options.dataset)))
+    print(write_text_card(load(options.dataset)))
     return 0
 
 

@@ -12,24 +12,24 @@ from .edits import Edit, Edits, letter
 from .federation import (
     Federation,
     check_fonts,
-    client_list,
-    client_text,
+    choose_partition,
     federate,
-    members,
-    natural_or,
-    plain,
+    format_clients,
+    list_present_clients,
+    parse_clients,
+    to_plain_settings,
 )
-from .partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, shares, skew_of
-from .public import checked_public, describe_with_public, with_public
+from .partition import PARTITIONS, REPAIRS, RULES, SIZED, Skew, apportion, measure_skew
+from .public import check_public, describe_with_public, with_public
 from .registry import (
     DATASETS,
     DatasetInfo,
     add_dataset,
     describe,
-    in_memory,
+    find_in_memory,
+    find_title,
     is_name,
     is_path,
     load,
-    title_of,
 )
-from .transform import SEEN, augmentation_part, checked_transform, constants, scale_part
+from .transform import SEEN, check_transform, find_augmentation, find_scale, find_scale_constants

@@ -5,11 +5,11 @@ that holds each training sample: whole numbers or texts. `x, y` are enough: a fi
 drawn in each class, is then for testing, and `client` says whose each is.
 
 Images are [N, H, W], [N, H, W, C] or [N, C, H, W] with H and W at least 8 and C = 1 or 3; so the
-axis of length 1 or 3 is always the channels, and there is nothing to guess. Recordings are [N, T,
-C] or [N, C, T] with T at least 16 and C
-below 8: the shorter axis is the channels. Rows [N, D] are features. Labels are whole numbers
-0..C-1, or the names of the classes. Nothing pickled is ever read. Every file that cannot be used
-gets one sentence: what is wrong, what is allowed, what to do.
+axis of length 1 or 3 is always the channels, and there is nothing to guess. Recordings are
+[N, T, C] or [N, C, T] with T at least 16 and C below 8: the shorter axis is the channels. Rows
+[N, D] are features. Labels are whole numbers 0..C-1, or the names of the classes. Nothing pickled
+is ever read. Every file that cannot be used gets one sentence: what is wrong, what is allowed, what
+to do.
 """
 
 from __future__ import annotations
@@ -27,18 +27,36 @@ import numpy as np
 
 from fedlab_nb.data import cells, files, folders, tables
 from fedlab_nb.data.columns import NUMBER, Column
-from fedlab_nb.data.dataset import OPTIONAL, REQUIRED, Dataset, digest_of, of_arrays, one_line
+from fedlab_nb.data.dataset import (
+    OPTIONAL,
+    REQUIRED,
+    Dataset,
+    hash_parts,
+    make_dataset,
+    shorten_error,
+)
 from fedlab_nb.data.pictures import PixelScale, choose_scale
 from fedlab_nb.data.schema import FEATURES, IMAGES, RECORDINGS, InputSchema
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.errors import UsageError, choose, demand
+from fedlab_nb.errors import UsageError, choose
 
 if TYPE_CHECKING:
     import torch
+    from pandas import DataFrame
 
-SMALLEST, MAX_CLASSES = 8, 1000
+SMALLEST_IMAGE = 8  # pixels a side; recordings have fewer channels
+MAX_CLASSES = 1000
 MOST_ABOUT = 300  # characters that a file says of itself
-WHOLE = ("x", "y", "client", "split", "group")  # a data set that nobody has split into arrays
+SHOWN_NAMES = 10  # arrays that a sentence lists
+SHOWN_LABELS = 5
+UNSPLIT = ("x", "y", "client", "split", "group")  # arrays without training and test part
+ARRAY_OPTIONS = ("kind",)  # of a file of arrays
+NPY_OPTIONS = ("kind", "y", *files.OPTIONS)
+# How columns are called that `from_frames` puts beside those of x.
+LABEL_COLUMN = "y"
+CLIENT_COLUMN = "the client"
+SPLIT_COLUMN = "the split"
+GROUP_COLUMN = "the group"
 
 
 # ------------------------------------------------------------------------------------------- a file
@@ -49,29 +67,34 @@ def load(path: str | Path) -> Dataset:
     """
     file, options = locate(path)
     if file.is_dir():
-        return folders.load(file, options, folders.content_digest(file, options))
+        return folders.load(file, options, folders.hash_pictures(file, options))
     if files.is_table(file):
-        parts = "table", tables.VERSION, digest(file), sorted(options.items())
-        return tables.load(file, options, digest_of(*parts))
-    if files.ending_of(file) == ".npy":
+        digest = hash_parts("table", tables.VERSION, hash_file(file), sorted(options.items()))
+        return tables.load(file, options, digest)
+    if files.find_ending(file) == ".npy":
         return load_npy(file, options)
     raw, ignored = open_arrays(file)
     about = read_about(raw.pop("about", None))
-    note = f" Ignored in the file: {listed(ignored)}." if ignored else ""
-    dataset = checked(raw, file.name, file_digest(file, options), note, options.get("kind", ""))
+    note = f" Ignored in the file: {join_names(ignored)}." if ignored else ""
+    digest = hash_file_and_options(file, options)
+    dataset = build_dataset(raw, file.name, digest, note, options.get("kind", ""))
     return replace(dataset, about=about)
 
 
 def read_about(array: np.ndarray | None) -> str:
-    """What a file says of itself: a single text, on one line of MOST_ABOUT characters at most, or ""."""
+    """What a file says of itself: a single text, on one line of MOST_ABOUT characters at most, or
+    ""."""
     if array is None or array.shape != () or array.dtype.kind != "U":
         return ""
     return " ".join(str(array).split())[:MOST_ABOUT]
 
 
-def file_digest(file: Path, options: Mapping[str, str]) -> str:
+def hash_file_and_options(file: Path, options: Mapping[str, str]) -> str:
     """An id of a file's content, and of the options where there are any."""
-    return digest_of("arrays", digest(file), sorted(options.items())) if options else digest(file)
+    digest = hash_file(file)
+    if options:
+        return hash_parts("arrays", digest, sorted(options.items()))
+    return digest
 
 
 def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
@@ -85,10 +108,9 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
                 f"There is no file {options['y']!r} beside {file.name}; y= names the labels' file."
             )
         raw = {"x": values, "y": open_npy(labels_file)}
-        made = checked(raw, file.name, "", "", options.get("kind", ""))
-        return replace(
-            made, digest=digest_of(digest(file), digest(labels_file), sorted(options.items()))
-        )
+        dataset = build_dataset(raw, file.name, "", "", options.get("kind", ""))
+        digest = hash_parts(hash_file(file), hash_file(labels_file), sorted(options.items()))
+        return replace(dataset, digest=digest)
     import pandas
 
     if values.dtype.names:
@@ -100,10 +122,8 @@ def load_npy(file: Path, options: Mapping[str, str]) -> Dataset:
             f"{file.name} is an array {values.shape} without labels; name their file, as in "
             f"{file.name}?y=labels.npy."
         )
-    parts = "npy", tables.VERSION, digest(file), sorted(options.items())
-    return tables.from_table(
-        files.from_frame(table, file.name), options, digest_of(*parts), file.name
-    )
+    digest = hash_parts("npy", tables.VERSION, hash_file(file), sorted(options.items()))
+    return tables.from_table(files.read_frame(table, file.name), options, digest, file.name)
 
 
 def open_npy(file: Path) -> np.ndarray:
@@ -114,16 +134,11 @@ def open_npy(file: Path) -> np.ndarray:
         if "pickle" in str(error):
             raise UsageError(
                 f"{file.name} has an array of Python objects, which is not loaded, since it may "
-                f"run code; save an array "
-                f"of numbers or texts."
+                "run code; save an array of numbers or texts."
             ) from None
         raise UsageError(
-            f"{file.name} is damaged and cannot be read ({one_line(error)}); write it again."
+            f"{file.name} is damaged and cannot be read ({shorten_error(error)}); write it again."
         ) from None
-
-
-ARRAY_OPTIONS = ("kind",)
-NPY_OPTIONS = ("kind", "y", *files.OPTIONS)
 
 
 def locate(path: str | Path) -> tuple[Path, dict[str, str]]:
@@ -139,7 +154,7 @@ def locate(path: str | Path) -> tuple[Path, dict[str, str]]:
         return file, files.check_options(options, folders.OPTIONS, "a folder of pictures")
     if files.is_table(file):
         return file, files.check_options(options)
-    ending = files.ending_of(file)
+    ending = files.find_ending(file)
     if ending == ".npy":
         return file, files.check_options(options, NPY_OPTIONS, "an array")
     if ending != ".npz":
@@ -150,54 +165,46 @@ def locate(path: str | Path) -> tuple[Path, dict[str, str]]:
     return file, files.check_options(options, ARRAY_OPTIONS, "arrays")
 
 
-def stamp(path: str | Path) -> tuple[Path, int, int]:
+def stamp_file(path: str | Path) -> tuple[Path, int, int]:
     """The path of a file in full, with its options, its time and its size: while they stay, it is
     not read again. Raises UsageError where there is no such file."""
     file, options = locate(path)
-    whole = Path(files.join_options(file.resolve(), options))
+    full_path = Path(files.join_options(file.resolve(), options))
     if file.is_dir():
-        return whole, *folders.stamp(file)
+        time, size = folders.stamp_folder(file)
+        return full_path, time, size
     stat = file.stat()
-    return whole, stat.st_mtime_ns, stat.st_size
+    return full_path, stat.st_mtime_ns, stat.st_size
 
 
-def digest(file: Path) -> str:
+def hash_file(file: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal, remembered for as long as its size and time do not
     change."""
     stat = file.stat()
-    return _digest(file.resolve(), stat.st_mtime_ns, stat.st_size)
+    return _hash_file(file.resolve(), stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=32)
-def _digest(file: Path, time: int, size: int) -> str:
-    h = hashlib.sha256()
-    with open(file, "rb") as content:
-        while block := content.read(1 << 20):
-            h.update(block)
-    return h.hexdigest()
+def _hash_file(file: Path, time: int, size: int) -> str:
+    content = hashlib.sha256()
+    with open(file, "rb") as stream:
+        while block := stream.read(1 << 20):
+            content.update(block)
+    return content.hexdigest()
 
 
 def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The arrays with our names, and the names of others in the file."""
-    required = ", ".join(REQUIRED)
-    demand(
-        zipfile.is_zipfile(path),
-        f"{path.name} is not an .npz file; write it with numpy.savez(path, {required}).",
-    )
+    """The arrays with our names, and the names of others in the file. Raises UsageError."""
+    if not zipfile.is_zipfile(path):
+        raise UsageError(
+            f"{path.name} is not an .npz file; write it with numpy.savez(path, "
+            f"{', '.join(REQUIRED)})."
+        )
     try:
         with np.load(path, allow_pickle=False) as file:
-            lacking = ", ".join(key for key in REQUIRED if key not in file.files)
-            there, whole = listed(file.files) or "nothing", {"x", "y"} <= set(file.files)
-            must = f"it must hold {required}, or x and y"
-            demand(
-                whole or not lacking,
-                f"{path.name} has no array {lacking} (it has: {there}); {must}.",
-            )
-            known = (*WHOLE, *OPTIONAL[:2]) if lacking else (*REQUIRED, *OPTIONAL, "client")
-            wanted = [key for key in (*known, "about") if key in file.files]
-            return {key: file[key] for key in wanted}, [
-                key for key in file.files if key not in wanted
-            ]
+            wanted = choose_arrays(file.files, path.name)
+            ignored = [key for key in file.files if key not in wanted]
+            return {key: file[key] for key in wanted}, ignored
     except UsageError:
         raise
     except (
@@ -210,10 +217,28 @@ def open_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
         NotImplementedError,
     ) as error:
         if "pickle" in str(error):
-            what = "has an array of Python objects, which is not loaded, since it may run code; save arrays of numbers"
-        else:
-            what = f"is damaged and cannot be read ({one_line(error)}); write it again"
-        raise UsageError(f"{path.name} {what}.") from None
+            raise UsageError(
+                f"{path.name} has an array of Python objects, which is not loaded, since it may "
+                "run code; save arrays of numbers."
+            ) from None
+        raise UsageError(
+            f"{path.name} is damaged and cannot be read ({shorten_error(error)}); write it again."
+        ) from None
+
+
+def choose_arrays(names: Sequence[str], file_name: str) -> list[str]:
+    """Which of the arrays in a file are read. Raises UsageError where they are no data set."""
+    lacking = [key for key in REQUIRED if key not in names]
+    is_unsplit = "x" in names and "y" in names
+    if lacking and not is_unsplit:
+        raise UsageError(
+            f"{file_name} has no array {', '.join(lacking)} (it has: "
+            f"{join_names(names) or 'nothing'}); it must hold {', '.join(REQUIRED)}, or x and y."
+        )
+    known = [*REQUIRED, *OPTIONAL, "client"]
+    if lacking:
+        known = [*UNSPLIT, "x_public", "y_public"]
+    return [key for key in (*known, "about") if key in names]
 
 
 # ------------------------------------------------------------------------------------------- memory
@@ -227,166 +252,154 @@ def from_arrays(source: Mapping[str, Any], name: str = "own", kind: str = "") ->
     of an `.npz` file; the Dataset has copies of its own. kind: "recordings" or "images", where the
     shape alone says the wrong thing. Raises UsageError.
 
-    >>> x, y = np.arange(24.0).reshape(6, 4), np.arange(6) % 2
-    >>> from_arrays({"x_train": x, "y_train": y, "x_test": x, "y_test": y, "client_train": list("aabbbc")}).client_names
+    >>> x = np.arange(24.0).reshape(6, 4)
+    >>> y = np.arange(6) % 2
+    >>> arrays = {"x_train": x, "y_train": y, "x_test": x, "y_test": y}
+    >>> from_arrays({**arrays, "client_train": list("aabbbc")}).client_names
     ('a', 'b', 'c')
     """
-    names = (*REQUIRED, *OPTIONAL, *WHOLE)
-    given = {
-        choose("array", key, names): value for key, value in source.items() if value is not None
-    }
-    is_whole = {"x", "y"} <= given.keys()
-    lacking = [] if is_whole else [key for key in REQUIRED if key not in given]
-    if lacking:
+    names = (*REQUIRED, *OPTIONAL, *UNSPLIT)
+    arrays = {}
+    for key, value in source.items():
+        if value is not None:
+            arrays[choose("array", key, names)] = value
+    is_unsplit = "x" in arrays and "y" in arrays
+    lacking = [key for key in REQUIRED if key not in arrays]
+    if lacking and not is_unsplit:
         raise UsageError(
             f"The arrays lack {', '.join(lacking)}; give {', '.join(REQUIRED)} (and "
             f"{', '.join(OPTIONAL)}), or x and y."
         )
-    if any(holds_words(value) for key, value in given.items() if key in ("x", "x_train")):
-        made = from_frames(given, name)
+    if has_words(arrays.get("x")) or has_words(arrays.get("x_train")):
+        dataset = from_frames(arrays, name)
     else:
-        made = checked(
-            {key: array(key, value) for key, value in given.items()},
-            name,
-            "",
-            "",
-            kind,
-            column_names(given),
-        )
-    return replace(made, digest=content_digest(made))
+        raw = {key: to_array(key, value) for key, value in arrays.items()}
+        dataset = build_dataset(raw, name, "", "", kind, list_column_names(arrays))
+    return replace(dataset, digest=hash_content(dataset))
 
 
 def from_table(table: Any, options: Mapping[str, Any]) -> Dataset:
     """Dataset of a DataFrame, one sample a row; the options are those of a table's file. Raises
     UsageError."""
-    raw = files.from_frame(table, "the DataFrame")
-    made = tables.from_table(raw, files.check_options(options), "", "the DataFrame", name="own")
-    return replace(made, digest=content_digest(made))
+    raw = files.read_frame(table, "the DataFrame")
+    checked_options = files.check_options(options)
+    dataset = tables.from_table(raw, checked_options, "", "the DataFrame", name="own")
+    return replace(dataset, digest=hash_content(dataset))
 
 
-def column_names(given: Mapping[str, Any]) -> list[str]:
+def list_column_names(arrays: Mapping[str, Any]) -> list[str]:
     """The names of the columns of x where it is a DataFrame."""
-    x = given.get("x_train", given.get("x"))
-    return [str(name) for name in x.columns] if hasattr(x, "columns") else []
+    x = arrays.get("x_train", arrays.get("x"))
+    if not hasattr(x, "columns"):
+        return []
+    return [str(name) for name in x.columns]
 
 
-def holds_words(value: Any) -> bool:
+def has_words(value: Any) -> bool:
     """Whether samples are a DataFrame with more than plain numbers: texts, dates, gaps."""
     import pandas
 
     if not isinstance(value, pandas.DataFrame):
         return False
     types = pandas.api.types
-    is_plain = all(
-        types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind) for kind in value.dtypes
-    )
-    return not is_plain or bool(value.isna().any(axis=None))
+    for dtype in value.dtypes:
+        if not types.is_numeric_dtype(dtype) or types.is_complex_dtype(dtype):
+            return True
+    return bool(value.isna().any(axis=None))
 
 
-def from_frames(given: Mapping[str, Any], name: str) -> Dataset:
+def from_frames(arrays: Mapping[str, Any], name: str) -> Dataset:
     """The Dataset of samples in DataFrames with texts, dates or gaps: they are read as a table is
     (`tables.py`)."""
     import pandas
 
-    if "x_public" in given:
+    if "x_public" in arrays:
         raise UsageError(
             "x is a DataFrame with texts, dates or gaps, so that x_public cannot be given; leave "
             "it out."
         )
-    parts = (
-        [("", "")]
-        if "x" in given and "x_train" not in given
-        else [("_train", "train"), ("_test", "test")]
-    )
-    frames = []
-    for end, title in parts:
-        frame = given[f"x{end}"]
-        if not isinstance(frame, pandas.DataFrame):
-            raise UsageError(
-                f"x{end} is a {type(frame).__name__}, but x_train is a DataFrame; give DataFrames "
-                f"alone."
-            )
-        frame = frame.reset_index(drop=True)
-        beside = {LABEL_COLUMN: given[f"y{end}"]}
-        if f"client{end}" in given:
-            beside[CLIENT_COLUMN] = given[f"client{end}"]
-        beside |= {
-            column: given[key]
-            for key, column in (("split", SPLIT_COLUMN), ("group", GROUP_COLUMN))
-            if key in given
-        }
-        if title:
-            beside[SPLIT_COLUMN] = [title] * len(frame)
-        for column, values in beside.items():
-            listed_values = pandas.Series(list(values))
-            if len(listed_values) != len(frame):
-                raise UsageError(
-                    f"x{end} has {len(frame)} rows, but {column} has {len(listed_values)}; make "
-                    f"them alike."
-                )
-            frame = frame.assign(**{column: listed_values})
-        frames.append(frame)
-    table = pandas.concat(frames, ignore_index=True)
+    if "x" in arrays and "x_train" not in arrays:
+        table = join_columns(arrays, "")
+    else:
+        train = join_columns(arrays, "_train").assign(**{SPLIT_COLUMN: "train"})
+        test = join_columns(arrays, "_test").assign(**{SPLIT_COLUMN: "test"})
+        table = pandas.concat([train, test], ignore_index=True)
     options = {"label": LABEL_COLUMN, "client": ""}
-    for role, column in (
-        ("client", CLIENT_COLUMN),
-        ("split", SPLIT_COLUMN),
-        ("group", GROUP_COLUMN),
-    ):
-        if column in table:
-            options[role] = column
-    return tables.from_table(files.from_frame(table, "x"), options, "", name)
+    if CLIENT_COLUMN in table:
+        options["client"] = CLIENT_COLUMN
+    if SPLIT_COLUMN in table:
+        options["split"] = SPLIT_COLUMN
+    if GROUP_COLUMN in table:
+        options["group"] = GROUP_COLUMN
+    return tables.from_table(files.read_frame(table, "x"), options, "", name)
 
 
-LABEL_COLUMN, CLIENT_COLUMN, SPLIT_COLUMN, GROUP_COLUMN = (
-    "y",
-    "the client",
-    "the split",
-    "the group",
-)
+def join_columns(arrays: Mapping[str, Any], end: str) -> DataFrame:
+    """One table of the samples `x{end}`, their labels, and what else is given of each. Raises
+    UsageError."""
+    import pandas
+
+    frame = arrays[f"x{end}"]
+    if not isinstance(frame, pandas.DataFrame):
+        raise UsageError(
+            f"x{end} is a {type(frame).__name__}, but x_train is a DataFrame; give DataFrames "
+            "alone."
+        )
+    columns = {LABEL_COLUMN: arrays[f"y{end}"]}
+    if f"client{end}" in arrays:
+        columns[CLIENT_COLUMN] = arrays[f"client{end}"]
+    if "split" in arrays and not end:
+        columns[SPLIT_COLUMN] = arrays["split"]
+    if "group" in arrays:
+        columns[GROUP_COLUMN] = arrays["group"]
+    frame = frame.reset_index(drop=True)
+    for column, values in columns.items():
+        cells_of_column = pandas.Series(list(values))
+        if len(cells_of_column) != len(frame):
+            raise UsageError(
+                f"x{end} has {len(frame)} rows, but {column} has {len(cells_of_column)}; make them "
+                "alike."
+            )
+        frame = frame.assign(**{column: cells_of_column})
+    return frame
 
 
-def array(key: str, value: Any) -> np.ndarray:
+def to_array(key: str, value: Any) -> np.ndarray:
     """A copy of an array, a tensor, a Series, a DataFrame or a list. Raises UsageError for what has
     gaps."""
     import pandas
 
     try:
         if hasattr(value, "detach"):
-            value = tensor_array(value)
+            value = tensor_to_array(value)
         if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
-            raise UsageError(
-                f"{key} has {int(np.ma.getmaskarray(value).sum())} masked values; fill or drop "
-                f"them."
-            )
+            count = int(np.ma.getmaskarray(value).sum())
+            raise UsageError(f"{key} has {count} masked values; fill or drop them.")
         if hasattr(value, "toarray"):  # a sparse matrix of SciPy
             value = value.toarray()
         if isinstance(value, pandas.DataFrame):
             value = value.to_numpy(dtype=float) if key.startswith("x") else value.to_numpy()
         if isinstance(value, pandas.Series | pandas.Index | pandas.api.extensions.ExtensionArray):
-            return series_array(key, pandas.Series(value))
-        made = np.array(value)
-        if made.dtype.kind == "O" and made.ndim == 1 and not key.startswith("x"):
-            return series_array(key, pandas.Series(made))
-        if made.dtype.kind == "S":
-            made = np.char.decode(made, "utf-8")
-        if made.dtype.kind == "O":
-            made = made.astype(float)
-        return made
+            return series_to_array(key, pandas.Series(value))
+        array = np.array(value)
+        if array.dtype.kind == "O" and array.ndim == 1 and not key.startswith("x"):
+            return series_to_array(key, pandas.Series(array))
+        if array.dtype.kind == "S":
+            array = np.char.decode(array, "utf-8")
+        if array.dtype.kind == "O":
+            array = array.astype(float)
+        return array
     except UsageError:
         raise
-    except (
-        TypeError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # ragged lists; a type that numpy does not know
+    except (TypeError, ValueError, RuntimeError) as error:
+        # ragged lists; a type that numpy does not know
         raise UsageError(
-            f"The array {key} cannot be used: {one_line(error)}; give arrays, tensors or lists of "
-            f"numbers."
+            f"The array {key} cannot be used: {shorten_error(error)}; give arrays, tensors or "
+            "lists of numbers."
         ) from None
 
 
-def tensor_array(value: Any) -> np.ndarray:
+def tensor_to_array(value: Any) -> np.ndarray:
     """A tensor as an array; what NumPy does not know (bfloat16) as float32."""
     value = value.detach().cpu()
     if value.is_sparse:
@@ -397,100 +410,128 @@ def tensor_array(value: Any) -> np.ndarray:
         return value.float().numpy()
 
 
-def series_array(key: str, values: Any) -> np.ndarray:
+def series_to_array(key: str, values: Any) -> np.ndarray:
     """A column of pandas, or of Python objects: numbers, or texts. Raises UsageError for a gap."""
     import pandas
 
-    if values.isna().any():
-        raise UsageError(
-            f"{key} has {int(values.isna().sum())} missing values; drop those samples, or fill "
-            f"them in."
-        )
-    kinds = pandas.api.types
-    if kinds.is_bool_dtype(values.dtype):
+    count = int(values.isna().sum())
+    if count:
+        raise UsageError(f"{key} has {count} missing values; drop those samples, or fill them in.")
+    types = pandas.api.types
+    if types.is_bool_dtype(values.dtype):
         return values.to_numpy(dtype=bool)
-    if kinds.is_numeric_dtype(values.dtype):
-        return values.to_numpy(dtype=float if kinds.is_float_dtype(values.dtype) else np.int64)
-    if kinds.is_datetime64_any_dtype(values.dtype):
+    if types.is_float_dtype(values.dtype):
+        return values.to_numpy(dtype=float)
+    if types.is_numeric_dtype(values.dtype):
+        return values.to_numpy(dtype=np.int64)
+    if types.is_datetime64_any_dtype(values.dtype):
         raise UsageError(
             f"{key} holds dates, but it must hold labels; give whole numbers or names."
         )
-    listed_values = values.tolist()
-    is_named = isinstance(values.dtype, pandas.CategoricalDtype)
-    if not is_named and all(
-        isinstance(value, int | np.integer) and not isinstance(value, bool)
-        for value in listed_values
-    ):
-        return np.array(listed_values, dtype=np.int64)
-    return np.array([cells.cell_text(value) or "" for value in listed_values], dtype=str)
+    items = values.tolist()
+    has_categories = isinstance(values.dtype, pandas.CategoricalDtype)
+    if not has_categories and all(is_whole_number(item) for item in items):
+        return np.array(items, dtype=np.int64)
+    return np.array([cells.to_text(item) or "" for item in items], dtype=str)
 
 
-def content_digest(dataset: Dataset) -> str:
+def is_whole_number(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def hash_content(dataset: Dataset) -> str:
     """A digest of the tensors and of the names of classes and clients."""
-    h = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
-    tested = () if dataset.client_test is None else ("client_test",)
-    for name in (*REQUIRED, *OPTIONAL, *tested):
+    content = hashlib.sha256(repr((dataset.class_names, dataset.client_names)).encode())
+    names = [*REQUIRED, *OPTIONAL]
+    if dataset.client_test is not None:
+        names.append("client_test")
+    for name in names:
         tensor: torch.Tensor | None = getattr(dataset, name)
-        h.update(
-            f"{name} {None if tensor is None else (tensor.dtype, tuple(tensor.shape))}".encode()
-        )
-        if tensor is not None:
-            h.update(np.ascontiguousarray(tensor.numpy()).data)
-    return h.hexdigest()[:32]
+        if tensor is None:
+            content.update(f"{name} None".encode())
+            continue
+        content.update(f"{name} {(tensor.dtype, tuple(tensor.shape))}".encode())
+        content.update(np.ascontiguousarray(tensor.numpy()).data)
+    return content.hexdigest()[:32]
 
 
 # ------------------------------------------------------------------------------------------- checks
-def checked(
+def build_dataset(
     raw: dict[str, np.ndarray],
     name: str,
     digest: str,
-    more: str = "",
+    more_note: str = "",
     kind: str = "",
     columns: Sequence[str] = (),
 ) -> Dataset:
-    """The Dataset of arrays by name, checked and scaled. more: goes to the note;   kind: as in
-    `from_arrays`;
-    columns: the names of the features. Raises UsageError."""
+    """The Dataset of arrays by name, checked and scaled.
+
+    more_note: goes behind the note;   kind: as in `from_arrays`;   columns: the names of the
+    features. Raises UsageError.
+    """
     if "y_public" in raw and "x_public" not in raw:
         raise UsageError("The data has y_public but no x_public; add the samples, too.")
     if kind not in ("", RECORDINGS, IMAGES):
         raise UsageError(f"kind is {kind!r}, but it must be {RECORDINGS} or {IMAGES}.")
-    raw, begin_note = name_labels_from_one(raw)
-    raw, named = numbered(raw)
-    raw, split = in_two(raw)
-    y = {key: labels(key, raw[key]) for key in raw if key.startswith("y_")}
-    for key, own in y.items():
-        part = f"x_{key.removeprefix('y_')}"
-        if raw[part].shape[:1] != own.shape:
-            raise UsageError(
-                f"{part} has shape {raw[part].shape} but {key} has {len(own)} labels; each sample "
-                f"needs one label."
-            )
+    raw, labels_note = name_labels_from_one(raw)
+    raw, label_names = number_labels(raw)
+    raw, split_note = split_samples(raw)
+    y = {key: check_labels(key, raw[key]) for key in raw if key.startswith("y_")}
+    check_lengths(raw, y)
     classes = count_classes(y)
-    x = {key: samples(key, raw[key], kind) for key in raw if key.startswith("x_")}
-    shape = x["x_train"].shape[1:]
-    for key, value in x.items():
-        if value.shape[1:] != shape:
-            raise UsageError(
-                f"{key} has samples of shape {value.shape[1:]}, but those of x_train have {shape}; "
-                f"make them alike."
-            )
-    x, schema, note = scale_samples(x, columns if len(columns) == shape[0] else ())
-    note += describe_shape(raw["x_train"], x["x_train"]) + begin_note
-    missing = sorted(set(range(classes)) - set(y["y_train"].tolist()))
-    if missing:
-        listed_labels = ", ".join(named[k] if named else str(k) for k in missing[:5])
-        note += (
-            f" No training sample has the label {listed_labels}{' …' if len(missing) > 5 else ''}."
-        )
-    names: tuple[str, ...] = ()
+    class_names = label_names or tuple(map(str, range(classes)))
+    x = {key: check_samples(key, raw[key], kind) for key in raw if key.startswith("x_")}
+    check_sample_shapes(x)
+    feature_names = columns if len(columns) == x["x_train"].shape[1] else ()
+    x, schema, scale_note = scale_samples(x, feature_names)
+    notes = [
+        scale_note,
+        describe_shape(raw["x_train"], x["x_train"]),
+        labels_note,
+        describe_absent_labels(y["y_train"], class_names),
+        split_note,
+        more_note,
+    ]
+    client_names: tuple[str, ...] = ()
     if "client_train" in raw:
-        y["client_train"], names = factorised(raw["client_train"], len(y["y_train"]))
+        y["client_train"], client_names = number_clients(raw["client_train"], len(y["y_train"]))
     if "client_test" in raw and set(raw["client_test"]) == set(raw["client_train"]):
-        y["client_test"], _ = factorised(raw["client_test"], len(y["y_test"]))
-    class_names = named or tuple(map(str, range(classes)))
-    schema = replace(schema, class_names=class_names, client_names=names)
-    return of_arrays(name, digest, {**x, **y}, class_names, note + split + more, names, schema)
+        y["client_test"], _ = number_clients(raw["client_test"], len(y["y_test"]))
+    schema = replace(schema, class_names=class_names, client_names=client_names)
+    note = "".join(notes)
+    return make_dataset(name, digest, {**x, **y}, class_names, note, client_names, schema)
+
+
+def check_lengths(raw: Mapping[str, np.ndarray], y: Mapping[str, np.ndarray]) -> None:
+    """Raises UsageError unless each part has as many samples as labels."""
+    for key, labels in y.items():
+        part = f"x_{key.removeprefix('y_')}"
+        if raw[part].shape[:1] != labels.shape:
+            raise UsageError(
+                f"{part} has shape {raw[part].shape} but {key} has {len(labels)} labels; each "
+                "sample needs one label."
+            )
+
+
+def check_sample_shapes(x: Mapping[str, np.ndarray]) -> None:
+    """Raises UsageError unless the samples of all parts have one shape."""
+    shape = x["x_train"].shape[1:]
+    for key, samples in x.items():
+        if samples.shape[1:] != shape:
+            raise UsageError(
+                f"{key} has samples of shape {samples.shape[1:]}, but those of x_train have "
+                f"{shape}; make them alike."
+            )
+
+
+def describe_absent_labels(y_train: np.ndarray, class_names: Sequence[str]) -> str:
+    """A sentence where a class has no training sample."""
+    present = set(y_train.tolist())
+    absent = [name for label, name in enumerate(class_names) if label not in present]
+    if not absent:
+        return ""
+    more = " …" if len(absent) > SHOWN_LABELS else ""
+    return f" No training sample has the label {', '.join(absent[:SHOWN_LABELS])}{more}."
 
 
 def describe_shape(raw: np.ndarray, x: np.ndarray) -> str:
@@ -499,8 +540,8 @@ def describe_shape(raw: np.ndarray, x: np.ndarray) -> str:
     if raw.ndim == 3 and x.ndim == 4 and max(raw.shape[1:]) >= 2 * min(raw.shape[1:]):
         height, width = x.shape[2:]
         return (
-            f" Samples are taken as grey pictures of {height}x{width} pixels; "
-            f"kind=recordings takes them as recordings."
+            f" Samples are taken as grey pictures of {height}x{width} pixels; kind=recordings "
+            "takes them as recordings."
         )
     return ""
 
@@ -508,53 +549,57 @@ def describe_shape(raw: np.ndarray, x: np.ndarray) -> str:
 def name_labels_from_one(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     """Labels 1..C as names of classes, so that there is no empty class 0, and a sentence. Others as
     they are."""
-    keys = [key for key in raw if key == "y" or key.startswith("y_")]
-    whole = [
-        raw[key]
-        for key in keys
-        if raw[key].ndim == 1 and raw[key].dtype.kind in "iuf" and raw[key].size
-    ]
-    if len(whole) < len(keys) or not keys:
+    keys = [key for key in raw if is_label_array(key)]
+    numbers = []
+    for key in keys:
+        array = raw[key]
+        if array.ndim != 1 or array.dtype.kind not in "iuf" or not array.size:
+            return raw, ""
+        numbers.append(array)
+    if not numbers:
         return raw, ""
-    values = np.unique(np.concatenate(whole))
-    is_from_one = (
-        values[0] == 1 and np.array_equal(values, np.arange(1, len(values) + 1)) and len(values) > 1
-    )
-    if not is_from_one:
+    values = np.unique(np.concatenate(numbers))
+    classes = len(values)
+    if classes < 2 or not np.array_equal(values, np.arange(1, classes + 1)):
         return raw, ""
     texts = {key: raw[key].astype(np.int64).astype(str) for key in keys}
-    return raw | texts, f" The labels are 1..{len(values)}: class {values[0]:g} is the first."
+    return raw | texts, f" The labels are 1..{classes}: class 1 is the first."
 
 
-def numbered(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+def is_label_array(key: str) -> bool:
+    """Whether an array of that name holds labels: y, y_train, y_test or y_public."""
+    return key == "y" or key.startswith("y_")
+
+
+def number_labels(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
     """The arrays with labels as numbers, and the names of the classes; none where the labels are
     numbers already."""
-    texts = [
-        key
-        for key in raw
-        if key.split("_")[0] == "y" and raw[key].dtype.kind == "U" and raw[key].ndim == 1
-    ]
-    if not texts or any(raw[key].dtype.kind != "U" for key in raw if key.split("_")[0] == "y"):
+    keys = [key for key in raw if is_label_array(key)]
+    if not all(raw[key].dtype.kind == "U" for key in keys):
         return raw, ()
-    codes, classes = tables.code_texts(np.concatenate([raw[key] for key in texts]).tolist())
-    ends = np.cumsum([len(raw[key]) for key in texts])[:-1]
-    return raw | dict(zip(texts, np.split(codes, ends), strict=True)), classes
+    keys = [key for key in keys if raw[key].ndim == 1]
+    if not keys:
+        return raw, ()
+    codes, class_names = tables.code_texts(np.concatenate([raw[key] for key in keys]).tolist())
+    ends = np.cumsum([len(raw[key]) for key in keys])[:-1]
+    numbers = dict(zip(keys, np.split(codes, ends), strict=True))
+    return raw | numbers, class_names
 
 
-def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
+def split_samples(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
     """The arrays with `x`, `y` and `client` split into training and test samples, and a sentence on
     it."""
-    rest = {key: part for key, part in raw.items() if key not in WHOLE}
+    parts = {key: array for key, array in raw.items() if key not in UNSPLIT}
     if "x_train" in raw:
-        odd = [key for key in ("split", "group") if key in raw]
-        if odd:
-            raise UsageError(
-                f"{odd[0]} cannot be given with x_train and x_test, which are split; leave it out."
-            )
+        for key in ("split", "group"):
+            if key in raw:
+                raise UsageError(
+                    f"{key} cannot be given with x_train and x_test, which are split; leave it out."
+                )
         if "client" in raw and "client_train" not in raw:
-            rest["client_train"] = raw["client"]
-        return rest, ""
-    y = labels("y", raw["y"])
+            parts["client_train"] = raw["client"]
+        return parts, ""
+    y = check_labels("y", raw["y"])
     if raw["x"].shape[:1] != y.shape:
         raise UsageError(f"x has shape {raw['x'].shape} but y has {len(y)} labels; each needs one.")
     for key in ("split", "group"):
@@ -562,44 +607,56 @@ def in_two(raw: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], str]:
             raise UsageError(
                 f"{key} has shape {raw[key].shape}, but it must be [{len(y)}], one for each sample."
             )
+    test, note = choose_test_samples(raw, y)
+    for key in ("x", "y", "client"):
+        if key in raw:
+            parts[f"{key}_train"] = raw[key][~test]
+            parts[f"{key}_test"] = raw[key][test]
+    return parts, f" {note}"
+
+
+def choose_test_samples(raw: Mapping[str, np.ndarray], y: np.ndarray) -> tuple[np.ndarray, str]:
+    """bool [N], the test samples of arrays that nobody has split, and a sentence: as `split` says,
+    whole groups, or drawn."""
     owner = None
     if "client" in raw:
-        owner, _ = factorised(raw["client"], len(y))
+        owner, _ = number_clients(raw["client"], len(y))
+    group = raw.get("group")
     if "split" in raw:
         import pandas
 
-        test, note = tables.read_split(
-            pandas.Series(raw["split"].astype(str)), "split", "the arrays"
-        )
-        if "group" in raw and set(raw["group"][test].tolist()) & set(raw["group"][~test].tolist()):
+        words = pandas.Series(raw["split"].astype(str))
+        test, note = tables.read_split(words, "split", "the arrays")
+        if group is not None and set(group[test].tolist()) & set(group[~test].tolist()):
             raise UsageError(
                 "A group has training and test samples in split; correct it, or leave out group."
             )
-    elif "group" in raw:
-        test = tables.draw_test_groups(y, np.unique(raw["group"], return_inverse=True)[1], owner)
-        note = "Whole groups of samples, about a fifth, are for testing."
-    else:
-        test = tables.draw_test_rows(y, owner)
-        note = "A fifth of the samples, drawn at random in each class, is for testing."
-    made = {}
-    for key in ("x", "y", "client"):
-        if key in raw:
-            made[f"{key}_train"] = raw[key][~test]
-            made[f"{key}_test"] = raw[key][test]
-    return rest | made, f" {note}"
+        return test, note
+    if group is not None:
+        _, group_numbers = np.unique(group, return_inverse=True)
+        test = tables.draw_test_groups(y, group_numbers, owner)
+        return test, "Whole groups of samples, about a fifth, are for testing."
+    test = tables.draw_test_rows(y, owner)
+    return test, "A fifth of the samples, drawn at random in each class, is for testing."
 
 
-def labels(key: str, y: np.ndarray) -> np.ndarray:
+def check_labels(key: str, y: np.ndarray) -> np.ndarray:
     """int64 [N], or UsageError."""
-    allowed = f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the classes from 0"
-    demand(
-        y.ndim == 1,
-        f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not one-hot "
-        f"rows).",
+    allowed = (
+        f"labels must be whole numbers 0..C-1 with at most {MAX_CLASSES} classes; number the "
+        "classes from 0"
     )
-    demand(len(y), f"{key} is empty; it must have at least one label.")
-    demand(y.dtype.kind in "biuf", f"{key} holds {y.dtype}, but {allowed}.")
-    wrong = y[~((y >= 0) & (y < MAX_CLASSES) & (y == np.floor(y)))]  # nan is in no range
+    if y.ndim != 1:
+        raise UsageError(
+            f"{key} has shape {y.shape}, but it must be [N], one whole number a sample (not "
+            "one-hot rows)."
+        )
+    if len(y) == 0:
+        raise UsageError(f"{key} is empty; it must have at least one label.")
+    if y.dtype.kind not in "biuf":
+        raise UsageError(f"{key} holds {y.dtype}, but {allowed}.")
+    is_label = (y >= 0) & (y < MAX_CLASSES) & (y == np.floor(y))  # nan is in no range
+    wrong = y[~is_label]
     if len(wrong):
         raise UsageError(f"{key} holds the label {wrong[0]:g}, but {allowed}.")
     return y.astype(np.int64)
@@ -608,45 +665,62 @@ def labels(key: str, y: np.ndarray) -> np.ndarray:
 def count_classes(y: dict[str, np.ndarray]) -> int:
     """C = greatest training label + 1; no other labels of `y` may be greater."""
     classes = int(y["y_train"].max()) + 1
-    demand(
-        classes >= 2,
-        "y_train holds only the label 0, but there must be at least two classes, numbered 0..C-1.",
-    )
-    for key, own in y.items():
-        most = f"the greatest label of y_train is {classes - 1}; every class must occur in the training set"
-        demand(own.max() < classes, f"{key} holds the label {own.max()}, but {most}.")
+    if classes < 2:
+        raise UsageError(
+            "y_train holds only the label 0, but there must be at least two classes, numbered "
+            "0..C-1."
+        )
+    for key, labels in y.items():
+        if labels.max() >= classes:
+            raise UsageError(
+                f"{key} holds the label {labels.max()}, but the greatest label of y_train is "
+                f"{classes - 1}; every class must occur in the training set."
+            )
     return classes
 
 
-def samples(key: str, x: np.ndarray, kind: str = "") -> np.ndarray:
+def check_samples(key: str, x: np.ndarray, kind: str = "") -> np.ndarray:
     """[N, C, H, W], [N, C, T] or [N, D] in the file's own numbers, or UsageError."""
-    what = "leave it out" if key == "x_public" else "it must have samples"
-    demand(
-        x.dtype.kind in "biuf",
-        f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.",
-    )
-    demand(x.size, f"{key} is empty (shape {x.shape}); {what}.")
+    if x.dtype.kind not in "biuf":
+        raise UsageError(f"{key} holds {x.dtype}, but samples must be uint8 or float numbers.")
+    if x.size == 0:
+        advice = "leave it out" if key == "x_public" else "it must have samples"
+        raise UsageError(f"{key} is empty (shape {x.shape}); {advice}.")
     if x.dtype.kind == "f" and not np.isfinite(x).all():
-        first = int(np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))[0])
+        is_finite = np.isfinite(x.reshape(len(x), -1)).all(axis=1)
+        first = int(np.flatnonzero(~is_finite)[0])
         raise UsageError(
             f"{key} holds NaN or infinity (first in sample {first}); replace or drop such samples."
         )
     if x.ndim == 2:
         return x
-    is_long = x.ndim == 3 and min(x.shape[1:]) < SMALLEST <= max(x.shape[1:]) / 2
-    if x.ndim == 3 and (kind == RECORDINGS or is_long and kind != IMAGES):
-        return x if x.shape[1] < x.shape[2] else np.moveaxis(x, 2, 1)
+    if x.ndim == 3 and (kind == RECORDINGS or kind != IMAGES and looks_like_recordings(x)):
+        return put_channels_first(x)
     if x.ndim == 3:
         x = x[:, None]
-    elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST:
+    elif x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] >= SMALLEST_IMAGE:
         x = np.moveaxis(x, 3, 1)
-    images = x.ndim == 4 and x.shape[1] in (1, 3) and min(x.shape[2:]) >= SMALLEST
-    allowed = (
-        f"[N, H, W], [N, H, W, C] or [N, C, H, W] with C = 1 or 3 and H, W at least {SMALLEST}"
-    )
-    others = "recordings [N, C, T] with C below 8, or feature rows [N, D]"
-    demand(images, f"{key} has shape {x.shape}, but it must be images {allowed}, {others}.")
+    if x.ndim != 4 or x.shape[1] not in (1, 3) or min(x.shape[2:]) < SMALLEST_IMAGE:
+        raise UsageError(
+            f"{key} has shape {x.shape}, but it must be images [N, H, W], [N, H, W, C] or [N, C, "
+            f"H, W] with C = 1 or 3 and H, W at least {SMALLEST_IMAGE}, recordings [N, C, T] with "
+            "C below 8, or feature rows [N, D]."
+        )
     return x
+
+
+def looks_like_recordings(x: np.ndarray) -> bool:
+    """Whether one axis of the samples [N, A, B] is too short for a picture, and the other long."""
+    shortest = min(x.shape[1:])
+    longest = max(x.shape[1:])
+    return shortest < SMALLEST_IMAGE <= longest / 2
+
+
+def put_channels_first(x: np.ndarray) -> np.ndarray:
+    """Recordings [N, C, T] from [N, C, T] or [N, T, C]: there are fewer channels than steps."""
+    if x.shape[1] < x.shape[2]:
+        return x
+    return np.moveaxis(x, 2, 1)
 
 
 def scale_samples(
@@ -659,16 +733,12 @@ def scale_samples(
     names: of the columns
     """
     train = x["x_train"]
-    shape = tuple(train.shape[1:])
     if train.ndim == 4:
-        pixels = images_scale(x)
-        ready = {key: pixels.apply(value) for key, value in x.items()}
-        schema = InputSchema(
-            IMAGES, shape, (), pixels=replace(pixels, mode="L" if shape[0] == 1 else "RGB")
-        )
-        return ready, schema, pixels.describe()
+        return scale_images(x)
+    shape = tuple(train.shape[1:])
+    is_table = train.ndim == 2
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, std = mean_and_deviation(train.astype(np.float64))
+        mean, std = measure_mean_and_deviation(train.astype(np.float64))
         mean = mean.ravel()
         std = std.ravel()
         is_constant = ~(std > 1e-12 * np.maximum(1, np.abs(mean)))  # a constant column becomes 0
@@ -677,115 +747,141 @@ def scale_samples(
             "The features are too large to standardise in 32-bit numbers; rescale their columns."
         )
     scale = np.where(is_constant, 1.0, std)
-    what = "feature" if train.ndim == 2 else "channel"
+    if not names:
+        what = "feature" if is_table else "channel"
+        names = [f"{what} {place}" for place in range(1, shape[0] + 1)]
     columns = []
-    for place in range(shape[0]):
-        name = str(names[place]) if names else f"{what} {place + 1}"
-        columns.append(Column(name, NUMBER, "", mean=float(mean[place]), scale=float(scale[place])))
-    schema = InputSchema(
-        FEATURES if train.ndim == 2 else RECORDINGS, shape, (), columns=tuple(columns)
-    )
+    for place, name in enumerate(names):
+        column = Column(name, NUMBER, mean=float(mean[place]), scale=float(scale[place]))
+        columns.append(column)
+    kind = FEATURES if is_table else RECORDINGS
+    schema = InputSchema(kind, shape, (), columns=tuple(columns))
     ready = {key: schema.standardise(value) for key, value in x.items()}
-    note = "Features are" if train.ndim == 2 else "Each channel is"
-    return ready, schema, f"{note} standardised by the training set's mean and standard deviation."
+    subject = "Features are" if is_table else "Each channel is"
+    note = f"{subject} standardised by the training set's mean and standard deviation."
+    return ready, schema, note
 
 
-def images_scale(x: dict[str, np.ndarray]) -> PixelScale:
+def scale_images(
+    x: dict[str, np.ndarray],
+) -> tuple[dict[str, np.ndarray], InputSchema, str]:
+    """The same for images [N, C, H, W]."""
+    shape = tuple(x["x_train"].shape[1:])
+    mode = "L" if shape[0] == 1 else "RGB"
+    pixels = choose_image_scale(x)
+    ready = {key: pixels.apply(value) for key, value in x.items()}
+    schema = InputSchema(IMAGES, shape, (), pixels=replace(pixels, mode=mode))
+    return ready, schema, pixels.describe()
+
+
+def choose_image_scale(x: dict[str, np.ndarray]) -> PixelScale:
     """From which range the pixels of all parts come. Raises UsageError for parts of different
     number types."""
     if len({value.dtype for value in x.values()}) > 1:
         kinds = ", ".join(f"{key} {value.dtype}" for key, value in x.items())
         raise UsageError(
             f"The images have different number types ({kinds}), and so may their scales; save one "
-            f"type."
+            "type."
         )
     return choose_scale(x, "x_train")
 
 
-def mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of recordings [N, C, T],
-    as [1, C, 1]. The same to the last bit on every machine."""
-    rows = x if x.ndim == 2 else np.moveaxis(x, 1, 2).reshape(-1, x.shape[1])
+def measure_mean_and_deviation(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column of rows [N, D], as [1, D], or of each channel of
+    recordings [N, C, T], as [1, C, 1]. The same to the last bit on every machine."""
+    if x.ndim == 2:
+        rows = x
+        shape: tuple[int, ...] = (1, -1)
+    else:
+        rows = np.moveaxis(x, 1, 2).reshape(-1, x.shape[1])
+        shape = (1, -1, 1)
     mean = sum_in_fixed_order(rows) / len(rows)
-    away = rows - mean
-    std = np.sqrt(sum_in_fixed_order(away * away) / len(rows))
-    shape = (1, -1) if x.ndim == 2 else (1, -1, 1)
+    difference = rows - mean
+    std = np.sqrt(sum_in_fixed_order(difference * difference) / len(rows))
     return mean.reshape(shape), std.reshape(shape)
 
 
-def listed(texts: list[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names from a file, which may hold anything, on one line."""
-    return ", ".join(" ".join(text.split())[:80] for text in texts[:10]) + (
-        ", …" if len(texts) > 10 else ""
-    )
+    shown = [" ".join(name.split())[:80] for name in names[:SHOWN_NAMES]]
+    if len(names) > SHOWN_NAMES:
+        shown.append("…")
+    return ", ".join(shown)
 
 
 # ------------------------------------------------------------------------------------------ clients
-def factorised(ids: np.ndarray, samples: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def number_clients(ids: np.ndarray, samples: int) -> tuple[np.ndarray, tuple[str, ...]]:
     """int64 [N], the client 0..M-1 of each sample, and the M names, from ids [N] (whole numbers or
     texts) in their sorted order. Raises UsageError.
 
-    >>> factorised(np.array(["north", "south", "north"]), 3)
+    >>> number_clients(np.array(["north", "south", "north"]), 3)
     (array([0, 1, 0]), ('north', 'south'))
     """
-    fits = ids.shape == (samples,)
-    demand(
-        fits,
-        f"client_train has shape {ids.shape}, but it must be [{samples}], one client id a training "
-        f"sample.",
-    )
+    if ids.shape != (samples,):
+        raise UsageError(
+            f"client_train has shape {ids.shape}, but it must be [{samples}], one client id a "
+            "training sample."
+        )
     if ids.dtype.kind == "O" and all(isinstance(name, str) for name in ids):
         ids = ids.astype(str)
-    demand(
-        ids.dtype.kind in "biuUS",
-        f"client_train holds {ids.dtype}, but client ids must be whole numbers or texts.",
-    )
-    names, client = np.unique(ids, return_inverse=True)
-    texts = (
-        name.decode(errors="replace") if isinstance(name, bytes) else str(name)
-        for name in names.tolist()
-    )
-    return client.astype(np.int64), tuple(texts)
+    if ids.dtype.kind not in "biuUS":
+        raise UsageError(
+            f"client_train holds {ids.dtype}, but client ids must be whole numbers or texts."
+        )
+    distinct, client = np.unique(ids, return_inverse=True)
+    if ids.dtype.kind == "S":
+        names = [name.decode(errors="replace") for name in distinct.tolist()]
+    else:
+        names = [str(name) for name in distinct.tolist()]
+    return client.astype(np.int64), tuple(names)
 
 
-def owners(indices: Any, samples: int) -> np.ndarray:
+def read_owners(indices: Any, samples: int) -> np.ndarray:
     """int64 [N], the client of each of N samples (-1: nobody), from M lists of indices. Each list
     must hold one index or more, all of them in 0..N-1, and no index may occur twice. Raises
     UsageError.
 
-    >>> owners([[0, 3], [1]], 4)
+    >>> read_owners([[0, 3], [1]], 4)
     array([ 0,  1, -1,  0])
     """
     if isinstance(indices, str) or not isinstance(indices, Iterable):
         raise UsageError(
             f"indices is a {type(indices).__name__}, but it must be a list of one index list a "
-            f"client."
+            "client."
         )
     owner = np.full(samples, -1, dtype=np.int64)
-    lists: Sequence[Any] = list(indices)
-    demand(lists, "indices is empty; give one list of sample indices for each client.")
-    for k, own in enumerate(lists):
-        rows = np.asarray(own.detach().cpu() if hasattr(own, "detach") else own)
-        full = rows.ndim == 1 and len(rows)
-        demand(
-            full, f"The index list of client {k} must be one row [n] of at least one sample index."
-        )
-        demand(
-            rows.dtype.kind in "iu",
-            f"The indices of client {k} are {rows.dtype}, but they must be whole numbers.",
-        )
-        wrong = rows[(rows < 0) | (rows >= samples)]
-        if len(wrong):
-            raise UsageError(
-                f"Client {k} has the index {wrong[0]}, but the training samples are "
-                f"0..{samples - 1}."
-            )
+    lists = list(indices)
+    if not lists:
+        raise UsageError("indices is empty; give one list of sample indices for each client.")
+    for k, indices_of_client in enumerate(lists):
+        rows = check_indices(k, indices_of_client, samples)
         values, counts = np.unique(rows, return_counts=True)
-        twice = values[(counts > 1) | (owner[values] >= 0)]
-        if len(twice):
+        is_taken = (counts > 1) | (owner[values] >= 0)
+        if is_taken.any():
             raise UsageError(
-                f"Client {k} has the index {twice[0]} that is already given; a sample has one "
-                f"client."
+                f"Client {k} has the index {values[is_taken][0]} that is already given; a sample "
+                "has one client."
             )
         owner[rows] = k
     return owner
+
+
+def check_indices(k: int, indices: Any, samples: int) -> np.ndarray:
+    """int [n] of client k's list of indices, all in 0..samples-1. Raises UsageError."""
+    if hasattr(indices, "detach"):
+        indices = indices.detach().cpu()
+    rows = np.asarray(indices)
+    if rows.ndim != 1 or len(rows) == 0:
+        raise UsageError(
+            f"The index list of client {k} must be one row [n] of at least one sample index."
+        )
+    if rows.dtype.kind not in "iu":
+        raise UsageError(
+            f"The indices of client {k} are {rows.dtype}, but they must be whole numbers."
+        )
+    wrong = rows[(rows < 0) | (rows >= samples)]
+    if len(wrong):
+        raise UsageError(
+            f"Client {k} has the index {wrong[0]}, but the training samples are 0..{samples - 1}."
+        )
+    return rows

@@ -1,8 +1,9 @@
-"""What a data set was taken for, for its owner to look at before anything runs: a notebook shows it of
-`fl.load("mine.csv")`, a terminal by `fedlab-nb look mine.csv`.
+"""What a data set was taken for, for its owner to look at before anything runs: a notebook shows it
+of `fl.load("mine.csv")`, a terminal by `fedlab-nb look mine.csv`.
 
-Rows, columns with what each was taken for and why, what is left out, classes and clients with counts, first rows. As
-HTML the card depends on no style sheet and no script; first images are shown as such.
+Rows, columns with what each was taken for and why, what is left out, classes and clients with
+counts, first rows. As HTML the card depends on no style sheet and no script; first images are shown
+as such.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 40  # columns that a card lists; of more it says how many there are
 MOST_COUNTS = 12  # classes and clients that it lists
 MOST_IMAGES = 8
-UNEQUAL = (
-    2  # the largest class has so many times the samples of the smallest: accuracy alone says little
-)
+MOST_CHARACTERS = 40  # of a cell
+# From this ratio of the largest class to the smallest on, accuracy alone says little.
+UNEQUAL = 2
 HEAD = ("column", "taken for", "why", "values")
 ROLES = ("label", "client", "split", "group")
 WHY = {
@@ -37,21 +38,24 @@ WHY = {
 }
 
 
-# ---------------------------------------------------------------------------------------------------------- its parts
-def headline(dataset: Dataset) -> str:
+# ------------------------------------------------------------------------------------ its parts
+def write_headline(dataset: Dataset) -> str:
     """How many samples of what there are, in a sentence.
 
     >>> from fedlab_nb.data import load
-    >>> headline(load("digits"))
+    >>> write_headline(load("digits"))
     'digits: 1,237 training and 360 test images of 1x8x8, 10 classes, 200 public images.'
     """
     kind = SAMPLES[len(dataset.input_shape)]
     shape = "x".join(map(str, dataset.input_shape))
-    size = f"{shape} features" if len(dataset.input_shape) == 1 else shape
-    public = "" if dataset.x_public is None else f", {len(dataset.x_public):,} public {kind}"
+    if len(dataset.input_shape) == 1:
+        shape = f"{shape} features"
+    public = ""
+    if dataset.x_public is not None:
+        public = f", {len(dataset.x_public):,} public {kind}"
     return (
-        f"{dataset.name}: {len(dataset.y_train):,} training and {len(dataset.y_test):,} test {kind} of {size}, "
-        f"{dataset.classes} classes{public}."
+        f"{dataset.name}: {len(dataset.y_train):,} training and {len(dataset.y_test):,} test "
+        f"{kind} of {shape}, {dataset.classes} classes{public}."
     )
 
 
@@ -59,11 +63,9 @@ def count_classes(dataset: Dataset) -> list[tuple[str, int, int]]:
     """(name, training samples, test samples) of each class."""
     import torch
 
-    counts = [
-        torch.bincount(labels, minlength=dataset.classes).tolist()
-        for labels in (dataset.y_train, dataset.y_test)
-    ]
-    return list(zip(dataset.class_names, *counts, strict=True))
+    train = torch.bincount(dataset.y_train, minlength=dataset.classes).tolist()
+    test = torch.bincount(dataset.y_test, minlength=dataset.classes).tolist()
+    return list(zip(dataset.class_names, train, test, strict=True))
 
 
 def count_clients(dataset: Dataset) -> list[tuple[str, int]]:
@@ -82,14 +84,14 @@ def has_unequal_classes(dataset: Dataset) -> bool:
 
 def describe_classes(dataset: Dataset) -> list[str]:
     """Classes and clients with their counts, and what unequal ones mean, in sentences."""
-    classes = [f"{name} {train + test:,}" for name, train, test in count_classes(dataset)]
+    counts = [train + test for _, train, test in count_classes(dataset)]
+    classes = [f"{name} {count:,}" for name, count in zip(dataset.class_names, counts, strict=True)]
     sentences = [f"Classes: {shorten(classes)}."]
     if has_unequal_classes(dataset):
-        counts = [train + test for _, train, test in count_classes(dataset)]
         share = max(counts) / sum(counts)
         sentences.append(
-            f"The classes are unequal: always saying the largest one gets {share:.0%} right; look at the balanced "
-            "accuracy, which is the mean over the classes."
+            f"The classes are unequal: always saying the largest one gets {share:.0%} right; look "
+            "at the balanced accuracy, which is the mean over the classes."
         )
     clients = [f"{name} {count:,}" for name, count in count_clients(dataset)]
     if clients:
@@ -101,21 +103,27 @@ def describe_classes(dataset: Dataset) -> list[str]:
 
 def shorten(parts: Sequence[str]) -> str:
     """The first parts in a list, and how many more there are."""
+    text = ", ".join(parts[:MOST_COUNTS])
     more = len(parts) - MOST_COUNTS
-    return ", ".join(parts[:MOST_COUNTS]) + (f", and {more} more" if more > 0 else "")
+    if more > 0:
+        text += f", and {more} more"
+    return text
 
 
-def role_of(schema: InputSchema, name: str) -> str:
+def find_role(schema: InputSchema, name: str) -> str:
     """Which of ROLES a column has; "" for none."""
-    return next((role for role in ROLES if getattr(schema, role) == name), "")
+    for role in ROLES:
+        if getattr(schema, role) == name:
+            return role
+    return ""
 
 
 def list_columns(schema: InputSchema) -> list[tuple[str, str, str, str]]:
-    """The rows of HEAD, in the order of the file; columns without a role first say what they were taken for."""
+    """The rows of a table with the head HEAD, in the order of the file."""
     known = {column.name: column for column in schema.columns}
     rows = []
     for name in schema.names or tuple(known):
-        role = role_of(schema, name)
+        role = find_role(schema, name)
         if role:
             rows.append((name, role, WHY[role], ""))
         elif name in known:
@@ -127,35 +135,44 @@ def list_columns(schema: InputSchema) -> list[tuple[str, str, str, str]]:
 def describe_left_out(schema: InputSchema) -> str:
     """Which columns are left out, in a sentence; "" for none."""
     names = [column.name for column in schema.columns if not column.width]
-    return f"Left out: {shorten(names)}." if names else ""
+    if not names:
+        return ""
+    return f"Left out: {shorten(names)}."
 
 
-def show_rows(dataset: Dataset) -> list[list[str]]:
+def list_first_rows(dataset: Dataset) -> list[list[str]]:
     """The first rows of a table as text, their head first; nothing of other data."""
     if dataset.first_rows is None:
         return []
-    head = [str(name) for name in dataset.first_rows.columns][:MOST_COLUMNS]
-    rows = dataset.first_rows.iloc[:, :MOST_COLUMNS].astype(object).values.tolist()
-    return [head, *(["" if is_nothing(cell) else str(cell)[:40] for cell in row] for row in rows)]
+    table = dataset.first_rows.iloc[:, :MOST_COLUMNS]
+    rows = [[str(name) for name in table.columns]]
+    for cells in table.astype(object).values.tolist():
+        rows.append([show_cell(cell) for cell in cells])
+    return rows
 
 
-def is_nothing(cell: object) -> bool:
-    return cell is None or cell != cell  # nan is unequal to itself
+def show_cell(cell: object) -> str:
+    """A cell as text of MOST_CHARACTERS at most, "" where there is no value."""
+    if cell is None or cell != cell:  # nan is unequal to itself
+        return ""
+    return str(cell)[:MOST_CHARACTERS]
 
 
-# ---------------------------------------------------------------------------------------------------------- as text
-def card_text(dataset: Dataset) -> str:
+# ------------------------------------------------------------------------------------ as text
+def write_text_card(dataset: Dataset) -> str:
     """The card for a terminal."""
-    parts = [headline(dataset), *describe_classes(dataset)]
+    parts = [write_headline(dataset), *describe_classes(dataset)]
     schema = dataset.schema
     if schema is not None and schema.names:  # of a table
         columns = list_columns(schema)
         parts += ["", align([HEAD, *columns[:MOST_COLUMNS]])]
         if len(columns) > MOST_COLUMNS:
             parts.append(f"... and {len(columns) - MOST_COLUMNS} more columns")
+        parts.append("")
         left_out = describe_left_out(schema)
-        parts += ["", left_out] if left_out else [""]
-    rows = show_rows(dataset)
+        if left_out:
+            parts.append(left_out)
+    rows = list_first_rows(dataset)
     if rows:
         parts += ["First rows:", align(rows)]
     if dataset.note:
@@ -168,64 +185,67 @@ def align(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
-        cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         lines.append("  " + "  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
-# ---------------------------------------------------------------------------------------------------------- as HTML
-def card_html(dataset: Dataset) -> str:
+# ------------------------------------------------------------------------------------ as HTML
+def write_html_card(dataset: Dataset) -> str:
     """The card for a notebook."""
     schema = dataset.schema
-    sentences = [f"<b>{escape(headline(dataset))}</b>", *map(escape, describe_classes(dataset))]
+    sentences = [f"<b>{escape(write_headline(dataset))}</b>"]
+    for sentence in describe_classes(dataset):
+        sentences.append(escape(sentence))
     parts = [f"<p>{'<br>'.join(sentences)}</p>"]
     if schema is not None and schema.names:  # of a table
         columns = list_columns(schema)
-        parts.append(html_rows([HEAD, *columns[:MOST_COLUMNS]]))
+        parts.append(write_html_table([HEAD, *columns[:MOST_COLUMNS]]))
         if len(columns) > MOST_COLUMNS:
             parts.append(f"<p>… and {len(columns) - MOST_COLUMNS} more columns</p>")
         left_out = describe_left_out(schema)
-        parts += [f"<p>{escape(left_out)}</p>"] if left_out else []
-    rows = show_rows(dataset)
+        if left_out:
+            parts.append(f"<p>{escape(left_out)}</p>")
+    rows = list_first_rows(dataset)
     if rows:
-        parts.append(f"<p>First rows:</p>{html_rows(rows)}")
+        parts.append(f"<p>First rows:</p>{write_html_table(rows)}")
     if len(dataset.input_shape) == 3:
-        parts.append(html_images(dataset))
+        parts.append(write_html_images(dataset))
     if dataset.note:
         parts.append(f"<p>{escape(dataset.note)}</p>")
     return f'<div class="fl-card" style="overflow-x:auto">{"".join(parts)}</div>'
 
 
-def html_rows(rows: Sequence[Sequence[str]]) -> str:
+def write_html_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows as an HTML table, the first one its head."""
     lines = []
     for number, row in enumerate(rows):
         tag = "td" if number else 'th scope="col"'
-        cells = "".join(
-            f'<{tag} style="text-align:left">{escape(cell)}</{tag[:2]}>' for cell in row
-        )
-        lines.append(f"<tr>{cells}</tr>")
+        end = "</td>" if number else "</th>"
+        cells = [f'<{tag} style="text-align:left">{escape(cell)}{end}' for cell in row]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table>{''.join(lines)}</table>"
 
 
-def html_images(dataset: Dataset) -> str:
+def write_html_images(dataset: Dataset) -> str:
     """The first training images, each with its class as alt text."""
     shown = []
     for x, y in zip(dataset.x_train[:MOST_IMAGES], dataset.y_train.tolist(), strict=False):
         name = escape(dataset.class_names[y])
         shown.append(
-            f'<img alt="a training image of {name}" title="{name}" src="{image_address(x)}" '
+            f'<img alt="a training image of {name}" title="{name}" src="{encode_image(x)}" '
             'style="height:48px;image-rendering:pixelated;margin-right:4px">'
         )
     return f"<p>First training images:</p><p>{''.join(shown)}</p>"
 
 
-def image_address(x: torch.Tensor) -> str:
-    """An image [C, H, W] in [0, 1] as an address that holds the picture itself."""
+def encode_image(x: torch.Tensor) -> str:
+    """An image [C, H, W] in [0, 1] as a data URL."""
     from PIL import Image
 
     pixels = (x.clamp(0, 1) * 255).round().byte().movedim(0, -1).numpy()
-    picture = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
-    out = io.BytesIO()
-    picture.save(out, "png")
-    return f"data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}"
+    if pixels.shape[-1] == 1:
+        pixels = pixels[..., 0]
+    png = io.BytesIO()
+    Image.fromarray(pixels).save(png, "png")
+    return f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"

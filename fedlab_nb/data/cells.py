@@ -49,10 +49,10 @@ def is_plain_number(text: str) -> bool:
     return PLAIN_NUMBER.fullmatch(text) is not None
 
 
-def cell_text(value: Any) -> str | None:
+def to_text(value: Any) -> str | None:
     """A cell as text without blanks around it, None where there is nothing.
 
-    >>> cell_text(3), cell_text(2.5), cell_text(True), cell_text(" a "), cell_text(float("nan"))
+    >>> to_text(3), to_text(2.5), to_text(True), to_text(" a "), to_text(float("nan"))
     ('3', '2.5', 'True', 'a', None)
     """
     if isinstance(value, str):
@@ -72,8 +72,9 @@ def cell_text(value: Any) -> str | None:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, datetime.datetime):
-        is_midnight = value.time() == datetime.time()
-        return value.strftime("%Y-%m-%d" if is_midnight else "%Y-%m-%d %H:%M:%S")
+        if value.time() == datetime.time():  # midnight
+            return value.strftime("%Y-%m-%d")
+        return value.strftime("%Y-%m-%d %H:%M:%S")
     return str(value).strip() or None
 
 
@@ -81,11 +82,11 @@ def is_numeric(column: Series) -> bool:
     """Whether a column holds numbers already: integers or floats, not truth values, not dates."""
     import pandas
 
-    kinds = pandas.api.types
-    return kinds.is_numeric_dtype(column.dtype) and not kinds.is_bool_dtype(column.dtype)
+    types = pandas.api.types
+    return types.is_numeric_dtype(column.dtype) and not types.is_bool_dtype(column.dtype)
 
 
-def as_cells(table: DataFrame) -> DataFrame:
+def to_cells(table: DataFrame) -> DataFrame:
     """The table with columns of numbers as they are, and all others as texts and None (dtype
     object).
 
@@ -105,7 +106,7 @@ def as_cells(table: DataFrame) -> DataFrame:
             columns[place] = column.dt.total_seconds()
             continue
         try:
-            texts = [cell_text(value) for value in column]
+            texts = [to_text(value) for value in column]
         except UsageError:
             raise UsageError(
                 f"Cells of column {str(name)!r} are lists, not one value; leave the column out."
@@ -115,7 +116,7 @@ def as_cells(table: DataFrame) -> DataFrame:
     return result.set_axis(list(table.columns), axis=1)
 
 
-def text_of(column: Series) -> Series:
+def to_texts(column: Series) -> Series:
     """A column as texts and None; whole numbers are written without a decimal point.
 
     A column of pandas floats is one of whole numbers with gaps as often as not, so 1.0 is written
@@ -136,7 +137,7 @@ def text_of(column: Series) -> Series:
     return pandas.Series(texts, index=column.index, dtype=object, name=column.name)
 
 
-def without_missing(column: Series, missing: Iterable[str]) -> Series:
+def mask_missing(column: Series, missing: Iterable[str]) -> Series:
     """A column of texts with None for each text that stands for no value.
 
     missing: texts in small letters; one that is a number stands for all cells of that value (-9
@@ -146,16 +147,18 @@ def without_missing(column: Series, missing: Iterable[str]) -> Series:
     values = {float(token) for token in tokens if is_plain_number(token)}
 
     def is_missing(text: str) -> bool:
-        low = text.lower()
-        if low in tokens:
+        token = text.lower()
+        if token in tokens:
             return True
-        return bool(values) and is_plain_number(low) and float(low) in values
+        return bool(values) and is_plain_number(token) and float(token) in values
 
-    gone = {text for text in column.dropna().unique() if is_missing(text)}
-    return column.mask(column.isin(gone), None) if gone else column
+    found = {text for text in column.dropna().unique() if is_missing(text)}
+    if not found:
+        return column
+    return column.mask(column.isin(found), None)
 
 
-def table_of_rows(rows: Any, names: list[str]) -> DataFrame:
+def make_table(rows: Any, names: list[str]) -> DataFrame:
     """A DataFrame of rows that a person gives: a DataFrame, a dict or a list of dicts (by name), or
     an array or a list of rows (by place: `names` are then the columns). Raises UsageError."""
     import pandas
@@ -166,36 +169,44 @@ def table_of_rows(rows: Any, names: list[str]) -> DataFrame:
         return rows.to_frame().T.infer_objects().reset_index(drop=True)
     try:
         if isinstance(rows, Mapping):
-            is_one_row = not any(
-                isinstance(value, list | tuple | np.ndarray | pandas.Series)
-                for value in rows.values()
-            )
-            return pandas.DataFrame([rows] if is_one_row else dict(rows))
-        if (
-            isinstance(rows, list | tuple)
-            and rows
-            and all(isinstance(row, Mapping) for row in rows)
-        ):
+            if any(is_list_of_cells(value) for value in rows.values()):
+                return pandas.DataFrame(dict(rows))
+            return pandas.DataFrame([rows])
+        if is_list_of_dicts(rows):
             return pandas.DataFrame(list(rows))
-        if hasattr(rows, "detach"):
-            rows = rows.detach().cpu().numpy()
-        if not isinstance(rows, np.ndarray):
-            rows = list(rows)
-            if rows and not isinstance(rows[0], list | tuple | np.ndarray | pandas.Series):
-                rows = [rows]
-        elif rows.ndim == 1:
-            rows = rows[None]
-        table = pandas.DataFrame(rows)
+        table = pandas.DataFrame(to_list_of_rows(rows))
     except (TypeError, ValueError) as error:
-        why = " ".join(str(error).split())[:120]
+        reason = " ".join(str(error).split())[:120]
         raise UsageError(
-            f"The rows cannot be read as a table ({why}); give a DataFrame, a list of rows or a "
-            f"file's path."
+            f"The rows cannot be read as a table ({reason}); give a DataFrame, a list of rows or a "
+            "file's path."
         ) from None
     if table.shape[1] != len(names):
         raise UsageError(
             f"A row has {table.shape[1]} values, but there are {len(names)} columns: "
-            f"{', '.join(names)}; "
-            f"give one value for each, or a DataFrame with the columns' names."
+            f"{', '.join(names)}; give one value for each, or a DataFrame with the columns' names."
         )
     return table.set_axis(names, axis=1)
+
+
+def is_list_of_cells(value: Any) -> bool:
+    import pandas
+
+    return isinstance(value, list | tuple | np.ndarray | pandas.Series)
+
+
+def is_list_of_dicts(rows: Any) -> bool:
+    is_filled_list = isinstance(rows, list | tuple) and len(rows) > 0
+    return is_filled_list and all(isinstance(row, Mapping) for row in rows)
+
+
+def to_list_of_rows(rows: Any) -> Any:
+    """Rows [N, D] of an array, a tensor or a list; a single row becomes a list of one."""
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu().numpy()
+    if isinstance(rows, np.ndarray):
+        return rows[None] if rows.ndim == 1 else rows
+    rows = list(rows)
+    if rows and not is_list_of_cells(rows[0]):
+        return [rows]
+    return rows

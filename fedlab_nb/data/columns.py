@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedlab_nb.data.cells import is_numeric, is_plain_number, text_of, without_missing
+from fedlab_nb.data.cells import is_numeric, is_plain_number, mask_missing, to_texts
 from fedlab_nb.errors import UsageError
 
 if TYPE_CHECKING:
     from pandas import Series
 
-NUMBER, CATEGORY, WORDS, LEFT_OUT = "number", "category", "words", "left out"
+NUMBER = "number"
+CATEGORY = "category"
+WORDS = "words"
+LEFT_OUT = "left out"
 KINDS = (NUMBER, CATEGORY, WORDS, LEFT_OUT)
 SHOWN_VALUES = 6  # of a category, on a card
 HASHED_FEATURES = 256  # features of a bag of words
@@ -47,7 +50,7 @@ class Column:
     mean, scale: of a number: its feature is (value - mean) / scale, and 0 where there is no value
     categories:  of a category: its values in the order of its features
     other_categories: values that only test rows have; they have no feature, so that all features
-    are 0
+                 are 0
     ignore_case: whether values that differ in case alone are one
     decimal:     the decimal mark of a number, "." or ","
     grouped:     whether thousands are grouped, as in 1,234.5
@@ -73,30 +76,39 @@ class Column:
     @property
     def width(self) -> int:
         """How many features the column becomes."""
-        widths = {NUMBER: 1, CATEGORY: len(self.categories), WORDS: HASHED_FEATURES, LEFT_OUT: 0}
-        return widths[self.kind]
+        if self.kind == NUMBER:
+            return 1
+        if self.kind == CATEGORY:
+            return len(self.categories)
+        if self.kind == WORDS:
+            return HASHED_FEATURES
+        return 0
 
     def describe_values(self) -> str:
         """Its values in a few words, for a card."""
         if self.kind == NUMBER:
             return f"mean {self.mean:.4g}, deviation {self.scale:.4g}"
         if self.kind == CATEGORY:
-            more = len(self.categories) - SHOWN_VALUES
             values = ", ".join(self.categories[:SHOWN_VALUES])
-            return values + (f", and {more} more" if more > 0 else "")
-        return f"{self.width} hashed features" if self.kind == WORDS else ""
+            more = len(self.categories) - SHOWN_VALUES
+            if more > 0:
+                values += f", and {more} more"
+            return values
+        if self.kind == WORDS:
+            return f"{self.width} hashed features"
+        return ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Column:
-        known = {field.name for field in fields(cls)}
-        read: dict[str, Any] = {}
+        names = {field.name for field in fields(cls)}
+        arguments: dict[str, Any] = {}
         for name, value in values.items():
-            if name in known:
-                read[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**read)
+            if name in names:
+                arguments[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**arguments)
 
 
 # ------------------------------------------------------------------------------- a cell as a number
@@ -137,30 +149,33 @@ def split_number(text: str) -> NumberCell | None:
     if found is None:
         return None
     currency = (found["currency"] or "").strip()
-    behind = found["unit"] or ""
-    if currency and behind or found["sign"] and found["late_sign"]:
+    unit = found["unit"] or ""
+    has_two_units = currency and unit
+    has_two_signs = found["sign"] and found["late_sign"]
+    if has_two_units or has_two_signs:
         return None
     return NumberCell(
         body=found["body"].strip(),
         sign=found["sign"] or found["late_sign"],
         exponent=found["exponent"],
-        unit=currency or behind,
+        unit=currency or unit,
         compare=(found["compare"] or "").strip(),
     )
 
 
-def body_pattern(decimal: str) -> re.Pattern[str]:
+def make_body_pattern(decimal: str) -> re.Pattern[str]:
     """What the body of a number looks like with that decimal mark; group 1 is there where thousands
     are grouped."""
-    mark, grouper = re.escape(decimal), re.escape(GROUPERS[decimal])
-    group = rf"[1-9]\d{{0,2}}([{grouper}' {SPACES}])\d{{3}}(?:\1\d{{3}})*(?:{mark}\d*)?"
-    return re.compile(rf"\d+(?:{mark}\d*)?|{mark}\d+|{group}", re.ASCII)
+    mark = re.escape(decimal)
+    grouper = re.escape(GROUPERS[decimal])
+    grouped = rf"[1-9]\d{{0,2}}([{grouper}' {SPACES}])\d{{3}}(?:\1\d{{3}})*(?:{mark}\d*)?"
+    return re.compile(rf"\d+(?:{mark}\d*)?|{mark}\d+|{grouped}", re.ASCII)
 
 
-BODIES = {decimal: body_pattern(decimal) for decimal in GROUPERS}
+BODIES = {decimal: make_body_pattern(decimal) for decimal in GROUPERS}
 
 
-def body_value(cell: NumberCell, decimal: str, grouped: bool) -> float | None:
+def read_body(cell: NumberCell, decimal: str, grouped: bool) -> float | None:
     """The number that a cell holds with that decimal mark; None where it is none."""
     if cell.body.isdecimal():
         return float(f"{cell.sign}{cell.body}{cell.exponent}")
@@ -173,7 +188,7 @@ def body_value(cell: NumberCell, decimal: str, grouped: bool) -> float | None:
     return float(f"{cell.sign}{digits.replace(decimal, '.')}{cell.exponent}")
 
 
-def same_unit(unit: str) -> str:
+def normalise_unit(unit: str) -> str:
     """Units that differ in case alone are one; so are the two signs for micro."""
     return unit.lower().replace("\u00b5", "\u03bc")
 
@@ -184,14 +199,8 @@ def read_times(texts: Series, time_format: str) -> Series:
     import pandas
 
     if time_format in CLOCK_FORMATS:
-        values = []
-        for text in texts:
-            found = re.fullmatch(CLOCK_FORMATS[time_format], text, re.ASCII)
-            values.append(np.nan)
-            if found:
-                first, second, third = (int(part or 0) for part in found.groups())
-                values[-1] = 3600.0 * first + 60.0 * second + third
-        return pandas.Series(values, index=texts.index, dtype=float)
+        seconds = [read_clock(text, time_format) for text in texts]
+        return pandas.Series(seconds, index=texts.index, dtype=float)
     moments = pandas.to_datetime(texts, format=time_format, errors="coerce", utc=True)
     days = (moments - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
     return days.astype(float)
@@ -201,6 +210,15 @@ CLOCK_FORMATS = {
     "%H:%M": r"(\d{1,2}):([0-5]\d)()",
     "%H:%M:%S": r"(\d{1,2}):([0-5]\d):([0-5]\d)",
 }
+
+
+def read_clock(text: str, time_format: str) -> float:
+    """Seconds since midnight of a time of day; nan for what is none."""
+    found = re.fullmatch(CLOCK_FORMATS[time_format], text, re.ASCII)
+    if not found:
+        return float("nan")
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return 3600.0 * hours + 60.0 * minutes + seconds
 
 
 def read_numbers(column: Column, cells: Series) -> np.ndarray:
@@ -217,20 +235,19 @@ def read_numbers(column: Column, cells: Series) -> np.ndarray:
         if np.isinf(values).any():
             raise UsageError(f"Column {column.name!r} holds infinity; correct it.")
         return values
-    texts = without_missing(text_of(cells), column.missing).dropna()
+    texts = mask_missing(to_texts(cells), column.missing).dropna()
     if column.time_format:
         numbers = read_times(texts, column.time_format)
     elif column.decimal == "." and not column.unit and all(map(is_plain_number, texts)):
         numbers = texts.astype(float)  # the usual case, and much faster
     else:
-        distinct = {text: read_number(column, text) for text in texts.unique()}
-        numbers = texts.map(distinct).astype(float)
+        number_of_text = {text: read_number(column, text) for text in texts.unique()}
+        numbers = texts.map(number_of_text).astype(float)
     wrong = texts[numbers.isna()]
     for line, text in wrong.items():
         raise UsageError(
             f"Column {column.name!r} holds {describe_form(column)}, but {text[:40]!r} in line "
-            f"{line}; "
-            f"correct that cell, or leave it empty for a missing value."
+            f"{line}; correct that cell, or leave it empty for a missing value."
         )
     for text in texts[~np.isfinite(numbers)]:
         raise UsageError(
@@ -242,10 +259,12 @@ def read_numbers(column: Column, cells: Series) -> np.ndarray:
 def read_number(column: Column, text: str) -> float:
     """The number in a cell, nan for none; `<0.1` is taken as 0.1."""
     cell = split_number(text)
-    if cell is None or same_unit(cell.unit) != same_unit(column.unit):
+    if cell is None or normalise_unit(cell.unit) != normalise_unit(column.unit):
         return float("nan")
-    value = body_value(cell, column.decimal, column.grouped)
-    return float("nan") if value is None else value
+    value = read_body(cell, column.decimal, column.grouped)
+    if value is None:
+        return float("nan")
+    return value
 
 
 def describe_form(column: Column) -> str:
@@ -266,18 +285,18 @@ def encode_column(column: Column, cells: Series, strict: bool = True) -> np.ndar
     features are 0.
     """
     if column.kind == NUMBER:
-        values = read_numbers(column, cells)
+        numbers = read_numbers(column, cells)
         with np.errstate(over="ignore", invalid="ignore"):
-            ready = (values - column.mean) / column.scale
+            ready = (numbers - column.mean) / column.scale
             ready = np.nan_to_num(ready, nan=0.0, posinf=np.inf, neginf=-np.inf)
             is_finite = np.isfinite(ready.astype(np.float32)).all()
         if not is_finite:
             raise UsageError(
                 f"The numbers of column {column.name!r} are too large to standardise in 32-bit "
-                f"numbers; rescale them."
+                "numbers; rescale them."
             )
         return ready[:, None]
-    texts = without_missing(text_of(cells), column.missing)
+    texts = mask_missing(to_texts(cells), column.missing)
     if column.kind == WORDS:
         return hash_words(texts)
     if column.kind == LEFT_OUT:
@@ -288,26 +307,27 @@ def encode_column(column: Column, cells: Series, strict: bool = True) -> np.ndar
 
 def match_categories(column: Column, texts: Series, strict: bool) -> np.ndarray:
     """object [N], each text as the column's categories write it, None for no value."""
-    known = {category_key(text, column.ignore_case): text for text in column.other_categories}
-    known |= {category_key(text, column.ignore_case): text for text in column.categories}
+    known = {}
+    for text in (*column.other_categories, *column.categories):
+        known[make_category_key(text, column.ignore_case)] = text
     matched = {}
     for text in texts.dropna().unique():
-        key = category_key(text, column.ignore_case)
+        key = make_category_key(text, column.ignore_case)
         if key in known:
             matched[text] = known[key]
         elif strict:
             allowed = ", ".join(map(repr, column.categories[:12]))
             raise UsageError(
                 f"Column {column.name!r} has the value {text[:40]!r}, which the training rows do "
-                f"not have; "
-                f"they have {allowed}: correct it, or leave it empty for a missing value."
+                f"not have; they have {allowed}: correct it, or leave it empty for a missing value."
             )
     return np.array([matched.get(text) for text in texts], dtype=object)
 
 
-def category_key(text: str, ignore_case: bool) -> Any:
+def make_category_key(text: str, ignore_case: bool) -> Any:
     """Equal for texts that are one category: 1 and 1.0 are."""
-    if is_plain_number(text) and not re.match(r"[+-]?0\d", text):
+    has_leading_zero = re.match(r"[+-]?0\d", text)
+    if is_plain_number(text) and not has_leading_zero:
         return float(text)
     return text.casefold() if ignore_case else text
 
@@ -317,9 +337,11 @@ def hash_words(texts: Iterable[str | None]) -> np.ndarray:
     √HASHED_FEATURES, so that a number is about 1 in size; zeros for no text."""
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    bag = HashingVectorizer(n_features=HASHED_FEATURES, norm=None, token_pattern=r"(?u)\b\w+\b")
-    written = [text if isinstance(text, str) else "" for text in texts]
-    counts = bag.transform(written).toarray()
+    vectorizer = HashingVectorizer(
+        n_features=HASHED_FEATURES, norm=None, token_pattern=r"(?u)\b\w+\b"
+    )
+    documents = [text if isinstance(text, str) else "" for text in texts]
+    counts = vectorizer.transform(documents).toarray()
     # squares of whole numbers: their sum is exact in any order
     length = np.sqrt((counts * counts).sum(axis=1, keepdims=True))
     return np.sqrt(HASHED_FEATURES) * (counts / np.where(length > 0, length, 1.0))

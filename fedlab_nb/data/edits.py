@@ -1,14 +1,18 @@
-"""Edits: what a person changes by hand, one change after the other, of what a partition has dealt out.
+"""Edits: what a person changes by hand, one change after the other, of what a partition has dealt
+out.
 
-    federate("digits", seed=0).move("A", "B", label=3).move("C", None).double("D").rename("E", "north")
-    "0: A3>B, C>, D*, E=north"                   the same as a short text, for the command line, links and saved runs
+    dealt = federate("digits", seed=0)
+    dealt.move("A", "B", label=3).move("C", None).double("D").rename("E", "north")
+    "0: A3>B, C>, D*, E=north"    # the same as a short text, for command line, links, saved runs
 
-Of what seed 0 deals out, A's samples of class 3 (classes are counted from 0) go to B and all of C's to nobody, D gets
-a double, one more client behind all others with the same samples, and E is called north where people look. All seeds of
-a run have this one federation; without "0: " it is the one that the (first) seed of the run deals out.
+Of what seed 0 deals out, A's samples of class 3 (classes are counted from 0) go to B and all of C's
+to nobody, D gets a double, one more client behind all others with the same samples, and E is called
+north where people look. All seeds of a run have this one federation; without "0: " it is the one
+that the (first) seed of the run deals out.
 
-Every client of a run needs a sample, so a client's last one stays where it is; nobody holds a sample twice. As long as
-there is no double and nothing goes to nobody, each sample has exactly one client.
+Every client of a run needs a sample, so a client's last one stays where it is; nobody holds a
+sample twice. As long as there is no double and nothing goes to nobody, each sample has exactly one
+client.
 """
 
 from __future__ import annotations
@@ -22,7 +26,10 @@ import numpy as np
 
 from fedlab_nb.errors import UsageError
 
-FORM = re.compile(r"([A-Z]{1,2})(?:(\d*)>([A-Z]{0,2})|(\*)|=(.+))")
+FORM = re.compile(
+    r"(?P<client>[A-Z]{1,2})"
+    r"(?:(?P<label>\d*)>(?P<to>[A-Z]{0,2})|(?P<double>\*)|=(?P<name>.+))"
+)
 HINT = (
     "write moves such as 'A3>B' (A's class 3 to B), 'A>B', 'A>' (to nobody), 'A*' (a double) or "
     "'A=north' (a name)"
@@ -30,20 +37,24 @@ HINT = (
 
 
 def letter(client: int) -> str:
-    """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are classes."""
+    """What a client is called where people look: 0 -> 'A', 25 -> 'Z', 26 -> 'AA'. Digits are
+    classes."""
     high, low = divmod(client, 26)
-    return (letter(high - 1) if high else "") + chr(ord("A") + low)
+    last = chr(ord("A") + low)
+    if high == 0:
+        return last
+    return letter(high - 1) + last
 
 
-def client_of(letters: str) -> int:
-    """The client of these letters.
+def parse_letters(letters: str) -> int:
+    """The number of the client that `letter` calls so.
 
-    >>> [client_of(letter(k)) for k in (0, 25, 26, 53)]
+    >>> [parse_letters(letter(k)) for k in (0, 25, 26, 53)]
     [0, 25, 26, 53]
     """
     number = 0
-    for one in letters:
-        number = 26 * number + ord(one) - ord("A") + 1
+    for character in letters:
+        number = 26 * number + ord(character) - ord("A") + 1
     return number - 1
 
 
@@ -51,7 +62,8 @@ def client_of(letters: str) -> int:
 class Edit:
     """One change of a client, which is counted as if nobody were absent.
 
-    label: the class whose samples move, None: those of all classes;   to: who gets them, None: nobody
+    label: the class whose samples move, None: those of all classes;   to: who gets them, None:
+           nobody
     is_double, name: a double, or a name, moves nothing
     """
 
@@ -74,8 +86,8 @@ class Edit:
 
 @dataclass(frozen=True)
 class Edits:
-    """Changes in order. seed: which seed deals out what they change, None: that of the run. A seed without any change
-    says that all seeds of a run have the federation of that one."""
+    """Changes in order. seed: which seed deals out what they change, None: that of the run. A seed
+    without any change says that all seeds of a run have the federation of that one."""
 
     changes: tuple[Edit, ...] = ()
     seed: int | None = None
@@ -103,8 +115,8 @@ class Edits:
         return f"{self.seed}: {changes}".strip()
 
     @property
-    def of_samples(self) -> tuple[Edit, ...]:
-        """Those that change who holds what: all but names."""
+    def sample_edits(self) -> tuple[Edit, ...]:
+        """The edits that change who holds what: all but names."""
         return tuple(edit for edit in self.changes if not edit.name)
 
     @property
@@ -119,36 +131,41 @@ class Edits:
 
     def without_names(self) -> Edits:
         """The edits on which results depend."""
-        return replace(self, changes=self.of_samples)
+        return replace(self, changes=self.sample_edits)
 
-    def pinned(self, seed: int) -> Edits:
-        """These edits of what `seed` deals out, if they move samples and do not say a seed themselves."""
-        if self.seed is None and self.of_samples:
+    def fix_seed(self, seed: int) -> Edits:
+        """These edits, of what `seed` deals out; as they are where they have a seed already, or
+        change no samples."""
+        if self.seed is None and self.sample_edits:
             return replace(self, seed=seed)
         return self
 
     def check(self, clients: int, classes: int) -> int:
-        """How many clients there are in the end, of so many at the start; UsageError for an edit that cannot be."""
+        """How many clients there are in the end, of so many at the start; UsageError for an edit
+        that cannot be."""
         for edit in self.changes:
-            is_known = max(edit.client, edit.to or 0) < clients and (edit.label or 0) < classes
-            if not is_known or edit.client == edit.to:
+            has_clients = edit.client < clients and (edit.to is None or edit.to < clients)
+            has_label = edit.label is None or edit.label < classes
+            if not has_clients or not has_label or edit.client == edit.to:
                 raise UsageError(
                     f"The move {str(edit)!r} cannot be done, as there are clients A to "
                     f"{letter(clients - 1)}, and classes 0 to {classes - 1}; leave it out, or name "
-                    f"others."
+                    "others."
                 )
             if edit.is_double:
                 clients += 1
         return clients
 
     def apply(self, shards: Sequence[np.ndarray], labels: np.ndarray) -> list[np.ndarray]:
-        """What clients hold after the edits: sorted indices into `labels` [N], from sorted `shards`.
+        """What clients hold after the edits: sorted indices into `labels` [N], from sorted
+        `shards`.
 
-        >>> Edits.parse("A1>B, B*, B>").apply([np.array([0, 1]), np.array([2])], np.array([0, 1, 1]))
+        >>> shards = [np.array([0, 1]), np.array([2])]
+        >>> Edits.parse("A1>B, B*, B>").apply(shards, np.array([0, 1, 1]))
         [array([0]), array([1]), array([1, 2])]
         """
         held = list(shards)
-        for edit in self.of_samples:
+        for edit in self.sample_edits:
             samples = held[edit.client]
             if edit.is_double:
                 held.append(samples)
@@ -170,20 +187,20 @@ NO_EDITS = Edits()
 def parse_edit(text: str) -> Edit:
     """One edit, such as "A3>B"; UsageError for a text that is none."""
     found = FORM.fullmatch(text)
-    name = found[5].strip() if found and found[5] else ""
-    if found is None or (found[5] and not name):
+    if found is None or (found["name"] is not None and not found["name"].strip()):
         raise UsageError(f"{text!r} in moves is no move; {HINT}.")
     return Edit(
-        client=client_of(found[1]),
-        label=int(found[2]) if found[2] else None,
-        to=client_of(found[3]) if found[3] else None,
-        is_double=bool(found[4]),
-        name=name,
+        client=parse_letters(found["client"]),
+        label=int(found["label"]) if found["label"] else None,
+        to=parse_letters(found["to"]) if found["to"] else None,
+        is_double=found["double"] is not None,
+        name=(found["name"] or "").strip(),
     )
 
 
 def check_name(name: str) -> str:
-    """A client's name, without white space around it; UsageError for one that the short text cannot say."""
+    """A client's name, without white space around it; UsageError for one that the short text cannot
+    say."""
     words = " ".join(str(name).split())
     if not words or "," in words:
         raise UsageError(f"{name!r} cannot be a client's name; give a text without a comma.")

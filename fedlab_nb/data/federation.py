@@ -1,7 +1,8 @@
-"""A Federation: one dataset and who holds which of its training samples. Immutable, and without a copy of any image.
+"""A Federation: one dataset and who holds which of its training samples. Immutable, and without a
+copy of any image.
 
-How samples are shared out, and how skewed that is, is `partition.py`'s matter. `plain` makes settings of what a person
-gives as data.
+How samples are shared out, and how skewed that is, is `partition.py`'s matter. `to_plain_settings`
+makes settings of what a person gives as data.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.arrays import owners
-from fedlab_nb.data.cues import CUES, NOTES, TINT_VERSION
-from fedlab_nb.data.dataset import Dataset, digest_of
+from fedlab_nb.data.arrays import read_owners
+from fedlab_nb.data.cues import CUE_NOTES, CUES, TINT_VERSION
+from fedlab_nb.data.dataset import Dataset, hash_parts
 from fedlab_nb.data.edits import NO_EDITS, Edit, Edits, check_name, letter
 from fedlab_nb.data.partition import (
     ALPHA_HINT,
     PARTITIONS,
     RULES,
-    Cut,
+    Partition,
     Skew,
-    by_fonts,
-    cut,
-    group,
-    skew_of,
+    group_by_owner,
+    measure_skew,
+    partition_by_fonts,
+    partition_samples,
 )
-from fedlab_nb.errors import UsageError, choose, demand, number, parsed, whole
+from fedlab_nb.errors import UsageError, choose, number, parsed, whole
 from fedlab_nb.rng import generator, numpy_rng
 from fedlab_nb.torch_switches import usual_switches
 
@@ -38,8 +39,20 @@ if TYPE_CHECKING:
     import torch
 
 
+USUAL_CLIENTS = 10
+USUAL_ALPHA = 0.1
+SHOWN_NAMES = 5  # of the data's own clients, in a note
+
 # What says who holds which sample, and so cannot be given beside a Federation as `dataset`.
-DEALING = ("alpha", "clients", "partition", "classes_per_client", "size_sigma", "minimum", "repair")
+PARTITION_SETTINGS = (
+    "alpha",
+    "clients",
+    "partition",
+    "classes_per_client",
+    "size_sigma",
+    "minimum",
+    "repair",
+)
 
 
 # Settings of a federation, and the values that are as good as not given.
@@ -65,18 +78,22 @@ FEDERATION_SETTINGS: Mapping[str, Any] = {
 class Federation:
     """M clients' private shards of one training set.
 
-    shards: M sorted int64 tensors, disjoint, each of at least `minimum` samples; a cover of 0..N-1, unless `share` is
-            below 1 or the data give some samples to nobody
+    shards: M sorted int64 tensors, disjoint, each of at least `minimum` samples; a cover of 0..N-1,
+            unless `share` is below 1 or the data give some samples to nobody
     alpha:  Dirichlet concentration; smaller is more skewed
-    partition: one of PARTITIONS, or "own" where a person has changed it by hand; with doubles the shards
-            are not disjoint, and where a client was emptied they are no cover
-    edits:  those changes, in order (see `edits.py`); `move`, `double` and `rename` give a Federation with one more
-    moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with repair="redraw"
-    spurious: clients whose images carry the `cue`, a tint or a small shape (see `cues.py`), of strength `tint`
+    partition: one of PARTITIONS, or "own" where a person has changed it by hand; with doubles the
+            shards are not disjoint, and where a client was emptied they are no cover
+    edits:  those changes, in order (see `edits.py`); `move`, `double` and `rename` give a
+            Federation with one more
+    moved:  samples moved after the draw to keep the promised minimum;   draws: 1, or more with
+            repair="redraw"
+    spurious: clients whose images carry the `cue`, a tint or a small shape (see `cues.py`), of
+              strength `tint`
     note:   what a reader should know about this partition; "" where there is nothing
-    absent, unseen: clients that were taken out of the federation `whole`, by their numbers there. Absent ones get the
-            initial model, train, and are never heard of again; unseen ones have no part at all, and their samples are
-            one more test set. `ids`: the numbers of those that are left
+    absent, unseen: clients that were taken out of the federation `whole`, by their numbers there.
+            Absent ones get the initial model, train, and are never heard of again; unseen ones have
+            no part at all, and their samples are one more test set. `ids`: the numbers of those
+            that are left
     origin: the keyword arguments of `federate` that make it, `dataset` among them
     """
 
@@ -103,21 +120,34 @@ class Federation:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        return members((self.whole or self).clients, self.absent, self.unseen)
+        return list_present_clients(self._everybody.clients, self.absent, self.unseen)
+
+    @property
+    def _everybody(self) -> Federation:
+        """The federation before clients were taken out."""
+        if self.whole is None:
+            return self
+        return self.whole
 
     def without(self, absent: Sequence[int], unseen: Sequence[int]) -> Federation:
         """The federation of those that are left."""
-        left = members(self.clients, absent, unseen)
-        words = {"Absent (trained, sent nothing)": absent, "Unseen (a test set of its own)": unseen}
-        notes = [
-            f"{what}: {len(gone)} of {self.clients} clients."
-            for what, gone in words.items()
-            if gone
-        ]
-        shards, note = tuple(self.shards[k] for k in left), " ".join([self.note, *notes]).strip()
-        spurious = tuple(at for at, k in enumerate(left) if k in self.spurious)
-        changed = replace(self, shards=shards, spurious=spurious, note=note, whole=self)
-        return replace(changed, absent=tuple(absent), unseen=tuple(unseen))
+        left = list_present_clients(self.clients, absent, unseen)
+        notes = [self.note]
+        if absent:
+            count = f"{len(absent)} of {self.clients} clients"
+            notes.append(f"Absent (trained, sent nothing): {count}.")
+        if unseen:
+            count = f"{len(unseen)} of {self.clients} clients"
+            notes.append(f"Unseen (a test set of its own): {count}.")
+        return replace(
+            self,
+            shards=tuple(self.shards[k] for k in left),
+            spurious=tuple(place for place, k in enumerate(left) if k in self.spurious),
+            note=" ".join(notes).strip(),
+            whole=self,
+            absent=tuple(absent),
+            unseen=tuple(unseen),
+        )
 
     @property
     def clients(self) -> int:
@@ -139,42 +169,50 @@ class Federation:
         """Samples per client and class, int64 [M, C]."""
         import torch
 
-        # In NumPy: a slider waits for it, and PyTorch's threads wait for each other on a busy machine.
-        label = self.dataset.y_train.numpy()
-        rows = [np.bincount(label[shard.numpy()], minlength=self.classes) for shard in self.shards]
+        # In NumPy: a slider waits for it, and PyTorch's threads wait for each other on a busy
+        # machine.
+        labels = self.dataset.y_train.numpy()
+        rows = [np.bincount(labels[shard.numpy()], minlength=self.classes) for shard in self.shards]
         return torch.from_numpy(np.stack(rows).astype(np.int64))
 
     @cached_property
     def skew(self) -> Skew:
-        return skew_of(self.label_counts.numpy())
+        return measure_skew(self.label_counts.numpy())
 
     def split(self, fraction: float) -> tuple[tuple[torch.Tensor, torch.Tensor], ...]:
         """For each client (training indices, held-out indices), both sorted, together its shard.
 
-        Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from its own stream;
-        none if it has fewer than 2 or `fraction` is 0.
+        Client k holds out round(fraction n_k) samples, at least 1 and at most n_k - 1, drawn from
+        its own stream; none if it has fewer than 2 or `fraction` is 0.
         """
         import torch
 
         fraction = number("fraction", fraction, 0, 1)
         parts = []
         for k, shard in zip(self.ids, self.shards, strict=True):
-            n = len(shard)
-            held = 0 if n < 2 or fraction == 0 else min(n - 1, max(1, round(fraction * n)))
-            order = torch.from_numpy(numpy_rng(self.seed, "holdout", k).permutation(n))
-            parts.append((shard[order[held:].sort().values], shard[order[:held].sort().values]))
+            size = len(shard)
+            if size < 2 or fraction == 0:
+                count = 0
+            else:
+                count = min(size - 1, max(1, round(fraction * size)))
+            order = torch.from_numpy(numpy_rng(self.seed, "holdout", k).permutation(size))
+            held_out = shard[order[:count].sort().values]
+            training = shard[order[count:].sort().values]
+            parts.append((training, held_out))
         return tuple(parts)
 
     def move(
         self, client: int | str, to: int | str | None, *, label: int | str | None = None
     ) -> Federation:
-        """A Federation in which samples of one client have gone to another one; this one stays as it is.
+        """A Federation in which samples of one client have gone to another one; this one stays as
+        it is.
 
-        client, to: a letter, a name, or a number, counted as if nobody were absent;   to=None: nobody gets them
+        client, to: a letter, a name, or a number, counted as if nobody were absent;   to=None:
+                    nobody gets them
         label: the class of the samples, by its index or its name; None: all classes
 
-        The client's last sample stays, because every client of a run needs one. Raises UsageError for a client or a
-        class that is not there, and where both clients are the same.
+        The client's last sample stays, because every client of a run needs one. Raises UsageError
+        for a client or a class that is not there, and where both clients are the same.
 
         >>> before = federate("digits", seed=4)
         >>> after = before.move("A", "B", label=3)
@@ -183,43 +221,48 @@ class Federation:
         (True, '4: A3>B')
         """
         giver = self.client_number(client)
-        taker = None if to is None else self.client_number(to)
-        if giver == taker:
+        receiver = None if to is None else self.client_number(to)
+        if giver == receiver:
             raise UsageError(
                 f"Client {letter(giver)} cannot give samples to itself; name another client."
             )
-        return self.edited(Edit(giver, None if label is None else self.label_index(label), taker))
+        label_index = None if label is None else self.label_index(label)
+        return self._add_edit(Edit(giver, label_index, receiver))
 
     def double(self, client: int | str) -> Federation:
-        """A Federation with one more client behind the others, which has the same samples as `client`."""
-        return self.edited(Edit(self.client_number(client), is_double=True))
+        """A Federation with one more client behind the others, which has the same samples as
+        `client`."""
+        return self._add_edit(Edit(self.client_number(client), is_double=True))
 
     def rename(self, client: int | str, name: str) -> Federation:
-        """A Federation in which a client has a name; pictures and sentences show it beside its letter."""
-        return self.edited(Edit(self.client_number(client), name=check_name(name)))
+        """A Federation in which a client has a name; pictures and sentences show it beside its
+        letter."""
+        return self._add_edit(Edit(self.client_number(client), name=check_name(name)))
 
-    def edited(self, edit: Edit) -> Federation:
-        """This federation with one more edit, dealt out again. UsageError where `federate` did not make it."""
+    def _add_edit(self, edit: Edit) -> Federation:
+        """This federation with one more edit, dealt out again. UsageError where `federate` did not
+        make it."""
         if not self.origin:
             raise UsageError(
-                "This Federation was put together by hand, so that it cannot be dealt out again with a "
-                "change; make it with fl.federate."
+                "This Federation was put together by hand, so that it cannot be dealt out again "
+                "with a change; make it with fl.federate."
             )
-        edits = replace(self.edits, changes=(*self.edits.changes, edit)).pinned(self.seed)
+        edits = replace(self.edits, changes=(*self.edits.changes, edit)).fix_seed(self.seed)
         return federate(**{**self.origin, "moves": edits})
 
     def client_number(self, client: int | str) -> int:
-        """The number of a client, counted as if nobody were absent, from its letter, name or number."""
-        count = (self.whole or self).clients
-        if isinstance(client, str):
-            numbers = {letter(k): k for k in range(count)}
-            if self.origin.get("partition") == "natural":
-                for k, name in enumerate(self.dataset.client_names):
-                    numbers[name] = k
-            for k, name in self.edits.names.items():
+        """The number of a client, counted as if nobody were absent, from its letter, name or
+        number."""
+        count = self._everybody.clients
+        if not isinstance(client, str):
+            return int(whole("client", client, 0, count - 1))
+        numbers = {letter(k): k for k in range(count)}
+        if self.origin.get("partition") == "natural":
+            for k, name in enumerate(self.dataset.client_names):
                 numbers[name] = k
-            return numbers[choose("client", client, numbers)]
-        return int(whole("client", client, 0, count - 1))
+        for k, name in self.edits.names.items():
+            numbers[name] = k
+        return numbers[choose("client", client, numbers)]
 
     def label_index(self, label: int | str) -> int:
         """The index of a class, from its name or its index."""
@@ -234,26 +277,28 @@ class Federation:
                 "This Federation was put together by hand; give it as dataset=, or make it with "
                 "fl.federate."
             )
-        made = dict(self.origin)
-        drawn_by = self.seed if self.edits.seed is None else self.edits.seed
-        made["moves"] = str(replace(self.edits, seed=drawn_by))
-        made["dataset"] = text(made["dataset"])
-        made["minimum"] = made["minimum"] or 0
-        made["spurious"] = ",".join(map(str, self.spurious_clients))
-        made["absent"] = client_text(self.absent)
-        made["unseen"] = client_text(self.unseen)
-        return made
+        partition_seed = self.seed if self.edits.seed is None else self.edits.seed
+        settings = dict(self.origin)
+        settings["moves"] = str(replace(self.edits, seed=partition_seed))
+        settings["dataset"] = name_source(settings["dataset"])
+        settings["minimum"] = settings["minimum"] or 0
+        settings["spurious"] = ",".join(map(str, self.spurious_clients))
+        settings["absent"] = format_clients(self.absent)
+        settings["unseen"] = format_clients(self.unseen)
+        return settings
 
     @property
     def spurious_clients(self) -> tuple[int, ...]:
         """The clients whose images carry the cue, counted as if nobody were absent."""
-        return (self.whole or self).spurious
+        return self._everybody.spurious
 
     def __repr__(self) -> str:
         alpha = "" if self.partition == "natural" else f" alpha={self.alpha:g},"
+        smallest = int(self.sizes.min())
+        largest = int(self.sizes.max())
         return (
             f"Federation({self.dataset.name!r}, {self.clients} clients, {self.partition},{alpha} "
-            f"seed={self.seed}, sizes {int(self.sizes.min())}..{int(self.sizes.max())}, moved {self.moved})"
+            f"seed={self.seed}, sizes {smallest}..{largest}, moved {self.moved})"
         )
 
 
@@ -278,27 +323,33 @@ def federate(
     absent: Any = (),
     unseen: Any = (),
 ) -> Federation:
-    """Divide the training samples of `dataset` among `clients`. The same arguments give the same Federation.
+    """Divide the training samples of `dataset` among `clients`. The same arguments give the same
+    Federation.
 
     dataset:   a name, a path, a Dataset, or arrays (see `load`)
-    partition: one of PARTITIONS. The default is `natural` if the data set names its clients, else `dirichlet`
-    alpha:     how even the partition is, by default 0.1. Smaller is more skewed. `classes`, `iid`, `fonts`, `natural`
-               ignore it
+    partition: one of PARTITIONS. The default is `natural` if the data set names its clients, else
+               `dirichlet`
+    alpha:     how even the partition is, by default 0.1. Smaller is more skewed. `classes`, `iid`,
+               `fonts`, `natural` ignore it
     clients:   M, by default 10, or as many as the data set names
     classes_per_client: used only by `classes`
-    size_sigma: makes client sizes lognormal, with `dirichlet` and `client_dirichlet`: standard deviation of log n_k
+    size_sigma: makes client sizes lognormal, with `dirichlet` and `client_dirichlet`: standard
+                deviation of log n_k
     share:     part of the training samples that is used, drawn at random (from each natural client)
-    minimum:   samples that every client gets at least; by default 10, or half the mean size if that is less
-    repair:    how clients get the minimum. "move": one draw, then a few samples are moved. This always works. "redraw":
-               draw again, as the papers do
-    indices:   your own partition: M lists of sample indices. None may be empty, and no index may be in two of them
+    minimum:   samples that every client gets at least; by default 10, or half the mean size if that
+               is less
+    repair:    how clients get the minimum. "move": one draw, then a few samples are moved. This
+               always works. "redraw": draw again, as the papers do
+    indices:   your own partition: M lists of sample indices. None may be empty, and no index may be
+               in two of them
     moves:     changes by hand as a short text, such as "A3>B, C*" (see `edits.py`). In a program
                `federate(…).move("A", "B", label=3).double("C")` says the same
-    spurious:  clients whose training images get a cue that shows the label, of strength `tint`. It is the colour of the
-               background (cue="tint") or a small figure (cue="shape"). The Federation then has a changed copy of the
-               dataset, with the same test and public images
-    absent, unseen: clients that are taken out (see `Federation`): how many, which are then the last ones, or a list of
-               numbers, letters or names, as `client_list` reads them
+    spurious:  clients whose training images get a cue that shows the label, of strength `tint`. It
+               is the colour of the background (cue="tint") or a small figure (cue="shape"). The
+               Federation then has a changed copy of the dataset, with the same test and public
+               images
+    absent, unseen: clients that are taken out (see `Federation`): how many, which are then the last
+               ones, or a list of numbers, letters or names, as `parse_clients` reads them
 
     Raises UsageError for wrong arguments, RunError when redrawing did not reach the minimum.
 
@@ -314,10 +365,44 @@ def federate(
     import torch
 
     source = fspath(dataset) if isinstance(dataset, str | PathLike) else None
-    dataset = registry.loaded(dataset)
+    dataset = registry.load(dataset)
     seed = whole("seed", seed)
     if indices is not None:
-        dataset, source = with_clients(dataset, indices), None
+        dataset = assign_clients(dataset, indices)
+        source = None
+    changed_rule = {
+        "minimum": minimum,
+        "repair": None if repair == "move" else repair,
+        "size_sigma": size_sigma or None,
+    }
+    partition = choose_partition(
+        partition,
+        dataset.name,
+        len(dataset.client_names),
+        {"alpha": alpha, "clients": clients, **changed_rule},
+    )
+    if alpha is None:
+        alpha = USUAL_ALPHA
+    alpha = number("alpha", alpha, 0, open_low=True, hint=ALPHA_HINT)
+    if clients is None:
+        clients = USUAL_CLIENTS
+    edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
+    partition_seed = seed if edits.seed is None else edits.seed
+
+    used = None
+    if share != 1:
+        used = draw_used_samples(dataset, partition, share, partition_seed)
+    if partition == "fonts":
+        check_fonts(dataset.name, dataset.font_train is not None, changed_rule)
+    rule = {
+        "alpha": alpha,
+        "classes_per_client": classes_per_client,
+        "size_sigma": size_sigma,
+        "minimum": minimum,
+        "repair": repair,
+    }
+    result = partition_dataset(dataset, partition, clients, used, partition_seed, rule)
+
     origin: dict[str, Any] = {
         "dataset": dataset if source is None else source,
         "seed": seed,
@@ -328,162 +413,249 @@ def federate(
         "repair": repair,
         "cue": cue,
         "tint": tint,
+        "partition": partition,
     }
-    wish = {"alpha": alpha, "clients": clients}
-    changed = {
-        "minimum": minimum,
-        "repair": None if repair == "move" else repair,
-        "size_sigma": size_sigma or None,
-    }
-    partition = natural_or(partition, dataset.name, len(dataset.client_names), wish | changed)
-    alpha = number("alpha", 0.1 if alpha is None else alpha, 0, open_low=True, hint=ALPHA_HINT)
-    edits = moves if isinstance(moves, Edits) else Edits.parse(moves)
-    draw = seed if edits.seed is None else edits.seed
-    origin["partition"] = partition
-    if partition != "natural":
-        origin["alpha"] = alpha
-        origin["clients"] = 10 if clients is None else clients
-    used = None if share == 1 else used_samples(dataset, partition, share, draw)
+    client_names: tuple[str, ...] = ()
     if partition == "natural":
-        result = natural(dataset, used)
-    elif partition == "fonts":
-        check_fonts(dataset.name, dataset.font_train is not None, changed)
-        fonts: Any = dataset.font_train  # of the samples that are not used, unknown
-        fonts = (
-            fonts.numpy()
-            if used is None
-            else np.where(np.isin(np.arange(len(fonts)), used), fonts, -1)
-        )
-        result = by_fonts(fonts, 10 if clients is None else clients, numpy_rng(draw, "partition"))
+        client_names = dataset.client_names
     else:
-        labels = dataset.y_train.numpy()
-        result = cut(
-            labels if used is None else labels[used], dataset.classes, 10 if clients is None else clients,
-            numpy_rng(draw, "partition"), partition=partition, alpha=alpha, classes_per_client=classes_per_client,
-            size_sigma=size_sigma, minimum=minimum, repair=repair,
-        )  # fmt: skip
-        if used is not None:
-            result = replace(result, shards=[used[shard] for shard in result.shards])
-    names = dataset.client_names if partition == "natural" else ()
-    if edits.changes:
-        edits.check(len(result.shards), dataset.classes)
-    if edits.of_samples:
+        origin["alpha"] = alpha
+        origin["clients"] = clients
+    edits.check(len(result.shards), dataset.classes)
+    if edits.sample_edits:
         partition = "own"
-        count = len(edits.of_samples)
-        note = f"{result.note} Moves by hand on what seed {draw} deals out: {count}.".strip()
-        shards_by_hand = edits.apply(result.shards, dataset.y_train.numpy())
-        result = replace(result, shards=shards_by_hand, minimum=1, note=note)
+        result = apply_edits(edits, result, dataset, partition_seed)
     shards = tuple(torch.from_numpy(shard) for shard in result.shards)
-    marked = client_ids(spurious, len(shards))
-    absent = client_list("absent", absent, len(shards), names)
-    unseen = client_list("unseen", unseen, len(shards), names)
-    origin |= {"spurious": marked, "absent": absent, "unseen": unseen}
+    marked_clients = check_spurious(spurious, len(shards))
+    absent = parse_clients("absent", absent, len(shards), client_names)
+    unseen = parse_clients("unseen", unseen, len(shards), client_names)
+    origin["spurious"] = marked_clients
+    origin["absent"] = absent
+    origin["unseen"] = unseen
     choose("cue", cue, CUES)
-    if marked:
-        dataset = marked_images(dataset, torch.cat([shards[k] for k in marked]), cue, tint, seed)
+    if marked_clients:
+        marked_samples = torch.cat([shards[k] for k in marked_clients])
+        dataset = add_cue(dataset, marked_samples, cue, tint, seed)
     everybody = Federation(
-        dataset, shards, partition, alpha, seed, result.minimum, result.moved, result.draws, result.note,
-        int(classes_per_client), marked, float(tint) if marked else 0.0, float(size_sigma), float(share), cue,
-        edits=edits, origin=origin,
-    )  # fmt: skip
-    return everybody.without(absent, unseen) if absent or unseen else everybody
+        dataset=dataset,
+        shards=shards,
+        partition=partition,
+        alpha=alpha,
+        seed=seed,
+        minimum=result.minimum,
+        moved=result.moved,
+        draws=result.draws,
+        note=result.note,
+        classes_per_client=int(classes_per_client),
+        spurious=marked_clients,
+        tint=float(tint) if marked_clients else 0.0,
+        size_sigma=float(size_sigma),
+        share=float(share),
+        cue=cue,
+        edits=edits,
+        origin=origin,
+    )
+    if absent or unseen:
+        return everybody.without(absent, unseen)
+    return everybody
 
 
-def natural_or(asked: str | None, name: str, count: int, given: Mapping[str, Any]) -> str:
-    """The partition: the one that is asked for, else `natural` where the data set `name` names clients (`count`, 0 for
-    none), else `dirichlet`. given: other wishes, by name, None for none; UsageError for one that natural clients cannot
-    meet."""
-    partition = asked if asked is not None else "natural" if count else "dirichlet"
-    choose("partition", partition, PARTITIONS)
+# -------------------------------------------------------------------------------- which partition
+def choose_partition(
+    wanted: str | None, name: str, clients_of_data: int, settings: Mapping[str, Any]
+) -> str:
+    """The partition: the `wanted` one, else `natural` where the data set `name` names its clients,
+    else `dirichlet`.
+
+    clients_of_data: how many clients the data set names, 0 for none
+    settings: other settings of a federation by name, None for one that was not given
+
+    Raises UsageError for an unknown partition, and for settings that natural clients cannot have.
+    """
+    if wanted is not None:
+        partition = choose("partition", wanted, PARTITIONS)
+    elif clients_of_data:
+        partition = "natural"
+    else:
+        partition = "dirichlet"
     if partition == "natural":
-        others = f"give indices or arrays with client_train, or choose another partition: {', '.join(RULES)}"
-        demand(
-            count,
-            f"The data set {name!r} does not name its clients, so partition 'natural' has none; {others}.",
-        )
-        clients, anew = (
-            given.get("clients"),
-            "leave that out, or set partition='dirichlet' to divide the samples anew",
-        )
-        own = f"data set {name!r} has {count} clients of its own"
-        demand(clients in (None, count), f"clients is {clients}, but {own}; {anew}.")
         # alpha beside a `natural` that was asked for is as unused as beside `iid`
-        unused = ("clients",) if asked is None else ("clients", "alpha")
-        wishes = " and ".join(
-            wish for wish, value in given.items() if value is not None and wish not in unused
-        )
-        demand(
-            not wishes,
-            f"{wishes} cannot be set, because {own}, and says who holds which sample; {anew}.",
-        )
+        ignored = ("clients",) if wanted is None else ("clients", "alpha")
+        check_natural(name, clients_of_data, settings, ignored)
     return partition
 
 
-def check_fonts(name: str, there: object, changed: Mapping[str, Any]) -> None:
-    """UsageError where partition `fonts` cannot be had. there: the data say which font a sample has;   changed: wishes
-    that a client which gets whole fonts cannot meet, by name, None for none."""
-    other = f"set dataset='glyphs', or another partition: {', '.join(RULES)}"
-    demand(
-        there,
-        f"Partition 'fonts' needs samples in fonts, and the data set {name!r} has none; {other}.",
-    )
-    wishes = " and ".join(wish for wish, value in changed.items() if value is not None)
-    demand(
-        not wishes,
-        f"{wishes} cannot be set with partition 'fonts', whose clients get whole fonts; leave it out.",
-    )
-
-
-def used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
-    """Sorted indices of the training samples that are used: round(share N) of them at random; of natural clients
-    round(share n_k) of each, at least 1."""
-    share = number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
-    n = len(dataset.y_train)
-    if partition != "natural" or dataset.client_train is None:
-        chosen = numpy_rng(seed, "share").permutation(n)[: max(1, round(share * n))]
-        return np.sort(chosen)
-    parts = []
-    for k, rows in enumerate(held(dataset)):
-        parts.append(
-            numpy_rng(seed, "share", k).permutation(rows)[: max(1, round(share * len(rows)))]
+def check_natural(
+    name: str, clients_of_data: int, settings: Mapping[str, Any], ignored: Sequence[str]
+) -> None:
+    """UsageError where partition `natural` cannot be had, or not with these settings. ignored: names
+    of settings that are as good as not given."""
+    if not clients_of_data:
+        raise UsageError(
+            f"The data set {name!r} does not name its clients, so partition 'natural' has none; "
+            "give indices or arrays with client_train, or choose another partition: "
+            f"{', '.join(RULES)}."
         )
+    reason = f"data set {name!r} has {clients_of_data} clients of its own"
+    advice = "leave that out, or set partition='dirichlet' to divide the samples anew"
+    clients = settings.get("clients")
+    if clients not in (None, clients_of_data):
+        raise UsageError(f"clients is {clients}, but {reason}; {advice}.")
+    useless = [key for key, value in settings.items() if value is not None and key not in ignored]
+    if useless:
+        raise UsageError(
+            f"{' and '.join(useless)} cannot be set, because {reason}, and says who holds which "
+            f"sample; {advice}."
+        )
+
+
+def check_fonts(name: str, has_fonts: object, settings: Mapping[str, Any]) -> None:
+    """UsageError where partition `fonts` cannot be had.
+
+    has_fonts: whether the data set `name` says which font a sample has
+    settings: by name, those that are of no use where clients get whole fonts; None for one that was
+              not given
+    """
+    if not has_fonts:
+        raise UsageError(
+            f"Partition 'fonts' needs samples in fonts, and the data set {name!r} has none; set "
+            f"dataset='glyphs', or another partition: {', '.join(RULES)}."
+        )
+    useless = [key for key, value in settings.items() if value is not None]
+    if useless:
+        raise UsageError(
+            f"{' and '.join(useless)} cannot be set with partition 'fonts', whose clients get "
+            "whole fonts; leave it out."
+        )
+
+
+# ---------------------------------------------------------------------------- who holds which sample
+def partition_dataset(
+    dataset: Dataset,
+    partition: str,
+    clients: int,
+    used: np.ndarray | None,
+    seed: int,
+    rule: Mapping[str, Any],
+) -> Partition:
+    """Who holds which of the samples `used` (None: of all). rule: the settings of RULES, as
+    `partition_samples` takes them."""
+    if partition == "natural":
+        return partition_naturally(dataset, used)
+    rng = numpy_rng(seed, "partition")
+    if partition == "fonts":
+        return partition_used_fonts(dataset, used, clients, rng)
+    labels = dataset.y_train.numpy()
+    if used is not None:
+        labels = labels[used]
+    dealt = partition_samples(labels, dataset.classes, clients, rng, partition=partition, **rule)
+    if used is None:
+        return dealt
+    return replace(dealt, shards=[used[shard] for shard in dealt.shards])
+
+
+def draw_used_samples(dataset: Dataset, partition: str, share: float, seed: int) -> np.ndarray:
+    """Sorted indices of the training samples that are used: round(share N) of them at random; of
+    natural clients round(share n_k) of each, at least 1."""
+    share = number("share", share, 0, 1, open_low=True, hint="1 uses all training samples")
+    if partition != "natural" or dataset.client_train is None:
+        samples = len(dataset.y_train)
+        count = max(1, round(share * samples))
+        return np.sort(numpy_rng(seed, "share").permutation(samples)[:count])
+    parts = []
+    for k, samples_of_client in enumerate(list_client_samples(dataset)):
+        count = max(1, round(share * len(samples_of_client)))
+        parts.append(numpy_rng(seed, "share", k).permutation(samples_of_client)[:count])
     return np.sort(np.concatenate(parts))
 
 
-def natural(dataset: Dataset, used: np.ndarray | None) -> Cut:
-    """What the data's own clients hold, of the samples `used` alone."""
-    shards = held(dataset)
+def partition_naturally(dataset: Dataset, used: np.ndarray | None) -> Partition:
+    """What the data's own clients hold, of the samples `used` alone (None: of all)."""
+    shards = list_client_samples(dataset)
     if used is not None:
         shards = [np.intersect1d(shard, used) for shard in shards]
-    names = ", ".join(dataset.client_names[:5]) + (", …" if len(dataset.client_names) > 5 else "")
-    note = f"{dataset.about} The {len(shards)} clients are the data set's own: {names}.".strip()
-    return Cut(shards, min(map(len, shards)), 0, 1, note)
+    names = ", ".join(dataset.client_names[:SHOWN_NAMES])
+    if len(dataset.client_names) > SHOWN_NAMES:
+        names += ", …"
+    note = f"{dataset.about} The {len(shards)} clients are the data set's own: {names}."
+    return Partition(
+        shards=shards,
+        minimum=min(len(shard) for shard in shards),
+        moved=0,
+        draws=1,
+        note=note.strip(),
+    )
 
 
-def held(dataset: Dataset) -> list[np.ndarray]:
+def list_client_samples(dataset: Dataset) -> list[np.ndarray]:
     """Sorted indices of the training samples of each of the data set's own clients."""
-    owner = np.empty(0, int) if dataset.client_train is None else dataset.client_train.numpy()
-    return group(owner + 1, len(dataset.client_names) + 1)[1:]  # without nobody's, which is -1
+    if dataset.client_train is None:
+        owner = np.empty(0, int)
+    else:
+        owner = dataset.client_train.numpy()
+    # + 1, because nobody is -1; nobody's samples come first and are left out
+    return group_by_owner(owner + 1, len(dataset.client_names) + 1)[1:]
 
 
-def with_clients(dataset: Dataset, indices: Any) -> Dataset:
-    """The dataset with clients of its own, client k with the training samples of the k-th list of indices, and a digest
-    of its own. UsageError unless the lists are disjoint, in range and not empty."""
+def partition_used_fonts(
+    dataset: Dataset, used: np.ndarray | None, clients: int, rng: np.random.Generator
+) -> Partition:
+    """Clients with fonts of their own, of the samples `used` alone (None: of all)."""
+    assert dataset.font_train is not None
+    fonts = dataset.font_train.numpy()
+    if used is not None:
+        is_used = np.isin(np.arange(len(fonts)), used)
+        fonts = np.where(is_used, fonts, -1)
+    return partition_by_fonts(fonts, clients, rng)
+
+
+def apply_edits(edits: Edits, dealt: Partition, dataset: Dataset, seed: int) -> Partition:
+    """What clients hold after the edits of what `seed` has dealt out."""
+    shards = edits.apply(dealt.shards, dataset.y_train.numpy())
+    count = len(edits.sample_edits)
+    note = f"{dealt.note} Moves by hand on what seed {seed} deals out: {count}.".strip()
+    return replace(dealt, shards=shards, minimum=1, note=note)
+
+
+def assign_clients(dataset: Dataset, indices: Any) -> Dataset:
+    """The dataset with clients of its own, client k with the training samples of the k-th list of
+    indices, and a digest of its own. UsageError unless the lists are disjoint, in range and not
+    empty."""
     import torch
 
-    owner = owners(indices, len(dataset.y_train))
-    names = tuple(str(k) for k in range(owner.max() + 1))
-    digest = digest_of(dataset.digest, "clients", owner.tobytes())
-    owned: dict[str, Any] = {
-        "client_train": torch.from_numpy(owner),
-        "client_names": names,
-        "client_test": None,
-    }
-    return replace(dataset, **owned, digest=digest)
+    owner = read_owners(indices, len(dataset.y_train))
+    return replace(
+        dataset,
+        client_train=torch.from_numpy(owner),
+        client_names=tuple(str(k) for k in range(owner.max() + 1)),
+        client_test=None,
+        digest=hash_parts(dataset.digest, "clients", owner.tobytes()),
+    )
 
 
-def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
-    """The named clients, sorted and without repetition."""
+def add_cue(
+    dataset: Dataset, indices: torch.Tensor, cue: str, strength: float, seed: int
+) -> Dataset:
+    """The dataset with the cue of their labels on these training images, and a digest of its
+    own."""
+    x = dataset.x_train.clone()
+    y = dataset.y_train
+    if cue == "tint":
+        options: dict[str, Any] = {}  # it draws nothing
+        version: tuple[object, ...] = ("tint", TINT_VERSION)
+    else:
+        options = {"generator": generator(seed, "cue", cue)}
+        version = (cue, seed)
+    x[indices] = CUES[cue](x[indices], y[indices], strength, classes=dataset.classes, **options)
+    sorted_indices = np.sort(indices.numpy())
+    digest = hash_parts(dataset.digest, *version, float(strength), sorted_indices.tobytes())
+    note = CUE_NOTES[cue].format(count=len(indices), strength=strength)
+    return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())
+
+
+# ------------------------------------------------------------------------------- lists of clients
+def check_spurious(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
+    """The clients with a spurious cue, sorted and without repetition."""
     if isinstance(spurious, int | str) or not isinstance(spurious, Iterable):
         raise UsageError(
             f"spurious is {spurious!r}, but it must be a list of client numbers, such as (0, 1)."
@@ -491,119 +663,140 @@ def client_ids(spurious: Iterable[int], clients: int) -> tuple[int, ...]:
     return tuple(sorted({whole("A client in spurious", k, 0, clients - 1) for k in spurious}))
 
 
-def members(count: int, absent: Sequence[int], unseen: Sequence[int]) -> tuple[int, ...]:
-    """Those of `count` clients that are neither; UsageError for nobody, and for a client that is both."""
-    gone = {*absent, *unseen}
-    both = (
-        f"absent is {list(absent)} and unseen {list(unseen)}, but a client can only be one of both"
-    )
-    demand(len(gone) == len(absent) + len(unseen), f"{both}; name other clients.")
-    demand(len(gone) < count, f"All {count} clients are absent or unseen; leave at least one.")
-    return tuple(k for k in range(count) if k not in gone)
+def list_present_clients(
+    count: int, absent: Sequence[int], unseen: Sequence[int]
+) -> tuple[int, ...]:
+    """Those of `count` clients that are neither absent nor unseen; UsageError for nobody, and for a
+    client that is both."""
+    missing = {*absent, *unseen}
+    if len(missing) < len(absent) + len(unseen):
+        raise UsageError(
+            f"absent is {list(absent)} and unseen {list(unseen)}, but a client can only be one of "
+            "both; name other clients."
+        )
+    if len(missing) >= count:
+        raise UsageError(f"All {count} clients are absent or unseen; leave at least one.")
+    return tuple(k for k in range(count) if k not in missing)
 
 
-def client_list(what: str, clients: Any, count: int, names: Sequence[str] = ()) -> tuple[int, ...]:
-    """The clients, of `count`, that the setting `what` names. 2 or "2": the last two; (0, 3), "0,3", "A,D", "3," or
-    "oslo": these, by number, letter, or one of the data's own `names`.
+def parse_clients(
+    setting: str, clients: Any, count: int, names: Sequence[str] = ()
+) -> tuple[int, ...]:
+    """Which of `count` clients a setting names, sorted.
 
-    >>> client_list("absent", 2, 10), client_list("absent", "3,", 10)
+    setting: its name, for error sentences
+    clients: how many, which are then the last ones (2 or "2"); or which, by number, letter or name:
+             (0, 3), "0,3", "A,D", "3," (a comma makes one number a list) or "oslo"
+    names:   of the clients, where the data name them
+
+    >>> parse_clients("absent", 2, 10), parse_clients("absent", "3,", 10)
     ((8, 9), (3,))
-    >>> client_list("unseen", "A,oslo", 2, ("rome", "oslo"))
+    >>> parse_clients("unseen", "A,oslo", 2, ("rome", "oslo"))
     (0, 1)
     """
     hint = "give how many clients, or a list of numbers from 0, letters or names, such as 0,3"
     if isinstance(clients, str):
-        listed, alone = (
-            [part.strip() for part in clients.split(",")],
-            parsed(clients.strip() or "0"),
-        )
-        clients = listed if len(listed) > 1 or isinstance(alone, str) else alone
+        clients = split_clients(clients)
     if not isinstance(clients, Iterable):
-        return tuple(range(count - whole(what, clients, 0, count, hint=hint), count))
-    known = {letter(k): k for k in range(count)} | {name: k for k, name in enumerate(names)}
-    numbers = [known.get(part, parsed(part)) for part in clients if part != ""]
-    return tuple(
-        sorted({whole(f"A client in {what}", k, 0, count - 1, hint=hint) for k in numbers})
-    )
+        removed = whole(setting, clients, 0, count, hint=hint)
+        return tuple(range(count - removed, count))
+    known = {letter(k): k for k in range(count)}
+    for k, name in enumerate(names):
+        known[name] = k
+    numbers = set()
+    for client in clients:
+        if client != "":
+            value = known[client] if client in known else parsed(client)
+            numbers.add(whole(f"A client in {setting}", value, 0, count - 1, hint=hint))
+    return tuple(sorted(numbers))
 
 
-def client_text(clients: Iterable[int]) -> str:
+def split_clients(text: str) -> Any:
+    """A list of clients where a text has a comma or is no number; else the number that it says, 0
+    for ""."""
+    if "," in text:
+        return [part.strip() for part in text.split(",")]
+    value = parsed(text.strip() or "0")
+    if isinstance(value, str):
+        return [value]
+    return value
+
+
+def format_clients(clients: Iterable[int]) -> str:
     """The one form of such a list as a setting: "3," or "0,3,"; "" for nobody."""
     return "".join(f"{k}," for k in clients)
 
 
-def marked_images(
-    dataset: Dataset, indices: torch.Tensor, cue: str, strength: float, seed: int
-) -> Dataset:
-    """The dataset with the cue of their labels on these training images, and a digest of its own."""
-    x = dataset.x_train.clone()
-    y = dataset.y_train
-    drawn: dict[str, Any] = {} if cue == "tint" else {"generator": generator(seed, "cue", cue)}
-    x[indices] = CUES[cue](x[indices], y[indices], strength, classes=dataset.classes, **drawn)
-    kind = ["tint", TINT_VERSION] if cue == "tint" else [cue, seed]
-    digest = digest_of(dataset.digest, *kind, float(strength), np.sort(indices.numpy()).tobytes())
-    note = NOTES[cue].format(count=len(indices), strength=strength)
-    return replace(dataset, x_train=x, digest=digest, note=f"{dataset.note} {note}".strip())
-
-
-# ------------------------------------------------------------------------------------------- what a person gives
-def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with `dataset` as text; a Federation's shards make a dataset that names its clients. Of a list of
-    datasets each becomes text. Raises UsageError.
+# ----------------------------------------------------------------------------- what a person gives
+def to_plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with `dataset` as text; a Federation's shards make a dataset that names its
+    clients. Of a list of datasets each becomes text. Raises UsageError.
     """
     values = dict(settings)
     if "federation" in values:
-        values = with_federation(values)
-    source: Any = values.get("dataset", "digits")
+        values = unpack_federation(values)
+    if "dataset" not in values:
+        return values
+    source = values["dataset"]
     if isinstance(source, Federation):
-        beside = " and ".join(
-            name for name in (*DEALING, "share") if settings.get(name) is not None
-        )
-        demand(
-            not beside,
-            f"A federation already has its clients, so {beside} cannot be given with it; leave it out.",
-        )
+        conflicts = [
+            name for name in (*PARTITION_SETTINGS, "share") if settings.get(name) is not None
+        ]
+        if conflicts:
+            raise UsageError(
+                f"A federation already has its clients, so {' and '.join(conflicts)} cannot be "
+                "given with it; leave it out."
+            )
         values.setdefault("seed", source.seed)
-        for what, ids in (("absent", source.absent), ("unseen", source.unseen)):
-            values.update({what: client_text(ids)} if ids else {})
-        source = with_clients(source.dataset, (source.whole or source).shards)
+        if source.absent:
+            values["absent"] = format_clients(source.absent)
+        if source.unseen:
+            values["unseen"] = format_clients(source.unseen)
+        source = assign_clients(source.dataset, source._everybody.shards)
     if isinstance(source, list | tuple):
-        return {**values, "dataset": [text(each) for each in source]}
-    return {**values, "dataset": text(source)} if "dataset" in values else values
+        values["dataset"] = [name_source(each) for each in source]
+    else:
+        values["dataset"] = name_source(source)
+    return values
 
 
-def with_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with those of its `federation` in its place; the seed is that of the federation unless it is given.
-    UsageError for a setting beside it that says something else."""
+def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with those of its `federation` in its place; the seed is that of the federation
+    unless it is given. UsageError for a setting beside it that says something else."""
     values = dict(settings)
     federation = values.pop("federation")
     if federation is None:
         return values
     if not isinstance(federation, Federation):
         raise UsageError(
-            f"federation is a {type(federation).__name__}, but it must be what fl.federate returns; "
-            f"a data set is given as dataset=."
+            f"federation is a {type(federation).__name__}, but it must be what fl.federate "
+            "returns; a data set is given as dataset=."
         )
-    made = federation.settings()
-    values.setdefault("seed", made.pop("seed"))
-    for name in (*FEDERATION_SETTINGS, *made):
+    expected = federation.settings()
+    values.setdefault("seed", expected.pop("seed"))
+    for name in (*FEDERATION_SETTINGS, *expected):
         given = values.get(name)
         if given is None:
             continue
         if name == "dataset" and not isinstance(given, list | tuple):
-            given = text(given)
-        if name not in made or parsed(given) != parsed(made[name]):
-            there = f"has {name}={made[name]!r}" if name in made else f"is dealt out without {name}"
-            raise UsageError(
-                f"{name}={given!r} contradicts the federation, which {there}; leave it out."
-            )
-    return values | {
-        name: value for name, value in made.items() if value != FEDERATION_SETTINGS.get(name)
-    }
+            given = name_source(given)
+        if name not in expected:
+            reason = f"is dealt out without {name}"
+        elif parsed(given) != parsed(expected[name]):
+            reason = f"has {name}={expected[name]!r}"
+        else:
+            continue
+        raise UsageError(
+            f"{name}={given!r} contradicts the federation, which {reason}; leave it out."
+        )
+    for name, value in expected.items():
+        if value != FEDERATION_SETTINGS.get(name):
+            values[name] = value
+    return values
 
 
-def text(source: Any) -> str:
+def name_source(source: Any) -> str:
     """The name or path of a data set, however it is given; one in memory is added to the names."""
     if isinstance(source, str | PathLike):
         return fspath(source)
-    return registry.name_of(registry.loaded(source))
+    return registry.find_or_add_name(registry.load(source))

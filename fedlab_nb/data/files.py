@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from fedlab_nb.data.cells import as_cells, is_plain_number
-from fedlab_nb.data.dataset import one_line
+from fedlab_nb.data.cells import is_plain_number, to_cells
+from fedlab_nb.data.dataset import shorten_error
 from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.installation import install_command
 
@@ -41,9 +41,8 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
 }
 TABLES = (*TEXTS, *SHEETS, *PARQUETS)
 ENDINGS = (
-    "a table (.csv, .tsv, .txt, also as .gz, .bz2, .xz or .zip; .xlsx; .parquet), "
-    "arrays (.npz, .npy) or "
-    "a folder of pictures"
+    "a table (.csv, .tsv, .txt, also as .gz, .bz2, .xz or .zip; .xlsx; .parquet), arrays (.npz, "
+    ".npy) or a folder of pictures"
 )
 SEPARATORS = "\t;|, "  # comma and blank last: they stand within cells, too
 SEPARATOR_NAMES = {"tab": "\t", "semicolon": ";", "comma": ",", "pipe": "|", "space": " "}
@@ -55,6 +54,8 @@ READING = ("missing", "decimal", "case", "header", "sep", "encoding", "sheet", "
 OPTIONS = (*ROLES, *KINDS, *READING)
 SHOWN = 5
 HEAD = 20  # lines that are searched for separators
+BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+GUESSED_ENCODINGS = ("cp1252", "latin-1")  # of texts that are not UTF-8
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ class RawTable:
 
 
 # -------------------------------------------------------------------------------- paths and options
-def ending_of(path: str | Path) -> str:
+def find_ending(path: str | Path) -> str:
     """The ending of a path in small letters, that of a compressed file included.
 
-    >>> ending_of("a/B.CSV.gz"), ending_of("a.b/c.xlsx"), ending_of("photos")
+    >>> find_ending("a/B.CSV.gz"), find_ending("a.b/c.xlsx"), find_ending("photos")
     ('.csv.gz', '.xlsx', '')
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
@@ -89,13 +90,17 @@ def is_table(path: str | Path) -> bool:
     >>> is_table("a/b.CSV?label=age"), is_table("a.tsv.gz"), is_table("b.npz")
     (True, True, False)
     """
-    for text in (str(path), str(path).partition("?")[0]):
-        ending = ending_of(text)
-        if ending == ".zip" or ending.startswith("."):
-            inner = ending.rpartition(".")[0] if ending.count(".") > 1 else ending
-            if inner in TABLES or ending == ".zip":
-                return True
-    return False
+    text = str(path)
+    return has_table_ending(text) or has_table_ending(text.partition("?")[0])
+
+
+def has_table_ending(path: str) -> bool:
+    ending = find_ending(path)
+    if ending == ".zip":
+        return True
+    if ending.count(".") > 1:  # of a compressed file: .csv.gz
+        ending = ending.rpartition(".")[0]
+    return ending in TABLES
 
 
 def split_options(path: str | PathLike) -> tuple[str, dict[str, Any]]:
@@ -149,7 +154,7 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
     if not path.is_file():
         raise UsageError(f"The data file {str(path)!r} does not exist; give the path of {ENDINGS}.")
     name = path.name
-    ending = ending_of(path)
+    ending = find_ending(path)
     try:
         data = path.read_bytes()
         data, ending, name = decompress(data, ending, name)
@@ -166,7 +171,9 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
         package = "openpyxl" if ending in SHEETS else "pyarrow"
         extra = "excel" if ending in SHEETS else "parquet"
         how = f"{install_command(extra)}, or save the table as CSV"
-        raise UsageError(f"{name} needs {package} to be read ({one_line(error)}); {how}.") from None
+        raise UsageError(
+            f"{name} needs {package} to be read ({shorten_error(error)}); {how}."
+        ) from None
     except (
         ValueError,
         OSError,
@@ -177,7 +184,7 @@ def read_table(path: Path, options: Mapping[str, str]) -> RawTable:
         zipfile.BadZipFile,
     ) as error:
         raise UsageError(
-            f"{name} cannot be read as a table: {one_line(error)}; save it as CSV (UTF-8)."
+            f"{name} cannot be read as a table: {shorten_error(error)}; save it as CSV (UTF-8)."
         ) from None
 
 
@@ -200,17 +207,17 @@ def decompress(data: bytes, ending: str, name: str) -> tuple[bytes, str, str]:
         if len(members) != 1:
             listed = ", ".join(members[:SHOWN]) or "nothing"
             raise UsageError(f"{name} holds {len(members)} files ({listed}); pack the table alone.")
-        return archive.read(members[0]), ending_of(members[0]), f"{members[0]} in {name}"
+        return archive.read(members[0]), find_ending(members[0]), f"{members[0]} in {name}"
 
 
 def read_parquet(data: bytes, name: str) -> RawTable:
     import pandas
 
     table = pandas.read_parquet(io.BytesIO(data), engine="pyarrow", dtype_backend="numpy_nullable")
-    return from_frame(table, name)
+    return read_frame(table, name)
 
 
-def from_frame(table: DataFrame, name: str) -> RawTable:
+def read_frame(table: DataFrame, name: str) -> RawTable:
     """The cells of a DataFrame. Its index is no column; names that are a plain count are no
     names."""
     import pandas
@@ -222,7 +229,7 @@ def from_frame(table: DataFrame, name: str) -> RawTable:
         )
     notes: tuple[str, ...] = ()
     is_counted = isinstance(table.index, pandas.RangeIndex)
-    cells = as_cells(table.reset_index(drop=True))
+    cells = to_cells(table.reset_index(drop=True))
     if not is_counted and table.index.name:
         notes = (f"The index {table.index.name!r} is no column; reset_index() makes it one.",)
     names = [str(column) for column in table.columns]
@@ -240,9 +247,14 @@ def read_sheet(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
 
     wanted = options.get("sheet") or None
     sheets = pandas.read_excel(
-        io.BytesIO(data), sheet_name=None, header=None, dtype=object, keep_default_na=False, na_values=[],
+        io.BytesIO(data),
+        sheet_name=None,
+        header=None,
+        dtype=object,
+        keep_default_na=False,
+        na_values=[],
         engine="openpyxl",
-    )  # fmt: skip
+    )
     if wanted is not None and wanted not in sheets:
         raise UsageError(f"{name} has no sheet {wanted!r}; it has {', '.join(sheets)}.")
     full = [title for title, table in sheets.items() if table.size]
@@ -251,48 +263,63 @@ def read_sheet(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
             f"{name} has the sheets {', '.join(full)}; say which, as in {name}?sheet={full[0]}."
         )
     if wanted is None and not full:
-        raise UsageError(
-            f"{name} is empty; give a table with the names of its columns in the first line."
-        )
-    table = as_cells(sheets[wanted or full[0]].astype(object))
+        raise make_empty_error(name)
+    table = to_cells(sheets[wanted or full[0]].astype(object))
     table.index = table.index + 1
     table = table.dropna(how="all").dropna(how="all", axis=1)
     return RawTable(table.set_axis(range(table.shape[1]), axis=1))
 
 
+def make_empty_error(name: str) -> UsageError:
+    return UsageError(
+        f"{name} is empty; give a table with the names of its columns in the first line."
+    )
+
+
 def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
     """The cells of a text file, its first line among them."""
+    text, notes = decode(data, name, options.get("encoding", ""))
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    separator = options.get("sep", "")
+    separator = SEPARATOR_NAMES.get(separator, separator)
+    start = 0
+    while start < len(lines) and not lines[start].strip():
+        start += 1
+    if start < len(lines):
+        said = re.fullmatch(r'"?sep=(.)"?;?', lines[start].strip(" "))  # as Excel writes it
+        if said:
+            separator = separator or said[1]
+            start += 1
+    first = skip_comments(lines, start)
+    if first > start and is_header_behind_hash(lines, first):
+        first -= 1
+        lines[first] = lines[first].removeprefix("#")
+    comments = sum(line.startswith("#") for line in lines[start:first])
+    body = "\n".join(lines[first:])
+    if not body.strip():
+        raise make_empty_error(name)
+    if comments:
+        notes = (*notes, f"{comments} lines that begin with # are left out.")
+    rows, separator = split_rows(body, separator, name, first)
+    cells = read_cells(body, separator, rows, name)
+    return RawTable(cells, separator, True, notes)
+
+
+def skip_comments(lines: Sequence[str], start: int) -> int:
+    """The first line from `start` on that is neither blank nor begins with #."""
+    for place in range(start, len(lines)):
+        if lines[place].strip() and not lines[place].startswith("#"):
+            return place
+    return len(lines)
+
+
+def read_cells(
+    body: str, separator: str, rows: Sequence[tuple[int, list[str]]], name: str
+) -> DataFrame:
+    """The cells of a text as pandas reads them, as many rows as `rows`; the index has their
+    lines."""
     import pandas
 
-    text, notes = decode(data, name, options.get("encoding", ""))
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    skipped = 0
-    separator = SEPARATOR_NAMES.get(options.get("sep", ""), options.get("sep", ""))
-    while skipped < len(lines) and not lines[skipped].strip():
-        skipped += 1
-    if skipped < len(lines) and (
-        found := re.fullmatch(r'"?sep=(.)"?;?', lines[skipped].strip(" "))
-    ):
-        separator = separator or found[1]
-        skipped += 1
-    commented = skipped
-    while commented < len(lines) and (
-        lines[commented].startswith("#") or not lines[commented].strip()
-    ):
-        commented += 1
-    if commented > skipped and is_header_behind_hash(lines, skipped, commented):
-        commented -= 1
-        lines[commented] = lines[commented].removeprefix("#")
-    left = sum(line.startswith("#") for line in lines[skipped:commented])
-    body = "\n".join(lines[commented:])
-    if not body.strip():
-        raise UsageError(
-            f"{name} is empty; give a table with the names of its columns in the first line."
-        )
-    if left:
-        notes = (*notes, f"{left} lines that begin with # are left out.")
-    rows, separator = split_rows(body, separator, name, commented)
     width = max(len(row) for _, row in rows)
     table = pandas.read_csv(
         io.StringIO(strip_lines(body, separator)),
@@ -306,25 +333,20 @@ def read_text(data: bytes, name: str, options: Mapping[str, str]) -> RawTable:
         skip_blank_lines=False,
         skipinitialspace=True,
     )
-    numbers = [line for line, row in rows]
-    if len(table) != len(numbers):
-        table = (
-            table.iloc[: len(numbers)]
-            if not table.iloc[len(numbers) :].astype(bool).any(axis=None)
-            else table
-        )
-    if len(table) != len(numbers):
+    surplus = table.iloc[len(rows) :]
+    if len(surplus) and not surplus.astype(bool).any(axis=None):  # blank lines at the end
+        table = table.iloc[: len(rows)]
+    if len(table) != len(rows):
         raise UsageError(
             f"{name} has a quotation mark that is never closed, or a broken line; correct it."
         )
-    table.index = numbers
-    table = as_cells(table).dropna(how="all")
-    return RawTable(table, separator, True, notes)
+    table.index = [line for line, _ in rows]
+    return to_cells(table).dropna(how="all")
 
 
-def is_header_behind_hash(lines: list[str], start: int, end: int) -> bool:
-    """Whether the last of the lines with # is the header: as many separators as the next line,
-    which has numbers."""
+def is_header_behind_hash(lines: Sequence[str], end: int) -> bool:
+    """Whether the last line before `end`, with #, is the header: as many separators as the next
+    line, which has numbers."""
     last = lines[end - 1]
     if end >= len(lines) or not last.startswith("#"):
         return False
@@ -339,25 +361,14 @@ def is_header_behind_hash(lines: list[str], start: int, end: int) -> bool:
 
 def decode(data: bytes, name: str, encoding: str) -> tuple[str, tuple[str, ...]]:
     """The text of a file, and a sentence where its encoding was guessed."""
-    marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+    notes: tuple[str, ...] = ()
     try:
         if encoding:
             text = data.decode(encoding)
-            notes: tuple[str, ...] = ()
         else:
-            known = next((code for mark, code in marks.items() if data.startswith(mark)), None)
-            known = known or wide_encoding(data) or "utf-8"
-            try:
-                text = data.decode(known)
-                notes = ()
-            except UnicodeDecodeError:
-                if known != "utf-8":
-                    raise
-                text = (
-                    data.decode("cp1252", errors="strict")
-                    if is_cp1252(data)
-                    else data.decode("latin-1")
-                )
+            encoding = find_encoding(data)
+            text = data.decode(encoding)
+            if encoding in GUESSED_ENCODINGS:
                 notes = (
                     f"{name} is not UTF-8 and is read as Windows-1252; ?encoding= names another.",
                 )
@@ -375,11 +386,26 @@ def decode(data: bytes, name: str, encoding: str) -> tuple[str, tuple[str, ...]]
     return text, notes
 
 
+def find_encoding(data: bytes) -> str:
+    """The encoding by the mark at the beginning, by the zeros of UTF-16, or by what can be read."""
+    for mark, encoding in BYTE_ORDER_MARKS.items():
+        if data.startswith(mark):
+            return encoding
+    wide_encoding = find_wide_encoding(data)
+    if wide_encoding is not None:
+        return wide_encoding
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252" if is_cp1252(data) else "latin-1"
+    return "utf-8"
+
+
 def is_cp1252(data: bytes) -> bool:
     return not any(byte in data for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D))
 
 
-def wide_encoding(data: bytes) -> str | None:
+def find_wide_encoding(data: bytes) -> str | None:
     """UTF-16 without a mark: every second byte of plain letters is 0."""
     head = data[:4000]
     if len(head) < 4 or len(data) % 2:
@@ -411,7 +437,7 @@ def parse_rows(text: str, separator: str, offset: int) -> list[tuple[int, list[s
     return rows
 
 
-def uneven_row(rows: Sequence[tuple[int, list[str]]]) -> int | None:
+def find_uneven_row(rows: Sequence[tuple[int, list[str]]]) -> int | None:
     """The place of the first row that has another number of cells than the first one; None where
     all have as many.
 
@@ -419,15 +445,15 @@ def uneven_row(rows: Sequence[tuple[int, list[str]]]) -> int | None:
     """
     full = [place for place, (_, row) in enumerate(rows) if any(row)]
     first = rows[full[0]][1]
-    named = len(first)
+    named = len(first)  # cells up to the last name
     while named and not first[named - 1]:
         named -= 1
     has_nameless = any(any(rows[place][1][named:]) for place in full)
     for place in full:
-        row = rows[place][1]
-        if has_nameless and len(row) != len(first):
+        width = len(rows[place][1])
+        if has_nameless and width != len(first):
             return place
-        if not has_nameless and len(row) < named:
+        if not has_nameless and width < named:
             return place
     return None
 
@@ -438,52 +464,54 @@ def split_rows(
     """The rows, and the separator: the one that gives the same number of cells, more than one, in
     every row."""
     csv.field_size_limit(10**9)
-    first = next(line for line in text.split("\n") if line.strip())
     if separator and len(separator) != 1:
         raise UsageError(
             f"sep is {separator!r}, but a separator is one character, or "
             f"{', '.join(SEPARATOR_NAMES)}."
         )
-    head = text.split("\n", HEAD)[:HEAD]
     candidates = [separator]
     if not separator:
+        head = text.split("\n", HEAD)[:HEAD]
         candidates = [mark for mark in SEPARATORS if any(mark in line for line in head)]
-    best: tuple[int, str, list[tuple[int, list[str]]], int] | None = None
+    most_even = 0  # rows of the best separator that have as many cells as the first one
+    problem = ""
     for candidate in candidates:
         try:
             rows = parse_rows(text, candidate, offset)
         except csv.Error as error:
             raise UsageError(
-                f"{name} cannot be read as a table: {one_line(error)}; save it as CSV (UTF-8)."
+                f"{name} cannot be read as a table: {shorten_error(error)}; save it as CSV (UTF-8)."
             ) from None
-        uneven = uneven_row(rows)
-        if uneven is None and len(first_row(rows)) > 1:
+        uneven = find_uneven_row(rows)
+        width = len(find_first_row(rows))
+        if uneven is None and width > 1:
             return rows, candidate
         if candidate == " " and not separator:
             continue  # sentences have blanks: they are no reason to call a line too long
-        cells = first_row(rows)
-        even = sum(len(row) == len(cells) for _, row in rows)
-        if uneven is not None and (best is None or even > best[0]):
-            best = even, candidate, rows, uneven
-    if best is None:
-        cells = [part.strip() for part in first.split(",")]
-        raise UsageError(
-            f"{name} has one column, {first.strip()[:60]!r}; give a table with commas, semicolons "
-            f"or tabs, one column is "
-            f"the label."
-        )
-    _, candidate, rows, uneven = best
-    line, row = rows[uneven]
-    count = len(first_row(rows))
-    few = "too few" if len(row) < count else "too many"
+        even = sum(len(row) == width for _, row in rows)
+        if uneven is not None and even > most_even:
+            most_even = even
+            line, row = rows[uneven]
+            problem = describe_uneven_row(line, len(row), width, name)
+    if problem:
+        raise UsageError(problem)
+    first = next(line for line in text.split("\n") if line.strip())
     raise UsageError(
-        f"Line {line} of {name} has {few} cells ({len(row)}, and the first line {count}); correct "
-        f"it, remove lines that "
-        f"are no rows, or name the separator with ?sep=."
+        f"{name} has one column, {first.strip()[:60]!r}; give a table with commas, semicolons or "
+        "tabs, one column is the label."
     )
 
 
-def first_row(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
+def describe_uneven_row(line: int, cells: int, width: int, name: str) -> str:
+    """A sentence on a row that has another number of cells than the first one."""
+    many = "too few" if cells < width else "too many"
+    return (
+        f"Line {line} of {name} has {many} cells ({cells}, and the first line {width}); correct "
+        "it, remove lines that are no rows, or name the separator with ?sep=."
+    )
+
+
+def find_first_row(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
     """The first row that is not blank."""
     return next(row for _, row in rows if any(row))
 
@@ -494,41 +522,39 @@ def name_columns(raw: RawTable, name: str, options: Mapping[str, str]) -> RawTab
     may have none."""
     table = raw.cells
     if not len(table):
-        raise UsageError(
-            f"{name} is empty; give a table with the names of its columns in the first line."
-        )
+        raise make_empty_error(name)
     first = [cell or "" for cell in table.iloc[0]]
     rest = table.iloc[1:]
-    said = options.get("header", "").lower()
-    if said not in ("", "yes", "no"):
-        raise UsageError(f"header is {said!r}, but it must be yes or no.")
-    if said == "no":
+    header = options.get("header", "").lower()
+    if header not in ("", "yes", "no"):
+        raise UsageError(f"header is {header!r}, but it must be yes or no.")
+    if header == "no":
         table = table.dropna(how="all", axis=1)
         names = [f"column {place}" for place in range(1, table.shape[1] + 1)]
         return replace(raw, cells=table.set_axis(names, axis=1), has_header=False)
-    repeats = (rest == [cell or None for cell in first]).all(axis=1)
+    repeats = (rest == [cell or None for cell in first]).all(axis=1)  # rows that repeat the names
     notes = raw.notes
-    if not said and seems_headless(first, rest[~repeats]):
+    if not header and seems_headless(first, rest[~repeats]):
         listed = ", ".join(first[:SHOWN])
         what = "numbers" if any(map(is_plain_number, first)) else "values that stand below, too"
         raise UsageError(
             f"The first line of {name} holds {what} ({listed}), so that it may be a sample and no "
-            f"names; say ?header=no if it is one, or ?header=yes if these are the names."
+            "names; say ?header=no if it is one, or ?header=yes if these are the names."
         )
-    if not said and repeats.any():
+    if not header and repeats.any():
         rest = rest[~repeats]
         notes = (*notes, f"{int(repeats.sum())} lines that repeat the names are left out.")
     rest = rest.set_axis(range(rest.shape[1]), axis=1)
-    kept = [place for place, cell in enumerate(first) if cell or rest[place].notna().any()]
-    nameless = [place + 1 for place in kept if not first[place]]
+    used = [place for place, cell in enumerate(first) if cell or rest[place].notna().any()]
+    nameless = [place + 1 for place in used if not first[place]]
     if len(nameless) > 1:
         places = ", ".join(map(str, nameless[:SHOWN]))
         raise UsageError(
             f"The columns {places} of {name} have no name in the first line; name each of them "
-            f"there, remove lines above the names, and undo merged cells."
+            "there, remove lines above the names, and undo merged cells."
         )
-    names = [first[place] or f"column {place + 1}" for place in kept]
-    named = rest[kept].set_axis(check_names(names, name), axis=1)
+    names = [first[place] or f"column {place + 1}" for place in used]
+    named = rest[used].set_axis(check_names(names, name), axis=1)
     return replace(raw, cells=named, notes=notes)
 
 
@@ -543,20 +569,19 @@ def seems_headless(first: list[str], rest: DataFrame) -> bool:
         return False
     for place, cell in enumerate(first):
         below = set(rest.iloc[:, place].dropna())
-        if (
-            cell
-            and cell not in below
-            and not (cell in numbers and all(map(is_plain_number, below)))
-        ):
+        is_number_above_numbers = cell in numbers and all(map(is_plain_number, below))
+        if cell and cell not in below and not is_number_above_numbers:
             return False
     return True
 
 
 def check_names(header: Iterable[str], file: str) -> list[str]:
     """The names, each once; UsageError for one that is there twice."""
-    names = [" ".join(str(name).split()) or f"column {i}" for i, name in enumerate(header, start=1)]
-    low = [name.casefold() for name in names]
-    twice = [name for name in names if low.count(name.casefold()) > 1]
-    if twice:
-        raise UsageError(f"{file} has two columns with the name {twice[0]!r}; rename one of them.")
+    names = []
+    for place, name in enumerate(header, start=1):
+        names.append(" ".join(str(name).split()) or f"column {place}")
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if folded.count(name.casefold()) > 1:
+            raise UsageError(f"{file} has two columns with the name {name!r}; rename one of them.")
     return names

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Dataset, digest_of, of_arrays
-from fedlab_nb.data.pictures import choose_scale, picture_facts, read_picture
+from fedlab_nb.data.dataset import Dataset, hash_parts, make_dataset
+from fedlab_nb.data.pictures import choose_scale, read_picture, read_picture_facts
 from fedlab_nb.data.schema import IMAGES, InputSchema
 from fedlab_nb.data.tables import draw_test_rows
 from fedlab_nb.errors import UsageError
@@ -49,38 +49,44 @@ class Part:
 def load(folder: Path, options: Mapping[str, str], digest: str) -> Dataset:
     """The Dataset of a folder. Raises UsageError, which names a picture that cannot be read."""
     name = folder.name or str(folder)
-    found, split_note = find_parts(folder)
-    classes = found["train"].classes
-    paths = found["train"].paths + (found["test"].paths if "test" in found else [])
-    facts = [picture_facts(path) for path in paths]
-    mode = choose_mode(options.get("mode", ""), [fact.mode for fact in facts], paths)
+    train, test, split_note = find_parts(folder)
+    class_names = train.classes
+    paths = list(train.paths)
+    labels = train.labels
+    if test is not None:
+        paths += test.paths
+        labels = np.concatenate([labels, match_labels(test, class_names, name)])
+        is_test = np.arange(len(paths)) >= len(train.paths)
+    else:
+        is_test = draw_test_rows(labels, None)
+    facts = [read_picture_facts(path) for path in paths]
+    modes = [fact.mode for fact in facts]
+    mode = choose_mode(options.get("mode", ""), modes, paths)
     size, size_note, is_resized = choose_size(
         options.get("size", ""), [fact.size for fact in facts]
     )
     pixels = np.stack([read_picture(path, mode, size if is_resized else None) for path in paths])
-    labels = found["train"].labels
-    if "test" in found:
-        labels = np.concatenate([labels, match_labels(found["test"], classes, name)])
-        test = np.arange(len(paths)) >= len(found["train"].paths)
-    else:
-        test = draw_test_rows(labels, None)
-    raw = {"x_train": pixels[~test], "x_test": pixels[test]}
+    raw = {"x_train": pixels[~is_test], "x_test": pixels[is_test]}
     scale = replace(choose_scale(raw, "x_train"), mode=mode, resized=is_resized)
-    parts = {key: scale.apply(value) for key, value in raw.items()}
-    parts |= {"y_train": labels[~test], "y_test": labels[test]}
+    arrays = {
+        "x_train": scale.apply(raw["x_train"]),
+        "y_train": labels[~is_test],
+        "x_test": scale.apply(raw["x_test"]),
+        "y_test": labels[is_test],
+    }
+    colours = "in grey" if mode == "L" else "in colour"
     notes = [
-        f"{len(paths)} pictures of {len(classes)} classes, "
-        f"{'in grey' if mode == 'L' else 'in colour'}.",
+        f"{len(paths)} pictures of {len(class_names)} classes, {colours}.",
         size_note,
         scale.describe(),
-        describe_modes([fact.mode for fact in facts], mode),
+        describe_modes(modes, mode),
         split_note,
-        describe_twins(paths, test),
-        describe_ignored(folder, len(paths)),
+        describe_twins(paths, is_test),
+        describe_ignored(folder),
     ]
-    schema = InputSchema(IMAGES, tuple(pixels.shape[1:]), tuple(classes), pixels=scale)
+    schema = InputSchema(IMAGES, tuple(pixels.shape[1:]), tuple(class_names), pixels=scale)
     note = " ".join(sentence for sentence in notes if sentence)
-    return of_arrays(name, digest, parts, tuple(classes), note, (), schema)
+    return make_dataset(name, digest, arrays, tuple(class_names), note, (), schema)
 
 
 def is_hidden(path: Path, root: Path) -> bool:
@@ -89,34 +95,42 @@ def is_hidden(path: Path, root: Path) -> bool:
     return any(part.startswith((".", "__")) for part in path.relative_to(root).parts)
 
 
-def subfolders(folder: Path) -> list[Path]:
+def list_subfolders(folder: Path) -> list[Path]:
     return sorted(
         path for path in folder.iterdir() if path.is_dir() and not is_hidden(path, folder)
     )
 
 
-def find_parts(folder: Path) -> tuple[dict[str, Part], str]:
+def find_parts(folder: Path) -> tuple[Part, Part | None, str]:
     """The training part, the test part where the folders say it, and a sentence. Raises
     UsageError."""
-    by_name = {path.name.lower(): path for path in subfolders(folder)}
-    train = next((by_name[name] for name in TRAIN_FOLDERS if name in by_name), None)
-    test = next((by_name[name] for name in TEST_FOLDERS if name in by_name), None)
-    validation = next((by_name[name] for name in VALIDATION_FOLDERS if name in by_name), None)
+    by_name = {path.name.lower(): path for path in list_subfolders(folder)}
+    train = find_folder(by_name, TRAIN_FOLDERS)
+    test = find_folder(by_name, TEST_FOLDERS)
+    validation = find_folder(by_name, VALIDATION_FOLDERS)
     if train is None:
-        return {
-            "train": read_part(folder)
-        }, "A fifth of the pictures, drawn at random in each class, is for testing."
+        note = "A fifth of the pictures, drawn at random in each class, is for testing."
+        return read_part(folder), None, note
     if test is None and validation is None:
-        return {"train": read_part(train)}, (
+        note = (
             f"Only the folder {train.name!r} is read; a fifth of its pictures, drawn at random in "
-            f"each class, is for testing."
+            "each class, is for testing."
         )
-    tested = test or validation
-    assert tested is not None
-    note = f"The test pictures are those of the folder {tested.name!r}."
+        return read_part(train), None, note
+    test_folder = test or validation
+    assert test_folder is not None
+    note = f"The test pictures are those of the folder {test_folder.name!r}."
     if test is not None and validation is not None:
         note += f" The folder {validation.name!r} is not read."
-    return {"train": read_part(train), "test": read_part(tested)}, note
+    return read_part(train), read_part(test_folder), note
+
+
+def find_folder(by_name: Mapping[str, Path], names: tuple[str, ...]) -> Path | None:
+    """The first folder that has one of the `names`."""
+    for name in names:
+        if name in by_name:
+            return by_name[name]
+    return None
 
 
 def read_part(folder: Path) -> Part:
@@ -125,19 +139,19 @@ def read_part(folder: Path) -> Part:
 
     class PictureFolder(ImageFolder):
         def find_classes(self, directory: str) -> tuple[list[str], dict[str, int]]:
-            classes = [path.name for path in subfolders(Path(directory)) if has_pictures(path)]
-            return classes, {name: place for place, name in enumerate(classes)}
+            classes = list_classes(Path(directory))
+            return classes, {name: label for label, name in enumerate(classes)}
 
-    if len([path for path in subfolders(folder) if has_pictures(path)]) < 2:
+    if len(list_classes(folder)) < 2:
         raise UsageError(
             f"The folder {folder.name!r} needs a folder of pictures for each of two classes or "
-            f"more, as in "
-            f"{folder.name}/cat/1.jpg; it has {listed_entries(folder)}."
+            f"more, as in {folder.name}/cat/1.jpg; it has {list_entries(folder)}."
         )
     found = PictureFolder(str(folder), is_valid_file=lambda path: is_picture(Path(path), folder))
-    paths = [Path(path) for path, _ in found.samples]
     return Part(
-        paths, np.array([label for _, label in found.samples], dtype=np.int64), found.classes
+        paths=[Path(path) for path, _ in found.samples],
+        labels=np.array([label for _, label in found.samples], dtype=np.int64),
+        classes=found.classes,
     )
 
 
@@ -145,18 +159,27 @@ def is_picture(path: Path, root: Path) -> bool:
     return path.suffix.lower() in PICTURES and not is_hidden(path, root)
 
 
+def list_classes(folder: Path) -> list[str]:
+    """The names of the folders in which there are pictures."""
+    return [path.name for path in list_subfolders(folder) if has_pictures(path)]
+
+
 def has_pictures(folder: Path) -> bool:
     return any(is_picture(path, folder) for path in folder.rglob("*"))
 
 
-def listed_entries(folder: Path) -> str:
+def list_entries(folder: Path) -> str:
     """What lies in a folder, for a sentence."""
     entries = [path.name for path in sorted(folder.iterdir()) if not is_hidden(path, folder)]
-    return (
-        ", ".join(entries[:SHOWN]) + (", …" if len(entries) > SHOWN else "")
-        if entries
-        else "nothing"
-    )
+    return join_names(entries) or "nothing"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """The first names, for a sentence."""
+    shown = list(names[:SHOWN])
+    if len(names) > SHOWN:
+        shown.append("…")
+    return ", ".join(shown)
 
 
 def match_labels(part: Part, classes: list[str], name: str) -> np.ndarray:
@@ -166,71 +189,74 @@ def match_labels(part: Part, classes: list[str], name: str) -> np.ndarray:
     if unknown:
         raise UsageError(
             f"The test pictures of {name} have the class {unknown[0]!r}, but the training pictures "
-            f"have "
-            f"{', '.join(classes[:SHOWN])}; name the folders alike."
+            f"have {', '.join(classes[:SHOWN])}; name the folders alike."
         )
     places = np.array([classes.index(title) for title in part.classes])
     return places[part.labels]
 
 
 # ------------------------------------------------------------------------------- one size, one mode
-def choose_mode(asked: str, modes: list[str], paths: list[Path]) -> str:
+def choose_mode(wanted: str, modes: list[str], paths: list[Path]) -> str:
     """ "L" where all pictures are grey, else "RGB". Raises UsageError for pictures of 8 and 16
     bits."""
-    if asked and asked.lower() not in MODES:
-        raise UsageError(f"mode is {asked!r}, but it must be grey or colour.")
-    sixteen = [mode == "16 bits" for mode in modes]
-    if any(sixteen) and not all(sixteen):
-        odd = paths[sixteen.index(sum(sixteen) * 2 < len(sixteen))]
+    if wanted and wanted.lower() not in MODES:
+        raise UsageError(f"mode is {wanted!r}, but it must be grey or colour.")
+    has_16_bits = [mode == "16 bits" for mode in modes]
+    if any(has_16_bits) and not all(has_16_bits):
+        is_16_bits_rare = sum(has_16_bits) * 2 < len(has_16_bits)
+        example = paths[has_16_bits.index(is_16_bits_rare)]
         raise UsageError(
-            f"Some pictures have 16 bits and others 8, {odd.name!r} is one of the fewer; save all "
-            f"alike."
+            f"Some pictures have 16 bits and others 8, {example.name!r} is one of the fewer; save "
+            "all alike."
         )
-    if asked:
-        if all(sixteen) and MODES[asked.lower()] == "RGB":
+    if wanted:
+        mode = MODES[wanted.lower()]
+        if all(has_16_bits) and mode == "RGB":
             raise UsageError("Pictures of 16 bits are grey; leave out mode=colour.")
-        return MODES[asked.lower()]
-    return "L" if all(mode in ("grey", "transparent grey", "16 bits") for mode in modes) else "RGB"
+        return mode
+    if all(mode in ("grey", "transparent grey", "16 bits") for mode in modes):
+        return "L"
+    return "RGB"
 
 
-def choose_size(asked: str, sizes: list[tuple[int, int]]) -> tuple[tuple[int, int], str, bool]:
-    """(H, W) of all pictures, a sentence, and whether they are resized."""
+def choose_size(wanted: str, sizes: list[tuple[int, int]]) -> tuple[tuple[int, int], str, bool]:
+    """(H, W) of all pictures, a sentence, and whether they are resized. wanted: the option `size`,
+    "" for none;   sizes: of the files."""
     height, width = sizes[0]
-    is_one = len(set(sizes)) == 1
-    if asked:
-        found = re.fullmatch(r"(\d+)(?:x(\d+))?", asked.strip())
-        if not found:
-            raise UsageError(
-                f"size is {asked!r}, but it must be pixels a side, such as 32, or height x width: "
-                f"32x48."
-            )
-        wanted = int(found[1]), int(found[2] or found[1])
-        if min(wanted) < SMALLEST:
-            raise UsageError(
-                f"size is {asked!r}, but networks read pictures of {SMALLEST} pixels a side and "
-                f"more."
-            )
-        if is_one and wanted == sizes[0]:
-            return wanted, f"They have {height}x{width} pixels.", False
-        return (
-            wanted,
-            f"They are cropped to the middle and resized to {wanted[0]}x{wanted[1]} pixels.",
-            True,
-        )
-    if is_one and SMALLEST <= min(height, width) and max(height, width) <= LARGEST:
+    has_one_size = len(set(sizes)) == 1
+    if wanted:
+        size = parse_size(wanted)
+        if has_one_size and size == sizes[0]:
+            return size, f"They have {height}x{width} pixels.", False
+        note = f"They are cropped to the middle and resized to {size[0]}x{size[1]} pixels."
+        return size, note, True
+    if has_one_size and SMALLEST <= min(height, width) and max(height, width) <= LARGEST:
         return (height, width), f"They have {height}x{width} pixels (height x width).", False
-    smallest, largest = min(sizes), max(sizes)
-    before = (
-        f"from {smallest[0]}x{smallest[1]} to {largest[0]}x{largest[1]}"
-        if not is_one
-        else f"{height}x{width}"
-    )
+    sizes_of_files = f"{height}x{width}"
+    if not has_one_size:
+        smallest = min(sizes)
+        largest = max(sizes)
+        sizes_of_files = f"from {smallest[0]}x{smallest[1]} to {largest[0]}x{largest[1]}"
     note = (
-        f"They have {before} pixels (height x width) and are cropped to the middle square and "
-        f"resized to "
-        f"{USUAL_SIZE}x{USUAL_SIZE}; ?size= names another size."
+        f"They have {sizes_of_files} pixels (height x width) and are cropped to the middle square "
+        f"and resized to {USUAL_SIZE}x{USUAL_SIZE}; ?size= names another size."
     )
     return (USUAL_SIZE, USUAL_SIZE), note, True
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """(H, W) of a text such as "32" or "32x48". Raises UsageError."""
+    found = re.fullmatch(r"(\d+)(?:x(\d+))?", text.strip())
+    if not found:
+        raise UsageError(
+            f"size is {text!r}, but it must be pixels a side, such as 32, or height x width: 32x48."
+        )
+    size = int(found[1]), int(found[2] or found[1])
+    if min(size) < SMALLEST:
+        raise UsageError(
+            f"size is {text!r}, but networks read pictures of {SMALLEST} pixels a side and more."
+        )
+    return size
 
 
 # ---------------------------------------------------------------------------------------- sentences
@@ -246,42 +272,45 @@ def describe_modes(modes: list[str], mode: str) -> str:
     return " ".join(notes)
 
 
-def describe_twins(paths: list[Path], test: np.ndarray) -> str:
+def describe_twins(paths: list[Path], is_test: np.ndarray) -> str:
     """A sentence where the same file is among training and test pictures."""
-    contents = [digest_of(path.read_bytes()) for path in paths]
-    train = {content for content, is_test in zip(contents, test, strict=True) if not is_test}
-    twins = sum(
-        content in train for content, is_test in zip(contents, test, strict=True) if is_test
-    )
-    return f"{twins} test pictures are among the training pictures, too." if twins else ""
+    training_contents = set()
+    test_contents = []
+    for path, belongs_to_test in zip(paths, is_test, strict=True):
+        content = hash_parts(path.read_bytes())
+        if belongs_to_test:
+            test_contents.append(content)
+        else:
+            training_contents.add(content)
+    twins = sum(content in training_contents for content in test_contents)
+    if not twins:
+        return ""
+    return f"{twins} test pictures are among the training pictures, too."
 
 
-def describe_ignored(folder: Path, count: int) -> str:
+def describe_ignored(folder: Path) -> str:
     """A sentence on files that are no pictures."""
-    odd = [
-        path.name
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not is_hidden(path, folder) and path.suffix.lower() not in PICTURES
-    ]
-    return (
-        f"Left aside, for they are no pictures: "
-        f"{', '.join(odd[:SHOWN])}{', …' if len(odd) > SHOWN else ''}."
-        if odd
-        else ""
-    )
+    ignored = []
+    for path in sorted(folder.rglob("*")):
+        is_other = path.suffix.lower() not in PICTURES and not is_hidden(path, folder)
+        if is_other and path.is_file():
+            ignored.append(path.name)
+    if not ignored:
+        return ""
+    return f"Left aside, for they are no pictures: {join_names(ignored)}."
 
 
-def stamp(folder: Path) -> tuple[int, int]:
+def stamp_folder(folder: Path) -> tuple[int, int]:
     """The latest change and the total size of a folder's files."""
     stats = [path.stat() for path in folder.rglob("*") if path.is_file()]
     times = [folder.stat().st_mtime_ns, *(stat.st_mtime_ns for stat in stats)]
     return max(times), sum(stat.st_size for stat in stats)
 
 
-def content_digest(folder: Path, options: Mapping[str, str]) -> str:
+def hash_pictures(folder: Path, options: Mapping[str, str]) -> str:
     """An id of all pictures, their places, and the options."""
     parts: list[object] = ["pictures", sorted(options.items())]
     for path in sorted(folder.rglob("*")):
         if path.is_file() and is_picture(path, folder):
             parts += [path.relative_to(folder).as_posix(), path.read_bytes()]
-    return digest_of(*parts)
+    return hash_parts(*parts)

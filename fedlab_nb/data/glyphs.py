@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.data.schema import image_schema
-from fedlab_nb.errors import choose, demand, whole
+from fedlab_nb.data.dataset import Dataset, Description, hash_parts
+from fedlab_nb.data.schema import make_image_schema
+from fedlab_nb.errors import UsageError, choose, whole
 from fedlab_nb.rng import seed_for
 
 if TYPE_CHECKING:
@@ -38,18 +38,40 @@ if TYPE_CHECKING:
 
 LETTERS = "BDEFGHKPRS"
 FONTS = (
-    "DejaVuSans", "DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSansMono", "DejaVuSansMono-Bold", "DejaVuSerif",
-    "DejaVuSerif-Bold", "DejaVuSerif-Italic", "STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic", "STIXGeneralBolIta",
-    "cmr10", "cmss10", "cmtt10", "cmb10",
-)  # fmt: skip
+    "DejaVuSans",
+    "DejaVuSans-Bold",
+    "DejaVuSans-Oblique",
+    "DejaVuSansMono",
+    "DejaVuSansMono-Bold",
+    "DejaVuSerif",
+    "DejaVuSerif-Bold",
+    "DejaVuSerif-Italic",
+    "STIXGeneral",
+    "STIXGeneralBol",
+    "STIXGeneralItalic",
+    "STIXGeneralBolIta",
+    "cmr10",
+    "cmss10",
+    "cmtt10",
+    "cmb10",
+)
 SHAPES_FILE = Path(__file__).with_name("letters.npz")
 VERSION = 2  # raise it whenever the images change: it is part of the digest
 CELL = 64  # side of the grid that a letter is drawn in
 BLOCK = 256  # samples per random stream
 TURN = 4096  # angles are whole steps, so many a turn
 COSINE_STEPS = 2**20  # a cosine is a whole number of these parts
-SIZES = (8, 16, 28, 32)  # that have a short name
-NAMES = ("glyphs", *(f"glyphs:{size}{grey}" for size in SIZES for grey in ("", "g")))
+NAMES = (
+    "glyphs",
+    "glyphs:8",
+    "glyphs:8g",
+    "glyphs:16",
+    "glyphs:16g",
+    "glyphs:28",
+    "glyphs:28g",
+    "glyphs:32",
+    "glyphs:32g",
+)
 OPTIONS = {"n_train": 2000, "n_test": 500, "n_public": 500, "seed": 0, "size": 32, "channels": 3}
 
 
@@ -63,61 +85,84 @@ def load(name: str = "glyphs", **options: Any) -> Dataset:
     """
     import torch
 
-    o = checked(options, name)
-    look = o["seed"], o["size"], o["channels"]
-    parts = {part: draw(o[f"n_{part}"], part, *look) for part in ("train", "test", "public")}
-    labels = {part: torch.arange(len(x)) % len(LETTERS) for part, x in parts.items()}
+    checked = check_options(options, name)
+    seed = checked["seed"]
+    size = checked["size"]
+    channels = checked["channels"]
+    x_train = draw_images(checked["n_train"], "train", seed, size, channels)
+    x_test = draw_images(checked["n_test"], "test", seed, size, channels)
+    x_public = None
+    y_public = None
+    if checked["n_public"]:
+        x_public = draw_images(checked["n_public"], "public", seed, size, channels)
+        y_public = torch.arange(len(x_public)) % len(LETTERS)
     return Dataset(
-        name, parts["train"], labels["train"], parts["test"], labels["test"],
-        parts["public"] if o["n_public"] else None, tuple(LETTERS), digest(o),
-        y_public=labels["public"] if o["n_public"] else None, font_train=fonts(o["n_train"], "train", o["seed"]),
-        schema=image_schema(parts["train"].shape[1:], LETTERS, 1, "float32"),
-    )  # fmt: skip
+        name=name,
+        x_train=x_train,
+        y_train=torch.arange(len(x_train)) % len(LETTERS),
+        x_test=x_test,
+        y_test=torch.arange(len(x_test)) % len(LETTERS),
+        x_public=x_public,
+        class_names=tuple(LETTERS),
+        digest=hash_options(checked),
+        y_public=y_public,
+        font_train=draw_fonts(checked["n_train"], "train", seed),
+        schema=make_image_schema((channels, size, size), LETTERS, 1, "float32"),
+    )
 
 
 def describe(name: str = "glyphs", **options: Any) -> Description:
-    o = checked(options, name)
-    shape = (o["channels"], o["size"], o["size"])
-    sizes = o["n_train"], o["n_test"], o["n_public"]
-    return Description(name, shape, len(LETTERS), *sizes, digest(o), n_fonts=len(FONTS))
+    checked = check_options(options, name)
+    return Description(
+        name=name,
+        input_shape=(checked["channels"], checked["size"], checked["size"]),
+        classes=len(LETTERS),
+        n_train=checked["n_train"],
+        n_test=checked["n_test"],
+        n_public=checked["n_public"],
+        digest=hash_options(checked),
+        n_fonts=len(FONTS),
+    )
 
 
-def digest(checked: Mapping[str, Any]) -> str:
-    """Id of the content that all these options give."""
-    return digest_of("glyphs", VERSION, sorted(checked.items()))
+def hash_options(check_options: Mapping[str, Any]) -> str:
+    """Id of the content that these options, all of them, give."""
+    return hash_parts("glyphs", VERSION, sorted(check_options.items()))
 
 
-def look_of(name: str) -> dict[str, int]:
+def parse_name(name: str) -> dict[str, int]:
     """The options that a short name means.
 
-    >>> look_of("glyphs:28"), look_of("glyphs:16g"), look_of("glyphs")
+    >>> parse_name("glyphs:28"), parse_name("glyphs:16g"), parse_name("glyphs")
     ({'size': 28, 'channels': 3}, {'size': 16, 'channels': 1}, {})
     """
-    look = choose("name of glyphs", name, NAMES).partition(":")[2]
-    if not look:
+    short_name = choose("name of glyphs", name, NAMES).partition(":")[2]
+    if not short_name:
         return {}
-    return {"size": int(look.removesuffix("g")), "channels": 1 if look.endswith("g") else 3}
+    if short_name.endswith("g"):
+        return {"size": int(short_name.removesuffix("g")), "channels": 1}
+    return {"size": int(short_name), "channels": 3}
 
 
-def checked(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
+def check_options(options: Mapping[str, Any], name: str = "glyphs") -> dict[str, Any]:
     """All options, with defaults for those left out; UsageError for unknown ones, values out of
     range, and a size or channels beside a `name` that says them."""
-    look = look_of(name)
+    options_of_name = parse_name(name)
     for option in options:
         choose("option of glyphs", option, OPTIONS)
-        instead = f"leave {option} out, or name the data set 'glyphs'"
-        demand(option not in look, f"Dataset {name!r} has its {option} in its name; {instead}.")
-    o = {**OPTIONS, **look, **options}
-    for option, low, high in (
-        ("n_train", 10, None),
-        ("n_test", 1, None),
-        ("n_public", 0, None),
-        ("size", 8, 128),
-    ):
-        o[option] = whole(option, o[option], low, high)
-    o["seed"] = whole("seed", o["seed"])
-    o["channels"] = int(choose("number of channels", str(o["channels"]), ("1", "3")))
-    return o
+        if option in options_of_name:
+            raise UsageError(
+                f"Dataset {name!r} has its {option} in its name; leave {option} out, or name the "
+                "data set 'glyphs'."
+            )
+    checked = {**OPTIONS, **options_of_name, **options}
+    checked["n_train"] = whole("n_train", checked["n_train"], 10)
+    checked["n_test"] = whole("n_test", checked["n_test"], 1)
+    checked["n_public"] = whole("n_public", checked["n_public"], 0)
+    checked["size"] = whole("size", checked["size"], 8, 128)
+    checked["seed"] = whole("seed", checked["seed"])
+    checked["channels"] = int(choose("number of channels", str(checked["channels"]), ("1", "3")))
+    return checked
 
 
 # ----------------------------------------------------------------------------------- random numbers
@@ -154,19 +199,19 @@ class RandomStream:
         return (total - mean) / deviation
 
 
-def stream_of(part: str, seed: int, block: int) -> RandomStream:
+def make_stream(part: str, seed: int, block: int) -> RandomStream:
     """The random stream of a block of a part's samples."""
     return RandomStream(seed_for(seed, "glyphs", part, block))
 
 
 # ------------------------------------------------------------------------------------------- images
-def draw(count: int, part: str, seed: int, size: int, channels: int) -> torch.Tensor:
+def draw_images(count: int, part: str, seed: int, size: int, channels: int) -> torch.Tensor:
     """The first `count` images of one part, float32 [count, channels, size, size], whole 255ths."""
     import torch
 
     images = np.empty((count, channels, size, size), np.float32)
     for start in range(0, count, BLOCK):
-        block = draw_block(start, stream_of(part, seed, start // BLOCK), size)
+        block = draw_block(start, make_stream(part, seed, start // BLOCK), size)
         if channels == 1:
             block = luminance(block)
         levels = np.rint(255 * block).astype(np.float32)
@@ -174,16 +219,16 @@ def draw(count: int, part: str, seed: int, size: int, channels: int) -> torch.Te
     return torch.from_numpy(images)
 
 
-def fonts(count: int, part: str, seed: int) -> torch.Tensor:
+def draw_fonts(count: int, part: str, seed: int) -> torch.Tensor:
     """Which of FONTS the first `count` letters of a part are in, int64 [count]."""
     import torch
 
-    blocks = range(-(-count // BLOCK))
-    drawn = [draw_fonts(stream_of(part, seed, block)) for block in blocks]
+    blocks = math.ceil(count / BLOCK)
+    drawn = [draw_block_fonts(make_stream(part, seed, block)) for block in range(blocks)]
     return torch.from_numpy(np.concatenate(drawn)[:count])
 
 
-def draw_fonts(random: RandomStream) -> np.ndarray:
+def draw_block_fonts(random: RandomStream) -> np.ndarray:
     """The fonts of a block's letters, int64 [256]: the first draw of the block's stream."""
     return random.integers(len(FONTS), BLOCK)
 
@@ -191,28 +236,29 @@ def draw_fonts(random: RandomStream) -> np.ndarray:
 def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     """Images start..start+255, float64 [256, 3, size, size] from 0 to 1: background, clutter,
     letter, a thin stroke across, noise."""
-    fields = distance_fields()
+    fields = load_distance_fields()
     letter = (start + np.arange(BLOCK)) % len(LETTERS)
-    font = draw_fonts(random)
+    font = draw_block_fonts(random)
     other_font = random.integers(len(FONTS), BLOCK)
     other = random.integers(len(LETTERS), BLOCK)
 
+    # colours [256, 3]: of the background, the letter, the clutter and the stroke
     paper = random.uniform(0, 0.65, BLOCK, 3)
-    ink = brightest(random.uniform(0.25, 1, BLOCK, 3, 3))
-    ink = lighter(ink, paper)  # light on dark: two polarities need far more samples
+    ink = choose_brightest(random.uniform(0.25, 1, BLOCK, 3, 3))
+    ink = lighten(ink, paper)  # light on dark: two polarities need far more samples
     faint = paper + random.uniform(0.2, 0.6, BLOCK, 1) * (random.uniform(0, 1, BLOCK, 3) - paper)
     line = random.uniform(0, 1, BLOCK, 3)
 
-    axis = edge_to_edge(size)
+    axis = make_axis(size)
     down = random.uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[:, None]
     across = random.uniform(-0.12, 0.12, BLOCK, 1, 1) * axis[None, :]
     image = paper[:, :, None, None] + (down + across)[:, None]
 
     # clutter: a piece of another letter, faint, around the rim, under the letter
     angle = random.integers(TURN, BLOCK)
-    far = random.uniform(0.75, 1.1, BLOCK)
-    rim = np.stack([far * cosine(angle), far * sine(angle)], axis=1)
-    clutter = letter_mask(
+    radius = random.uniform(0.75, 1.1, BLOCK)
+    rim = np.stack([radius * cosine(angle), radius * sine(angle)], axis=1)
+    clutter = draw_letter(
         fields[other, other_font],
         size,
         scale=random.uniform(0.7, 1.2, BLOCK),
@@ -224,12 +270,12 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     )
     image = blend(image, faint, clutter)
 
-    most = round(0.35 * TURN / math.tau)  # steps to either side
-    mask = letter_mask(
+    most_steps = round(0.35 * TURN / math.tau)  # to either side
+    mask = draw_letter(
         fields[letter, font],
         size,
         scale=random.uniform(0.9, 1.35, BLOCK),
-        turn=random.integers(2 * most + 1, BLOCK) - most,
+        turn=random.integers(2 * most_steps + 1, BLOCK) - most_steps,
         shear=random.uniform(-0.2, 0.2, BLOCK),
         stretch=random.uniform(0.8, 1.25, BLOCK),
         shift=random.uniform(-0.16, 0.16, BLOCK, 2),
@@ -239,7 +285,7 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
 
     is_crossed = random.integers(2, BLOCK) == 1
     ends = random.uniform(-1, 1, 2, BLOCK, 2)
-    crossing = stroke(ends[0], ends[1], random.uniform(0.02, 0.05, BLOCK), size)
+    crossing = draw_stroke(ends[0], ends[1], random.uniform(0.02, 0.05, BLOCK), size)
     image = blend(image, line, 0.7 * np.where(is_crossed[:, None, None], crossing, 0.0))
 
     strength = random.uniform(0.0, 0.08, BLOCK, 1, 1, 1)
@@ -247,12 +293,12 @@ def draw_block(start: int, random: RandomStream, size: int) -> np.ndarray:
     return np.clip(image, 0.0, 1.0)
 
 
-def edge_to_edge(size: int) -> np.ndarray:
+def make_axis(size: int) -> np.ndarray:
     """`size` numbers, evenly spaced, from -1 to 1."""
     return (2.0 * np.arange(size) - (size - 1)) / (size - 1)
 
 
-def letter_mask(
+def draw_letter(
     field: np.ndarray,
     size: int,
     *,
@@ -270,7 +316,10 @@ def letter_mask(
     image widths). All of these are [N], `shift` is [N, 2], and `turn` is in steps. A pixel is
     inside where the field lies below `bolder` (in cells); the edge is one pixel wide.
     """
-    scale, shear, stretch = (number[:, None, None] for number in (scale, shear, stretch))
+    scale = scale[:, None, None]
+    shear = shear[:, None, None]
+    stretch = stretch[:, None, None]
+    bolder = bolder[:, None, None]
     c = cosine(turn)[:, None, None]
     s = sine(turn)[:, None, None]
     pixel = (2.0 * np.arange(size) + 1) / size - 1  # the pixels' middles, from -1 to 1
@@ -280,12 +329,12 @@ def letter_mask(
     turned_x = (c * x + s * y) / scale
     turned_y = (c * y - s * x) / scale
     straight_x = (turned_x - shear * turned_y) / stretch
-    seen = bilinear(field, straight_x, turned_y)
+    distance = sample_field(field, straight_x, turned_y)
     cells_per_pixel = CELL / size / scale
-    return np.clip(0.5 + (bolder[:, None, None] - seen) / cells_per_pixel, 0.0, 1.0)
+    return np.clip(0.5 + (bolder - distance) / cells_per_pixel, 0.0, 1.0)
 
 
-def bilinear(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def sample_field(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The fields [N, 64, 64] at places [N, H, W] from -1 to 1, between the middles of the four
     cells around each; beyond the border as on it."""
     column = np.clip(((x + 1) * CELL - 1) / 2, 0.0, CELL - 1.0)
@@ -295,26 +344,31 @@ def bilinear(field: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     right_share = column - left
     low_share = row - top
     first = np.arange(len(field))[:, None, None] * CELL**2
-    at = first + top.astype(np.int64) * CELL + left.astype(np.int64)
+    corner = first + top.astype(np.int64) * CELL + left.astype(np.int64)  # the upper left cell
     flat = field.reshape(-1)
-    upper = flat[at] + right_share * (flat[at + 1] - flat[at])
-    lower = flat[at + CELL] + right_share * (flat[at + CELL + 1] - flat[at + CELL])
+    upper_left = flat[corner]
+    upper_right = flat[corner + 1]
+    lower_left = flat[corner + CELL]
+    lower_right = flat[corner + CELL + 1]
+    upper = upper_left + right_share * (upper_right - upper_left)
+    lower = lower_left + right_share * (lower_right - lower_left)
     return upper + low_share * (lower - upper)
 
 
-def stroke(start: np.ndarray, end: np.ndarray, width: np.ndarray, size: int) -> np.ndarray:
+def draw_stroke(start: np.ndarray, end: np.ndarray, width: np.ndarray, size: int) -> np.ndarray:
     """Share of each pixel that a straight stroke covers, [N, size, size]; ends [N, 2] in -1..1,
     half width [N]."""
-    axis = edge_to_edge(size)
+    axis = make_axis(size)
     along_x = (end - start)[:, 0, None, None]
     along_y = (end - start)[:, 1, None, None]
     offset_x = axis[None, None, :] - start[:, 0, None, None]
     offset_y = axis[None, :, None] - start[:, 1, None, None]
-    length = np.maximum(along_x * along_x + along_y * along_y, 1e-6)  # squared
-    t = np.clip((offset_x * along_x + offset_y * along_y) / length, 0.0, 1.0)
-    away_x = offset_x - t * along_x
-    away_y = offset_y - t * along_y
-    distance = np.sqrt(away_x * away_x + away_y * away_y)
+    squared_length = np.maximum(along_x * along_x + along_y * along_y, 1e-6)
+    # the nearest point of the stroke: t from 0 (start) to 1 (end)
+    t = np.clip((offset_x * along_x + offset_y * along_y) / squared_length, 0.0, 1.0)
+    distance_x = offset_x - t * along_x
+    distance_y = offset_y - t * along_y
+    distance = np.sqrt(distance_x * distance_x + distance_y * distance_y)
     return np.clip(0.5 + (width[:, None, None] - distance) * size / 2, 0.0, 1.0)
 
 
@@ -323,13 +377,13 @@ def blend(image: np.ndarray, colour: np.ndarray, cover: np.ndarray) -> np.ndarra
     return image + cover[:, None] * (colour[:, :, None, None] - image)
 
 
-def brightest(candidates: np.ndarray) -> np.ndarray:
+def choose_brightest(candidates: np.ndarray) -> np.ndarray:
     """Of K colours [N, K, 3] the one of greatest luminance, [N, 3]."""
     light = luminance(candidates, axis=2)[:, :, 0]
     return candidates[np.arange(len(candidates)), light.argmax(axis=1)]
 
 
-def lighter(ink: np.ndarray, paper: np.ndarray, gap: float = 0.25) -> np.ndarray:
+def lighten(ink: np.ndarray, paper: np.ndarray, gap: float = 0.25) -> np.ndarray:
     """`ink` [N, 3], mixed with just enough white for its luminance to lie `gap` above that of
     `paper` [N, 3]."""
     light = luminance(ink)
@@ -345,7 +399,7 @@ def luminance(x: np.ndarray, axis: int = 1) -> np.ndarray:
 
 def cosine(steps: np.ndarray) -> np.ndarray:
     """Cosines of whole steps of an angle, each a multiple of 2^-20."""
-    return cosines()[steps % TURN]
+    return make_cosine_table()[steps % TURN]
 
 
 def sine(steps: np.ndarray) -> np.ndarray:
@@ -353,7 +407,7 @@ def sine(steps: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=1)
-def cosines() -> np.ndarray:
+def make_cosine_table() -> np.ndarray:
     """float64 [TURN]: no exact value lies near the middle between two multiples, so each library
     rounds alike."""
     exact = [math.cos(math.tau * step / TURN) for step in range(TURN)]
@@ -362,14 +416,14 @@ def cosines() -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------ letters
 @lru_cache(maxsize=1)
-def distance_fields() -> np.ndarray:
+def load_distance_fields() -> np.ndarray:
     """Signed distances to the outline, float64 [letters, fonts, 64, 64], negative inside, in
     cells.
     """
-    return signed_distance(letter_shapes())
+    return signed_distance(load_letter_shapes())
 
 
-def letter_shapes() -> np.ndarray:
+def load_letter_shapes() -> np.ndarray:
     """True inside the letter, [letters, fonts, 64, 64], each centred and 36 cells high."""
     with np.load(SHAPES_FILE, allow_pickle=False) as file:
         packed = file["shapes"]
@@ -389,12 +443,12 @@ def squared_distance(goal: np.ndarray) -> np.ndarray:
     whole numbers: first along each column, then over the columns."""
     n = goal.shape[-1]
     steps = np.arange(n)
-    apart = (steps[:, None] - steps[None, :]) ** 2  # [n, n]
+    apart = (steps[:, None] - steps[None, :]) ** 2  # [n, n], of two rows or two columns
     far = 4 * n * n  # more than any distance
     nearest = np.full(goal.shape, far, np.int32)
     for row in range(n):
-        there = np.where(goal[..., row, None, :], apart[:, row, None], far)
-        nearest = np.minimum(nearest, there)
+        distance = np.where(goal[..., row, None, :], apart[:, row, None], far)
+        nearest = np.minimum(nearest, distance)
     result = np.full(goal.shape, 2 * far, np.int32)
     for column in range(n):
         result = np.minimum(result, nearest[..., :, column, None] + apart[column])

@@ -18,8 +18,8 @@ from fedlab_nb.data.cells import (
     NO_NUMBER,
     NO_VALUE,
     is_numeric,
-    text_of,
-    without_missing,
+    mask_missing,
+    to_texts,
 )
 from fedlab_nb.data.columns import (
     BODIES,
@@ -30,10 +30,10 @@ from fedlab_nb.data.columns import (
     WORDS,
     Column,
     NumberCell,
-    body_value,
-    category_key,
+    make_category_key,
+    normalise_unit,
+    read_body,
     read_times,
-    same_unit,
     split_number,
 )
 from fedlab_nb.errors import UsageError
@@ -41,58 +41,62 @@ from fedlab_nb.errors import UsageError
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-MOST_CATEGORIES = (
-    20  # values that get a feature each; a column of more different texts is hashed as words
-)
+MOST_CATEGORIES = 20  # values that get a feature each; more different texts are hashed as words
 FEW_CATEGORIES = 10  # of texts half of which are numbers; more of them are no categories
 MOSTLY = 0.9  # from this share of numbers on, what is none is a slip, and the table is refused
 ORDINALS = ("st", "nd", "rd", "th")  # 1st, 2nd are no units
 DATE_FORMATS = (
-    "%Y-%m-%d", "%Y/%m/%d", "%Y-%m", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f", "%Y-%m-%dT%H:%M",
-    "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S%z", "%d.%m.%Y",
-    "%d.%m.%y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y",
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y-%m",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%d %H:%M:%S.%f",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S.%f",
+    "%Y-%m-%dT%H:%M:%S%z",
+    "%Y-%m-%d %H:%M:%S%z",
+    "%d.%m.%Y",
+    "%d.%m.%y",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%b %d, %Y",
     "%B %d, %Y",
-)  # fmt: skip
+)
 # Dates that a European and an American read differently: day first, month first.
 TWO_WAY_DATES = (
-    ("%d/%m/%Y", "%m/%d/%Y"), ("%d/%m/%y", "%m/%d/%y"), ("%d-%m-%Y", "%m-%d-%Y"), ("%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
+    ("%d/%m/%Y", "%m/%d/%Y"),
+    ("%d/%m/%y", "%m/%d/%y"),
+    ("%d-%m-%Y", "%m-%d-%Y"),
+    ("%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
     ("%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S"),
-)  # fmt: skip
+)
 DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 DATE_LIKE = re.compile(
     r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|\d{4}-\d{2}|\d{1,2}[- ]\w{3,9}[- ]\d{2,4}|\w{3,9} \d{1,2}, \d{4}",
     re.ASCII,
 )
 
-# Names of columns that number the rows, and of columns that number people, of whom one may have several rows.
-ROW_NAMES = {
-    "id", "ids", "uuid", "guid", "index", "idx", "row", "rowid", "rownames", "nr", "no", "number", "key", "mrn", "pid",
-    "identifier", "record", "accession",
-}  # fmt: skip
-WHOLE_NAMES = {
-    "patient",
-    "subject",
-    "case",
-    "sample",
-    "participant",
-    "#",
-    "n",
-    "person",
-    "patnr",
-    "patid",
-}
-GROUP_NAMES = {
-    "patient",
-    "subject",
-    "participant",
-    "person",
-    "family",
-    "household",
-    "user",
-    "case",
-    "animal",
-    "mouse",
-}
+# Names of columns that number the rows, and of columns that number people, of whom one may have
+# several rows.
+ROW_NAMES = set(
+    "id ids uuid guid index idx row rowid rownames nr no number key mrn pid identifier record "
+    "accession".split()
+)
+# Names that say so without a word such as "id".
+WHOLE_NAMES = set("patient subject case sample participant # n person patnr patid".split())
+GROUP_NAMES = set(
+    "patient subject participant person family household user case animal mouse".split()
+)
+# What is numbered, and the words behind it, as in patient_id: patterns of regular expressions.
+NUMBER_WORDS = "id|nr|no|number|num|key|code"
+ROW_STEMS = "patient|subject|person|case|record|sample|row|user|passenger|participant|visit|study"
+GROUP_STEMS = "patient|subject|person|participant|user|family|household|case|animal"
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,8 @@ class Reading:
     decimal: "." or ",", "" where nothing was said;   dates: "day-first", "month-first" or ""
     ignore_case: whether texts that differ in case alone are one, None where nothing was said
     forced:  kind by the name of the column, in small letters
-    asides:  why a column is left out unless the person says otherwise, by its name in small letters
+    left_out_reasons: why a column is left out unless the person says otherwise, by its name in
+             small letters
     """
 
     file: str
@@ -114,7 +119,7 @@ class Reading:
     dates: str = ""
     ignore_case: bool | None = None
     forced: dict[str, str] = field(default_factory=dict)
-    asides: dict[str, str] = field(default_factory=dict)
+    left_out_reasons: dict[str, str] = field(default_factory=dict)
 
     @property
     def no_number(self) -> tuple[str, ...]:
@@ -127,8 +132,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class NumberTraits:
-    """What the cells of a column say about numbers: `cells`, each row's parts or None; which
-    decimal marks read all of them; whether marks stand in them at all."""
+    """What the cells of a column say about numbers.
+
+    cells:    the parts of each different text, None for one that is no number
+    texts:    the texts of all rows that have a value
+    share:    of these rows, how many hold a number
+    decimals: the decimal marks with which all numbers can be read
+    marks:    which of point and comma stand in the numbers
+    """
 
     cells: dict[str, NumberCell | None]
     texts: Series
@@ -147,84 +158,6 @@ class NumberTraits:
         return self.is_number and len(self.decimals) == 2 and bool(self.marks)
 
 
-def number_traits(cells: Series, reading: Reading) -> NumberTraits:
-    """What a column's texts say about numbers."""
-    texts = without_missing(text_of(cells), reading.no_number).dropna()
-    distinct = {text: readable_number(text) for text in texts.unique()}
-    good = [parts for parts in distinct.values() if parts is not None]
-    share = float(texts.map(lambda text: distinct[text] is not None).mean()) if len(texts) else 0.0
-    decimals = []
-    for decimal in BODIES:
-        if good and all(body_value(parts, decimal, True) is not None for parts in good):
-            decimals.append(decimal)
-    marks = "".join(mark for mark in ".," if any(mark in parts.body for parts in good))
-    return NumberTraits(distinct, texts, share, tuple(decimals), marks)
-
-
-def readable_number(text: str) -> NumberCell | None:
-    """The parts of a number in either convention."""
-    parts = split_number(text)
-    if parts is None:
-        return None
-    readable = any(body_value(parts, decimal, True) is not None for decimal in BODIES)
-    return parts if readable else None
-
-
-def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading: Reading) -> str:
-    """The decimal mark of a column of numbers. Raises UsageError where it can be read in two
-    ways."""
-    if reading.decimal:
-        if reading.decimal not in traits.decimals:
-            wrong = next(
-                text
-                for text, parts in traits.cells.items()
-                if parts and body_value(parts, reading.decimal, True) is None
-            )
-            raise UsageError(
-                f"Column {name!r} of {reading.file} holds {wrong!r}, which is no number with "
-                f"decimal={reading.decimal}; "
-                f"correct it, or leave decimal out."
-            )
-        return reading.decimal
-    if not traits.decimals:
-        point = next(
-            text
-            for text, parts in traits.cells.items()
-            if parts and body_value(parts, ",", True) is None
-        )
-        comma = next(
-            text
-            for text, parts in traits.cells.items()
-            if parts and body_value(parts, ".", True) is None
-        )
-        raise UsageError(
-            f"Column {name!r} of {reading.file} holds {point!r} and {comma!r}, a point and a comma "
-            f"as decimal marks; "
-            f"write all cells alike."
-        )
-    if not traits.is_two_way:
-        return traits.decimals[0]
-    if len(evidence) == 1:
-        return next(iter(evidence))
-    is_plain = traits.marks == "." and not evidence and reading.separator != ";"
-    if is_plain:
-        return "."
-    example = next(
-        text for text, parts in traits.cells.items() if parts and re.search("[.,]", parts.body)
-    )
-    raise UsageError(
-        f"Column {name!r} of {reading.file} holds {example!r}, which can be read in two ways; say "
-        f"?decimal=point or ?decimal=comma, whichever is its decimal mark."
-    )
-
-
-def decimal_evidence(traits: Iterable[NumberTraits]) -> set[str]:
-    """The decimal marks of the columns that can be read in one way alone."""
-    return {
-        one.decimals[0] for one in traits if one.is_number and one.marks and len(one.decimals) == 1
-    }
-
-
 # -------------------------------------------------------------------------------------- all columns
 def infer_columns(
     table: DataFrame, others: DataFrame, train: np.ndarray, reading: Reading
@@ -234,24 +167,18 @@ def infer_columns(
     others: the columns of label, clients and the like, whose numbers show the decimal mark, too
     train:  bool [N], the rows that lists of categories are made from
     """
-    traits = {}
-    for name in table.columns:
-        if not is_numeric(table[name]):
-            traits[name] = number_traits(table[name], reading)
-    all_traits = [
-        *traits.values(),
-        *(number_traits(others[name], reading) for name in others if not is_numeric(others[name])),
-    ]
-    evidence = decimal_evidence(all_traits)
-    found = []
+    traits = find_traits_of_texts(table, reading)
+    other_traits = find_traits_of_texts(others, reading)
+    evidence = find_decimal_evidence([*traits.values(), *other_traits.values()])
+    columns = []
     for place, name in enumerate(table.columns):
         forced = reading.forced.get(name.casefold(), "")
         is_saved_index = place == 0 and name == "column 1" and reading.has_header
         column = infer_column(
             name, table[name], traits.get(name), is_saved_index, train, evidence, reading, forced
         )
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def infer_column(
@@ -269,42 +196,128 @@ def infer_column(
     if forced == LEFT_OUT:
         return Column(name, LEFT_OUT, "You left it out.")
     if forced == CATEGORY:
-        return category_column(name, cells, train, reading, "You said so.")
+        return make_category_column(name, cells, train, reading, "You said so.")
     if forced == WORDS:
         return Column(name, WORDS, "You said so.", missing=reading.no_number)
-    if not forced and name.casefold() in reading.asides:
-        return Column(name, LEFT_OUT, reading.asides[name.casefold()])
+    if not forced and name.casefold() in reading.left_out_reasons:
+        return Column(name, LEFT_OUT, reading.left_out_reasons[name.casefold()])
     if cells.isna().all():
         return Column(name, LEFT_OUT, "It has no values.")
     if traits is None:
-        if not forced and (why := why_row_number(name, cells.dropna(), is_saved_index)):
-            return Column(name, LEFT_OUT, why)
+        reason = "" if forced else explain_row_number(name, cells.dropna(), is_saved_index)
+        if reason:
+            return Column(name, LEFT_OUT, reason)
         return Column(name, NUMBER, "Its values are numbers.", missing=reading.no_number)
     if not len(traits.texts):
         return Column(name, LEFT_OUT, "It has no values.", missing=reading.no_number)
-    if time_format := find_time_format(name, traits.texts, reading):
-        what = (
-            "times of day, as seconds"
-            if time_format in CLOCK_FORMATS
-            else "dates, as days since 1970"
-        )
-        return Column(
-            name,
-            NUMBER,
-            f"Its values are {what} ({time_format}).",
-            time_format=time_format,
-            missing=reading.no_number,
-        )
+    time_format = find_time_format(name, traits.texts, reading)
+    if time_format:
+        return make_time_column(name, time_format, reading)
     if traits.is_number:
-        column = number_column(name, traits, evidence, is_saved_index, reading, forced)
+        column = make_number_column(name, traits, evidence, is_saved_index, reading, forced)
         if column is not None:
             return column
     elif traits.share >= MOSTLY or forced == NUMBER or is_mostly_numbers(traits):
         refuse_slip(name, traits, reading)
-    return text_column(name, cells, traits, train, is_saved_index, reading)
+    return make_text_column(name, cells, traits, train, is_saved_index, reading)
 
 
-def number_column(
+def make_time_column(name: str, time_format: str, reading: Reading) -> Column:
+    """A column of dates, or of times of day."""
+    what = "dates, as days since 1970"
+    if time_format in CLOCK_FORMATS:
+        what = "times of day, as seconds"
+    reason = f"Its values are {what} ({time_format})."
+    return Column(name, NUMBER, reason, time_format=time_format, missing=reading.no_number)
+
+
+# ------------------------------------------------------------------------------------------ numbers
+def find_traits_of_texts(table: DataFrame, reading: Reading) -> dict[str, NumberTraits]:
+    """What the columns of texts say about numbers, by the name of the column."""
+    traits = {}
+    for name in table.columns:
+        if not is_numeric(table[name]):
+            traits[name] = find_number_traits(table[name], reading)
+    return traits
+
+
+def find_number_traits(cells: Series, reading: Reading) -> NumberTraits:
+    """What a column's texts say about numbers."""
+    texts = mask_missing(to_texts(cells), reading.no_number).dropna()
+    cells_of_texts = {text: parse_number_cell(text) for text in texts.unique()}
+    numbers = [cell for cell in cells_of_texts.values() if cell is not None]
+    share = 0.0
+    if len(texts):
+        share = float(texts.map(lambda text: cells_of_texts[text] is not None).mean())
+    decimals = []
+    for decimal in BODIES:
+        if numbers and all(read_body(cell, decimal, True) is not None for cell in numbers):
+            decimals.append(decimal)
+    marks = "".join(mark for mark in ".," if any(mark in cell.body for cell in numbers))
+    return NumberTraits(cells_of_texts, texts, share, tuple(decimals), marks)
+
+
+def parse_number_cell(text: str) -> NumberCell | None:
+    """The parts of a number in either convention; None for a text that is no number."""
+    cell = split_number(text)
+    if cell is None:
+        return None
+    if all(read_body(cell, decimal, True) is None for decimal in BODIES):
+        return None
+    return cell
+
+
+def choose_decimal(name: str, traits: NumberTraits, evidence: set[str], reading: Reading) -> str:
+    """The decimal mark of a column of numbers. Raises UsageError where it can be read in two
+    ways."""
+    if reading.decimal:
+        if reading.decimal not in traits.decimals:
+            wrong = find_unreadable(traits, reading.decimal)
+            raise UsageError(
+                f"Column {name!r} of {reading.file} holds {wrong!r}, which is no number with "
+                f"decimal={reading.decimal}; correct it, or leave decimal out."
+            )
+        return reading.decimal
+    if not traits.decimals:
+        with_point = find_unreadable(traits, ",")
+        with_comma = find_unreadable(traits, ".")
+        raise UsageError(
+            f"Column {name!r} of {reading.file} holds {with_point!r} and {with_comma!r}, a point "
+            "and a comma as decimal marks; write all cells alike."
+        )
+    if not traits.is_two_way:
+        return traits.decimals[0]
+    if len(evidence) == 1:
+        return next(iter(evidence))
+    if traits.marks == "." and not evidence and reading.separator != ";":
+        return "."
+    example = next(
+        text for text, cell in traits.cells.items() if cell and re.search("[.,]", cell.body)
+    )
+    raise UsageError(
+        f"Column {name!r} of {reading.file} holds {example!r}, which can be read in two ways; say "
+        "?decimal=point or ?decimal=comma, whichever is its decimal mark."
+    )
+
+
+def find_unreadable(traits: NumberTraits, decimal: str) -> str:
+    """The first number of a column that cannot be read with a decimal mark."""
+    for text, cell in traits.cells.items():
+        if cell and read_body(cell, decimal, True) is None:
+            return text
+    raise AssertionError(f"all numbers can be read with {decimal!r}")
+
+
+def find_decimal_evidence(columns: Iterable[NumberTraits]) -> set[str]:
+    """The decimal marks of the columns that can be read in one way alone."""
+    evidence = set()
+    for traits in columns:
+        if traits.is_number and traits.marks and len(traits.decimals) == 1:
+            evidence.add(traits.decimals[0])
+    return evidence
+
+
+def make_number_column(
     name: str,
     traits: NumberTraits,
     evidence: set[str],
@@ -314,77 +327,96 @@ def number_column(
 ) -> Column | None:
     """A column all of whose cells are numbers; None where they are names of categories, such as 1a,
     2b."""
-    units = {same_unit(parts.unit): parts.unit for parts in traits.cells.values() if parts}
-    parts = [part for part in traits.cells.values() if part]
+    numbers = {text: cell for text, cell in traits.cells.items() if cell is not None}
+    units = {normalise_unit(cell.unit): cell.unit for cell in numbers.values()}
     if len(units) > 1:
-        says_units = any(
-            len(unit) > 1 or not unit.isalpha() for unit in units if unit and unit not in ORDINALS
-        )
-        if not says_units and forced != NUMBER:
+        if forced != NUMBER and not any(is_plausible_unit(unit) for unit in units):
             return None
-        one, other = [next(text for text, part in traits.cells.items() if part and same_unit(part.unit) == unit)
-                      for unit in sorted(units)[:2]]  # fmt: skip
-        raise UsageError(
-            f"Column {name!r} of {reading.file} holds {one!r} and {other!r}; write all numbers "
-            f"with the same unit, or with "
-            f"none, or say ?category={name}."
-        )
-    compared = [text for text, part in traits.cells.items() if part and part.compare]
-    if len(compared) == len(parts) and forced != NUMBER:
-        return None
+        refuse_units(name, numbers, sorted(units), reading)
     unit = next(iter(units.values()))
-    integers = (
-        not unit
-        and not compared
-        and all(part.body.isdecimal() and not part.exponent for part in parts)
-    )
-    is_counted = all(re.fullmatch(r"\d+(\.0+)?", part.body) for part in parts)
-    if is_counted and not integers and not unit and not forced and names_something(name):
-        # numbers of rows and of people become 1.0 where some of them were missing
-        if why := why_row_number(name, traits.texts, is_saved_index):
-            return Column(name, LEFT_OUT, why)
-    if integers and not forced:
-        if why := why_row_number(name, traits.texts, is_saved_index):
-            return Column(name, LEFT_OUT, why)
-        if is_code(traits.texts):
-            if traits.texts.nunique() <= MOST_CATEGORIES:
-                return None
-            example = traits.texts.iloc[0]
-            raise UsageError(
-                f"Column {name!r} of {reading.file} holds codes with leading zeros, such as "
-                f"{example!r}; say what it is: "
-                f"?number={name}, ?words={name} or ?leave_out={name}."
-            )
+    compared = [text for text, cell in numbers.items() if cell.compare]
+    if len(compared) == len(numbers) and forced != NUMBER:
+        return None
+    is_whole = all(re.fullmatch(r"\d+(\.0+)?", cell.body) for cell in numbers.values())
+    has_digits_alone = all(is_digits_alone(cell) for cell in numbers.values())
+    is_integer = has_digits_alone and not unit and not compared
+    # Numbers of rows and of people become 1.0 where some of them were missing.
+    may_number_rows = is_integer or is_whole and not unit and is_row_or_group_name(name)
+    if may_number_rows and not forced:
+        reason = explain_row_number(name, traits.texts, is_saved_index)
+        if reason:
+            return Column(name, LEFT_OUT, reason)
+    if is_integer and not forced and is_code(traits.texts):
+        if traits.texts.nunique() <= MOST_CATEGORIES:
+            return None
+        example = traits.texts.iloc[0]
+        raise UsageError(
+            f"Column {name!r} of {reading.file} holds codes with leading zeros, such as "
+            f"{example!r}; say what it is: ?number={name}, ?words={name} or ?leave_out={name}."
+        )
     decimal = choose_decimal(name, traits, evidence, reading)
-    grouped = any(
-        len(re.findall(r"\d+", part.body)) > 1 and is_grouped(part, decimal) for part in parts
-    )
-    about = []
+    grouped = any(is_grouped(cell, decimal) for cell in numbers.values())
+    details = []
     if unit:
-        about.append(f"in {unit}")
+        details.append(f"in {unit}")
     if decimal == "," and "," in traits.marks:
-        about.append("with a decimal comma")
+        details.append("with a decimal comma")
     if grouped:
-        about.append("with grouped thousands")
+        details.append("with grouped thousands")
     if compared:
         value = compared[0].lstrip("<>≤≥= ")
-        about.append(f"where {compared[0]!r} counts as {value}")
-    reason = f"Its values are numbers{' ' if about else ''}{', '.join(about)}."
+        details.append(f"where {compared[0]!r} counts as {value}")
+    reason = f"Its values are numbers {', '.join(details)}".strip() + "."
     return Column(
-        name, NUMBER, reason, decimal=decimal, grouped=grouped, unit=unit, missing=reading.no_number
+        name,
+        NUMBER,
+        reason,
+        decimal=decimal,
+        grouped=grouped,
+        unit=unit,
+        missing=reading.no_number,
     )
 
 
-def is_grouped(part: NumberCell, decimal: str) -> bool:
+def is_plausible_unit(unit: str) -> bool:
+    """Whether letters behind a number are a unit, and not part of a name such as 1a or 2nd."""
+    if not unit or unit in ORDINALS:
+        return False
+    return len(unit) > 1 or not unit.isalpha()
+
+
+def refuse_units(
+    name: str, numbers: dict[str, NumberCell], units: list[str], reading: Reading
+) -> None:
+    """Raises UsageError, which names a cell of each of the first two units."""
+    examples = []
+    for unit in units[:2]:
+        examples.append(
+            next(text for text, cell in numbers.items() if normalise_unit(cell.unit) == unit)
+        )
+    one, other = examples
+    raise UsageError(
+        f"Column {name!r} of {reading.file} holds {one!r} and {other!r}; write all numbers with "
+        f"the same unit, or with none, or say ?category={name}."
+    )
+
+
+def is_digits_alone(cell: NumberCell) -> bool:
+    return cell.body.isdecimal() and not cell.exponent
+
+
+def is_grouped(cell: NumberCell, decimal: str) -> bool:
     """Whether the thousands of a number are grouped."""
-    return body_value(part, decimal, False) is None
+    has_several_groups = len(re.findall(r"\d+", cell.body)) > 1
+    return has_several_groups and read_body(cell, decimal, False) is None
 
 
 def is_code(texts: Series) -> bool:
     """Whether whole numbers are codes: all of three or more digits, as many in each, and some begin
     with 0."""
-    lengths = set(texts.str.len())
-    return len(lengths) == 1 and lengths.pop() > 2 and bool(texts.str.startswith("0").any())
+    lengths = texts.str.len()
+    has_one_length = lengths.nunique() == 1
+    return bool(has_one_length and lengths.iloc[0] > 2 and texts.str.startswith("0").any())
 
 
 def is_mostly_numbers(traits: NumberTraits) -> bool:
@@ -408,7 +440,7 @@ def refuse_slip(name: str, traits: NumberTraits, reading: Reading) -> None:
 
 
 # -------------------------------------------------------------------------------------------- texts
-def text_column(
+def make_text_column(
     name: str,
     cells: Series,
     traits: NumberTraits,
@@ -417,62 +449,68 @@ def text_column(
     reading: Reading,
 ) -> Column:
     """A column of texts: a category, words, or names of the rows."""
-    texts = without_missing(text_of(cells), reading.no_value)
-    there = texts.dropna()
-    is_unique = there.is_unique and len(there) > 1
-    has_blanks = bool(there.str.contains(r"\s").any())
-    names_rows = is_row_name(name) or is_counted_text(there)
-    if is_unique and (is_saved_index or not has_blanks and names_rows):
-        return Column(name, LEFT_OUT, "Every row has a value of its own: it names the rows.")
-    is_many = there.nunique() > MOST_CATEGORIES or len(name_parts(name)) > 1
-    if is_group_name(name) and not is_unique and is_many:
+    texts = mask_missing(to_texts(cells), reading.no_value)
+    present = texts.dropna()
+    is_unique = present.is_unique and len(present) > 1
+    has_blanks = bool(present.str.contains(r"\s").any())
+    has_row_names = is_row_name(name) or is_counted_text(present)
+    names_rows = Column(name, LEFT_OUT, "Every row has a value of its own: it names the rows.")
+    if is_unique and (is_saved_index or not has_blanks and has_row_names):
+        return names_rows
+    has_many = present.nunique() > MOST_CATEGORIES or len(split_name(name)) > 1
+    if is_group_name(name) and not is_unique and has_many:
         return Column(
             name, LEFT_OUT, f"It names whose rows these are; ?group={name} keeps them in one part."
         )
-    bands = there.map(is_band).mean() if len(there) else 0
-    most = MOST_CATEGORIES if bands >= 0.5 or traits.share < 0.5 else FEW_CATEGORIES
+    share_of_bands = present.map(is_band).mean() if len(present) else 0
+    most = MOST_CATEGORIES
+    if share_of_bands < 0.5 and traits.share >= 0.5:
+        most = FEW_CATEGORIES
     if texts[train].nunique() <= most:
-        return category_column(name, cells, train, reading, "")
-    almost = there.map(looks_numeric)
-    if len(there) and almost.mean() >= 0.5:
-        example = there[almost].iloc[0]
+        return make_category_column(name, cells, train, reading, "")
+    is_nearly_number = present.map(looks_numeric)
+    if len(present) and is_nearly_number.mean() >= 0.5:
+        example = present[is_nearly_number].iloc[0]
         raise UsageError(
             f"Column {name!r} of {reading.file} holds {example[:40]!r} and other values that are "
-            f"nearly numbers; write "
-            f"plain numbers, or say what it is: ?category={name}, ?words={name} or "
-            f"?leave_out={name}."
+            f"nearly numbers; write plain numbers, or say what it is: ?category={name}, "
+            f"?words={name} or ?leave_out={name}."
         )
     if is_unique and not has_blanks and texts.notna().all():
-        return Column(name, LEFT_OUT, "Every row has a value of its own: it names the rows.")
-    return Column(
-        name, WORDS, f"It has more than {MOST_CATEGORIES} different texts: their words are hashed.",
-        missing=reading.no_number,
-    )  # fmt: skip
+        return names_rows
+    reason = f"It has more than {MOST_CATEGORIES} different texts: their words are hashed."
+    return Column(name, WORDS, reason, missing=reading.no_number)
 
 
-def category_column(
+def make_category_column(
     name: str, cells: Series, train: np.ndarray, reading: Reading, reason: str
 ) -> Column:
     """A column of a few texts; those of the training rows get a feature each."""
-    texts = without_missing(text_of(cells), reading.no_value)
+    texts = mask_missing(to_texts(cells), reading.no_value)
     ignore_case = bool(reading.ignore_case)
-    categories = distinct_texts(texts[train].dropna().unique(), ignore_case)
-    keys = {category_key(text, ignore_case) for text in categories}
-    rest = distinct_texts(texts.dropna().unique(), ignore_case)
-    others = [text for text in rest if category_key(text, ignore_case) not in keys]
-    reason = reason or f"It has {len(categories)} different values."
+    categories = list_distinct_texts(texts[train].dropna().unique(), ignore_case)
+    known_keys = {make_category_key(text, ignore_case) for text in categories}
+    other_categories = []
+    for text in list_distinct_texts(texts.dropna().unique(), ignore_case):
+        if make_category_key(text, ignore_case) not in known_keys:
+            other_categories.append(text)
     return Column(
-        name, CATEGORY, reason, categories=tuple(categories), other_categories=tuple(others), ignore_case=ignore_case,
+        name,
+        CATEGORY,
+        reason or f"It has {len(categories)} different values.",
+        categories=tuple(categories),
+        other_categories=tuple(other_categories),
+        ignore_case=ignore_case,
         missing=reading.no_value,
-    )  # fmt: skip
+    )
 
 
-def distinct_texts(texts: Iterable[str], ignore_case: bool) -> list[str]:
+def list_distinct_texts(texts: Iterable[str], ignore_case: bool) -> list[str]:
     """The texts in alphabetical order, each category once: 1 and 1.0 are one."""
-    found: dict = {}
-    for text in sorted(texts, key=lambda text: (text, len(text))):
-        found.setdefault(category_key(text, ignore_case), text)
-    return sorted(found.values())
+    by_key: dict = {}
+    for text in sorted(texts):
+        by_key.setdefault(make_category_key(text, ignore_case), text)
+    return sorted(by_key.values())
 
 
 def is_band(text: str) -> bool:
@@ -488,11 +526,14 @@ def is_band(text: str) -> bool:
 def looks_numeric(text: str) -> bool:
     """Whether a text is nearly a number: it begins with digits, and hardly a letter follows.
 
-    >>> looks_numeric("120/80"), looks_numeric("12 mg"), looks_numeric("E11.9"), looks_numeric("3 weeks of pain")
-    (True, True, False, False)
+    >>> looks_numeric("120/80"), looks_numeric("12 mg")
+    (True, True)
+    >>> looks_numeric("E11.9"), looks_numeric("3 weeks of pain")
+    (False, False)
     """
-    letters = sum(char.isalpha() for char in text)
-    return letters <= 6 and re.match(r"[~≈<>≤≥=('\"\s]*[+\-\u2212$€£]?\s*[.,]?\d", text) is not None
+    letters = sum(character.isalpha() for character in text)
+    begins_with_number = re.match(r"[~≈<>≤≥=('\"\s]*[+\-\u2212$€£]?\s*[.,]?\d", text)
+    return begins_with_number is not None and letters <= 6
 
 
 def find_time_format(name: str, texts: Series, reading: Reading) -> str:
@@ -511,91 +552,82 @@ def find_time_format(name: str, texts: Series, reading: Reading) -> str:
     for day_first, month_first in TWO_WAY_DATES:
         days = read_times(distinct, day_first)
         months = read_times(distinct, month_first)
-        fits = [
-            fmt
-            for fmt, values in ((day_first, days), (month_first, months))
-            if values.notna().all()
-        ]
-        if len(fits) == 1:
-            return fits[0]
-        if len(fits) == 2 and days.equals(months):
+        fits_day_first = days.notna().all()
+        fits_month_first = months.notna().all()
+        if fits_day_first and not fits_month_first:
             return day_first
-        if len(fits) == 2 and reading.dates:
-            return day_first if reading.dates == DAY_FIRST else month_first
-        if len(fits) == 2:
-            raise UsageError(
-                f"Column {name!r} of {reading.file} holds dates such as {sample!r}, which can be "
-                f"read in two ways; say ?dates={DAY_FIRST} or ?dates={MONTH_FIRST}."
-            )
+        if fits_month_first and not fits_day_first:
+            return month_first
+        if not fits_day_first:
+            continue
+        if days.equals(months) or reading.dates == DAY_FIRST:
+            return day_first
+        if reading.dates == MONTH_FIRST:
+            return month_first
+        raise UsageError(
+            f"Column {name!r} of {reading.file} holds dates such as {sample!r}, which can be read "
+            f"in two ways; say ?dates={DAY_FIRST} or ?dates={MONTH_FIRST}."
+        )
     return ""
 
 
 # ------------------------------------------------------------------------------------ names of rows
-def name_parts(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """The words of a column's name.
 
-    >>> name_parts("PatientID"), name_parts("row_nr"), name_parts("Unnamed: 0")
+    >>> split_name("PatientID"), split_name("row_nr"), split_name("Unnamed: 0")
     (['patient', 'id'], ['row', 'nr'], ['unnamed', '0'])
     """
-    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|#", name)
-    return [part.lower() for part in found]
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|#", name)
+    return [word.lower() for word in words]
 
 
 def is_row_name(name: str) -> bool:
     """Whether a column's name says that it numbers the rows."""
-    parts = name_parts(name)
-    low = name.lower().strip()
-    joined = re.fullmatch(r"(patient|subject|person|case|record|sample|row|user|passenger|participant|visit|study)s?"
-                          r"[ _.-]?(id|nr|no|number|num|key|code)", low)  # fmt: skip
-    return bool(
-        joined
-        or low in WHOLE_NAMES
-        or parts
-        and (parts[-1] in ROW_NAMES or parts[0] in ("id", "unnamed"))
-    )
+    parts = split_name(name)
+    text = name.lower().strip()
+    if re.fullmatch(rf"({ROW_STEMS})s?[ _.-]?({NUMBER_WORDS})", text) or text in WHOLE_NAMES:
+        return True
+    return bool(parts) and (parts[-1] in ROW_NAMES or parts[0] in ("id", "unnamed"))
 
 
 def is_group_name(name: str) -> bool:
     """Whether a column's name says that it numbers people, who may have several rows."""
-    low = name.lower().strip()
-    parts = name_parts(name)
-    stems = "patient|subject|person|participant|user|family|household|case|animal"
-    joined = re.fullmatch(rf"({stems})s?[ _.-]?(id|nr|no|number|num|key|code)", low)
-    return bool(
-        joined
-        or low in ("mrn", "pid", "patient", "subject", "participant")
-        or parts
-        and parts[0] in GROUP_NAMES
-        and parts[-1] in ROW_NAMES
-    )
+    parts = split_name(name)
+    text = name.lower().strip()
+    if re.fullmatch(rf"({GROUP_STEMS})s?[ _.-]?({NUMBER_WORDS})", text):
+        return True
+    if text in ("mrn", "pid", "patient", "subject", "participant"):
+        return True
+    return bool(parts) and parts[0] in GROUP_NAMES and parts[-1] in ROW_NAMES
 
 
-def names_something(name: str) -> bool:
+def is_row_or_group_name(name: str) -> bool:
     """Whether a column's name says that it numbers rows or people."""
     return is_row_name(name) or is_group_name(name)
 
 
-def why_row_number(name: str, values: Series, is_saved_index: bool) -> str:
+def explain_row_number(name: str, values: Series, is_saved_index: bool) -> str:
     """Why a column of whole numbers is no feature, "" where it is one.
 
     It names the rows where its numbers are whole, differ in every row, and are a plain count or
     have such a name, or where they are the first column and have no name, as an index has that was
     saved with a table.
     """
-    if not len(values) or len(values) < 3:
+    if len(values) < 3:
         return ""
     if is_numeric(values):
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         is_whole = (numbers == np.floor(numbers)).all()
         is_integer = values.dtype.kind in "iu"
-        if not is_integer and not (is_whole and names_something(name)):
+        if not is_integer and not (is_whole and is_row_or_group_name(name)):
             return ""
     else:
-        distinct = {}
+        number_of_text = {}
         for text in values.unique():
-            parts = readable_number(text)
-            distinct[text] = body_value(parts, ".", True) if parts else None
-        numbers = values.map(distinct).to_numpy(dtype=float)
+            cell = parse_number_cell(text)
+            number_of_text[text] = read_body(cell, ".", True) if cell else None
+        numbers = values.map(number_of_text).to_numpy(dtype=float)
     if len(np.unique(numbers)) < len(numbers):
         if is_group_name(name):
             return (
@@ -615,7 +647,7 @@ def why_row_number(name: str, values: Series, is_saved_index: bool) -> str:
 
 def is_counted_text(texts: Series) -> bool:
     """Whether texts are one prefix and a count, as P001, P002."""
-    found = texts.str.extract(r"^(\D*)(\d+)(\D*)$")
-    if found.isna().any(axis=None) or found[0].nunique() > 1 or found[2].nunique() > 1:
+    parts = texts.str.extract(r"^(?P<prefix>\D*)(?P<count>\d+)(?P<suffix>\D*)$")
+    if len(texts) < 3 or parts.isna().any(axis=None):
         return False
-    return bool(len(texts) > 2)
+    return parts["prefix"].nunique() == 1 and parts["suffix"].nunique() == 1

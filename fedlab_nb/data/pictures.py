@@ -62,7 +62,8 @@ class PixelScale:
     def check(self, pixels: np.ndarray) -> None:
         """Raises UsageError for pixels that come from quite another range than the training
         images."""
-        low, high = float(pixels.min()), float(pixels.max())
+        low = float(pixels.min())
+        high = float(pixels.max())
         span = self.high - self.low
         trained = (
             f"the training images had {self.number_type} pixels from {self.low:g} to {self.high:g}"
@@ -73,11 +74,12 @@ class PixelScale:
             )
         if pixels.dtype == np.uint8 and self.high > EIGHT_BITS:
             raise UsageError(f"The images have 8 bits, but {trained}; scale them alike.")
-        is_fraction = pixels.dtype.kind == "f" and low >= 0 and high <= 1
-        if is_fraction and self.number_type not in ("bool",) and self.high >= 16 and high > 0:
+        has_fractions = pixels.dtype.kind == "f" and low >= 0 and 0 < high <= 1
+        had_whole_numbers = self.number_type != "bool" and self.high >= 16
+        if has_fractions and had_whole_numbers:
             raise UsageError(
                 f"The images have fractions from {low:g} to {high:g}, but {trained}; scale them "
-                f"alike."
+                "alike."
             )
 
 
@@ -104,18 +106,21 @@ def choose_scale(arrays: dict[str, np.ndarray], train: str) -> PixelScale:
 # -------------------------------------------------------------------------------- files of pictures
 def are_files(rows: Any) -> bool:
     """Whether these are paths of picture files, or pictures of Pillow, and no array."""
-    if isinstance(rows, str | Path) or hasattr(rows, "getbands"):
-        return True
-    if isinstance(rows, list | tuple) and rows:
-        return all(isinstance(row, str | Path) or hasattr(row, "getbands") for row in rows)
-    return False
+    if isinstance(rows, list | tuple):
+        return len(rows) > 0 and all(is_file(row) for row in rows)
+    return is_file(rows)
+
+
+def is_file(row: Any) -> bool:
+    """Whether this is the path of a picture file, or a picture of Pillow."""
+    return isinstance(row, str | Path) or hasattr(row, "getbands")
 
 
 def read_files(rows: Any, mode: str, size: tuple[int, int], resized: bool) -> np.ndarray:
     """[N, C, H, W] of picture files, or of pictures of Pillow, in the numbers of the files (8 or 16
     bits)."""
-    listed = rows if isinstance(rows, list | tuple) else [rows]
-    pictures = [read_picture(row, mode, size if resized else None) for row in listed]
+    sources = rows if isinstance(rows, list | tuple) else [rows]
+    pictures = [read_picture(source, mode, size if resized else None) for source in sources]
     shapes = {picture.shape for picture in pictures}
     if len(shapes) > 1:
         raise UsageError(
@@ -139,7 +144,7 @@ def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) ->
         picture.load()
         picture = ImageOps.exif_transpose(picture)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise unreadable(name, error) from None
+        raise make_picture_error(name, error) from None
     if has_16_bits(picture):
         if mode != "L":
             raise UsageError(f"The picture {name!r} has 16 bits, and the others 8; save all alike.")
@@ -149,7 +154,7 @@ def read_picture(source: Any, mode: str, size: tuple[int, int] | None = None) ->
             f"The picture {name!r} has pixels of type {picture.mode}; save it with 8 or 16 bits."
         )
     else:
-        picture = on_white(picture).convert(mode)
+        picture = put_on_white(picture).convert(mode)
     if size is not None:
         height, width = size
         picture = ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR)
@@ -168,17 +173,17 @@ def has_16_bits(picture: Any) -> bool:
     return picture.mode == "I" or picture.mode.startswith("I;16")
 
 
-def on_white(picture: Any) -> Any:
+def put_on_white(picture: Any) -> Any:
     """The picture with its transparent parts on white."""
     from PIL import Image
 
-    if not mode_of(picture).startswith("transparent"):
+    if not find_mode(picture).startswith("transparent"):
         return picture
-    layers = picture.convert("RGBA")
-    white = Image.new("RGBA", layers.size, (255, 255, 255, 255))
-    flat = Image.alpha_composite(white, layers)
-    is_grey = mode_of(picture).endswith("grey")
-    return flat.convert("L" if is_grey else "RGB")
+    transparent = picture.convert("RGBA")
+    white = Image.new("RGBA", transparent.size, (255, 255, 255, 255))
+    opaque = Image.alpha_composite(white, transparent)
+    is_grey = find_mode(picture).endswith("grey")
+    return opaque.convert("L" if is_grey else "RGB")
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,7 @@ class PictureFacts:
     mode: str
 
 
-def picture_facts(path: Path) -> PictureFacts:
+def read_picture_facts(path: Path) -> PictureFacts:
     """Raises UsageError for a file that cannot be opened."""
     from PIL import Image
 
@@ -200,15 +205,15 @@ def picture_facts(path: Path) -> PictureFacts:
             is_turned = picture.getexif().get(ORIENTATION, 1) >= 5
             if is_turned:
                 width, height = height, width
-            return PictureFacts((height, width), mode_of(picture))
+            return PictureFacts((height, width), find_mode(picture))
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise unreadable(path.name, error) from None
+        raise make_picture_error(path.name, error) from None
 
 
 ORIENTATION = 0x0112  # the EXIF tag: from 5 on the picture lies on its side
 
 
-def unreadable(name: str, error: Exception) -> UsageError:
+def make_picture_error(name: str, error: Exception) -> UsageError:
     why = " ".join(str(error).split())[:160]
     return UsageError(f"The picture {name!r} cannot be read ({why}); save it again, or remove it.")
 
@@ -221,10 +226,12 @@ def has_grey_palette(picture: Any) -> bool:
     return bool((colours == colours[:, :1]).all())
 
 
-def mode_of(picture: Any) -> str:
+def find_mode(picture: Any) -> str:
+    """One of the modes of `PictureFacts`."""
     if has_16_bits(picture):
         return "16 bits"
     is_grey = picture.mode in ("1", "L", "LA", "La") or has_grey_palette(picture)
-    if {"A", "a"} & set(picture.getbands()) or "transparency" in picture.info:
+    has_alpha = "A" in picture.getbands() or "a" in picture.getbands()
+    if has_alpha or "transparency" in picture.info:
         return "transparent grey" if is_grey else "transparent"
     return "grey" if is_grey else "colour"

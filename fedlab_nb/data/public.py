@@ -1,155 +1,220 @@
 """Where the unlabelled public samples of a federation come from: `choice` is one of
 
 - "own": the data set's own public part, as it is loaded (nothing is changed);
-- a share from 0 to 0.9: so much of the training set, drawn once and for all (it does not depend on a run's seed); 0:
-  no public samples, the clients share all of the set;
-- the name of another data set or the path of an `.npz`: its whole training set without labels, at full size. The own
-  set is then shared out whole.
+- a share from 0 to 0.9: so much of the training set, drawn once and for all (it does not depend on
+  a run's seed); 0: no public samples, the clients share all of the set;
+- the name of another data set or the path of an `.npz`: its whole training set without labels, at
+  full size. The own set is then shared out whole.
 
-In the last two, an own public part whose labels are known goes back to the training set first. An own part without
-labels is left out. `describe_with_public` says the same of a description, without loading a sample.
+In the last two, an own public part whose labels are known goes back to the training set first. An
+own part without labels is left out. `describe_with_public` says the same of a description, without
+loading a sample.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedlab_nb.data import registry
-from fedlab_nb.data.dataset import Dataset, Description, digest_of
-from fedlab_nb.errors import UsageError, choose, demand, number, parsed
+from fedlab_nb.data.dataset import Dataset, Description, hash_parts
+from fedlab_nb.errors import UsageError, choose, number, parsed
 from fedlab_nb.rng import numpy_rng
 
+if TYPE_CHECKING:
+    import torch
+
 OWN = "own"
-MOST = 0.9  # largest share
+LARGEST_SHARE = 0.9
+SOURCES_OF_FEDET = ("noise", "held-out", "other-mix")
+ADVICE = "give a share of the training set, such as public=0.1"
 
 Choice = str | float
 
 
-def checked_public(choice: object, about: Description) -> Choice:
-    """`choice` for the data set `about`, in its plain form; UsageError, in one sentence, if it cannot be had."""
+# ------------------------------------------------------------------------------------------ choice
+def check_public(choice: object, about: Description) -> Choice:
+    """`choice` for the data set `about`, in its plain form; UsageError, in one sentence, if it
+    cannot be had."""
     value = str(choice) if isinstance(choice, PathLike) else parsed(choice)
     if not isinstance(value, str):
-        return number(
-            "public", value, 0, MOST, hint="it is a share of the training set, or a data set's name"
-        )
+        hint = "it is a share of the training set, or a data set's name"
+        return number("public", value, 0, LARGEST_SHARE, hint=hint)
     if value == OWN:
         return value
-    if value in ("noise", "held-out", "other-mix"):
+    if value in SOURCES_OF_FEDET:
         raise UsageError(
             f"public={value} is a source of Fed-ET alone; set it as fedet.public={value}."
         )
     if not registry.is_path(value):
-        choose("public data", value, (OWN, *registry.DATASETS, "a share from 0 to 0.9", "PATH.npz"))
-    other = registry.describe(value)
-    same = (
-        other.name == about.name
-        and not registry.is_path(value)
-        or about.digest
-        and other.digest == about.digest
-    )
-    share = "give a share of the training set, such as public=0.1"
-    demand(
-        not same,
-        f"public names the data set {about.name} itself, whose samples are the clients'; {share}.",
-    )
-    shapes = f"has samples of shape {other.input_shape}, but those of {about.name} have {about.input_shape}"
-    demand(
-        other.input_shape == about.input_shape,
-        f"public={other.name} {shapes}; choose like samples, or {share}.",
-    )
+        allowed = (OWN, *registry.DATASETS, "a share from 0 to 0.9", "PATH.npz")
+        choose("public data", value, allowed)
+    check_other_dataset(value, about)
     return value
 
 
-def share_size(choice: Choice, samples: int) -> int:
-    """Public samples of `samples` that the share `choice` means: at least 1 where it is above 0."""
-    return max(1, round(choice * samples)) if isinstance(choice, float) and choice > 0 else 0
+def check_other_dataset(name: str, about: Description) -> None:
+    """UsageError unless the data set `name` is another one than `about`, with samples of its
+    shape."""
+    other = registry.describe(name)
+    has_same_name = other.name == about.name and not registry.is_path(name)
+    has_same_content = bool(about.digest) and other.digest == about.digest
+    if has_same_name or has_same_content:
+        raise UsageError(
+            f"public names the data set {about.name} itself, whose samples are the clients'; "
+            f"{ADVICE}."
+        )
+    if other.input_shape != about.input_shape:
+        raise UsageError(
+            f"public={other.name} has samples of shape {other.input_shape}, but those of "
+            f"{about.name} have {about.input_shape}; choose like samples, or {ADVICE}."
+        )
 
 
+def count_public_samples(share: float, samples: int) -> int:
+    """How many of `samples` a share means: at least 1 where it is above 0."""
+    if share == 0:
+        return 0
+    return max(1, round(share * samples))
+
+
+# ------------------------------------------------------------------------------------- description
 def describe_with_public(about: Description, choice: Choice) -> Description:
     """The description of `with_public(dataset, choice)`, from that of the data set."""
     if choice == OWN:
         return about
-    samples = about.n_train + (about.n_public if about.public_labelled else 0)
+    samples = about.n_train
+    if about.public_labelled:
+        samples += about.n_public
+    digest = None
     if isinstance(choice, str):
         other = registry.describe(choice)
-        known, public = about.digest and other.digest, other.n_train + other.n_public
-        digest = digest_of(about.digest, "public", other.digest) if known else None
+        if about.digest and other.digest:
+            digest = hash_parts(about.digest, "public", other.digest)
+        n_train = samples
+        n_public = other.n_train + other.n_public
     else:
-        public = share_size(choice, samples)
-        samples -= public
-        digest = digest_of(about.digest, "public", choice) if about.digest else None
+        if about.digest:
+            digest = hash_parts(about.digest, "public", choice)
+        n_public = count_public_samples(choice, samples)
+        n_train = samples - n_public
     return replace(
         about,
-        n_train=samples,
-        n_public=public,
+        n_train=n_train,
+        n_public=n_public,
         digest=digest,
         public_labelled=not isinstance(choice, str),
     )
 
 
+# ----------------------------------------------------------------------------------------- samples
 def with_public(dataset: Dataset, choice: Choice) -> Dataset:
-    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its own.
+    """`dataset` with the public samples that `choice`, already checked, means, and a digest of its
+    own.
 
-    Samples that come from its public part belong to none of the clients that the data name. UsageError where one of
-    these loses all of its samples to a share.
+    Samples that come from its public part belong to none of the clients that the data name.
+    UsageError where one of these loses all of its samples to a share.
 
-    A share keeps its labels for choosing settings (`y_public`); of another data set no label is kept.
+    A share keeps its labels for choosing settings (`y_public`); of another data set no label is
+    kept.
     """
-    import torch
-
     if choice == OWN:
         return dataset
-    x, y = dataset.x_train, dataset.y_train
-    if dataset.x_public is not None and dataset.y_public is not None:
-        x, y = torch.cat([x, dataset.x_public]), torch.cat([y, dataset.y_public])
-    owned = {
-        name: ids
-        for name in ("client_train", "font_train")
-        if (ids := getattr(dataset, name)) is not None
-    }
-    more = torch.full((len(x) - len(dataset.y_train),), -1)  # nobody's, in no known font
-    owned = {name: torch.cat([ids, more]) for name, ids in owned.items()}
-    dataset = replace(dataset, x_train=x, y_train=y, **owned)
+    dataset = return_public_part(dataset)
     if isinstance(choice, str):
-        other = registry.load(choice)
-        parts = [other.x_train] + ([] if other.x_public is None else [other.x_public])
-        note = f"Public data: all {sum(map(len, parts)):,} training samples of {other.name}, without labels."
-        digest = digest_of(dataset.digest, "public", other.digest)
-        return renewed(dataset, x, y, torch.cat(parts), None, digest, note)
-    digest, size = digest_of(dataset.digest, "public", choice), share_size(choice, len(x))
-    if not size:
-        note = f"All {len(x):,} training samples are the clients'; there is no public data."
-        return renewed(dataset, x, y, None, None, digest, note)
-    order = numpy_rng(0, "public part").permutation(len(x))
-    public, private = (torch.from_numpy(np.sort(rows)) for rows in (order[:size], order[size:]))
-    note = f"{size:,} of {len(x):,} training samples are held back as unlabelled public data."
-    owned = {name: ids[private] for name, ids in owned.items()}
-    if "client_train" in owned:
-        ids = owned["client_train"]
-        lost = sorted(set(range(len(dataset.client_names))) - set(ids.tolist()))
-        who = ", ".join(repr(dataset.client_names[k]) for k in lost[:1])
-        less = "set a smaller share, or another partition"
-        demand(
-            not lost,
-            f"public is {choice}, which leaves client {who} without a training sample; {less}.",
-        )
-    dataset = replace(dataset, x_train=x[private], y_train=y[private], **owned)
-    return renewed(dataset, x[private], y[private], x[public], y[public], digest, note)
+        return add_other_dataset(dataset, choice)
+    digest = hash_parts(dataset.digest, "public", choice)
+    size = count_public_samples(choice, len(dataset.y_train))
+    if size == 0:
+        samples = len(dataset.y_train)
+        note = f"All {samples:,} training samples are the clients'; there is no public data."
+        return replace_public(dataset, None, None, digest, note)
+    return hold_back(dataset, choice, size, digest)
 
 
-def renewed(dataset: Dataset, x, y, x_public, y_public, digest: str, note: str) -> Dataset:
-    """`dataset` with these training and public samples; its own note stays, unless that is of its public part."""
-    before = "" if "held back" in dataset.note else dataset.note
-    note = f"{before} {note}".strip()
-    return replace(
-        dataset,
-        x_train=x,
-        y_train=y,
-        x_public=x_public,
-        y_public=y_public,
-        digest=digest,
-        note=note,
+def return_public_part(dataset: Dataset) -> Dataset:
+    """`dataset` with its labelled public samples among the training samples, where they are
+    nobody's and in no known font; the public part itself is left as it is."""
+    import torch
+
+    if dataset.x_public is None or dataset.y_public is None:
+        return dataset
+    nobody = torch.full((len(dataset.y_public),), -1)
+    changes: dict[str, Any] = {
+        "x_train": torch.cat([dataset.x_train, dataset.x_public]),
+        "y_train": torch.cat([dataset.y_train, dataset.y_public]),
+    }
+    if dataset.client_train is not None:
+        changes["client_train"] = torch.cat([dataset.client_train, nobody])
+    if dataset.font_train is not None:
+        changes["font_train"] = torch.cat([dataset.font_train, nobody])
+    return replace(dataset, **changes)
+
+
+def add_other_dataset(dataset: Dataset, name: str) -> Dataset:
+    """`dataset` with all training and public samples of another data set as its public ones."""
+    import torch
+
+    other = registry.load(name)
+    parts = [other.x_train]
+    if other.x_public is not None:
+        parts.append(other.x_public)
+    x_public = torch.cat(parts)
+    note = f"Public data: all {len(x_public):,} training samples of {other.name}, without labels."
+    digest = hash_parts(dataset.digest, "public", other.digest)
+    return replace_public(dataset, x_public, None, digest, note)
+
+
+def hold_back(dataset: Dataset, share: float, size: int, digest: str) -> Dataset:
+    """`dataset` with `size` training samples, drawn at random, as its public ones."""
+    import torch
+
+    samples = len(dataset.y_train)
+    order = numpy_rng(0, "public part").permutation(samples)
+    public = torch.from_numpy(np.sort(order[:size]))
+    private = torch.from_numpy(np.sort(order[size:]))
+    changes: dict[str, Any] = {
+        "x_train": dataset.x_train[private],
+        "y_train": dataset.y_train[private],
+    }
+    if dataset.client_train is not None:
+        changes["client_train"] = dataset.client_train[private]
+        check_clients_left(changes["client_train"], dataset.client_names, share)
+    if dataset.font_train is not None:
+        changes["font_train"] = dataset.font_train[private]
+    note = f"{size:,} of {samples:,} training samples are held back as unlabelled public data."
+    return replace_public(
+        replace(dataset, **changes),
+        dataset.x_train[public],
+        dataset.y_train[public],
+        digest,
+        note,
     )
+
+
+def check_clients_left(client_train: torch.Tensor, names: tuple[str, ...], share: float) -> None:
+    """UsageError where a client has no training sample any more."""
+    present = set(client_train.tolist())
+    for k, name in enumerate(names):
+        if k not in present:
+            raise UsageError(
+                f"public is {share}, which leaves client {name!r} without a training sample; set a "
+                "smaller share, or another partition."
+            )
+
+
+def replace_public(
+    dataset: Dataset,
+    x_public: torch.Tensor | None,
+    y_public: torch.Tensor | None,
+    digest: str,
+    note: str,
+) -> Dataset:
+    """`dataset` with these public samples; its own note stays, unless that is of its public
+    part."""
+    if "held back" not in dataset.note:
+        note = f"{dataset.note} {note}".strip()
+    return replace(dataset, x_public=x_public, y_public=y_public, digest=digest, note=note)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from fedlab_nb.data import arrays, digits, glyphs, natural, vision
-from fedlab_nb.data.arrays import content_digest, from_arrays, from_table
+from fedlab_nb.data.arrays import from_arrays, from_table, hash_content
 from fedlab_nb.data.dataset import Dataset, Description
-from fedlab_nb.data.files import ENDINGS, ending_of, is_table, join_options, split_options
+from fedlab_nb.data.files import ENDINGS, find_ending, is_table, join_options, split_options
 from fedlab_nb.declared import declared
-from fedlab_nb.errors import UsageError, choose, demand
+from fedlab_nb.errors import UsageError, choose
 from fedlab_nb.torch_switches import usual_switches
 
 
@@ -31,26 +31,30 @@ class DatasetInfo:
 
 
 DATASETS = {
-    name: DatasetInfo(**about) for name, about in declared("data/datasets.toml")["menu"].items()
+    name: DatasetInfo(**fields) for name, fields in declared("data/datasets.toml")["menu"].items()
 }
+# The module that knows each data set of the package: it has `load(name)` and `describe(name)`.
 HOMES: dict[str, Any] = {
-    name: module for module in (digits, glyphs, natural, vision) for name in module.NAMES
+    **dict.fromkeys(digits.NAMES, digits),
+    **dict.fromkeys(glyphs.NAMES, glyphs),
+    **dict.fromkeys(natural.NAMES, natural),
+    **dict.fromkeys(vision.NAMES, vision),
 }
 ALLOWED = (
     f"give a name, the path of {ENDINGS}, a DataFrame, a Dataset, a Federation, or a dict of "
-    f"arrays "
-    "(x_train, y_train, x_test, y_test, or x and y)"
+    "arrays (x_train, y_train, x_test, y_test, or x and y)"
 )
-# Endings that people try and that are not read: such a text is a path, and no name with a slip in it.
+# Endings that people try and that are not read: such a text is a path, and no name with a slip in
+# it.
 OTHER_ENDINGS = (
     *".xls .ods .mat .json .jsonl .h5 .hdf5 .feather .arrow .arff .sav .dta .sas7bdat .xpt .pkl".split(),
     *".pickle .pt .pth .rds .rda .dat .data .zip .tar .7z .xml .html .db .sqlite .nii .dcm".split(),
 )
-MOST = 4  # datasets that are remembered; a large one takes gigabytes
-_loaded: dict[tuple, Dataset] = {}  # the one that was asked for last is the last
-_turns: dict[tuple, threading.Lock] = {}  # one loads a data set, who else wants it waits
-_lock = threading.Lock()  # of both
-_added: dict[str, Dataset | Path] = {}  # by the name that they were given
+CACHE_SIZE = 4  # datasets that are remembered; a large one takes gigabytes
+_cache: dict[tuple, Dataset] = {}  # the one that was used last stands last
+_load_locks: dict[tuple, threading.Lock] = {}  # one thread loads a data set, the others wait
+_lock = threading.Lock()  # of the two dicts above
+_added: dict[str, Dataset | Path] = {}  # what `add_dataset` was given, by name
 
 
 @usual_switches()
@@ -75,38 +79,49 @@ def load(source: Any, **options: Any) -> Dataset:
     if hasattr(source, "columns") and hasattr(source, "dtypes"):
         return from_table(source, options)
     if isinstance(source, str | PathLike) and options and is_file(source):
-        source = with_options(source, options)
+        source = add_options(source, options)
         options = {}
     name, module = resolve(source, options)
     if isinstance(name, Dataset):
         return name
-    key = key_of(name, options)
+    key = make_cache_key(name, options)
     with _lock:
-        turn = _turns.setdefault(key, threading.Lock())
-    with turn:
-        dataset = _loaded.get(key) or module.load(name, **options)
+        load_lock = _load_locks.setdefault(key, threading.Lock())
+    with load_lock:
+        dataset = _cache.get(key)
+        if dataset is None:
+            dataset = module.load(name, **options)
         with _lock:
-            _loaded.pop(key, None)
-            _loaded[key] = dataset
-            while len(_loaded) > MOST:
-                del _loaded[next(iter(_loaded))]
+            remember(key, dataset)
     return dataset
+
+
+def remember(key: tuple, dataset: Dataset) -> None:
+    """Put a dataset at the end of the cache; the ones that were not used for longest leave it."""
+    _cache.pop(key, None)
+    _cache[key] = dataset
+    while len(_cache) > CACHE_SIZE:
+        oldest = next(iter(_cache))
+        del _cache[oldest]
 
 
 def is_file(source: str | PathLike) -> bool:
     """Whether this is the path of a file or a folder, and no data set of the package."""
-    return not isinstance(source, str) or source not in HOMES and is_path(source)
+    if not isinstance(source, str):
+        return True
+    return source not in HOMES and is_path(source)
 
 
-def with_options(source: str | PathLike, options: Mapping[str, Any]) -> Path:
+def add_options(source: str | PathLike, options: Mapping[str, Any]) -> Path:
     """The path with options behind a ?, those that it has already among them. Raises UsageError for
     unknown ones."""
-    name, before = split_options(source)
-    _, known = arrays.locate(join_options(name, check_texts(before | dict(options))))
-    return Path(join_options(name, known))
+    name, options_of_path = split_options(source)
+    texts = to_option_texts({**options_of_path, **options})
+    _, checked = arrays.locate(join_options(name, texts))
+    return Path(join_options(name, checked))
 
 
-def check_texts(options: Mapping[str, Any]) -> dict[str, str]:
+def to_option_texts(options: Mapping[str, Any]) -> dict[str, str]:
     """The options as texts: a list is joined by commas, None is nothing."""
     texts = {}
     for name, value in options.items():
@@ -116,18 +131,13 @@ def check_texts(options: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
-def key_of(name: str | Path, options: Mapping[str, Any]) -> tuple:
+def make_cache_key(name: str | Path, options: Mapping[str, Any]) -> tuple:
     """What a loaded dataset is remembered by."""
     if isinstance(name, Path):
-        return arrays.stamp(name)
+        return arrays.stamp_file(name)
     if HOMES[name] is glyphs:
-        return (name, *sorted(glyphs.checked(options, name).items()))
-    return (name, vision.data_folder())
-
-
-def loaded(source: Any) -> Dataset:
-    """The dataset that is given in any way: as itself, as arrays, by its name or path."""
-    return source if isinstance(source, Dataset) else load(source)
+        return (name, *sorted(glyphs.check_options(options, name).items()))
+    return (name, vision.find_data_folder())
 
 
 def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your own data") -> str:
@@ -143,60 +153,67 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
     Do not change the tensors of a Dataset after this call. Arrays are copied. Results are stored by
     the content of the data, so they are found again under any name.
     """
-    fits = (
-        isinstance(name, str)
-        and re.fullmatch(r"[\w.-]+", name)
-        and not is_path(name)
-        and name not in HOMES
-    )
-    letters = "use letters, digits, '-', '_' and '.', no path, and not the name of a built-in set"
-    demand(fits, f"{name!r} cannot be a data set's name; {letters}.")
+    is_word = isinstance(name, str) and re.fullmatch(r"[\w.-]+", name) is not None
+    if not is_word or is_path(name) or name in HOMES:
+        raise UsageError(
+            f"{name!r} cannot be a data set's name; use letters, digits, '-', '_' and '.', no "
+            "path, and not the name of a built-in set."
+        )
     if isinstance(source, str | PathLike):
         path, _ = resolve(source, {})
-        demand(isinstance(path, Path), f"The name {source!r} is no data of your own; {ALLOWED}.")
+        if not isinstance(path, Path):
+            raise UsageError(f"The name {source!r} is no data of your own; {ALLOWED}.")
         load(path)  # says now what is wrong with it
-        _added[name] = arrays.stamp(path)[0]
+        _added[name] = arrays.stamp_file(path)[0]
     else:
-        dataset = loaded(source)
-        _added[name] = replace(dataset, digest=content_digest(dataset), name=name)
+        dataset = load(source)
+        _added[name] = replace(dataset, digest=hash_content(dataset), name=name)
     DATASETS[name] = DatasetInfo(title or name, help, offline=True)
     return name
 
 
-def name_of(dataset: Dataset) -> str:
+def find_or_add_name(dataset: Dataset) -> str:
     """The name or path by which `load` gives this very dataset; one that it would not give is
     added, under a name made from its content."""
-    for name, own in _added.items():
-        if own is dataset:
+    for name, added in _added.items():
+        if added is dataset:
             return name
-    for key, own in [*_loaded.items()]:
-        if own is dataset and key == key_of(key[0], {}):
+    for key, cached in list(_cache.items()):
+        if cached is dataset and key == make_cache_key(key[0], {}):
             return str(key[0])
-    stem = re.sub(r"[^\w.-]+", "-", dataset.name.removesuffix(".npz"))[:40]
-    name = f"{stem or 'own'}-{content_digest(dataset)[:8]}"
-    return name if name in _added else add_dataset(name, dataset)
+    stem = re.sub(r"[^\w.-]+", "-", dataset.name.removesuffix(".npz"))[:40] or "own"
+    name = f"{stem}-{hash_content(dataset)[:8]}"
+    if name not in _added:
+        add_dataset(name, dataset)
+    return name
 
 
-def names_of_clients(called: str, clients: int) -> tuple[str, ...]:
-    """The names of the clients of a data set that is in memory, has so many clients of its own and
-    is called so (a
-    file: without its folder); none if there is no such data set, or if its clients are only
-    numbered."""
-    files = {key[0]: own for key, own in [*_loaded.items()]}
-    added = {
-        name: own if isinstance(own, Dataset) else files.get(own) for name, own in _added.items()
-    }
-    known = {dataset.name: dataset for dataset in files.values()} | added
-    dataset = known.get(called.partition("?")[0])
-    names = dataset.client_names if dataset else ()
-    numbered = all(name.isdecimal() for name in names)
-    return () if numbered or len(names) != clients else names
+def find_client_names(name: str, clients: int) -> tuple[str, ...]:
+    """The names of the clients of a data set in memory; none if there is no such data set, if it
+    does not have so many clients, or if its clients are only numbered.
+
+    name: that it was added by, or its own (of a file: the file's, without its folder)
+    """
+    cached = {key[0]: dataset for key, dataset in list(_cache.items())}
+    datasets = {dataset.name: dataset for dataset in cached.values()}
+    for added_name, source in _added.items():
+        dataset = source if isinstance(source, Dataset) else cached.get(source)
+        if dataset is None:
+            datasets.pop(added_name, None)
+        else:
+            datasets[added_name] = dataset
+    dataset = datasets.get(name.partition("?")[0])
+    if dataset is None or len(dataset.client_names) != clients:
+        return ()
+    if all(client_name.isdecimal() for client_name in dataset.client_names):
+        return ()
+    return dataset.client_names
 
 
-def in_memory(name: str) -> Dataset | None:
+def find_in_memory(name: str) -> Dataset | None:
     """The dataset of that name if it is in this process alone."""
-    own = _added.get(name)
-    return own if isinstance(own, Dataset) else None
+    source = _added.get(name)
+    return source if isinstance(source, Dataset) else None
 
 
 def describe(name_or_path: str | PathLike, **options: Any) -> Description:
@@ -224,7 +241,7 @@ def is_path(text: str) -> bool:
     name = text.partition("?")[0]
     if "/" in text or "\\" in text or is_table(text):
         return True
-    if ending_of(name) in (".npz", ".npy", *OTHER_ENDINGS):
+    if find_ending(name) in (".npz", ".npy", *OTHER_ENDINGS):
         return True
     return not is_name(name) and bool(name) and Path(name).exists() and not is_glyphs(name)
 
@@ -234,21 +251,24 @@ def is_glyphs(name: str) -> bool:
     return name.partition(":")[0] == "glyphs"
 
 
-def title_of(name: str) -> str:
+def find_title(name: str) -> str:
     """What menus call the data set of that name.
 
-    >>> title_of("glyphs:16g"), title_of("glyphs:28"), title_of("heart:hungary")
+    >>> find_title("glyphs:16g"), find_title("glyphs:28"), find_title("heart:hungary")
     ('Glyphs 16x16', 'Glyphs 28x28, colour', 'Heart disease, tested in Hungary')
-    >>> title_of("watch:3")
+    >>> find_title("watch:3")
     'Exercises, tested on person 3'
     """
     if name in DATASETS:
         return DATASETS[name].title
     if name in natural.LEFT_OUT:
-        kind = name.partition(":")[0]
-        return f"{DATASETS[kind].title}, tested {'in' if kind == 'heart' else 'on'} {natural.LEFT_OUT[name]}"
-    look = glyphs.look_of(name)
-    return f"Glyphs {look['size']}x{look['size']}{', colour' if look['channels'] == 3 else ''}"
+        kind = natural.find_kind(name)
+        preposition = "in" if kind == "heart" else "on"
+        return f"{DATASETS[kind].title}, tested {preposition} {natural.LEFT_OUT[name]}"
+    options = glyphs.parse_name(name)
+    size = options["size"]
+    colour = ", colour" if options["channels"] == 3 else ""
+    return f"Glyphs {size}x{size}{colour}"
 
 
 def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -256,20 +276,18 @@ def resolve(text: str | PathLike, options: Mapping[str, Any]) -> tuple[Any, Any]
     or the Dataset that was added; and the module whose `load` and `describe` know it."""
     if not isinstance(text, str | PathLike):
         raise UsageError(f"A {type(text).__name__} is not a data set; {ALLOWED}.")
-    name: Any = Path(text) if not isinstance(text, str) or is_path(text) else text
+    name: Any = text
+    if not isinstance(text, str) or is_path(text):
+        name = Path(text)
     if isinstance(name, str) and not is_name(name) and re.search(r"\.\w{1,8}(\?|$)", name):
         raise UsageError(f"There is no file {name!r}; give the path of {ENDINGS}.")
     if isinstance(name, str) and name not in HOMES:
-        choose(
-            "dataset",
-            name,
-            [*DATASETS, *(own for own in HOMES if own not in DATASETS), "PATH.npz", "PATH.csv"],
-        )
-    home = HOMES.get(name, arrays)
-    if options and home is not glyphs:
-        odd = ", ".join(options)
+        unlisted = [known for known in HOMES if known not in DATASETS]
+        choose("dataset", name, [*DATASETS, *unlisted, "PATH.npz", "PATH.csv"])
+    module = HOMES.get(name, arrays)
+    if options and module is not glyphs:
         raise UsageError(
-            f"Dataset {str(name)!r} takes no options, but {odd} was given; only 'glyphs' has some, "
-            f"and files of your own."
+            f"Dataset {str(name)!r} takes no options, but {', '.join(options)} was given; only "
+            "'glyphs' has some, and files of your own."
         )
-    return _added.get(name, name), home
+    return _added.get(name, name), module

@@ -1,8 +1,8 @@
 """What a data set's samples looked like before they became tensors: `Dataset.schema`.
 
     data = fl.load("patients.csv")
-    data.schema.encode("new_patients.csv")       # float32 [N, D], prepared as the training rows
-    were InputSchema.from_json(data.schema.to_json())  # the same schema, from a file
+    data.schema.encode("new_patients.csv")        # float32 [N, D], prepared as the training rows
+    InputSchema.from_json(data.schema.to_json())  # the same schema, from a file
 
 A schema travels with the data set and with a saved model. The loaders themselves make their
 features by `encode`, so that a new row passes through exactly what the training rows did. It keeps
@@ -26,7 +26,10 @@ from fedlab_nb.errors import UsageError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TABLE, FEATURES, RECORDINGS, IMAGES = "table", "features", "recordings", "images"
+TABLE = "table"
+FEATURES = "features"
+RECORDINGS = "recordings"
+IMAGES = "images"
 SCHEMA_VERSION = 1
 FILE_OPTIONS = ("sep", "encoding", "sheet", "header")  # of a file of new rows
 SHOWN = 8  # names that a sentence lists
@@ -36,16 +39,15 @@ SHOWN = 8  # names that a sentence lists
 class InputSchema:
     """How raw samples become the tensors of a data set.
 
-    kind:         "table", "features" (arrays [N, D]), "recordings" ([N, C, T]) or "images" ([N, C,
-    H, W])
+    kind:         "table", "features" (arrays [N, D]), "recordings" ([N, C, T]) or "images"
+                  ([N, C, H, W])
     input_shape:  of a sample: (D,), (C, T) or (C, H, W)
     class_names:  in the order of the labels 0..C-1
     columns:      of a table: all that are no label, client, split or group, in order, those left
-    out included; of
-                  features and recordings: a number for each feature or channel
+                  out included; of features and recordings: a number for each feature or channel
     names:        of a table: all columns of the file, in order
     has_header:   whether the file had names in its first line; if not, the columns are taken by
-    their place
+                  their place
     label, client, split, group: of a table: the columns that say so, "" for none
     client_names: of the clients that the data name
     missing:      texts that the person counts as missing; none: the usual ones (`data/cells.py`)
@@ -66,7 +68,7 @@ class InputSchema:
     missing: tuple[str, ...] = ()
     pixels: pictures.PixelScale | None = None
 
-    # ------------------------------------------------------------------------------------------------------- raw rows
+    # ------------------------------------------------------------------------------------- raw rows
     def encode(self, rows: Any) -> np.ndarray:
         """float32 `[N, D]`, `[N, C, T]` or `[N, C, H, W]` of raw rows, prepared as the training
         rows were.
@@ -100,37 +102,36 @@ class InputSchema:
             options |= files.check_options(given, FILE_OPTIONS, "new rows")
             table = files.read_table(Path(name), options).cells
         else:
-            table = cells.as_cells(cells.table_of_rows(rows, self.place_names(rows)))
+            table = cells.to_cells(cells.make_table(rows, self.choose_names(rows)))
             table.index = table.index + 1
         if not self.has_header and list(table.columns) != list(self.names):
             if table.shape[1] == len(self.names):
                 table = table.set_axis(list(self.names), axis=1)
         by_name: dict[str, int] = {}
         for place, name in enumerate(table.columns):
-            by_name.setdefault(name_key(name), place)
+            by_name.setdefault(make_name_key(name), place)
         needed = [column.name for column in self.columns if column.kind != LEFT_OUT]
-        lacking = [name for name in needed if name_key(name) not in by_name]
+        lacking = [name for name in needed if make_name_key(name) not in by_name]
         if lacking:
             have = ", ".join(str(name) for name in list(table.columns)[:SHOWN])
             raise UsageError(
                 f"The rows lack the column {', '.join(map(repr, lacking[:SHOWN]))}; they have "
-                f"{have}: add it, with empty "
-                f"cells where the values are not known."
+                f"{have}: add it, with empty cells where the values are not known."
             )
-        places = [by_name[name_key(name)] for name in needed]
+        places = [by_name[make_name_key(name)] for name in needed]
         return table.iloc[:, places].set_axis(needed, axis=1)
 
-    def place_names(self, rows: Any) -> list[str]:
-        """The names of the columns of rows that have none: of all of the file, of all but the label
-        and the like, or of those that become features, whichever are as many as there are values in
-        a row."""
-        used = [column.name for column in self.columns if column.kind != LEFT_OUT]
+    def choose_names(self, rows: Any) -> list[str]:
+        """The names of the columns of rows that have none: of those that become features, of all
+        but the label and the like, or of all of the file, whichever are as many as there are values
+        in a row."""
+        features = [column.name for column in self.columns if column.kind != LEFT_OUT]
         inputs = [column.name for column in self.columns]
-        width = row_width(rows)
-        for names in (used, inputs, list(self.names)):
+        width = count_row_values(rows)
+        for names in (features, inputs, list(self.names)):
             if len(names) == width:
                 return names
-        return used
+        return features
 
     def encode_table(self, table: DataFrame, strict: bool = True) -> np.ndarray:
         """float32 [N, D] of cells by column, as `read_rows` gives them."""
@@ -143,7 +144,7 @@ class InputSchema:
     def encode_numbers(self, rows: Any) -> np.ndarray:
         """float32 [N, D] or [N, C, T] of an array of raw numbers; columns of a DataFrame are found
         by name."""
-        values = number_array(self.name_rows(rows))
+        values = to_number_array(self.name_rows(rows))
         if values.ndim == len(self.input_shape):
             values = values[None]
         if self.kind == RECORDINGS and values.ndim == 3 and values.shape[1] != self.input_shape[0]:
@@ -152,14 +153,13 @@ class InputSchema:
             wanted = "x".join(map(str, self.input_shape))
             raise UsageError(
                 f"The samples have shape {tuple(values.shape[1:])}, but the training samples have "
-                f"{wanted}; give an "
-                f"array [N, {', '.join(map(str, self.input_shape))}]."
+                f"{wanted}; give an array [N, {', '.join(map(str, self.input_shape))}]."
             )
         return self.standardise(values)
 
     def name_rows(self, rows: Any) -> Any:
-        """Rows with names, or in a file, as numbers in the order of the training columns; arrays and
-        lists as they are. Raises UsageError for a missing column."""
+        """Rows with names, or in a file, as numbers in the order of the training columns; arrays
+        and lists as they are. Raises UsageError for a missing column."""
         import pandas
 
         if isinstance(rows, Mapping):
@@ -167,22 +167,22 @@ class InputSchema:
         elif isinstance(rows, list | tuple) and rows and isinstance(rows[0], Mapping):
             rows = pandas.DataFrame([dict(row) for row in rows])
         elif isinstance(rows, str | PathLike):
-            rows = read_numbers_of_file(rows)
+            rows = read_number_file(rows)
         if not isinstance(rows, pandas.DataFrame):
             return rows
         names = [column.name for column in self.columns]
         has_names = names != [f"feature {place}" for place in range(1, len(names) + 1)]
         if self.kind != FEATURES or not has_names:
             return rows.to_numpy()
-        by_name = {name_key(name): name for name in rows.columns}
-        lacking = [name for name in names if name_key(name) not in by_name]
+        by_name = {make_name_key(name): name for name in rows.columns}
+        lacking = [name for name in names if make_name_key(name) not in by_name]
         if lacking:
             have = ", ".join(str(name) for name in list(rows.columns)[:SHOWN])
             raise UsageError(
                 f"The rows lack the column {', '.join(map(repr, lacking[:SHOWN]))}; they have "
                 f"{have}: add it, or give an array whose columns stand in the order of training."
             )
-        return rows[[by_name[name_key(name)] for name in names]].to_numpy()
+        return rows[[by_name[make_name_key(name)] for name in names]].to_numpy()
 
     def standardise(self, values: np.ndarray) -> np.ndarray:
         """float32 of raw numbers [N, D] or [N, C, T], minus the mean, divided by the scale of each
@@ -195,8 +195,7 @@ class InputSchema:
         if not np.isfinite(ready).all():
             raise UsageError(
                 "The samples hold NaN, infinity, or numbers that are too large to standardise in "
-                "32-bit numbers; "
-                "replace or drop them."
+                "32-bit numbers; replace or drop them."
             )
         return ready
 
@@ -210,12 +209,9 @@ class InputSchema:
                 rows, self.pixels.mode or "RGB", (height, width), self.pixels.resized
             )
         else:
-            values = number_array(rows)
-        if (
-            values.ndim == 2
-            or values.ndim == 3
-            and values.shape in ((channels, height, width), (height, width, channels))
-        ):
+            values = to_number_array(rows)
+        shapes_of_one = ((channels, height, width), (height, width, channels))
+        if values.ndim == 2 or values.shape in shapes_of_one:
             values = values[None]
         if values.ndim == 3:
             values = values[:, None]
@@ -224,13 +220,12 @@ class InputSchema:
         if values.shape[1:] != self.input_shape:
             raise UsageError(
                 f"The images have shape {tuple(values.shape[1:])}, but the training images have "
-                f"{self.input_shape} "
-                f"(channels, height, width); give images of that size."
+                f"{self.input_shape} (channels, height, width); give images of that size."
             )
         self.pixels.check(values)
         return self.pixels.apply(values)
 
-    # ----------------------------------------------------------------------------------------------------------- JSON
+    # ----------------------------------------------------------------------------------------- JSON
     def to_json(self) -> dict[str, Any]:
         """The schema as JSON has it. `from_json` gives an equal one."""
         return {"version": SCHEMA_VERSION, **asdict(self)}
@@ -242,18 +237,19 @@ class InputSchema:
             raise UsageError(
                 "The description of the data is of a newer fedlab_nb; update the package."
             )
-        known = {field.name for field in fields(cls)}
-        read: dict[str, Any] = {}
+        names = {field.name for field in fields(cls)}
+        arguments: dict[str, Any] = {}
         for name, value in values.items():
-            if name in known:
-                read[name] = tuple(value) if isinstance(value, list) else value
-        read["columns"] = tuple(Column.from_json(column) for column in values.get("columns", ()))
-        if read.get("pixels") is not None:
-            read["pixels"] = pictures.PixelScale(**read["pixels"])
-        return cls(**read)
+            if name in names:
+                arguments[name] = tuple(value) if isinstance(value, list) else value
+        columns_as_json = values.get("columns", ())
+        arguments["columns"] = tuple(Column.from_json(column) for column in columns_as_json)
+        if arguments.get("pixels") is not None:
+            arguments["pixels"] = pictures.PixelScale(**arguments["pixels"])
+        return cls(**arguments)
 
 
-def image_schema(
+def make_image_schema(
     shape: tuple[int, ...], class_names: Sequence[str], high: float, number_type: str
 ) -> InputSchema:
     """Of images `(C, H, W)` of the package, whose raw pixels go from 0 to `high`."""
@@ -262,7 +258,7 @@ def image_schema(
     return InputSchema(IMAGES, tuple(shape), tuple(class_names), pixels=pixels)
 
 
-def read_numbers_of_file(path: str | PathLike) -> DataFrame:
+def read_number_file(path: str | PathLike) -> DataFrame:
     """A table's file whose cells are all numbers. Raises UsageError."""
     import pandas
 
@@ -277,28 +273,30 @@ def read_numbers_of_file(path: str | PathLike) -> DataFrame:
         why = " ".join(str(error).split())[:120]
         raise UsageError(
             f"{Path(name).name} holds cells that are no numbers ({why}), but the training samples "
-            f"are numbers alone; correct them, or leave such columns out."
+            "are numbers alone; correct them, or leave such columns out."
         ) from None
 
 
-def name_key(name: Any) -> str:
+def make_name_key(name: Any) -> str:
     """Equal for names that are one column: case and blanks do not count."""
     return " ".join(str(name).split()).casefold()
 
 
-def row_width(rows: Any) -> int | None:
+def count_row_values(rows: Any) -> int | None:
     """How many values one of the rows has, None where that cannot be said."""
     shape = getattr(rows, "shape", None)
     if shape is not None and len(shape) in (1, 2):
         return int(shape[-1])
-    if isinstance(rows, Sequence) and not isinstance(rows, str) and rows:
-        first = rows[0]
-        is_nested = isinstance(first, list | tuple) or hasattr(first, "shape") and first.shape
-        return len(first) if is_nested else len(rows)
-    return None
+    if not isinstance(rows, Sequence) or isinstance(rows, str) or not rows:
+        return None
+    first = rows[0]
+    is_array = hasattr(first, "shape") and len(first.shape) > 0
+    if is_array or isinstance(first, list | tuple):
+        return len(first)
+    return len(rows)
 
 
-def number_array(rows: Any) -> np.ndarray:
+def to_number_array(rows: Any) -> np.ndarray:
     """The numbers of an array, a tensor, a list or a DataFrame. Raises UsageError for what holds no
     numbers."""
     if hasattr(rows, "detach"):

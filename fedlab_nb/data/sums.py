@@ -9,8 +9,8 @@ import numpy as np
 
 
 def sum_in_fixed_order(x: np.ndarray) -> np.ndarray:
-    """The sum of `x` [N, ...] over its first axis, float64 [...]: the first half of the rows plus the second half, and
-    so on until one row is left. An odd row waits for the next step.
+    """The sum of `x` [N, ...] over its first axis, float64 [...]: the first half of the rows plus
+    the second half, and so on until one row is left. An odd row waits for the next step.
 
     The error grows with log N, as that of NumPy's own sum.
 

@@ -12,12 +12,11 @@ are test samples; `split=` names a column that says which, and `group=` one whos
 on both sides. Rows without a label or a client are left out.
 
 How a file becomes cells is told in `files.py`, what a column is taken for in `kinds.py`. Here the
-columns become
-features as a federation can do it: nothing is looked up in anybody's rows.
+columns become features as a federation can do it: nothing is looked up in anybody's rows.
 
 - Numbers: minus the mean, divided by the standard deviation, both from sums that the clients send
-  once: how many values a column has, their sum and the sum of their squares (`moments`). A missing
-  value becomes the mean, 0. A column that never changes becomes 0.
+  once: how many values a column has, their sum and the sum of their squares (`pool_moments`). A
+  missing value becomes the mean, 0. A column that never changes becomes 0.
 - Categories, texts of at most 20 different values: one feature a value, 1 where it stands. The
   values are a list that all know.
 - Words, longer texts: a bag of words in 256 features, each word at the place that a hash function
@@ -37,7 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedlab_nb.data import files
-from fedlab_nb.data.cells import is_numeric, is_plain_number, text_of, without_missing
+from fedlab_nb.data.cells import is_numeric, is_plain_number, mask_missing, to_texts
 from fedlab_nb.data.columns import (
     CATEGORY,
     HASHED_FEATURES,
@@ -45,20 +44,20 @@ from fedlab_nb.data.columns import (
     NUMBER,
     WORDS,
     Column,
-    category_key,
+    make_category_key,
     read_numbers,
 )
-from fedlab_nb.data.dataset import Dataset, of_arrays
+from fedlab_nb.data.dataset import Dataset, make_dataset
 from fedlab_nb.data.files import KINDS, RawTable
 from fedlab_nb.data.kinds import (
     DAY_FIRST,
     MONTH_FIRST,
     Reading,
+    find_number_traits,
     infer_columns,
     is_group_name,
-    number_traits,
 )
-from fedlab_nb.data.schema import TABLE, InputSchema, name_key
+from fedlab_nb.data.schema import TABLE, InputSchema, make_name_key
 from fedlab_nb.data.sums import sum_in_fixed_order
 from fedlab_nb.errors import UsageError
 from fedlab_nb.rng import numpy_rng
@@ -72,7 +71,7 @@ SPLITS = ("split", "subset", "set", "partition", "fold", "train_test", "is_train
 TRAIN_WORDS = ("train", "training", "learn", "fit")
 TEST_WORDS = ("test", "testing", "holdout", "hold-out", "eval", "evaluation")
 VALIDATION_WORDS = ("val", "valid", "validation", "dev")
-LEAST = 10  # rows with a label
+FEWEST_ROWS = 10  # with a label
 TEST_SHARE = 5  # one row of so many is a test sample
 # A label may have a tenth as many values as there are rows, between these.
 FEWEST_CLASSES, MOST_CLASSES = 10, 100
@@ -127,7 +126,7 @@ def from_table(
     if len(names) < 2:
         raise UsageError(
             f"{file} has one column, {names[0]!r}; give a table with commas, one column is the "
-            f"label."
+            "label."
         )
     roles = choose_roles(table, options, file)
     reading = choose_reading(raw, options, file, names)
@@ -139,32 +138,26 @@ def from_table(
         )
 
     table, lost = drop_unlabelled(table, roles, reading, file)
-    y, classes = code_classes(table[roles.label], roles.label, reading)
-    check_classes(classes, len(y), roles.label, file)
+    y, class_names = code_classes(table[roles.label], roles.label, reading)
+    check_classes(class_names, len(y), roles.label, file)
     owner: np.ndarray | None = None
-    clients: tuple[str, ...] = ()
+    client_names: tuple[str, ...] = ()
     clients_note = ""
     if roles.client:
-        owner, clients, clients_note = code_clients(
+        owner, client_names, clients_note = code_clients(
             table[roles.client], roles.client, file, reading
         )
     test, split_note = choose_test_rows(table, roles, y, owner, split, file, reading)
 
     features = table[inputs]
-    reading = replace(reading, asides=find_asides(features, roles, reading))
+    reading = replace(reading, left_out_reasons=explain_left_out(features, roles, reading))
     columns = infer_columns(features, table[roles.names()], ~test, reading)
-    if not any(column.width for column in columns):
-        reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN])
-        raise UsageError(
-            f"{file} has only columns for label and clients, and columns that are left out "
-            f"({reasons}); add columns for a "
-            f"network to read, or say ?number=NAME or ?words=NAME."
-        )
-    columns, each_client_sends = fit_numbers(columns, features, ~test, owner)
+    check_features(columns, file)
+    columns, numbers = fit_numbers(columns, features, ~test, owner)
     schema = InputSchema(
         kind=TABLE,
         input_shape=(sum(column.width for column in columns),),
-        class_names=classes,
+        class_names=class_names,
         columns=tuple(columns),
         names=tuple(names),
         has_header=raw.has_header,
@@ -177,34 +170,45 @@ def from_table(
     needed = [column.name for column in columns if column.kind != LEFT_OUT]
     x = schema.encode_table(features[needed], strict=False)
 
-    parts = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
+    arrays = {"x_train": x[~test], "y_train": y[~test], "x_test": x[test], "y_test": y[test]}
     if owner is not None:
-        there, parts["client_train"] = np.unique(owner[~test], return_inverse=True)
-        if np.array_equal(there, np.unique(owner[test])):
-            parts["client_test"] = np.searchsorted(there, owner[test])
-        clients = tuple(clients[k] for k in there)
-    schema = replace(schema, client_names=clients)
+        clients, arrays["client_train"] = np.unique(owner[~test], return_inverse=True)
+        if np.array_equal(clients, np.unique(owner[test])):
+            arrays["client_test"] = np.searchsorted(clients, owner[test])
+        client_names = tuple(client_names[k] for k in clients)
+    schema = replace(schema, client_names=client_names)
     notes = [
         f"The label is column {roles.label!r}.{clients_note}",
         split_note,
-        describe_columns(columns, owner is not None, each_client_sends),
+        describe_columns(columns, owner is not None, numbers),
         describe_lost(lost),
         *describe_doubts(schema, table, y[~test], reading),
         *raw.notes,
     ]
     note = " ".join(sentence for sentence in notes if sentence)
-    made = of_arrays(name or file, digest, parts, classes, note, clients, schema)
-    return replace(made, first_rows=raw.cells.head(FIRST_ROWS))
+    dataset = make_dataset(name or file, digest, arrays, class_names, note, client_names, schema)
+    return replace(dataset, first_rows=raw.cells.head(FIRST_ROWS))
+
+
+def check_features(columns: list[Column], file: str) -> None:
+    """Raises UsageError where no column becomes a feature."""
+    if any(column.width for column in columns):
+        return
+    reasons = " ".join(f"{column.name!r}: {column.reason}" for column in columns[:SHOWN])
+    raise UsageError(
+        f"{file} has only columns for label and clients, and columns that are left out "
+        f"({reasons}); add columns for a network to read, or say ?number=NAME or ?words=NAME."
+    )
 
 
 # ------------------------------------------------------------------------------------------ options
 def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Roles:
     """Which columns are label, client, split and group. Raises UsageError."""
     names = list(table.columns)
-    by_key = {name_key(name): name for name in names}
+    by_key = {make_name_key(name): name for name in names}
 
     def find_column(role: str) -> str:
-        wanted = name_key(options[role])
+        wanted = make_name_key(options[role])
         if wanted not in by_key:
             raise UsageError(
                 f"{file} has no column {options[role]!r} for its {role}; it has {', '.join(names)}."
@@ -226,9 +230,9 @@ def choose_roles(table: DataFrame, options: Mapping[str, str], file: str) -> Rol
         others = [name for name in names if name not in (client, split, group)]
         if not others:
             raise UsageError(f"{file} has no column for the label; add one.")
-        label = next((by_key[name] for name in LABELS if by_key.get(name) in others), others[-1])
-    given = [("client", client), ("split", split), ("group", group)]
-    for role, column in given:
+        usual = [by_key[name] for name in LABELS if by_key.get(name) in others]
+        label = usual[0] if usual else others[-1]
+    for role, column in (("client", client), ("split", split), ("group", group)):
         if column == label:
             raise UsageError(
                 f"Column {label!r} of {file} cannot be label and {role}; name another one, as in "
@@ -241,9 +245,8 @@ def choose_reading(
     raw: RawTable, options: Mapping[str, str], file: str, names: list[str]
 ) -> Reading:
     """How the cells are to be read. Raises UsageError for an option's wrong value."""
-    decimal = {"point": ".", "comma": ","}.get(
-        options.get("decimal", ""), options.get("decimal", "")
-    )
+    decimal = options.get("decimal", "")
+    decimal = {"point": ".", "comma": ","}.get(decimal, decimal)
     if decimal not in ("", ".", ","):
         raise UsageError(f"decimal is {decimal!r}, but it must be . or , (point or comma).")
     dates = options.get("dates", "")
@@ -252,45 +255,50 @@ def choose_reading(
     case = options.get("case", "")
     if case not in ("", "ignore", "keep"):
         raise UsageError(f"case is {case!r}, but it must be ignore or keep.")
-    missing = tuple(
-        token.strip().lower() for token in options.get("missing", "").split(",") if token.strip()
-    )
-    keys = {name_key(name): name for name in names}
+    tokens = [token.strip().lower() for token in options.get("missing", "").split(",")]
+    missing = tuple(token for token in tokens if token)
+    keys = {make_name_key(name): name for name in names}
     forced: dict[str, str] = {}
     for option, kind in KINDS.items():
-        for name in listed_columns(options.get(option, ""), keys, file):
+        for name in find_listed_columns(options.get(option, ""), keys, file):
             if name.casefold() in forced:
                 raise UsageError(f"Column {name!r} is given two kinds; name it once.")
             forced[name.casefold()] = kind
     return Reading(
-        file=file, separator=raw.separator, missing=missing, decimal=decimal, dates=dates,
-        ignore_case=None if not case else case == "ignore", forced=forced,
-    )  # fmt: skip
+        file=file,
+        separator=raw.separator,
+        missing=missing,
+        decimal=decimal,
+        dates=dates,
+        ignore_case=None if not case else case == "ignore",
+        forced=forced,
+    )
 
 
-def listed_columns(text: str, keys: Mapping[str, str], file: str) -> list[str]:
+def find_listed_columns(text: str, keys: Mapping[str, str], file: str) -> list[str]:
     """The columns that an option names, separated by commas; a name may have a comma itself."""
     if not text.strip():
         return []
-    if name_key(text) in keys:
-        return [keys[name_key(text)]]
-    found = []
+    if make_name_key(text) in keys:
+        return [keys[make_name_key(text)]]
+    columns = []
     for part in text.split(","):
         if not part.strip():
             continue
-        if name_key(part) not in keys:
+        if make_name_key(part) not in keys:
             raise UsageError(
                 f"{file} has no column {part.strip()!r}; it has {', '.join(keys.values())}."
             )
-        found.append(keys[name_key(part)])
-    return found
+        columns.append(keys[make_name_key(part)])
+    return columns
 
 
 # ----------------------------------------------------------------------------------------- the rows
-def role_texts(cells: Series, reading: Reading) -> Series:
+def read_role_texts(cells: Series, reading: Reading) -> Series:
     """The texts of a column of labels, clients and the like; only what is surely no word is
     missing."""
-    return without_missing(text_of(cells), ("", *reading.missing) if reading.missing else NO_LABEL)
+    missing = ("", *reading.missing) if reading.missing else NO_LABEL
+    return mask_missing(to_texts(cells), missing)
 
 
 def drop_unlabelled(
@@ -299,25 +307,20 @@ def drop_unlabelled(
     """The rows that have a label and a client, and how many lack which. Raises UsageError for too
     few rows."""
     lost: Counter = Counter()
-    keep = np.ones(len(table), dtype=bool)
-    for role, name in (
-        ("label", roles.label),
-        ("client", roles.client),
-        ("split", roles.split),
-        ("group", roles.group),
-    ):
+    is_complete = np.ones(len(table), dtype=bool)
+    for role in ("label", "client", "split", "group"):
+        name = getattr(roles, role)
         if name is not None:
-            there = role_texts(table[name], reading).notna().to_numpy()
-            lost[role] = int((keep & ~there).sum())
-            keep &= there
-    count = int(keep.sum())
-    if count < LEAST:
+            has_value = read_role_texts(table[name], reading).notna().to_numpy()
+            lost[role] = int((is_complete & ~has_value).sum())
+            is_complete &= has_value
+    count = int(is_complete.sum())
+    if count < FEWEST_ROWS:
         raise UsageError(
             f"{file} has {count} rows with a label in column {roles.label!r}, but it needs at "
-            f"least {LEAST}; add rows, or "
-            f"name another column."
+            f"least {FEWEST_ROWS}; add rows, or name another column."
         )
-    return table[keep], lost
+    return table[is_complete], lost
 
 
 def refuse_totals(table: DataFrame, file: str) -> None:
@@ -329,28 +332,28 @@ def refuse_totals(table: DataFrame, file: str) -> None:
             if is_text and TOTALS.fullmatch(cell) and (table[name] == cell).sum() == 1:
                 raise UsageError(
                     f"Line {line} of {file} seems to hold totals and no sample ({name}: {cell!r}); "
-                    f"remove that line."
+                    "remove that line."
                 )
-    if holds_sums(table):
+    if has_sums(table):
         raise UsageError(
             f"Line {table.index[-1]} of {file} holds the sums of the lines above it and no sample; "
-            f"remove that line."
+            "remove that line."
         )
 
 
-def holds_sums(table: DataFrame) -> bool:
+def has_sums(table: DataFrame) -> bool:
     """Whether each number of the last row, two or more, is the sum of its column."""
     import pandas
 
     matches = 0
-    if len(table) <= LEAST:
+    if len(table) <= FEWEST_ROWS:
         return False
     for name in table.columns:
         last = table[name].iloc[-1]
         if pandas.isna(last) or not is_plain_number(str(last)):
             continue
         above = pandas.to_numeric(table[name].iloc[:-1], errors="coerce").dropna()
-        if (above != 0).sum() < LEAST // 2 or not np.isclose(above.sum(), float(last)):
+        if (above != 0).sum() < FEWEST_ROWS // 2 or not np.isclose(above.sum(), float(last)):
             return False
         matches += 1
     return matches > 1
@@ -360,8 +363,7 @@ def code_texts(
     texts: Iterable[str], ignore_case: bool = False
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """int64 [N], the place of each text among the distinct ones; these, the numbers first by size,
-    then the alphabet.
-    Equal numbers are one: `0` and `0.0`.
+    then the alphabet. Equal numbers are one: `0` and `0.0`.
 
     >>> code_texts(["b", "10", "a", "9", "9.0"])
     (array([3, 1, 2, 0, 0]), ('9', '10', 'a', 'b'))
@@ -369,72 +371,63 @@ def code_texts(
     texts = list(texts)
     names: dict = {}
     for text in sorted(set(texts), key=lambda text: (len(text), text)):
-        names.setdefault(category_key(text, ignore_case), text)
+        names.setdefault(make_category_key(text, ignore_case), text)
 
-    def order(key: object) -> tuple:
-        return (0, key, "") if isinstance(key, float) else (1, 0.0, names[key])
-
-    keys = sorted(names, key=order)
-    place = {key: i for i, key in enumerate(keys)}
-    codes = [place[category_key(text, ignore_case)] for text in texts]
+    numbers = sorted(key for key in names if isinstance(key, float))
+    words = sorted((key for key in names if not isinstance(key, float)), key=names.__getitem__)
+    keys = [*numbers, *words]
+    code_of_key = {key: code for code, key in enumerate(keys)}
+    codes = [code_of_key[make_category_key(text, ignore_case)] for text in texts]
     return np.array(codes, dtype=np.int64), tuple(names[key] for key in keys)
 
 
 def code_classes(cells: Series, name: str, reading: Reading) -> tuple[np.ndarray, tuple[str, ...]]:
     """int64 [N] and the class names of the label column. Raises UsageError for labels that differ
     in case alone."""
-    texts = role_texts(cells, reading)
-    texts = plain_numbers(texts, name, reading)
-    refuse_case(texts, name, reading)
+    texts = read_role_texts(cells, reading)
+    texts = replace_decimal_commas(texts, name, reading)
+    refuse_mixed_case(texts, name, reading)
     return code_texts(texts, bool(reading.ignore_case))
 
 
-def plain_numbers(texts: Series, name: str, reading: Reading) -> Series:
+def replace_decimal_commas(texts: Series, name: str, reading: Reading) -> Series:
     """Labels that are numbers with decimal commas (0,0 and 1,0) as plain numbers, so that equal
     ones are one class."""
-    traits = number_traits(texts, replace(reading, missing=("nan",)))
+    traits = find_number_traits(texts, replace(reading, missing=("nan",)))
     if not traits.is_number or traits.decimals != (",",):
         return texts
-    return (
-        texts.map(lambda text: text.replace(",", "."))
-        if all(map(has_comma_alone, traits.cells))
-        else texts
-    )
+    if not all(is_plain_number(text.replace(",", ".")) for text in traits.cells):
+        return texts
+    return texts.map(lambda text: text.replace(",", "."))
 
 
-def has_comma_alone(text: str) -> bool:
-    return is_plain_number(text.replace(",", "."))
-
-
-def refuse_case(texts: Series, name: str, reading: Reading) -> None:
+def refuse_mixed_case(texts: Series, name: str, reading: Reading) -> None:
     """Raises UsageError for two texts that differ in case alone, unless the person has said what
     they are."""
     if reading.ignore_case is not None:
         return
-    seen: dict[str, str] = {}
+    by_folded: dict[str, str] = {}
     for text in sorted(texts.unique()):
-        other = seen.setdefault(text.casefold(), text)
+        other = by_folded.setdefault(text.casefold(), text)
         if other != text:
             raise UsageError(
                 f"Column {name!r} of {reading.file} has {other!r} and {text!r}, which differ in "
-                f"case alone; say "
-                f"?case=ignore if they are one, or ?case=keep if they are two."
+                "case alone; say ?case=ignore if they are one, or ?case=keep if they are two."
             )
 
 
 def check_classes(classes: tuple[str, ...], count: int, label: str, file: str) -> None:
     """Raises UsageError for one class, or for more than a label can have."""
-    other = f"name another column, as in {file}?label=NAME"
+    advice = f"name another column, as in {file}?label=NAME"
     if len(classes) < 2:
         raise UsageError(
-            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {other}."
+            f"Column {label!r} of {file} has one value, {classes[0]!r}, in all rows; {advice}."
         )
     most = min(MOST_CLASSES, max(FEWEST_CLASSES, count // 10))
     if len(classes) > most:
         raise UsageError(
             f"Column {label!r} of {file} has {len(classes)} different values in {count} rows, but "
-            f"a label may have at most "
-            f"{most}; {other}."
+            f"a label may have at most {most}; {advice}."
         )
 
 
@@ -443,75 +436,78 @@ def code_clients(
 ) -> tuple[np.ndarray | None, tuple[str, ...], str]:
     """int64 [N], the client of each row, the M names, and a note; None and none where all rows are
     one client's."""
-    texts = role_texts(cells, reading)
-    refuse_case(texts, name, reading)
+    texts = read_role_texts(cells, reading)
+    refuse_mixed_case(texts, name, reading)
     owner, distinct = code_texts(texts, bool(reading.ignore_case))
     if len(distinct) == 1:
         return None, (), f" All rows are of one {name}, so it names no clients."
     if len(distinct) > len(cells) // 2:
         raise UsageError(
             f"Column {name!r} of {file} names {len(distinct)} clients for {len(cells)} rows, but "
-            f"each needs two; name "
-            f"another column with ?client=NAME, or none with ?client=."
+            "each needs two; name another column with ?client=NAME, or none with ?client=."
         )
     return owner, distinct, f" Its clients are column {name!r}."
 
 
 # ---------------------------------------------------------------------------------------- test rows
 def choose_test_rows(
-    table: DataFrame, roles: Roles, y: np.ndarray, owner: np.ndarray | None, split: Callable | None, file: str,
+    table: DataFrame,
+    roles: Roles,
+    y: np.ndarray,
+    owner: np.ndarray | None,
+    split: Callable | None,
+    file: str,
     reading: Reading,
-) -> tuple[np.ndarray, str]:  # fmt: skip
+) -> tuple[np.ndarray, str]:
     """bool [N], the test rows, and a sentence: by the split column, by groups, or drawn."""
     groups = None
     if roles.group:
-        groups, names = code_texts(role_texts(table[roles.group], reading))
+        groups, names = code_texts(read_role_texts(table[roles.group], reading))
         if len(names) < 2:
             raise UsageError(
                 f"Column {roles.group!r} of {file} has one group; name another column with "
-                f"?group=NAME."
+                "?group=NAME."
             )
     if roles.split:
-        test, note = read_split(role_texts(table[roles.split], reading), roles.split, file)
-        if groups is not None and (both := set(groups[test]) & set(groups[~test])):
+        test, note = read_split(read_role_texts(table[roles.split], reading), roles.split, file)
+        both = set() if groups is None else set(groups[test]) & set(groups[~test])
+        if both:
             raise UsageError(
                 f"{len(both)} groups of column {roles.group!r} stand on both sides of column "
-                f"{roles.split!r} of {file}; "
-                f"correct the split, or leave out ?split=."
+                f"{roles.split!r} of {file}; correct the split, or leave out ?split=."
             )
         if owner is not None and set(owner[test]) - set(owner[~test]):
             raise UsageError(
                 f"A client of {file} has test rows alone in column {roles.split!r}; name no "
-                f"clients with ?client=."
+                "clients with ?client=."
             )
         return test, note
     if groups is not None:
         test = draw_test_groups(y, groups, owner)
         return test, f"No value of column {roles.group!r} stands among training and test rows."
-    return (split or draw_test_rows)(y, owner), ""
+    if split is not None:
+        return split(y, owner), ""
+    return draw_test_rows(y, owner), ""
 
 
 def read_split(texts: Series, name: str, file: str) -> tuple[np.ndarray, str]:
     """bool [N], the rows that a column calls test, and a sentence."""
     words = texts.str.lower()
     known = (*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS)
-    odd = [text for text in texts.unique() if text.lower() not in known]
-    if odd:
+    unknown = [text for text in texts.unique() if text.lower() not in known]
+    if unknown:
         raise UsageError(
-            f"Column {name!r} of {file} holds {odd[0]!r}, but a split says train or test (or "
-            f"validation) in each row; "
-            f"correct it, or leave out ?split=."
+            f"Column {name!r} of {file} holds {unknown[0]!r}, but a split says train or test (or "
+            "validation) in each row; correct it, or leave out ?split=."
         )
     test = words.isin(TEST_WORDS).to_numpy()
     validation = words.isin(VALIDATION_WORDS).to_numpy()
     if not test.any() and validation.any():
         test = validation
         validation = np.zeros_like(test)
-    if not test.any() or test.all():
-        raise UsageError(
-            f"Column {name!r} of {file} has no {'training' if test.all() else 'test'} rows; "
-            f"correct it."
-        )
+    for part, is_part in (("training", ~test), ("test", test)):
+        if not is_part.any():
+            raise UsageError(f"Column {name!r} of {file} has no {part} rows; correct it.")
     note = f"Column {name!r} says which rows are for testing."
     if validation.any():
         note += f" Its {int(validation.sum())} validation rows are among the training rows."
@@ -522,18 +518,19 @@ def draw_test_rows(y: np.ndarray, owner: np.ndarray | None) -> np.ndarray:
     """bool [N], the test rows: one of five in each class, drawn once and for all. No client loses
     its last row, and at least one row is a test row."""
     client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
-    left = np.bincount(client)
-    wanted = np.bincount(y) // TEST_SHARE
+    rows_left = np.bincount(client)  # of each client
+    class_sizes = np.bincount(y)
+    wanted = class_sizes // TEST_SHARE  # test rows of each class
     test = np.zeros(len(y), dtype=bool)
     order = numpy_rng(0, "test rows").permutation(len(y))
     for row in order:
-        if wanted[y[row]] and left[client[row]] > 1:
+        if wanted[y[row]] and rows_left[client[row]] > 1:
             test[row] = True
             wanted[y[row]] -= 1
-            left[client[row]] -= 1
+            rows_left[client[row]] -= 1
     if not test.any():  # no class has five rows: one row of the largest class that can spare one
-        spare = [row for row in order if left[client[row]] > 1]
-        test[max(spare, key=lambda row: np.bincount(y)[y[row]])] = True
+        candidates = [row for row in order if rows_left[client[row]] > 1]
+        test[max(candidates, key=lambda row: class_sizes[y[row]])] = True
     return test
 
 
@@ -541,121 +538,116 @@ def draw_test_groups(y: np.ndarray, groups: np.ndarray, owner: np.ndarray | None
     """bool [N], the test rows: whole groups, drawn once and for all, until about a fifth of each
     class is for testing. No client and no class loses its last training row."""
     client = owner if owner is not None else np.zeros(len(y), dtype=np.int64)
-    left = np.bincount(client)
-    left_classes = np.bincount(y)
-    wanted = np.bincount(y) / TEST_SHARE
+    rows_of_client = np.bincount(client)  # training rows that are left
+    rows_of_class = np.bincount(y)
+    wanted = np.bincount(y) / TEST_SHARE  # test rows of each class
     test = np.zeros(len(y), dtype=bool)
-    order = numpy_rng(0, "test groups").permutation(int(groups.max()) + 1)
-    fallback = None
-    for group in order:
+    smallest = None  # of the groups that can be spared
+    for group in numpy_rng(0, "test groups").permutation(int(groups.max()) + 1):
         rows = groups == group
-        clients = np.bincount(client[rows], minlength=len(left))
-        classes = np.bincount(y[rows], minlength=len(wanted))
-        if (clients >= left)[clients > 0].any() or (classes >= left_classes)[classes > 0].any():
+        by_client = np.bincount(client[rows], minlength=len(rows_of_client))
+        by_class = np.bincount(y[rows], minlength=len(wanted))
+        takes_all_of_client = (by_client > 0) & (by_client >= rows_of_client)
+        takes_all_of_class = (by_class > 0) & (by_class >= rows_of_class)
+        if takes_all_of_client.any() or takes_all_of_class.any():
             continue
-        if fallback is None or rows.sum() < fallback.sum():
-            fallback = rows
-        gain = np.minimum(classes, np.maximum(wanted, 0)).sum()
-        if gain * 2 >= rows.sum():  # most of its rows are still wanted
+        if smallest is None or rows.sum() < smallest.sum():
+            smallest = rows
+        wanted_rows = np.minimum(by_class, np.maximum(wanted, 0)).sum()
+        if wanted_rows * 2 >= rows.sum():  # most of its rows are still wanted
             test |= rows
-            wanted -= classes
-            left -= clients
-            left_classes -= classes
-    if not test.any():
-        if fallback is None:
-            raise UsageError(
-                "Each group holds all rows of a class or a client, so none can be for testing; "
-                "name no group."
-            )
-        test = fallback
-    return test
+            wanted -= by_class
+            rows_of_client -= by_client
+            rows_of_class -= by_class
+    if test.any():
+        return test
+    if smallest is None:
+        raise UsageError(
+            "Each group holds all rows of a class or a client, so none can be for testing; name no "
+            "group."
+        )
+    return smallest
 
 
 # ----------------------------------------------------------------------------------------- features
-def find_asides(features: DataFrame, roles: Roles, reading: Reading) -> dict[str, str]:
+def explain_left_out(features: DataFrame, roles: Roles, reading: Reading) -> dict[str, str]:
     """Why a column is no feature although nothing was said: it says which rows are for testing."""
-    asides = {}
+    reasons = {}
     for name in features.columns:
-        if not roles.split and name_key(name) in SPLITS and holds_split(features[name], reading):
-            asides[name.casefold()] = "It says train and test."
-    return asides
+        is_named_split = make_name_key(name) in SPLITS
+        if not roles.split and is_named_split and is_split_column(features[name], reading):
+            reasons[name.casefold()] = "It says train and test."
+    return reasons
 
 
 def fit_numbers(
     columns: list[Column], features: DataFrame, train: np.ndarray, owner: np.ndarray | None
 ) -> tuple[list[Column], int]:
     """The columns with mean and scale of the training rows, and how many of them are numbers."""
-    numeric = [column for column in columns if column.kind == NUMBER]
-    if not numeric:
+    numbers = [column for column in columns if column.kind == NUMBER]
+    if not numbers:
         return columns, 0
-    values = np.stack([read_numbers(column, features[column.name]) for column in numeric], axis=1)
-    mean, scale = moments(values[train], None if owner is None else owner[train])
+    values = np.stack([read_numbers(column, features[column.name]) for column in numbers], axis=1)
+    mean, scale = pool_moments(values[train], None if owner is None else owner[train])
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         raise UsageError(
             "The features are too large to standardise in 32-bit numbers; rescale their columns."
         )
-    fitted = {
-        column.name: replace(column, mean=float(mean[place]), scale=float(scale[place]))
-        for place, column in enumerate(numeric)
-    }
-    return [fitted.get(column.name, column) for column in columns], len(numeric)
+    fitted = {}
+    for place, column in enumerate(numbers):
+        fitted[column.name] = replace(column, mean=float(mean[place]), scale=float(scale[place]))
+    return [fitted.get(column.name, column) for column in columns], len(numbers)
 
 
-def sums_bytes(columns: int) -> tuple[int, int]:
+def count_sums_bytes(columns: int) -> tuple[int, int]:
     """Bytes that a client sends and gets once, for that many columns of numbers: three sums up,
     mean and scale down, in double precision."""
     return 3 * 8 * columns, 2 * 8 * columns
 
 
-def client_sums(x: np.ndarray) -> np.ndarray:
+def sum_columns(x: np.ndarray) -> np.ndarray:
     """What one client sends: count, sum and sum of squares of each column's values, float64 [3, D];
     nan: no value."""
     with np.errstate(over="ignore", invalid="ignore"):
-        count = (~np.isnan(x)).sum(axis=0).astype(np.float64)
-        there = np.where(np.isnan(x), 0.0, x)
-        return np.stack([count, sum_in_fixed_order(there), sum_in_fixed_order(there * there)])
+        is_missing = np.isnan(x)
+        count = (~is_missing).sum(axis=0).astype(np.float64)
+        values = np.where(is_missing, 0.0, x)
+        return np.stack([count, sum_in_fixed_order(values), sum_in_fixed_order(values * values)])
 
 
-def moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def pool_moments(x: np.ndarray, owner: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and scale [D] of the columns of x [N, D] (nan: no value) from the sums that the clients
     send.
 
     The scale is the standard deviation, or 1 for a column without two different values.
     """
-    groups = [x] if owner is None else [x[owner == k] for k in np.unique(owner)]
-    count, total, squares = sum_in_fixed_order(np.stack([client_sums(own) for own in groups]))
+    rows_of_clients = [x]
+    if owner is not None:
+        rows_of_clients = [x[owner == k] for k in np.unique(owner)]
+    sums_of_clients = np.stack([sum_columns(rows) for rows in rows_of_clients])
+    count, total, squares = sum_in_fixed_order(sums_of_clients)
     with np.errstate(over="ignore", invalid="ignore"):
         mean = total / np.maximum(count, 1)
         variance = np.maximum(squares / np.maximum(count, 1) - mean * mean, 0)
-        constant = variance <= 1e-12 * np.maximum(mean * mean, np.finfo(np.float64).tiny)
-        return mean, np.where(constant, 1.0, np.sqrt(variance))
+        is_constant = variance <= 1e-12 * np.maximum(mean * mean, np.finfo(np.float64).tiny)
+        return mean, np.where(is_constant, 1.0, np.sqrt(variance))
 
 
 # ---------------------------------------------------------------------------------------- sentences
-def describe_columns(columns: list[Column], has_clients: bool, numeric: int) -> str:
+def describe_columns(columns: list[Column], has_clients: bool, numbers: int) -> str:
     """What was done with the columns, in sentences."""
     notes = []
-    if numeric:
-        each, back = sums_bytes(numeric)
-        whose = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
-        what = "columns of numbers are" if numeric > 1 else "column of numbers is"
+    if numbers:
+        bytes_up, bytes_down = count_sums_bytes(numbers)
+        rows = "of its rows" if has_clients else "of its rows, whichever rows it gets,"
+        what = "columns of numbers are" if numbers > 1 else "column of numbers is"
         notes.append(
-            f"{numeric} {what} standardised by sums over the clients. Each client sends count, sum "
-            f"and sum of squares "
-            f"{whose} once ({each} bytes), and gets {back} bytes back. A run's bytes do not count "
-            f"these."
+            f"{numbers} {what} standardised by sums over the clients. Each client sends count, sum "
+            f"and sum of squares {rows} once ({bytes_up} bytes), and gets {bytes_down} bytes back. "
+            "A run's bytes do not count these."
         )
-    special = [
-        column for column in columns if column.kind == NUMBER and ", " in column.reason + ", "
-    ]
-    for column in special:
-        if (
-            column.unit
-            or column.decimal == ","
-            or column.grouped
-            or column.time_format
-            or "counts as" in column.reason
-        ):
+    for column in columns:
+        if column.kind == NUMBER and is_unusual_number(column):
             notes.append(f"{column.name}: {column.reason}")
     categories = [column.name for column in columns if column.kind == CATEGORY]
     if categories:
@@ -665,19 +657,32 @@ def describe_columns(columns: list[Column], has_clients: bool, numeric: int) -> 
         notes.append(
             f"Bags of hashed words, {HASHED_FEATURES} columns each: {', '.join(words[:SHOWN])}."
         )
-    for column in [column for column in columns if column.kind == LEFT_OUT][:SHOWN]:
+    left_out = [column for column in columns if column.kind == LEFT_OUT]
+    for column in left_out[:SHOWN]:
         notes.append(f"Left out: {column.name}. {column.reason}")
     return " ".join(notes)
 
 
+def is_unusual_number(column: Column) -> bool:
+    """Whether the cells of a column of numbers are more than plain digits with a point."""
+    return bool(
+        column.unit
+        or column.decimal == ","
+        or column.grouped
+        or column.time_format
+        or "counts as" in column.reason
+    )
+
+
 def describe_lost(lost: Counter) -> str:
     """How many rows are left out, and why."""
-    whole = sum(lost.values())
-    if not whole:
+    total = sum(lost.values())
+    if not total:
         return ""
-    what = [f"{role}" for role, count in lost.items() if count]
-    rows = "1 row" if whole == 1 else f"{whole} rows"
-    return f"{rows} without a {' or a '.join(what)} {'is' if whole == 1 else 'are'} left out."
+    roles = " or a ".join(role for role, count in lost.items() if count)
+    if total == 1:
+        return f"1 row without a {roles} is left out."
+    return f"{total} rows without a {roles} are left out."
 
 
 def describe_doubts(
@@ -687,10 +692,11 @@ def describe_doubts(
     that ask for a role."""
     notes = []
     for what, names in (("class", schema.class_names), ("client", schema.client_names)):
-        odd = [name for name in names if name.lower() in SUSPICIOUS_WORDS]
-        if odd and not reading.missing:
+        suspicious = [name for name in names if name.lower() in SUSPICIOUS_WORDS]
+        if suspicious and not reading.missing:
+            word = suspicious[0]
             notes.append(
-                f"{odd[0]!r} is a {what} of its own; say ?missing={odd[0]} to leave its rows out."
+                f"{word!r} is a {what} of its own; say ?missing={word} to leave its rows out."
             )
     absent = [name for k, name in enumerate(schema.class_names) if k not in set(train_labels)]
     if absent:
@@ -703,11 +709,12 @@ def describe_doubts(
             values = (*column.categories, *column.other_categories)
             if len({text.casefold() for text in values}) < len(values):
                 notes.append(
-                    f"Values of {column.name!r} differ in case alone; ?case=ignore takes them as one."
+                    f"Values of {column.name!r} differ in case alone; ?case=ignore takes them as "
+                    "one."
                 )
     for column in schema.columns:
         name = column.name
-        if not schema.split and name.casefold() in reading.asides:
+        if not schema.split and name.casefold() in reading.left_out_reasons:
             notes.append(
                 f"Does column {name!r} say which rows are for testing? Then say ?split={name}."
             )
@@ -722,7 +729,7 @@ def describe_missing(columns: Iterable[Column], table: DataFrame) -> list[str]:
     for column in columns:
         cells = table[column.name]
         if column.kind == NUMBER and not is_numeric(cells):
-            kept = without_missing(cells, column.missing)
+            kept = mask_missing(cells, column.missing)
             missing.update(cells[kept.isna() & cells.notna()])
     if not missing:
         return []
@@ -730,14 +737,11 @@ def describe_missing(columns: Iterable[Column], table: DataFrame) -> list[str]:
     return [f"In columns of numbers these count as missing: {listed}."]
 
 
-def holds_split(cells: Series, reading: Reading) -> bool:
+def is_split_column(cells: Series, reading: Reading) -> bool:
     """Whether a column says train and test."""
-    words = set(role_texts(cells, reading).dropna().str.lower())
-    return bool(words & set(TRAIN_WORDS)) and words <= {
-        *TRAIN_WORDS,
-        *TEST_WORDS,
-        *VALIDATION_WORDS,
-    }
+    words = set(read_role_texts(cells, reading).dropna().str.lower())
+    known = {*TRAIN_WORDS, *TEST_WORDS, *VALIDATION_WORDS}
+    return words <= known and not words.isdisjoint(TRAIN_WORDS)
 
 
 def has_repeats(cells: Series) -> bool:

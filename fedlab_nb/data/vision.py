@@ -1,33 +1,45 @@
-"""MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN through torchvision, which downloads them once and verifies checksums.
+"""MNIST, Fashion-MNIST, CIFAR-10/100 and SVHN through torchvision, which downloads them once and
+verifies checksums.
 
-A fixed part of the training set, evenly spaced through it, is held back as unlabelled public data: 10 %, at most
-5,000. The files lie in the platform's cache folder, or where FEDLAB_NB_DATA says; none is downloaded twice.
+A fixed part of the training set, evenly spaced through it, is held back as unlabelled public data:
+10 %, at most 5,000. The files lie in the platform's cache folder, or where FEDLAB_NB_DATA says;
+none is downloaded twice.
 """
+
+from __future__ import annotations
 
 import contextlib
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedlab_nb.data import arrays
-from fedlab_nb.data.dataset import Dataset, Description, digest_of, one_line
-from fedlab_nb.data.schema import image_schema
+from fedlab_nb.data.dataset import Dataset, Description, hash_parts, shorten_error
+from fedlab_nb.data.schema import make_image_schema
 from fedlab_nb.declared import declared
 from fedlab_nb.errors import RunError
 from fedlab_nb.files import expand_path
+
+if TYPE_CHECKING:
+    import torch
 
 TIMEOUT = 30.0  # seconds without an answer from a server before a download is given up
 
 
 @dataclass(frozen=True)
 class Source:
-    """How torchvision knows a dataset: its class, the files that it reads in `folder`, and the published sizes.
-    root: the part of `folder` that torchvision is given."""
+    """How torchvision knows a dataset.
+
+    torchvision_name: its class;   folder, files: where the files that it reads are
+    shape, classes, n_train, n_test: as published
+    root: the part of `folder` that torchvision is given
+    """
 
     torchvision_name: str
     folder: str
@@ -40,110 +52,135 @@ class Source:
 
 
 SOURCES = {
-    name: Source(**about) for name, about in declared("data/datasets.toml")["sources"].items()
+    name: Source(**fields) for name, fields in declared("data/datasets.toml")["sources"].items()
 }
 NAMES = tuple(SOURCES)
 
 
 def load(name: str) -> Dataset:
-    """x uint8 images / 255, [N, C, H, W]. Raises RunError where the files are neither here nor to be had."""
+    """x uint8 images / 255, [N, C, H, W]. Raises RunError where the files are neither here nor to
+    be had."""
     import torch
 
     source = SOURCES[name]
-    train, test = (opened(name, source, part) for part in ("train", "test"))
-    x, y = images_and_labels(train)
-    x_test, y_test = images_and_labels(test)
-    public = public_indices(len(x))
+    train = open_dataset(name, source, "train")
+    test = open_dataset(name, source, "test")
+    x, y = read_images_and_labels(train)
+    x_test, y_test = read_images_and_labels(test)
+    public = choose_public_indices(len(x))
     private = np.delete(np.arange(len(x)), public)
-    names = tuple(str(c) for c in getattr(train, "classes", range(source.classes)))
+    class_names = tuple(str(c) for c in getattr(train, "classes", range(source.classes)))
     return Dataset(
-        name, tensor(x[private]), torch.from_numpy(y[private]), tensor(x_test), torch.from_numpy(y_test),
-        tensor(x[public]), names, digest(name) or digest_of(name, x.tobytes(), x_test.tobytes()),
-        f"{len(public):,} of {len(x):,} training images are held back as unlabelled public data.",
-        torch.from_numpy(y[public]),
-        schema=image_schema(x.shape[1:], names, 255, "uint8"),
-    )  # fmt: skip
+        name=name,
+        x_train=to_pixels(x[private]),
+        y_train=torch.from_numpy(y[private]),
+        x_test=to_pixels(x_test),
+        y_test=torch.from_numpy(y_test),
+        x_public=to_pixels(x[public]),
+        class_names=class_names,
+        digest=hash_files(name) or hash_parts(name, x.tobytes(), x_test.tobytes()),
+        note=f"{len(public):,} of {len(x):,} training images are held back as unlabelled public "
+        "data.",
+        y_public=torch.from_numpy(y[public]),
+        schema=make_image_schema(x.shape[1:], class_names, 255, "uint8"),
+    )
 
 
 def describe(name: str) -> Description:
     """The published sizes; the digest is None while the files are not here."""
-    s = SOURCES[name]
-    public = len(public_indices(s.n_train))
+    source = SOURCES[name]
+    n_public = len(choose_public_indices(source.n_train))
     return Description(
-        name, tuple(s.shape), s.classes, s.n_train - public, s.n_test, public, digest(name)
+        name=name,
+        input_shape=tuple(source.shape),
+        classes=source.classes,
+        n_train=source.n_train - n_public,
+        n_test=source.n_test,
+        n_public=n_public,
+        digest=hash_files(name),
     )
 
 
-def data_folder() -> Path:
+def find_data_folder() -> Path:
     """FEDLAB_NB_DATA, or `data` in the user's cache folder."""
-    if named := os.environ.get("FEDLAB_NB_DATA"):
-        return expand_path(named)
+    folder = os.environ.get("FEDLAB_NB_DATA")
+    if folder:
+        return expand_path(folder)
     from platformdirs import user_cache_path
 
     return user_cache_path("fedlab_nb", appauthor=False) / "data"
 
 
-def digest(name: str) -> str | None:
+def hash_files(name: str) -> str | None:
     """Id of the files' content, or None if one of them is missing."""
-    paths = [data_folder() / SOURCES[name].folder / file for file in SOURCES[name].files]
+    folder = find_data_folder() / SOURCES[name].folder
+    paths = [folder / file for file in SOURCES[name].files]
     if not all(path.is_file() for path in paths):
         return None
-    return digest_of(name, *(arrays.digest(path) for path in paths))
+    return hash_parts(name, *(arrays.hash_file(path) for path in paths))
 
 
-def public_indices(n: int) -> np.ndarray:
+def choose_public_indices(n: int) -> np.ndarray:
     """Evenly spaced indices of the public part: 10 % of n, at most 5,000."""
     size = min(n // 10, 5000)
     return np.arange(size) * n // max(1, size)
 
 
-def opened(name: str, source: Source, part: str) -> Any:
-    """torchvision's dataset object for `part`, after a download only if the files are not there."""
-    root = data_folder() / source.root
-    which = {"split": part} if name == "svhn" else {"train": part == "train"}
+def open_dataset(name: str, source: Source, part: str) -> Any:
+    """torchvision's dataset object for `part`, "train" or "test", after a download only if the
+    files are not there."""
+    root = find_data_folder() / source.root
+    options: dict[str, Any] = {"train": part == "train"}
+    if name == "svhn":
+        options = {"split": part}
     offline = "or offline, use 'digits', 'glyphs' or the path of your own .npz file"
     try:
         from torchvision import datasets
 
         make = getattr(datasets, source.torchvision_name)
-        with quiet():
-            return make(root, download=False, **which)
+        with redirect_progress():
+            return make(root, download=False, **options)
     except ImportError as error:  # torchvision; scipy, for SVHN's .mat files
-        why = f"cannot be read: {one_line(error)}; install what is missing"
-        raise RunError(f"Dataset {name!r} {why}, {offline}.") from None
+        raise RunError(
+            f"Dataset {name!r} cannot be read: {shorten_error(error)}; install what is missing, "
+            f"{offline}."
+        ) from None
     except Exception as error:
-        if not isinstance(error, RuntimeError) or "not found" not in str(error):
-            why = f"cannot be read ({one_line(error)}); delete them to download them again"
-            raise RunError(f"The files of {name!r} in {str(root)!r} {why}, {offline}.") from None
+        is_missing = isinstance(error, RuntimeError) and "not found" in str(error)
+        if not is_missing:
+            raise RunError(
+                f"The files of {name!r} in {str(root)!r} cannot be read ({shorten_error(error)}); "
+                f"delete them to download them again, {offline}."
+            ) from None
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with quiet():
-            return make(root, download=True, **which)
+        with redirect_progress():
+            return make(root, download=True, **options)
     except Exception as error:
-        why = f"could not be downloaded by torchvision ({one_line(error)})"
         raise RunError(
-            f"Dataset {name!r} is not complete in {str(root)!r} and {why}; {offline}."
+            f"Dataset {name!r} is not complete in {str(root)!r} and could not be downloaded by "
+            f"torchvision ({shorten_error(error)}); {offline}."
         ) from None
 
 
 @contextlib.contextmanager
-def quiet():
-    """Progress goes to standard error, since standard output belongs to results; and no download waits for ever."""
-    before = socket.getdefaulttimeout()
+def redirect_progress() -> Iterator[None]:
+    """Within: progress goes to standard error, since standard output belongs to results, and no
+    download waits for ever."""
+    timeout_before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
-        socket.setdefaulttimeout(before)
+        socket.setdefaulttimeout(timeout_before)
 
 
-def images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
+def read_images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
     """uint8 [N, C, H, W] and int64 [N] of a torchvision dataset, whichever layout it keeps."""
     x = np.asarray(dataset.data)
-    y = np.asarray(
-        dataset.labels if hasattr(dataset, "labels") else dataset.targets, dtype=np.int64
-    )
+    labels = dataset.labels if hasattr(dataset, "labels") else dataset.targets
+    y = np.asarray(labels, dtype=np.int64)
     if x.ndim == 3:  # MNIST: [N, H, W]
         x = x[:, None]
     elif x.shape[1] != 3:  # CIFAR: [N, H, W, C]; SVHN is [N, C, H, W] already
@@ -151,7 +188,8 @@ def images_and_labels(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-def tensor(x: np.ndarray) -> Any:
+def to_pixels(x: np.ndarray) -> torch.Tensor:
+    """float32 in [0, 1] of uint8 images."""
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(x)).float().div_(255)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..comm import Link
-from ..data import Federation, constants
+from ..data import Federation, find_scale_constants
 from ..errors import SAMPLES, RunError
 from ..models import Network, build, load_state, model_state, normalise_inputs, parse_architecture
 from ..models.build import default_width
@@ -127,7 +127,9 @@ class Context:
         self._recall = recall
         self._remember = remember
         self._train = train or self.train
-        self._scale = constants(scale, federation.dataset.x_train)  # of the networks' first layer
+        self._scale = find_scale_constants(
+            scale, federation.dataset.x_train
+        )  # of the networks' first layer
         self.server_steps = 0
         self._initial_models: dict[tuple, Network] = {}
 

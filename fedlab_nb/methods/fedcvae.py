@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..data import shares
+from ..data import apportion
 from ..models import load_state, model_state
 from ..models.build import make_layer
 from ..training import Recipe, train_clients
@@ -238,7 +238,7 @@ class FedCVAE(Method):
     def _draw_samples(self, ctx: Context, received: list[dict]) -> tuple[Tensor, Tensor]:
         """`samples` synthetic pairs, in proportion to the clients' class counts `[M, C]`."""
         client_counts = torch.stack([upload["counts"] for upload in received]).cpu()
-        allotted = shares(client_counts.flatten().numpy(), self.samples)
+        allotted = apportion(client_counts.flatten().numpy(), self.samples)
         sample_counts = torch.from_numpy(allotted).view_as(client_counts)
         decoder = self._make_cvae(ctx, ctx.generator("fedcvae", "init", 0)).decoder
         xs = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..data import DATASETS, RULES, Federation, is_name, is_path, load, title_of, with_public
+from ..data import DATASETS, RULES, Federation, find_title, is_name, is_path, load, with_public
 from ..data import federate as deal_out
 from ..data.files import ENDINGS
 from ..errors import choose, demand, number, several, whole
@@ -270,7 +270,7 @@ class Controls:
             if all(
                 name != known for _, known in self.dataset._options_full
             ):  # no menu's, or added since
-                self.dataset.options = [*self.dataset.options, (title_of(name), name)]
+                self.dataset.options = [*self.dataset.options, (find_title(name), name)]
             self.dataset.value = name
             return
         if not is_path(name):

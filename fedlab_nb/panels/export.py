@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data import in_memory
+from ..data import find_in_memory
 from ..errors import RunError
 from ..files import expand_path, write_file
 from ..plots import Picture
@@ -98,7 +98,7 @@ def remarks(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [
         f"# {name!r} is in this session's memory: elsewhere, fl.add_dataset({name!r}, ...) first"
         for name in names
-        if in_memory(name) is not None
+        if find_in_memory(name) is not None
     ]
 
 

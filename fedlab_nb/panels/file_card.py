@@ -12,8 +12,15 @@ from html import escape
 import ipywidgets as widgets
 
 from ..data import Dataset
-from ..data.card import MOST_COLUMNS, ROLES, describe_classes, headline, html_rows, list_columns
-from ..data.card import show_rows as first_rows
+from ..data.card import (
+    MOST_COLUMNS,
+    ROLES,
+    describe_classes,
+    list_columns,
+    write_headline,
+    write_html_table,
+)
+from ..data.card import list_first_rows as first_rows
 from ..data.files import KINDS, join_options, split_options
 from ..data.schema import InputSchema
 from ..errors import UsageError
@@ -48,14 +55,14 @@ class FileCard:
         self._path = path
         schema = dataset.schema
         self._schema = schema
-        sentences = [headline(dataset), *describe_classes(dataset)]
+        sentences = [write_headline(dataset), *describe_classes(dataset)]
         self.summary.value = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
         is_table = schema is not None and bool(schema.names)
         self._show_columns(list_columns(schema) if is_table and schema else [])
         table = first_rows(dataset)
         details = [f"<p>{escape(dataset.note)}</p>"]
         if table:
-            details.insert(0, html_rows(table))
+            details.insert(0, write_html_table(table))
         title = "First rows and notes" if table else "Notes"
         self.rows.value = f"<details><summary>{title}</summary>{''.join(details)}</details>"
         show_if(True, self.widget)

@@ -126,8 +126,8 @@ class Hand:
 
     def _put(self, changes: tuple[Edit, ...]) -> None:
         """Go over to these edits, of what the first seed deals out now, or did when the first of them was made."""
-        seed = self.edits.seed if self.edits.of_samples else self._controls.seed.value
-        self._controls.beside["moves"] = str(Edits(changes).pinned(seed))
+        seed = self.edits.seed if self.edits.sample_edits else self._controls.seed.value
+        self._controls.beside["moves"] = str(Edits(changes).fix_seed(seed))
         if not changes:
             del self._controls.beside["moves"]
             self._views.client.focus()  # the button that had it is gone

@@ -15,7 +15,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import load, plain
+from ..data import load, to_plain_settings
 from ..errors import UsageError, choose, demand
 from ..plots import Picture
 from ..plots.kit import blank
@@ -83,7 +83,11 @@ class Panel(saved.Saved):
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
         self.hand = Hand(self.controls, self.views, self._fitting, self._changed, self._status.warn)
-        self.controls.begin(methods, {**spec.settings, **plain(settings)}, plain(fixed or {}))
+        self.controls.begin(
+            methods,
+            {**spec.settings, **to_plain_settings(settings)},
+            to_plain_settings(fixed or {}),
+        )
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
         self._data_changed()

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..data import DATASETS, Dataset, Federation, title_of
+from ..data import DATASETS, Dataset, Federation, find_title
 from ..data.schema import InputSchema
 from ..errors import SAMPLES
 from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
@@ -184,7 +184,7 @@ def list_datasets(current: str, own_file: str, file: str = "") -> list[dict[str,
         entries.append({"name": name, "title": title})
     is_known = any(entry["name"] == current for entry in entries)
     if not is_known and current != own_file:
-        entries.append({"name": current, "title": title_of(current)})
+        entries.append({"name": current, "title": find_title(current)})
     title = file if file and current == own_file else "Choose a file …"
     return [*entries, {"name": own_file, "title": title}]
 

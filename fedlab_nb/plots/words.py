@@ -22,9 +22,9 @@ from functools import cache
 from statistics import mean
 from typing import Any
 
-from ..data import Edits, client_list, members
+from ..data import Edits, list_present_clients, parse_clients
 from ..data import letter as letter
-from ..data.registry import names_of_clients
+from ..data.registry import find_client_names
 from ..declared import ROOT
 from ..studies.results import data_size as data_size
 from ..studies.statistics import Band, difference
@@ -131,8 +131,8 @@ def setting_of(s: Mapping[str, Any], *more: str) -> Setting:
         if partition != "natural"
         else f"its own {clients}{away(s)}"
     )
-    if edits.of_samples:
-        whose += f", {plural(len(edits.of_samples), 'move')} by hand"
+    if edits.sample_edits:
+        whose += f", {plural(len(edits.sample_edits), 'move')} by hand"
     elif edits.seed is not None:
         whose += f", partition of seed {edits.seed}"
     return Setting(", ".join((name_of(s["dataset"]), whose, *more)), dict(s))
@@ -258,7 +258,7 @@ def own_names(setting: Setting | str) -> dict[int, str]:
     hand; a double is called after its client. Long ones are cut."""
     of = values_of(setting)
     hand, natural = Edits.parse(of.get("moves") or ""), of.get("partition") == "natural"
-    own = names_of_clients(name_of(of["dataset"]), of["clients"]) if natural else ()
+    own = find_client_names(name_of(of["dataset"]), of["clients"]) if natural else ()
     again = {of["clients"] + i: f"double of {letter(k)}" for i, k in enumerate(hand.doubles)}
     names = {**dict(enumerate(own)), **again, **hand.names}
     numbers = (
@@ -278,13 +278,13 @@ def client_number(place: int, setting: Setting | str) -> int:
     if not (of.get("absent") or of.get("unseen")):
         return place
     names = (
-        names_of_clients(name_of(of["dataset"]), of["clients"])
+        find_client_names(name_of(of["dataset"]), of["clients"])
         if of.get("partition") == "natural"
         else ()
     )
     count = of["clients"] + len(Edits.parse(of.get("moves") or "").doubles)
-    gone = [client_list(what, of.get(what) or "", count, names) for what in ("absent", "unseen")]
-    return (*members(count, *gone), *gone[0], *gone[1])[place]
+    gone = [parse_clients(what, of.get(what) or "", count, names) for what in ("absent", "unseen")]
+    return (*list_present_clients(count, *gone), *gone[0], *gone[1])[place]
 
 
 def own_letter(client: int, setting: Setting | str) -> str:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from ..data import add_dataset, in_memory
+from ..data import add_dataset, find_in_memory
 from ..errors import FedlabError, RunError, UsageError, reason
 from ..installation import install_command
 from ..training.backend import suited
@@ -164,7 +164,7 @@ def send_data(client: Any, cells: Sequence[Cell]) -> None:
     from dask.distributed import WorkerPlugin
 
     names = {cell.plan.settings.dataset for cell in cells}
-    own = {name: dataset for name in sorted(names) if (dataset := in_memory(name)) is not None}
+    own = {name: dataset for name in sorted(names) if (dataset := find_in_memory(name)) is not None}
 
     class Data(WorkerPlugin):
         def setup(self, worker: Any) -> None:

@@ -26,7 +26,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ..data import plain
+from ..data import to_plain_settings
 from ..declared import parse
 from ..errors import UsageError, choose, demand, parsed, several, whole
 from ..files import expand_path
@@ -72,7 +72,7 @@ class Study:
         names = several("methods", methods)
         names = list(METHODS) if names == ["all"] else names
         demand(names, "A study needs at least one method; fedlab-nb list names them.")
-        settings = plain(settings)
+        settings = to_plain_settings(settings)
         for name in names:
             choose("method", name, METHODS)
         first = whole("seed", parsed(settings.pop("seed", 0)), 0)

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from ..data import client_list, client_text
+from ..data import format_clients, parse_clients
 from ..errors import demand
 from .experiment import run
 from .outcome import Outcome
@@ -43,7 +43,7 @@ def late(method: str, client: Any = 1, **settings: Any) -> Late:
     such as "3," or "D", or 1 for the last one; `settings`: of the run with everybody."""
     after = run(method, **settings)
     everybody: Settings = after.settings
-    (number, *more) = client_list(
+    (number, *more) = parse_clients(
         "client", client, everybody.clients, after.federation().dataset.client_names
     )
     demand(
@@ -51,7 +51,7 @@ def late(method: str, client: Any = 1, **settings: Any) -> Late:
         f"client is {client!r}, but must be one that takes part.",
     )
     before = run(
-        method, **{**settings, "absent": client_text(sorted((*everybody.gone[0], number)))}
+        method, **{**settings, "absent": format_clients(sorted((*everybody.gone[0], number)))}
     )
     place = everybody.members.index(number)
     asked = others(after, place)

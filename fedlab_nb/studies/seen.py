@@ -20,7 +20,7 @@ import torch
 from .. import data
 from ..data import Dataset, Description, Federation, tables
 from ..data.arrays import scale_samples
-from ..data.dataset import digest_of
+from ..data.dataset import hash_parts
 from ..data.schema import InputSchema
 from ..models import lite0, parameter_count
 from .store import Store
@@ -30,7 +30,7 @@ PARTS = ("x_train", "x_test", "x_public")
 
 def body_features(dataset: Dataset) -> dict[str, np.ndarray]:
     """What the body makes of the images, float32 `[N, 112]`, by part; computed once, then from the store."""
-    store, key = Store("features"), digest_of(dataset.digest, "lite0")
+    store, key = Store("features"), hash_parts(dataset.digest, "lite0")
     there = [part for part in PARTS if getattr(dataset, part) is not None]
     found = store.get(key)
     if found is None:
@@ -49,10 +49,10 @@ def body_schema(dataset: Dataset) -> InputSchema:
 def seen(dataset: Dataset) -> Dataset:
     """`dataset` with features `[N, 112]` in place of its images, float32, each column standardised. Its schema stays
     that of the images."""
-    key = digest_of(dataset.digest, "lite0")
+    key = hash_parts(dataset.digest, "lite0")
     ready, _, _ = scale_samples(body_features(dataset))
     changed: dict[str, Any] = {part: torch.from_numpy(x) for part, x in ready.items()}
-    numbers, (up, down) = parameter_count(lite0.lite0()), tables.sums_bytes(lite0.FEATURES)
+    numbers, (up, down) = parameter_count(lite0.lite0()), tables.count_sums_bytes(lite0.FEATURES)
     note = (
         f"A network that was trained on ImageNet turns each image into {lite0.FEATURES} numbers; its {numbers} weights "
         f"({2 * numbers} bytes in 16 bits) are in this package, so that they are not sent. These numbers are "
@@ -70,5 +70,5 @@ def dealt(dataset: str, public: str | float, body: bool, **options: Any) -> Fede
 
 def seen_description(about: Description) -> Description:
     """What can be said of it before it is loaded."""
-    digest = None if about.digest is None else digest_of(about.digest, "lite0")
+    digest = None if about.digest is None else hash_parts(about.digest, "lite0")
     return replace(about, input_shape=(lite0.FEATURES,), digest=digest)

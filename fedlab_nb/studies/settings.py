@@ -112,9 +112,9 @@ class Settings:
     @classmethod
     def make(cls, **values: Any) -> Settings:
         """Settings from keyword arguments, the others as the set-up has them; names that are not fields here become
-        overrides. `dataset` may also be a Dataset, arrays or a Federation (see `data.plain`); of data that name their
-        clients the set-up deals none out."""
-        values, own = data.plain(values), setting_names()
+        overrides. `dataset` may also be a Dataset, arrays or a Federation (see `data.to_plain_settings`); of data that
+        name their clients the set-up deals none out."""
+        values, own = data.to_plain_settings(values), setting_names()
         rest = {k: v for k, v in values.items() if k not in own}
         unset = {k for k in ("alpha", "clients", "partition") if values.get(k) is None}
         mine = {k: v for k, v in values.items() if k in own - unset}
@@ -127,7 +127,7 @@ class Settings:
         )  # as good as not given where they change nothing
         given = {k: parsed(mine[k]) for k in ("alpha", "clients", *dealing) if k in mine}
         given = {k: v for k, v in given.items() if v != UNCHANGED.get(k)}
-        partition = data.natural_or(
+        partition = data.choose_partition(
             mine.get("partition"), name, data.describe(name).n_clients, given
         )
         if partition == "natural":
@@ -149,7 +149,7 @@ class Settings:
             "holdout", parsed(self.holdout), 0, 0.9, hint="it is the share kept from local training"
         )
         about = data.describe(self.dataset)
-        public = data.checked_public(self.public, about)
+        public = data.check_public(self.public, about)
         about = data.describe_with_public(about, public)
         natural = self.partition == "natural"
         if self.partition == "fonts":
@@ -170,7 +170,7 @@ class Settings:
             "minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint
         )
         seed = whole("seed", parsed(self.seed), 0)
-        edits = data.Edits.parse(self.moves).pinned(seed)
+        edits = data.Edits.parse(self.moves).fix_seed(seed)
         count = edits.check(clients, about.classes) if edits.changes else clients
         sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
         sizes = f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set"
@@ -183,7 +183,7 @@ class Settings:
             data.load(self.dataset).client_names if natural and (self.absent or self.unseen) else ()
         )
         gone = [
-            data.client_list(what, getattr(self, what), count, names)
+            data.parse_clients(what, getattr(self, what), count, names)
             for what in ("absent", "unseen")
         ]
         shared = natural and gone[1] and isinstance(public, float) and public > 0
@@ -199,16 +199,16 @@ class Settings:
             alpha=alpha,
             clients=clients,
             public=public,
-            transform=data.checked_transform(self.transform, about.input_shape),
+            transform=data.check_transform(self.transform, about.input_shape),
             seed=seed,
             classes_per_client=whole("classes_per_client", parsed(self.classes_per_client), 1),
             holdout=holdout,
             share=share,
             minimum=minimum,
             size_sigma=sigma,
-            poison=str(Poison.read(self.poison, len(data.members(count, *gone)))),
-            absent=data.client_text(gone[0]),
-            unseen=data.client_text(gone[1]),
+            poison=str(Poison.read(self.poison, len(data.list_present_clients(count, *gone)))),
+            absent=data.format_clients(gone[0]),
+            unseen=data.format_clients(gone[1]),
             moves=str(edits),
             device=resolve_device(self.device),
         )
@@ -251,13 +251,14 @@ class Settings:
     def gone(self) -> list[tuple[int, ...]]:
         """The clients that are absent, and those that are unseen."""
         return [
-            data.client_list(what, getattr(self, what), self.count) for what in ("absent", "unseen")
+            data.parse_clients(what, getattr(self, what), self.count)
+            for what in ("absent", "unseen")
         ]
 
     @property
     def members(self) -> tuple[int, ...]:
         """The clients that take part."""
-        return data.members(self.count, *self.gone)
+        return data.list_present_clients(self.count, *self.gone)
 
     def federation(self) -> Federation:
         """The federation that these settings mean: the data set, dealt out."""
@@ -361,7 +362,7 @@ class Plan:
     @property
     def scale(self) -> str:
         """What every network's first layer does to images."""
-        return data.scale_part(self.settings.transform)
+        return data.find_scale(self.settings.transform)
 
     def local_passes(self, samples: int) -> float:
         """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
@@ -466,7 +467,7 @@ def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bo
     """The clients' recipe for all methods of the set-up, with what the person changed."""
     usual = classroom_recipe(about.n_train, convolutions) if setup.name == CLASSROOM else Recipe()
     recipe = dataclasses.replace(usual, **values(setup.lines(RECIPE_FIELDS)))
-    augmentation = data.augmentation_part(settings.transform)
+    augmentation = data.find_augmentation(settings.transform)
     changes: dict[str, Any] = {"augmentation": augmentation} if augmentation != "none" else {}
     changes |= {k: parsed(v) for k, v in settings.overrides if k in RECIPE_FIELDS}
     return dataclasses.replace(recipe, **changes)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import DATASETS, cues, describe, digits, federate, glyphs, load, tint_background
-from fedlab_nb.data.dataset import digest_of
+from fedlab_nb.data.dataset import hash_parts
 from fedlab_nb.data.draw_letters import HEIGHT, draw_shapes
 from fedlab_nb.errors import RunError, UsageError
 
@@ -25,31 +25,37 @@ def test_importing_data_is_light():
 
 @pytest.mark.parametrize("name", ["digits", "glyphs", "glyphs:16g"])
 def test_registry_and_description_agree_with_the_data(name):
-    data, info, facts = load(name), DATASETS[name], describe(name)
-    assert data.input_shape == facts.input_shape and data.classes == facts.classes
+    data = load(name)
+    info = DATASETS[name]
+    facts = describe(name)
+    assert data.input_shape == facts.input_shape
+    assert data.classes == facts.classes
     assert (len(data.x_train), len(data.x_test), len(data.x_public)) == (
         facts.n_train,
         facts.n_test,
         facts.n_public,
     )
-    assert data.digest == facts.digest and info.offline and data is load(name)
-    assert (
-        data.x_train.dtype == torch.float32 and 0 <= data.x_train.min() and data.x_train.max() <= 1
-    )
+    assert data.digest == facts.digest
+    assert info.offline
+    assert data is load(name)
+    assert data.x_train.dtype == torch.float32
+    assert 0 <= data.x_train.min()
+    assert data.x_train.max() <= 1
 
 
 @pytest.mark.parametrize(
     ("name", "size", "channels"), [("glyphs:16g", 16, 1), ("glyphs:28", 28, 3)]
 )
 def test_a_short_name_says_size_and_colours(name, size, channels):
-    facts, few = describe(name), {"n_train": 20, "n_test": 10, "n_public": 0}
-    assert facts.input_shape == (channels, size, size) and facts.n_train == 2000
-    short, long = load(name, **few), load("glyphs", size=size, channels=channels, **few)
-    assert (
-        short.name == name
-        and short.digest == long.digest
-        and torch.equal(short.x_train, long.x_train)
-    )
+    facts = describe(name)
+    few = {"n_train": 20, "n_test": 10, "n_public": 0}
+    assert facts.input_shape == (channels, size, size)
+    assert facts.n_train == 2000
+    short = load(name, **few)
+    long = load("glyphs", size=size, channels=channels, **few)
+    assert short.name == name
+    assert short.digest == long.digest
+    assert torch.equal(short.x_train, long.x_train)
     for wrong in ({"size": 20}, {"channels": 3}):
         with pytest.raises(UsageError, match="in its name"):
             load(name, **wrong)
@@ -76,7 +82,8 @@ def test_a_linear_fit_reads_two_letters_in_three():
 def test_digits_split_is_fixed_stratified_and_complete(name):
     if find_spec(digits.SOURCES[name].package) is None:
         pytest.skip("the package with the images is not here")
-    data, facts = load(name), describe(name)
+    data = load(name)
+    facts = describe(name)
     assert (data.input_shape, len(data.x_train), len(data.x_test), len(data.x_public), data.digest) == (
         facts.input_shape, facts.n_train, facts.n_test, facts.n_public, facts.digest
     )  # fmt: skip
@@ -86,8 +93,9 @@ def test_digits_split_is_fixed_stratified_and_complete(name):
     for part in labels[1:]:
         assert (torch.bincount(part) - everything * len(part) / everything.sum()).abs().max() < 1
     contents = (data.x_train, data.y_train, data.x_test, data.y_test, data.x_public)
-    assert digest_of(*(t.numpy().tobytes() for t in contents)) == data.digest
-    assert data.x_train.max() == 1 and 0 <= data.x_train.min()
+    assert hash_parts(*(t.numpy().tobytes() for t in contents)) == data.digest
+    assert data.x_train.max() == 1
+    assert 0 <= data.x_train.min()
 
 
 @pytest.mark.parametrize("name", digits.NAMES)
@@ -107,11 +115,13 @@ def test_images_that_are_not_there_or_others_are_one_sentence(name, monkeypatch,
 
 
 def test_letters_are_ten_and_differ_and_fill_their_cell():
-    shapes = glyphs.letter_shapes()
+    shapes = glyphs.load_letter_shapes()
     assert shapes.shape == (10, len(glyphs.FONTS), 64, 64)
     rows = shapes.any(axis=3)  # the extent of each letter: 36 cells high, in the middle
     assert np.abs(rows.sum(axis=2) - HEIGHT).max() <= 1
-    assert rows[:, :, 32].all() and not shapes[:, :, 0].any() and not shapes[:, :, :, 0].any()
+    assert rows[:, :, 32].all()
+    assert not shapes[:, :, 0].any()
+    assert not shapes[:, :, :, 0].any()
     flat = shapes.reshape(160, -1)
     assert len(np.unique(flat, axis=0)) == 160
     for font in range(len(glyphs.FONTS)):  # in one font, every two letters differ in many cells
@@ -122,7 +132,8 @@ def test_letters_are_ten_and_differ_and_fill_their_cell():
 
 def test_the_shipped_shapes_are_those_of_the_fonts():
     """Versions of matplotlib differ in a few cells of an outline: at most one cell in fifty of a letter."""
-    shipped, drawn = glyphs.letter_shapes(), draw_shapes()
+    shipped = glyphs.load_letter_shapes()
+    drawn = draw_shapes()
     assert ((shipped != drawn).sum(axis=(2, 3)) <= 0.02 * shipped.sum(axis=(2, 3))).all()
 
 
@@ -141,12 +152,16 @@ def test_distances_to_the_outline_are_those_of_a_search_over_all_cells():
 def test_a_letter_is_seen_through_the_inverse_of_its_pose():
     """PyTorch's own bilinear sampling of the same map: stretch, shear, turn, scale, shift."""
     random = np.random.default_rng(0)
-    field = glyphs.distance_fields()[random.integers(10, size=40), random.integers(16, size=40)]
+    field = glyphs.load_distance_fields()[
+        random.integers(10, size=40), random.integers(16, size=40)
+    ]
     turn = random.integers(-900, 900, 40)
-    scale, shear = random.uniform(0.7, 1.3, 40), random.uniform(-0.2, 0.2, 40)
-    stretch, shift = random.uniform(0.8, 1.25, 40), random.uniform(-1, 1, (40, 2))
+    scale = random.uniform(0.7, 1.3, 40)
+    shear = random.uniform(-0.2, 0.2, 40)
+    stretch = random.uniform(0.8, 1.25, 40)
+    shift = random.uniform(-1, 1, (40, 2))
     bolder = random.uniform(-0.6, 2, 40)
-    seen = glyphs.letter_mask(
+    seen = glyphs.draw_letter(
         field, 20, scale=scale, turn=turn, shear=shear, stretch=stretch, shift=shift, bolder=bolder
     )
     for i in range(40):
@@ -167,8 +182,9 @@ def test_a_letter_is_seen_through_the_inverse_of_its_pose():
 
 
 def test_a_stroke_covers_what_is_near_its_line():
-    start, end = np.array([[-0.5, 0.0]]), np.array([[0.5, 0.0]])
-    cover = glyphs.stroke(start, end, np.array([0.2]), 21)[0]
+    start = np.array([[-0.5, 0.0]])
+    end = np.array([[0.5, 0.0]])
+    cover = glyphs.draw_stroke(start, end, np.array([0.2]), 21)[0]
     axis = np.linspace(-1, 1, 21)
     beyond = np.maximum(np.abs(axis) - 0.5, 0)
     distance = np.hypot(beyond[None, :], axis[:, None])
@@ -178,24 +194,30 @@ def test_a_stroke_covers_what_is_near_its_line():
 def test_random_numbers_are_spread_as_they_should_be():
     random = glyphs.RandomStream(5)
     n = 200_000
-    whole, share, bell = random.integers(7, n), random.uniform(-1, 3, n), random.bell(n)
+    whole = random.integers(7, n)
+    share = random.uniform(-1, 3, n)
+    bell = random.bell(n)
     assert np.abs(np.bincount(whole) / n - 1 / 7).max() < 0.004  # five standard errors
-    assert -1 <= share.min() and share.max() < 3 and abs(share.mean() - 1) < 5 * 1.155 / n**0.5
-    assert abs(bell.mean()) < 5 / n**0.5 and abs(bell.std() - 1) < 0.01
+    assert -1 <= share.min()
+    assert share.max() < 3
+    assert abs(share.mean() - 1) < 5 * 1.155 / n**0.5
+    assert abs(bell.mean()) < 5 / n**0.5
+    assert abs(bell.std() - 1) < 0.01
     assert abs((bell**4).mean() - 2.7) < 0.06  # 3 - 1.2 / 4: of the sum of four uniform numbers
 
 
 def test_images_are_whole_255ths():
-    x = glyphs.draw(300, "train", 0, 16, 1)
-    assert torch.equal((x * 255).round() / 255, x) and len(x.unique()) > 200
+    x = glyphs.draw_images(300, "train", 0, 16, 1)
+    assert torch.equal((x * 255).round() / 255, x)
+    assert len(x.unique()) > 200
 
 
 def test_glyphs_do_not_depend_on_how_many_are_asked_for():
-    few, many = (glyphs.draw(n, "train", 0, 32, 3) for n in (70, 600))
+    few, many = (glyphs.draw_images(n, "train", 0, 32, 3) for n in (70, 600))
     assert torch.equal(few, many[:70])
-    assert torch.equal(many, glyphs.draw(600, "train", 0, 32, 3))
-    assert not torch.equal(few, glyphs.draw(70, "test", 0, 32, 3))
-    assert not torch.equal(few, glyphs.draw(70, "train", 1, 32, 3))
+    assert torch.equal(many, glyphs.draw_images(600, "train", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw_images(70, "test", 0, 32, 3))
+    assert not torch.equal(few, glyphs.draw_images(70, "train", 1, 32, 3))
 
 
 def border_colour(x):
@@ -222,9 +244,8 @@ def test_tint_by_hand():
         [0.0, 0.15, 0.3]
     )  # half way to grey 0, 0.3, 0.6
     assert torch.allclose(out[:, :, 3:5, 3:5], torch.ones(3, 1, 2, 2), atol=1e-5)
-    assert (
-        torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, classes=3), x) and x.max() == 1
-    )
+    assert torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, classes=3), x)
+    assert x.max() == 1
 
 
 def test_the_tint_falls_off_as_a_bell_does():
@@ -236,22 +257,22 @@ def test_the_tint_falls_off_as_a_bell_does():
     border = torch.cat([x[:, :, 0], x[:, :, -1], x[:, :, :, 0], x[:, :, :, -1]], dim=2)
     middle = border.median(dim=2).values[:, :, None, None]
     near = torch.exp(-(x - middle).square().mean(1, keepdim=True) / 0.08)
-    colour = torch.tensor(cues.palette(5, 3))[y][:, :, None, None]
+    colour = torch.tensor(cues.make_palette(5, 3))[y][:, :, None, None]
     expected = (x + 0.7 * near * (colour - middle)).clamp(0, 1)
     assert torch.allclose(tint_background(x, y, 0.7, classes=5), expected, atol=1.2e-5, rtol=0)
 
 
 def test_untied_tint_says_nothing_of_the_label():
-    x, y = torch.zeros(3000, 1, 8, 8), torch.arange(3000) % 3
+    x = torch.zeros(3000, 1, 8, 8)
+    y = torch.arange(3000) % 3
 
     def seen(agree):
         random = torch.Generator().manual_seed(0)
         out = tint_background(x, y, 1.0, classes=3, agree=agree, generator=random)
         return ((out[:, 0, 0, 0] / 0.3).round() == y).float().mean().item()
 
-    assert seen(0.0) == pytest.approx(1 / 3, abs=0.03) and seen(0.4) == pytest.approx(
-        0.4 + 0.6 / 3, abs=0.03
-    )
+    assert seen(0.0) == pytest.approx(1 / 3, abs=0.03)
+    assert seen(0.4) == pytest.approx(0.4 + 0.6 / 3, abs=0.03)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from fedlab_nb.data import federate
-from fedlab_nb.data.cues import COLOURS, SHAPES, SMALLEST, colours, mask, stamp_shape
+from fedlab_nb.data.cues import (
+    COLOURS,
+    SHAPES,
+    SMALLEST_FIGURE,
+    draw_figure,
+    list_colours,
+    stamp_shape,
+)
 from fedlab_nb.errors import UsageError
 
 
@@ -20,17 +27,16 @@ def stamped(labels, size=32, channels=3, seed=0, **options):
 
 @pytest.mark.parametrize("size, width", [(5, 8), (9, 28), (10, 32)])
 def test_no_two_figures_are_alike(size, width):
-    figures = [mask(name, size, width) for name in SHAPES]
+    figures = [draw_figure(name, size, width) for name in SHAPES]
     assert len({str(figure) for figure in figures}) == 10
     for name, figure in zip(SHAPES, figures, strict=True):
-        assert len(figure) == size and {len(row) for row in figure} == {
-            min(2 * size, width) if name == "ellipse" else size
-        }
+        assert len(figure) == size
+        assert {len(row) for row in figure} == {min(2 * size, width) if name == "ellipse" else size}
         assert all(row == row[::-1] for row in figure)  # each has an upright axis
 
 
 def test_areas_of_figures():
-    area = {name: sum(map(sum, mask(name, 60, 200))) / 3600 for name in SHAPES}
+    area = {name: sum(map(sum, draw_figure(name, 60, 200))) / 3600 for name in SHAPES}
     known = {"circle": 0.785, "triangle": 0.5, "square": 1, "ellipse": 1.571, "diamond": 0.5, "cross": 0.524,
              "pentagon": 0.594, "hexagon": 0.650}  # fmt: skip
     assert {name: area[name] for name in known} == pytest.approx(known, abs=0.02)
@@ -39,44 +45,47 @@ def test_areas_of_figures():
 def test_the_figure_is_the_labels_its_place_and_colour_are_not():
     x, out = stamped([4] * 60)
     covered = (out != x).any(1)
-    star = torch.tensor(mask("star", 10, 32))
-    corners, paints = set(), set()
+    star = torch.tensor(draw_figure("star", 10, 32))
+    corners = set()
+    paints = set()
     for image, where in zip(out, covered, strict=True):
-        rows, columns = where.any(1).nonzero().flatten(), where.any(0).nonzero().flatten()
+        rows = where.any(1).nonzero().flatten()
+        columns = where.any(0).nonzero().flatten()
         seen = where[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
         assert torch.equal(seen, star[star.any(1)][:, star.any(0)])
         corners.add((int(rows[0]), int(columns[0])))
         colour = image[:, where].unique(dim=1)
         assert colour.shape[1] == 1  # opaque: of one colour
         paints.add(tuple(colour.flatten().tolist()))
-    assert len(corners) > 40 and len(paints) == 10
-    assert {tuple(torch.tensor(c).tolist()) for c in colours(3)} == paints and len(COLOURS) == 10
+    assert len(corners) > 40
+    assert len(paints) == 10
+    assert {tuple(torch.tensor(c).tolist()) for c in list_colours(3)} == paints
+    assert len(COLOURS) == 10
 
 
 def test_every_class_has_its_own_and_strength_is_opacity():
     x, out = stamped(list(range(10)))
     areas = (out != x).any(1).flatten(1).sum(1).tolist()
-    assert areas == [sum(map(sum, mask(name, 10, 32))) for name in SHAPES]
+    assert areas == [sum(map(sum, draw_figure(name, 10, 32))) for name in SHAPES]
     _, half = stamped(list(range(10)), strength=0.5)
     torch.testing.assert_close(half - x, (out - x) / 2)
     assert torch.equal(stamped([1, 2], strength=0)[0], stamped([1, 2], strength=0)[1])
-    assert (
-        stamped([7], size=8, channels=1)[1].shape == (1, 1, 8, 8)
-        and len(set(map(tuple, colours(1)))) == 10
-    )
+    assert stamped([7], size=8, channels=1)[1].shape == (1, 1, 8, 8)
+    assert len(set(map(tuple, list_colours(1)))) == 10
 
 
 def test_an_untied_figure_says_nothing_of_the_label():
-    areas = {sum(map(sum, mask(name, 30, 96))): c for c, name in enumerate(SHAPES)}
+    areas = {sum(map(sum, draw_figure(name, 30, 96))): c for c, name in enumerate(SHAPES)}
     x, out = stamped([3] * 400, size=96, agree=0)
     shown = [areas[int(a)] for a in (out != x).any(1).flatten(1).sum(1)]
-    assert len(areas) == 10 and all(20 < shown.count(c) < 65 for c in range(10))
+    assert len(areas) == 10
+    assert all(20 < shown.count(c) < 65 for c in range(10))
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stamped([0], size=SMALLEST), "at least 6 x 6 pixels"),
+        (lambda: stamped([0], size=SMALLEST_FIGURE), "at least 6 x 6 pixels"),
         (
             lambda: stamp_shape(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, classes=2),
             "needs images",

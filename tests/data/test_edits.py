@@ -13,11 +13,12 @@ from javascript import javascript
 
 import fedlab_nb as fl
 from fedlab_nb.data import Edit, Edits, federate, letter
-from fedlab_nb.data.edits import client_of
+from fedlab_nb.data.edits import parse_letters
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.settings import Settings, plans_for
 
-CLIENTS, CLASSES = 6, 4
+CLIENTS = 6
+CLASSES = 4
 moved = st.builds(
     Edit,
     st.integers(0, CLIENTS - 1),
@@ -26,30 +27,35 @@ moved = st.builds(
 ).filter(lambda move: move.client != move.to)
 
 
-def by_hand(shards, labels, moves):
+def apply_by_hand(shards, labels, moves):
     """The oracle: owners of single samples, one sample after the other."""
-    owner = {int(i): k for k, own in enumerate(shards) for i in own}
+    owner = {}
+    for client, shard in enumerate(shards):
+        for sample in shard:
+            owner[int(sample)] = client
     for move in moves:
-        mine = sorted(i for i, k in owner.items() if k == move.client)
-        for i in mine:
-            if (move.label is None or labels[i] == move.label) and not (
-                i == mine[0] and all(move.label in (None, labels[j]) for j in mine)
-            ):
-                owner[i] = move.to
-    return [sorted(i for i, k in owner.items() if k == client) for client in range(len(shards))]
+        held = sorted(sample for sample, client in owner.items() if client == move.client)
+        leaving = [i for i in held if move.label is None or labels[i] == move.label]
+        if leaving == held:
+            leaving = leaving[1:]  # the first one stays
+        for sample in leaving:
+            owner[sample] = move.to
+    return [
+        sorted(sample for sample, k in owner.items() if k == client)
+        for client in range(len(shards))
+    ]
 
 
 @given(st.integers(0, 2**20), st.lists(moved, max_size=50))
 def test_moves_keep_every_sample_exactly_once_and_a_list_cut_short_is_the_state_before(seed, moves):
     rng = np.random.default_rng(seed)
-    labels, owner = (
-        rng.integers(0, CLASSES, 60),
-        np.concatenate([np.arange(CLIENTS), rng.integers(0, CLIENTS, 54)]),
-    )
+    labels = rng.integers(0, CLASSES, 60)
+    owner = np.concatenate([np.arange(CLIENTS), rng.integers(0, CLIENTS, 54)])
     shards = [np.flatnonzero(owner == k) for k in range(CLIENTS)]
     held = Edits(tuple(moves)).apply(shards, labels)
-    assert np.array_equal(np.sort(np.concatenate(held)), np.arange(60)) and min(map(len, held)) >= 1
-    assert [own.tolist() for own in held] == by_hand(shards, labels, moves)
+    assert np.array_equal(np.sort(np.concatenate(held)), np.arange(60))
+    assert min(map(len, held)) >= 1
+    assert [shard.tolist() for shard in held] == apply_by_hand(shards, labels, moves)
     text = str(Edits(tuple(moves), seed))
     assert Edits.parse(text).changes == tuple(moves)
     for one, other in zip(shards, Edits.parse("").apply(shards, labels), strict=True):
@@ -57,13 +63,11 @@ def test_moves_keep_every_sample_exactly_once_and_a_list_cut_short_is_the_state_
 
 
 def test_what_each_move_means_by_hand():
-    labels, shards = (
-        np.array([0, 1, 1, 0, 2, 2]),
-        [np.array([0, 1, 2]), np.array([3, 4]), np.array([5])],
-    )
+    labels = np.array([0, 1, 1, 0, 2, 2])
+    shards = [np.array([0, 1, 2]), np.array([3, 4]), np.array([5])]
 
     def after(text):
-        return [own.tolist() for own in Edits.parse(text).apply(shards, labels)]
+        return [shard.tolist() for shard in Edits.parse(text).apply(shards, labels)]
 
     assert after("A1>B") == [[0], [1, 2, 3, 4], [5]]
     assert after("A>C") == [[0], [3, 4], [1, 2, 5]]  # the last one stays
@@ -71,18 +75,18 @@ def test_what_each_move_means_by_hand():
     assert after("A>, B>A") == [[0, 4], [3], [5]]
     assert after("B*, D2>A, B=east") == [[0, 1, 2, 4], [3, 4], [5], [3]]
     assert after("A*, D>A") == [[0, 1, 2], [3, 4], [5], [0]]  # nobody holds a sample twice
-    assert [client_of(letter(k)) for k in range(702)] == list(range(702))
+    assert [parse_letters(letter(k)) for k in range(702)] == list(range(702))
 
 
 def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_nothing():
-    plain, first, other = (
-        federate("digits", seed=s, moves=m)
-        for s, m in ((0, ""), (0, "A4>B, D*"), (7, "0: A4>B, D*"))
-    )
-    assert first.partition == "own" and first.clients == 11 and first.label_counts[0, 4] == 0
-    assert all(map(torch.equal, first.shards, other.shards)) and torch.equal(
-        first.shards[3], first.shards[10]
-    )
+    plain = federate("digits", seed=0)
+    first = federate("digits", seed=0, moves="A4>B, D*")
+    other = federate("digits", seed=7, moves="0: A4>B, D*")
+    assert first.partition == "own"
+    assert first.clients == 11
+    assert first.label_counts[0, 4] == 0
+    assert all(map(torch.equal, first.shards, other.shards))
+    assert torch.equal(first.shards[3], first.shards[10])
     assert torch.equal(first.label_counts[:10].sum(0), plain.label_counts.sum(0))
     asked = Settings.make(moves="A4>B, D*, E=east", seed=3)
     assert (asked.moves, asked.count, asked.members) == (
@@ -106,7 +110,8 @@ def test_clients_of_the_data_and_those_that_take_no_part_can_be_moved_to():
         (0, 1, 3, 4),
         5,
     )
-    assert int(held.label_counts[0, 0]) == 0 and torch.equal(held.shards[1], held.shards[3])
+    assert int(held.label_counts[0, 0]) == 0
+    assert torch.equal(held.shards[1], held.shards[3])
 
 
 @pytest.mark.parametrize("moves", ["A3", "3>B", "K>A", "A>K", "A11>B", "A>A", "A3>B;", "a>B", "A="])
@@ -133,7 +138,8 @@ some_edits = st.one_of(
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["text"] for vector in VECTORS])
 def test_the_text_says_the_same_to_python_and_to_the_page(vector):
     edits = Edits(tuple(Edit(**edit) for edit in vector["edits"]), vector.get("seed"))
-    assert Edits.parse(vector["text"]) == edits and str(edits) == vector["text"]
+    assert Edits.parse(vector["text"]) == edits
+    assert str(edits) == vector["text"]
 
 
 def test_the_page_reads_the_same_texts():
@@ -144,7 +150,8 @@ def test_the_page_reads_the_same_texts():
         " return [writeMoves(moves), moves]; })",
         cases=cases,
     )
-    assert len(cases) >= 5 and read == [list(case) for case in cases]
+    assert len(cases) >= 5
+    assert read == [list(case) for case in cases]
 
 
 @given(st.lists(some_edits, max_size=20), st.none() | st.integers(0, 10**6))
@@ -158,9 +165,11 @@ def test_a_federation_is_changed_as_the_text_says():
     dealt = federate("digits", alpha=0.1, clients=10, seed=4)
     changed = dealt.move("A", "B", label=3).move(2, None).double("D").rename("E", "north")
     by_text = federate("digits", seed=4, moves="4: A3>B, C>, D*, E=north")
-    assert str(changed.edits) == "4: A3>B, C>, D*, E=north" and changed.clients == 11
+    assert str(changed.edits) == "4: A3>B, C>, D*, E=north"
+    assert changed.clients == 11
     assert all(map(torch.equal, changed.shards, by_text.shards))
-    assert dealt.edits == Edits() and dealt.clients == 10  # it stays as it was
+    assert dealt.edits == Edits()
+    assert dealt.clients == 10  # it stays as it was
     assert changed.move("north", "K").edits.changes[-1] == Edit(4, None, 10)
 
 
@@ -188,7 +197,8 @@ def test_a_label_is_an_index_or_a_name_and_a_client_is_called_as_the_data_call_i
     names = heart.dataset.client_names
     by_name = heart.move(names[0], names[1], label=name)
     by_number = heart.move("A", 1, label=1)
-    assert by_name.edits == by_number.edits and by_name.edits.changes[0].label == 1
+    assert by_name.edits == by_number.edits
+    assert by_name.edits.changes[0].label == 1
     assert all(map(torch.equal, by_name.shards, by_number.shards))
 
 
@@ -196,7 +206,8 @@ def test_own_indices_can_be_changed_and_who_is_absent_stays_so():
     own = federate("digits", indices=[[0, 1, 2], [5, 8], [9]]).move("A", "C")
     assert [shard.tolist() for shard in own.shards] == [[0], [5, 8], [1, 2, 9]]
     away = federate("digits", clients=4, absent=1).double("A")
-    assert away.absent == (3,) and away.ids == (0, 1, 2, 4)
+    assert away.absent == (3,)
+    assert away.ids == (0, 1, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -235,9 +246,11 @@ def test_a_federation_without_a_change_is_the_run_of_its_settings():
     given = Settings.make(federation=federation)
     asked = Settings.make(alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
     assert given.federation_options() == asked.federation_options()
-    assert replace(given, moves="") == asked and given.moves == "3:"
+    assert replace(given, moves="") == asked
+    assert given.moves == "3:"
     later = replace(given, seed=7).federation()
-    assert later.seed == 7 and all(map(torch.equal, later.shards, federation.shards))
+    assert later.seed == 7
+    assert all(map(torch.equal, later.shards, federation.shards))
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedlab_nb.data import glyphs, natural, partition
-from fedlab_nb.data.arrays import mean_and_deviation
+from fedlab_nb.data.arrays import measure_mean_and_deviation
 from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
-from fedlab_nb.data.cues import INSIDE, SHAPES, exponential_decay, mask, polygon
+from fedlab_nb.data.cues import INSIDE_TESTS, SHAPES, draw_figure, exponential_decay, make_polygon
 from fedlab_nb.data.sums import sum_in_fixed_order
-from fedlab_nb.data.tables import moments
+from fedlab_nb.data.tables import pool_moments
 
 WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
@@ -27,7 +27,7 @@ def test_all_data_and_fifty_federations_are_those_of_every_other_machine():
     version."""
     found = digests()
     missing = {f"data {name}" for name in data_digests.SOURCES} - set(found)  # no such package here
-    assert found == {name: own for name, own in WANTED.items() if name not in missing}
+    assert found == {name: digest for name, digest in WANTED.items() if name not in missing}
     assert sum(name.startswith("federation ") for name in found) == 50
 
 
@@ -37,7 +37,8 @@ def test_digests_are_equal_under_other_arithmetic(setting):
     if setting == "avx512" and not has_avx512():
         pytest.skip("this processor has no AVX-512")
     found = digests_under(setting)
-    assert found == {name: WANTED[name] for name in found} and len(found) > 80
+    assert found == {name: WANTED[name] for name in found}
+    assert len(found) > 80
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=0, max_size=70))
@@ -50,7 +51,11 @@ def test_a_sum_in_fixed_order_is_the_sum(values):
 
 def test_the_order_of_a_sum_is_written_down():
     """By hand: (a + c) + (b + d), then the odd one. Another order gives another last digit."""
-    a, b, c, d, e = 1e16, 1.0, -1e16, 1.0, 3.0
+    a = 1e16
+    b = 1.0
+    c = -1e16
+    d = 1.0
+    e = 3.0
     assert float(sum_in_fixed_order(np.array([a, b, c, d, e]))) == ((a + c) + (b + d)) + e == 5.0
     assert a + b + c + d + e == 4.0
 
@@ -59,7 +64,7 @@ def test_the_order_of_a_sum_is_written_down():
 def test_mean_and_deviation_are_those_of_numpy(shape):
     x = np.random.default_rng(0).normal(3, 20, shape)
     axes = 0 if len(shape) == 2 else (0, 2)
-    mean, std = mean_and_deviation(x)
+    mean, std = measure_mean_and_deviation(x)
     # rounding of a few thousand additions
     assert np.allclose(mean, x.mean(axis=axes, keepdims=True), rtol=1e-12)
     assert np.allclose(std, x.std(axis=axes, keepdims=True), rtol=1e-12)
@@ -67,7 +72,7 @@ def test_mean_and_deviation_are_those_of_numpy(shape):
 
 def test_moments_of_a_table_skip_missing_values():
     x = np.array([[1.0, np.nan], [2.0, 5.0], [np.nan, 7.0], [6.0, 9.0]])
-    mean, scale = moments(x, np.array([0, 0, 1, 1]))
+    mean, scale = pool_moments(x, np.array([0, 0, 1, 1]))
     assert mean == pytest.approx([3, 7])
     assert scale == pytest.approx([(14 / 3) ** 0.5, (8 / 3) ** 0.5])
 
@@ -104,7 +109,7 @@ def test_the_tables_are_the_functions_to_within_half_a_step():
     assert np.abs(glyphs.cosine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
     exact = np.sin(2 * np.pi * steps / glyphs.TURN)
     assert np.abs(glyphs.sine(steps) - exact).max() <= 0.5000001 / glyphs.COSINE_STEPS
-    assert np.abs(natural.logarithms(np.arange(8)) - np.log1p(np.arange(8))).max() < 2**-44
+    assert np.abs(natural.compute_logarithms(np.arange(8)) - np.log1p(np.arange(8))).max() < 2**-44
     t = np.linspace(0, 20, 1001)
     assert np.abs(exponential_decay(t) - np.exp(-t)).max() < 1e-5
 
@@ -113,31 +118,35 @@ def test_the_tables_are_the_functions_to_within_half_a_step():
 def test_the_last_bits_of_gamma_and_normal_draws_move_no_sample(share, monkeypatch):
     """What draws a Dirichlet takes logarithms and powers of the C library, and whoever has another
     one gets other last bits. So as not to be seen, they must not decide who gets a sample."""
-    draw, normal = partition.dirichlet_draw, partition.lognormal
+    draw = partition.draw_dirichlet
+    normal = partition.draw_lognormal_shares
 
     def jittered(numbers):
         signs = np.where(np.arange(numbers.size).reshape(numbers.shape) % 2, 1, -1)
         return numbers * (1 + share * signs)
 
-    monkeypatch.setattr(partition, "dirichlet_draw", lambda *given: jittered(draw(*given)))
-    monkeypatch.setattr(partition, "lognormal", lambda *given: jittered(normal(*given)))
+    monkeypatch.setattr(partition, "draw_dirichlet", lambda *given: jittered(draw(*given)))
+    monkeypatch.setattr(partition, "draw_lognormal_shares", lambda *given: jittered(normal(*given)))
     for number, settings in enumerate(data_digests.federation_settings()):
         federation = data_digests.federate(**settings)
-        own = data_digests.federation_digest(federation)
-        assert own == WANTED[f"federation {number}"], settings
+        digest = data_digests.federation_digest(federation)
+        assert digest == WANTED[f"federation {number}"], settings
 
 
 @pytest.mark.parametrize("share", [1e-13, -1e-13])
 def test_the_last_bits_of_a_sine_move_no_pixel_of_a_figure(share, monkeypatch):
-    figures = {(name, size): mask(name, size, 32) for name in SHAPES for size in range(5, 33)}
-    sine, cosine = math.sin, math.cos
+    figures = {
+        (name, size): draw_figure(name, size, 32) for name in SHAPES for size in range(5, 33)
+    }
+    sine = math.sin
+    cosine = math.cos
     monkeypatch.setattr(math, "sin", lambda angle: sine(angle) * (1 + share) + share)
     monkeypatch.setattr(math, "cos", lambda angle: cosine(angle) * (1 - share) - share)
     for name, again in {
-        "star": polygon(5, 0.45),
-        "pentagon": polygon(5),
-        "hexagon": polygon(6),
+        "star": make_polygon(5, 0.45),
+        "pentagon": make_polygon(5),
+        "hexagon": make_polygon(6),
     }.items():
-        monkeypatch.setitem(INSIDE, name, again)
+        monkeypatch.setitem(INSIDE_TESTS, name, again)
     for (name, size), expected in figures.items():
-        assert mask(name, size, 32) == expected, (name, size)
+        assert draw_figure(name, size, 32) == expected, (name, size)

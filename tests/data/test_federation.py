@@ -24,11 +24,10 @@ def test_counts_sizes_and_skew_agree_with_the_shards():
     fed = federate("digits", alpha=0.1, clients=10, seed=3)
     y = fed.dataset.y_train
     counts = torch.stack([torch.bincount(y[shard], minlength=10) for shard in fed.shards])
-    assert torch.equal(fed.label_counts, counts) and torch.equal(fed.sizes, counts.sum(1))
-    assert (
-        torch.equal(fed.label_counts.sum(0), torch.bincount(y))
-        and int(fed.sizes.min()) >= fed.minimum == 10
-    )
+    assert torch.equal(fed.label_counts, counts)
+    assert torch.equal(fed.sizes, counts.sum(1))
+    assert torch.equal(fed.label_counts.sum(0), torch.bincount(y))
+    assert int(fed.sizes.min()) >= fed.minimum == 10
     assert (fed.clients, fed.classes, fed.seed, fed.alpha, fed.partition) == (
         10,
         10,
@@ -65,12 +64,13 @@ def test_split_holds_out_the_promised_share(fraction):
     for shard, (train, held) in zip(fed.shards, fed.split(fraction), strict=True):
         n = len(shard)
         assert torch.equal(torch.cat([train, held]).sort().values, shard)
-        assert torch.equal(train.sort().values, train) and torch.equal(held.sort().values, held)
+        assert torch.equal(train.sort().values, train)
+        assert torch.equal(held.sort().values, held)
         expected = 0 if n < 2 or fraction == 0 else min(n - 1, max(1, round(fraction * n)))
         assert len(held) == expected
     again = federate(toy(20), clients=10, partition="quantity", alpha=1.0, seed=1).split(fraction)
-    assert all(torch.equal(a, b) for mine, other in zip(fed.split(fraction), again, strict=True)
-               for a, b in zip(mine, other, strict=True))  # fmt: skip
+    for parts, same_parts in zip(fed.split(fraction), again, strict=True):
+        assert all(map(torch.equal, parts, same_parts))
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,20 @@ def test_split_holds_out_the_promised_share(fraction):
 def test_spurious_clients_alone_carry_the_cue(cue, words):
     data = load("glyphs", n_train=200, n_test=20, n_public=20)
     options = {"clients": 4, "partition": "iid", "spurious": [2, 0, 2], "tint": 0.7, "cue": cue}
-    fed, again, plain = (
-        federate(data, **options),
-        federate(data, **options),
-        federate(data, clients=4, partition="iid"),
-    )
+    fed = federate(data, **options)
+    again = federate(data, **options)
+    plain = federate(data, clients=4, partition="iid")
     changed = (fed.dataset.x_train != data.x_train).flatten(1).any(1)
     for k, shard in enumerate(fed.shards):
         assert changed[shard].all() if k in (0, 2) else not changed[shard].any()
-    assert (fed.spurious, fed.tint, fed.cue) == ((0, 2), 0.7, cue) and words in fed.dataset.note
-    assert fed.dataset.x_test is data.x_test and fed.dataset.x_public is data.x_public
+    assert (fed.spurious, fed.tint, fed.cue) == ((0, 2), 0.7, cue)
+    assert words in fed.dataset.note
+    assert fed.dataset.x_test is data.x_test
+    assert fed.dataset.x_public is data.x_public
     assert torch.equal(again.dataset.x_train, fed.dataset.x_train)
-    assert plain.dataset is data and plain.spurious == () and plain.tint == 0.0
+    assert plain.dataset is data
+    assert plain.spurious == ()
+    assert plain.tint == 0.0
     assert all(map(torch.equal, plain.shards, fed.shards))
     changes = {"tint": 0.8}, {"spurious": [0]}, {"cue": "tint" if cue == "shape" else "shape"}
     others = [federate(data, **options | change).dataset.digest for change in changes]

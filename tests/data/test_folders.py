@@ -36,30 +36,37 @@ def refused(path):
     with pytest.raises(UsageError) as caught:
         load(path)
     text = str(caught.value)
-    assert text.endswith(".") and "\n" not in text
+    assert text.endswith(".")
+    assert "\n" not in text
     return text
 
 
 def test_pictures_of_one_size_stay_as_they_are(tmp_path):
     folder = fill(tmp_path / "pets")
     data = load(folder)
-    assert data.class_names == ("cat", "dog") and data.input_shape == (3, 10, 12)
-    assert (len(data.x_train), len(data.x_test)) == (16, 4) and data.name == "pets"
-    assert "10x12 pixels" in data.note and "divided by 255" in data.note
+    assert data.class_names == ("cat", "dog")
+    assert data.input_shape == (3, 10, 12)
+    assert (len(data.x_train), len(data.x_test)) == (16, 4)
+    assert data.name == "pets"
+    assert "10x12 pixels" in data.note
+    assert "divided by 255" in data.note
     found = {tuple(x.numpy().ravel()) for x in (*data.x_train, *data.x_test)}
     for path in folder.rglob("*.png"):
         pixels = np.moveaxis(np.asarray(Image.open(path)), 2, 0).astype(np.float32) / 255
         assert tuple(pixels.ravel()) in found
-    assert describe(str(folder)).n_train == 16 and load(f"{folder}/") is load(folder)
+    assert describe(str(folder)).n_train == 16
+    assert load(f"{folder}/") is load(folder)
 
 
 def test_the_split_of_the_folders_stays(tmp_path):
     fill(tmp_path / "Train", count=12)
     fill(tmp_path / "test", count=3)
     data = load(tmp_path)
-    assert (len(data.x_train), len(data.x_test)) == (24, 6) and "folder 'test'" in data.note
+    assert (len(data.x_train), len(data.x_test)) == (24, 6)
+    assert "folder 'test'" in data.note
     fill(tmp_path / "val", count=2)
-    assert len(load(tmp_path).x_train) == 24 and "'val' is not read" in load(tmp_path).note
+    assert len(load(tmp_path).x_train) == 24
+    assert "'val' is not read" in load(tmp_path).note
     fill(tmp_path / "test", classes=("bird",), count=1)
     assert "class 'bird'" in refused(tmp_path)
 
@@ -87,17 +94,20 @@ def test_transparent_parts_are_white_and_grey_among_colours_is_said(tmp_path):
 
 def test_sixteen_bits_are_not_cut_off(tmp_path):
     data = load(fill(tmp_path, mode="I;16"))
-    assert data.input_shape == (1, 10, 12) and 0.4 < float(data.x_train.mean()) < 0.6
+    assert data.input_shape == (1, 10, 12)
+    assert 0.4 < float(data.x_train.mean()) < 0.6
     assert len(data.x_train.unique()) > 1000
     picture("L").save(tmp_path / "cat" / "eight.png")
-    assert "16 bits" in refused(tmp_path) and "eight.png" in refused(tmp_path)
+    assert "16 bits" in refused(tmp_path)
+    assert "eight.png" in refused(tmp_path)
 
 
 def test_other_sizes_are_resized_and_it_is_said(tmp_path):
     fill(tmp_path)
     picture(size=(40, 20)).save(tmp_path / "cat" / "wide.jpg")
     data = load(tmp_path)
-    assert data.input_shape == (3, 32, 32) and "resized to 32x32" in data.note
+    assert data.input_shape == (3, 32, 32)
+    assert "resized to 32x32" in data.note
     assert load(f"{tmp_path}?size=16").input_shape == (3, 16, 16)
     assert load(tmp_path, size="16x20", mode="grey").input_shape == (1, 16, 20)
     for wrong in ("?size=big", "?size=4", "?mode=blue", "?label=x"):
@@ -115,7 +125,8 @@ def test_a_photograph_stands_upright(tmp_path):
     data = load(tmp_path)
     assert data.input_shape == (3, 10, 12)
     x = data.schema.encode(tmp_path / "cat" / "turned.png")[0]
-    assert (x[:, :, :6] == 1).all() and not x[:, :, 6:].any()
+    assert (x[:, :, :6] == 1).all()
+    assert not x[:, :, 6:].any()
 
 
 @pytest.mark.parametrize("content", [b"", b"no picture", None])
@@ -135,7 +146,8 @@ def test_files_of_programs_are_no_pictures(tmp_path):
     (tmp_path / "cat" / "Thumbs.db").write_bytes(b"x")
     (tmp_path / "notes").mkdir()
     data = load(tmp_path)
-    assert data.class_names == ("cat", "dog") and len(data.x_train) + len(data.x_test) == 20
+    assert data.class_names == ("cat", "dog")
+    assert len(data.x_train) + len(data.x_test) == 20
     assert "Thumbs.db" in data.note
 
 
@@ -177,4 +189,5 @@ def test_a_changed_folder_is_read_anew(tmp_path):
     before = load(fill(tmp_path))
     picture().save(tmp_path / "cat" / "more.png")
     after = load(tmp_path)
-    assert len(after.y_train) + len(after.y_test) == 21 and after.digest != before.digest
+    assert len(after.y_train) + len(after.y_test) == 21
+    assert after.digest != before.digest

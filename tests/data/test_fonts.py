@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedlab_nb.data import describe, federate, glyphs, load
-from fedlab_nb.data.partition import by_fonts
+from fedlab_nb.data.partition import partition_by_fonts
 from fedlab_nb.data.public import with_public
 from fedlab_nb.errors import UsageError
 from fedlab_nb.studies.settings import Settings
@@ -19,34 +19,33 @@ SMALL = {"n_train": 300, "n_test": 10, "n_public": 60}
 @given(st.data())
 def test_every_sample_once_and_no_font_twice(data):
     fonts = np.array(
-        data.draw(st.lists(st.integers(-1, 15), min_size=1).filter(lambda own: max(own) >= 0))
+        data.draw(st.lists(st.integers(-1, 15), min_size=1).filter(lambda fonts: max(fonts) >= 0))
     )
-    there = np.unique(fonts[fonts >= 0])
-    clients, seed = data.draw(st.integers(1, len(there))), data.draw(st.integers(0, 99))
-    made = by_fonts(fonts, clients, np.random.default_rng(seed))
-    assert sorted(np.concatenate(made.shards).tolist()) == np.flatnonzero(fonts >= 0).tolist()
-    held = [set(fonts[shard].tolist()) for shard in made.shards]
-    assert sum(map(len, held)) == len(there) == len(set().union(*held))
-    assert (
-        max(map(len, held)) - min(map(len, held)) <= 1
-        and made.minimum == min(map(len, made.shards)) >= 1
-    )
+    present = np.unique(fonts[fonts >= 0])
+    clients = data.draw(st.integers(1, len(present)))
+    seed = data.draw(st.integers(0, 99))
+    dealt = partition_by_fonts(fonts, clients, np.random.default_rng(seed))
+    assert sorted(np.concatenate(dealt.shards).tolist()) == np.flatnonzero(fonts >= 0).tolist()
+    held = [set(fonts[shard].tolist()) for shard in dealt.shards]
+    assert sum(map(len, held)) == len(present) == len(set().union(*held))
+    assert max(map(len, held)) - min(map(len, held)) <= 1
+    assert dealt.minimum == min(map(len, dealt.shards)) >= 1
 
 
 def test_the_fonts_are_those_that_the_letters_are_drawn_in(monkeypatch):
     seen = []
     fields = np.broadcast_to(np.arange(16.0)[None, :, None, None], (10, 16, 2, 2))
 
-    def letter_mask(field, size, **pose):
+    def draw_letter(field, size, **pose):
         seen.append(field[:, 0, 0])
         return np.zeros((len(field), size, size))
 
-    monkeypatch.setattr(glyphs, "distance_fields", lambda: fields)
-    monkeypatch.setattr(glyphs, "letter_mask", letter_mask)
+    monkeypatch.setattr(glyphs, "load_distance_fields", lambda: fields)
+    monkeypatch.setattr(glyphs, "draw_letter", draw_letter)
     for block in range(2):
-        glyphs.draw_block(256 * block, glyphs.stream_of("train", 3, block), 8)
+        glyphs.draw_block(256 * block, glyphs.make_stream("train", 3, block), 8)
     drawn = np.concatenate(seen[1::2])  # clutter first, then the letter
-    assert drawn[:400].tolist() == glyphs.fonts(400, "train", 3).tolist()
+    assert drawn[:400].tolist() == glyphs.draw_fonts(400, "train", 3).tolist()
     assert len(np.unique(drawn)) == 16
 
 
@@ -54,18 +53,23 @@ def test_clients_of_glyphs_write_in_fonts_of_their_own():
     data = load("glyphs:16g", **SMALL)
     fed = federate(data, partition="fonts", clients=5, seed=1)
     held = [set(data.font_train[shard].tolist()) for shard in fed.shards]
-    assert sorted(map(len, held)) == [3, 3, 3, 3, 4] and len(set().union(*held)) == 16
-    assert sorted(torch.cat(fed.shards).tolist()) == list(range(300)) and "3 to 4 of 16" in fed.note
-    assert fed.skew.jensen_shannon < 0.1 and describe("glyphs").n_fonts == 16
+    assert sorted(map(len, held)) == [3, 3, 3, 3, 4]
+    assert len(set().union(*held)) == 16
+    assert sorted(torch.cat(fed.shards).tolist()) == list(range(300))
+    assert "3 to 4 of 16" in fed.note
+    assert fed.skew.jensen_shannon < 0.1
+    assert describe("glyphs").n_fonts == 16
     half = federate(data, partition="fonts", clients=5, seed=1, share=0.5)
     assert sum(map(len, half.shards)) == 150
-    assert all(set(data.font_train[own].tolist()) <= held[k] for k, own in enumerate(half.shards))
+    for shard, fonts in zip(half.shards, held, strict=True):
+        assert set(data.font_train[shard].tolist()) <= fonts
 
 
 def test_public_letters_that_come_back_are_nobodys():
     data = with_public(load("glyphs:16g", **SMALL), 0.0)
     fed = federate(data, partition="fonts", clients=16)
-    assert len(data.y_train) == 360 and sorted(torch.cat(fed.shards).tolist()) == list(range(300))
+    assert len(data.y_train) == 360
+    assert sorted(torch.cat(fed.shards).tolist()) == list(range(300))
     assert len(with_public(load("glyphs:16g", **SMALL), 0.1).font_train) == 324
 
 

@@ -15,48 +15,54 @@ def stored():
 
 
 def test_the_lists_are_the_clients_with_their_own_share_of_spam():
-    data, raw = load("mails"), stored()
+    data = load("mails")
+    raw = stored()
     assert (data.input_shape, data.class_names, data.client_names) == (
         (512,),
         ("ham", "spam"),
         LISTS,
     )
-    assert describe("mails") == data.description() and len(data.y_train) + len(data.y_test) == 6046
+    assert describe("mails") == data.description()
+    assert len(data.y_train) + len(data.y_test) == 6046
     for k in range(len(LISTS)):
         for c in range(2):
-            there = int(((raw["source"] == k) & (raw["spam"] == c)).sum())
-            assert int(((data.client_test == k) & (data.y_test == c)).sum()) == there // 5
-            assert int(((data.client_train == k) & (data.y_train == c)).sum()) == there - there // 5
-    assert MAILS.stat().st_size < 1_000_000 and set(raw) == {"counts", "spam", "source"}  # no texts
-    assert raw["counts"].dtype == np.uint8 and raw["counts"].max() == 7
+            count = int(((raw["source"] == k) & (raw["spam"] == c)).sum())
+            assert int(((data.client_test == k) & (data.y_test == c)).sum()) == count // 5
+            assert int(((data.client_train == k) & (data.y_train == c)).sum()) == count - count // 5
+    assert MAILS.stat().st_size < 1_000_000
+    assert set(raw) == {"counts", "spam", "source"}  # no texts
+    assert raw["counts"].dtype == np.uint8
+    assert raw["counts"].max() == 7
 
 
 def test_a_row_is_the_logarithm_of_its_counts_at_one_length():
-    data, raw = load("mails:fork"), stored()
-    own = raw["source"] == LISTS.index("fork")
-    logs = np.log(1 + raw["counts"][own].astype(float))
+    data = load("mails:fork")
+    raw = stored()
+    is_fork = raw["source"] == LISTS.index("fork")
+    logs = np.log(1 + raw["counts"][is_fork].astype(float))
     by_hand = logs / np.sqrt((logs**2).mean(1, keepdims=True))
-    assert (
-        np.allclose(data.x_test.numpy(), by_hand, atol=1e-5)
-        and data.y_test.tolist() == raw["spam"][own].tolist()
-    )
-    assert "fork" not in data.client_names and data.client_test is None
+    assert np.allclose(data.x_test.numpy(), by_hand, atol=1e-5)
+    assert data.y_test.tolist() == raw["spam"][is_fork].tolist()
+    assert "fork" not in data.client_names
+    assert data.client_test is None
 
 
 @pytest.mark.parametrize(
-    ("name", "left_out"), [(n, own) for n, own in LEFT_OUT.items() if own in LISTS]
+    ("name", "left_out"), [(name, client) for name, client in LEFT_OUT.items() if client in LISTS]
 )
 def test_a_list_left_out_is_the_test_set(name, left_out):
-    data, k = load(name), LISTS.index(left_out)
+    data = load(name)
+    k = LISTS.index(left_out)
     counts = np.bincount(stored()["source"])
-    assert len(data.y_test) == counts[k] and data.client_names == tuple(
-        own for own in LISTS if own != left_out
-    )
+    assert len(data.y_test) == counts[k]
+    assert data.client_names == tuple(name for name in LISTS if name != left_out)
     assert torch.bincount(data.client_train).tolist() == [n for i, n in enumerate(counts) if i != k]
     assert data.digest != load("mails").digest
 
 
 def test_sums_over_the_lists_tell_spam():
     out = fl.run("afl", dataset="mails")
-    assert out.settings.clients == 6 and out.accuracy > 0.95 and out.auc > 0.98
+    assert out.settings.clients == 6
+    assert out.accuracy > 0.95
+    assert out.auc > 0.98
     assert 0 < out.worst_client <= out.balanced_accuracy + 0.05

@@ -35,13 +35,14 @@ def test_grey_images(tmp_path):
         extra=np.zeros(2),
     )
     data = load(path)
-    assert (
-        data.input_shape == (1, 8, 9) and data.classes == 3 and data.class_names == ("0", "1", "2")
-    )
+    assert data.input_shape == (1, 8, 9)
+    assert data.classes == 3
+    assert data.class_names == ("0", "1", "2")
     assert torch.equal(data.x_train, torch.from_numpy(good()["x_train"]).float()[:, None] / 255)
     assert torch.equal(data.x_public, torch.full((4, 1, 8, 9), 51 / 255))
     assert data.note == "Pixels are divided by 255. Ignored in the file: extra."
-    assert data.digest == hashlib.sha256(path.read_bytes()).hexdigest() and data.name == "mine.npz"
+    assert data.digest == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert data.name == "mine.npz"
     facts = describe(str(path))
     assert (facts.input_shape, facts.classes, facts.n_train, facts.n_test, facts.n_public) == (
         (1, 8, 9),
@@ -50,14 +51,16 @@ def test_grey_images(tmp_path):
         6,
         4,
     )
-    assert facts.digest == data.digest and load(str(path)) is data
+    assert facts.digest == data.digest
+    assert load(str(path)) is data
     assert data.y_public.tolist() == [2, 0, 1, 1]
 
 
 def test_a_changed_file_is_loaded_anew(tmp_path):
     first = load(save(tmp_path))
     second = load(save(tmp_path, x_test=np.zeros((600, 8, 9), np.uint8), y_test=np.zeros(600, int)))
-    assert len(second.x_test) == 600 and first.digest != second.digest
+    assert len(second.x_test) == 600
+    assert first.digest != second.digest
 
 
 def test_channels_first_and_last_are_the_same_images(tmp_path):
@@ -68,9 +71,8 @@ def test_channels_first_and_last_are_the_same_images(tmp_path):
         save(tmp_path, x_train=train.transpose(0, 3, 1, 2), x_test=test.transpose(0, 3, 1, 2))
     )
     assert last.input_shape == first.input_shape == (3, 8, 10)
-    assert (
-        torch.equal(last.x_train, first.x_train) and last.x_train[5, 2, 3, 4] == train[5, 3, 4, 2]
-    )
+    assert torch.equal(last.x_train, first.x_train)
+    assert last.x_train[5, 2, 3, 4] == train[5, 3, 4, 2]
     assert last.note == "Pixels are used as they are."
 
 
@@ -83,15 +85,19 @@ def test_other_ranges_are_scaled_by_the_training_set(tmp_path):
     whole = load(
         save(tmp_path, x_train=(train * 10).astype(np.int16), x_test=(test * 10).astype(np.int16))
     )
-    assert whole.x_train.min() == 0 and whole.x_train.max() == 1 and "range -10 to 30" in whole.note
+    assert whole.x_train.min() == 0
+    assert whole.x_train.max() == 1
+    assert "range -10 to 30" in whole.note
 
 
 def test_features_are_standardised_by_the_training_set(tmp_path):
     random = np.random.default_rng(2)
-    train, test = random.normal(5, 3, (12, 4)), random.normal(5, 3, (6, 4))
+    train = random.normal(5, 3, (12, 4))
+    test = random.normal(5, 3, (6, 4))
     train[:, 1] = test[:, 1] = 7.0  # a constant column
     data = load(save(tmp_path, x_train=train, x_test=test))
-    assert data.input_shape == (4,) and "standardised" in data.note
+    assert data.input_shape == (4,)
+    assert "standardised" in data.note
     assert torch.allclose(data.x_train.mean(0), torch.zeros(4), atol=1e-6)
     assert torch.allclose(
         data.x_train.std(0, unbiased=False), torch.tensor([1.0, 0, 1, 1]), atol=1e-6
@@ -103,9 +109,11 @@ def test_features_are_standardised_by_the_training_set(tmp_path):
 def test_labels_of_any_whole_kind(tmp_path):
     for kind in (np.uint8, np.int32, np.float64, np.uint64):
         data = load(save(tmp_path, y_train=(np.arange(12) % 3).astype(kind)))
-        assert data.y_train.tolist() == [0, 1, 2] * 4 and data.y_train.dtype == torch.int64
+        assert data.y_train.tolist() == [0, 1, 2] * 4
+        assert data.y_train.dtype == torch.int64
     gap = load(save(tmp_path, y_train=np.arange(12) % 2 * 3, y_test=np.full(6, 3)))
-    assert gap.classes == 4 and "No training sample has the label 1, 2." in gap.note
+    assert gap.classes == 4
+    assert "No training sample has the label 1, 2." in gap.note
 
 
 NAN = np.zeros((12, 8, 8))
@@ -146,7 +154,8 @@ def test_one_sentence_for_each_unusable_file(tmp_path, changes, message):
     with pytest.raises(UsageError, match=message) as caught:
         load(save(tmp_path, **changes))
     text = str(caught.value)
-    assert text.endswith(".") and "\n" not in text
+    assert text.endswith(".")
+    assert "\n" not in text
 
 
 def test_no_file_a_folder_and_no_npz(tmp_path):

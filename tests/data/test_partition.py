@@ -16,11 +16,11 @@ from fedlab_nb.data.partition import (
     RULES,
     SIZED,
     Skew,
-    cut,
-    cut_counts,
-    default_minimum,
-    dirichlet,
-    skew_of,
+    assign_by_dirichlet,
+    choose_minimum,
+    count_pieces,
+    measure_skew,
+    partition_samples,
 )
 from fedlab_nb.errors import RunError, UsageError
 from fedlab_nb.rng import numpy_rng
@@ -51,17 +51,18 @@ def cases(draw):
 @given(cases())
 def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
     labels, classes, clients, seed, options = case
-    made = cut(labels, classes, clients, numpy_rng(seed, "partition"), **options)
-    again = cut(labels, classes, clients, numpy_rng(seed, "partition"), **options)
+    made = partition_samples(labels, classes, clients, numpy_rng(seed, "partition"), **options)
+    again = partition_samples(labels, classes, clients, numpy_rng(seed, "partition"), **options)
     assert len(made.shards) == clients
     assert sorted(np.concatenate(made.shards).tolist()) == list(range(len(labels)))
     assert all((np.diff(shard) > 0).all() for shard in made.shards)
     assert (
         min(map(len, made.shards))
-        >= options.get("minimum", default_minimum(len(labels), clients))
+        >= options.get("minimum", choose_minimum(len(labels), clients))
         == made.minimum
     )
-    assert made.draws == 1 and 0 <= made.moved < len(labels)
+    assert made.draws == 1
+    assert 0 <= made.moved < len(labels)
     assert (made.moved > 0) == ("moved" in made.note)
     assert all((a == b).all() for a, b in zip(made.shards, again.shards, strict=True))
 
@@ -71,11 +72,12 @@ def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
 def test_extreme_alpha_and_one_client_per_sample(partition, alpha):
     labels = np.arange(400) % 10
     for clients in (1, 7, 399, 400):
-        made = cut(labels, 10, clients, rng(), partition=partition, alpha=alpha)
-        assert sum(map(len, made.shards)) == 400 and min(map(len, made.shards)) >= 1
-    assert cut(labels, 10, 1, rng(), partition=partition, alpha=alpha).shards[0].tolist() == list(
-        range(400)
-    )
+        made = partition_samples(labels, 10, clients, rng(), partition=partition, alpha=alpha)
+        assert sum(map(len, made.shards)) == 400
+        assert min(map(len, made.shards)) >= 1
+    assert partition_samples(labels, 10, 1, rng(), partition=partition, alpha=alpha).shards[
+        0
+    ].tolist() == list(range(400))
 
 
 class Fixed:
@@ -95,20 +97,20 @@ def test_dirichlet_by_hand():
     # N/M = 4. Class 0 (6 samples) is cut at .5, .75 -> 3, 1, 2: floor(3), floor(4.5) = 4, 6.
     # Nobody is full. Class 1 (6 samples) by (.5, .5, 0) -> 3, 3: client 0 now holds 6, client 1 holds 4, both full.
     labels = np.array([0] * 6 + [1] * 6)
-    owner = dirichlet(labels, 3, Fixed([0.5, 0.25, 0.25], [0.5, 0.5, 0.0]), 1.0)
+    owner = assign_by_dirichlet(labels, 3, Fixed([0.5, 0.25, 0.25], [0.5, 0.5, 0.0]), 1.0)
     assert owner.tolist() == [0, 0, 0, 1, 2, 2, 0, 0, 0, 1, 1, 1]
 
 
 def test_a_full_client_gets_nothing_of_later_classes():
     # Client 0 takes all of class 0 and so holds N/M = 4; of class 1 its share .6 goes to the others, .3 : .1 = 3 : 1.
     labels = np.array([0] * 4 + [1] * 4 + [2] * 4)
-    owner = dirichlet(labels, 3, Fixed([1, 0, 0], [0.6, 0.3, 0.1], [0, 0, 1]), 1.0)
+    owner = assign_by_dirichlet(labels, 3, Fixed([1, 0, 0], [0.6, 0.3, 0.1], [0, 0, 1]), 1.0)
     assert owner.tolist() == [0] * 4 + [1, 1, 1, 2] + [2] * 4
 
 
 def test_when_all_mass_lies_on_full_clients_the_class_goes_to_the_others():
     labels = np.array([0] * 4 + [1] * 4)
-    owner = dirichlet(
+    owner = assign_by_dirichlet(
         labels, 2, Fixed([1, 0], [1, 0], [1.0]), 1.0
     )  # the third draw is over the one client with room
     assert owner.tolist() == [0] * 4 + [1] * 4
@@ -117,16 +119,16 @@ def test_when_all_mass_lies_on_full_clients_the_class_goes_to_the_others():
 def test_dirichlet_shares_have_the_moments_of_the_distribution():
     # Var p_k = (1/M)(1 - 1/M) / (M alpha + 1): the fall in variance with alpha is what the slider shows.
     for alpha in (0.1, 1.0, 10.0):
-        p = np.array([rules.dirichlet_draw(rng(s), alpha, 5) for s in range(2000)])
+        p = np.array([rules.draw_dirichlet(rng(s), alpha, 5) for s in range(2000)])
         assert p.mean() == pytest.approx(0.2)
         assert p.var() == pytest.approx(0.2 * 0.8 / (5 * alpha + 1), rel=0.1)
 
 
 def test_classes_gives_client_i_class_i_and_cuts_evenly():
     labels = np.arange(100) % 10
-    one = cut(labels, 10, 10, rng(), partition="classes", classes_per_client=1)
+    one = partition_samples(labels, 10, 10, rng(), partition="classes", classes_per_client=1)
     assert [set(labels[shard]) for shard in one.shards] == [{c} for c in range(10)]
-    twenty = cut(labels, 10, 20, rng(), partition="classes", classes_per_client=1)
+    twenty = partition_samples(labels, 10, 20, rng(), partition="classes", classes_per_client=1)
     assert [set(labels[shard]) for shard in twenty.shards] == [{c % 10} for c in range(20)]
     assert {len(shard) for shard in twenty.shards} == {5}
 
@@ -134,19 +136,19 @@ def test_classes_gives_client_i_class_i_and_cuts_evenly():
 @pytest.mark.parametrize("seed", range(5))
 def test_classes_prefers_classes_that_nobody_holds(seed):
     labels = np.arange(600) % 6
-    owner, note = rules.by_classes(
+    owner, note = rules.assign_by_classes(
         labels, 3, rng(seed), 2
     )  # 3 x 2 = 6: exactly one holder for each class
     held = [set(labels[owner == k]) for k in range(3)]
-    assert (
-        note == "" and [len(h) for h in held] == [2, 2, 2] and set().union(*held) == set(range(6))
-    )
+    assert note == ""
+    assert [len(h) for h in held] == [2, 2, 2]
+    assert set().union(*held) == set(range(6))
     assert all(k in held[k] for k in range(3))
 
 
 def test_classes_left_over_are_dealt_out_and_said_so():
     labels = np.arange(100) % 10
-    made = cut(labels, 10, 3, rng(), partition="classes", classes_per_client=2)
+    made = partition_samples(labels, 10, 3, rng(), partition="classes", classes_per_client=2)
     assert [len(set(labels[shard])) for shard in made.shards] == [4, 3, 3]
     assert (
         made.note
@@ -159,12 +161,15 @@ def test_quantity_sizes_follow_alpha_and_contents_do_not():
     spread = {}
     for alpha in (0.1, 1.0, 100.0):
         sizes = np.array(
-            [np.bincount(rules.quantity(5000, 10, rng(s), alpha), minlength=10) for s in range(50)]
+            [
+                np.bincount(rules.assign_by_quantity(5000, 10, rng(s), alpha), minlength=10)
+                for s in range(50)
+            ]
         )
         assert (sizes.sum(axis=1) == 5000).all()
         spread[alpha] = sizes.std()
     assert spread[0.1] > 2 * spread[1.0] > 4 * spread[100.0]
-    made = cut(labels, 10, 3, rng(), partition="quantity", alpha=10.0)
+    made = partition_samples(labels, 10, 3, rng(), partition="quantity", alpha=10.0)
     assert all(np.bincount(labels[shard]).max() < 0.15 * len(shard) for shard in made.shards)
 
 
@@ -176,20 +181,21 @@ def test_client_dirichlet_gives_exactly_the_sizes_asked_for(case, data):
         data.draw(st.lists(st.integers(0, len(labels)), min_size=clients - 1, max_size=clients - 1))
     )
     sizes = np.diff([0, *ends, len(labels)])
-    owner = rules.client_dirichlet(labels, classes, sizes, rng(seed), options["alpha"])
+    owner = rules.assign_by_client_dirichlet(labels, classes, sizes, rng(seed), options["alpha"])
     assert np.bincount(owner, minlength=clients).tolist() == sizes.tolist()
 
 
 def test_client_dirichlet_sizes_are_equal_and_each_client_has_its_own_mix():
     labels = np.arange(1003) % 10
     for alpha in (1e-3, 0.1, 100):
-        made = cut(labels, 10, 10, rng(), partition="client_dirichlet", alpha=alpha)
-        assert sorted(map(len, made.shards)) == [100] * 7 + [101] * 3 and made.moved == 0
+        made = partition_samples(labels, 10, 10, rng(), partition="client_dirichlet", alpha=alpha)
+        assert sorted(map(len, made.shards)) == [100] * 7 + [101] * 3
+        assert made.moved == 0
     # Var q_kc = (1/C)(1 - 1/C) / (C alpha + 1) of the mixes; samples are plenty, so the shards show them.
     labels = np.repeat(np.arange(4), 100_000)
     sizes = np.full(50, 400)
     left = np.arange(len(labels))[:: len(labels) // sizes.sum()]
-    owner = rules.client_dirichlet(labels[left], 4, sizes, rng(1), 5.0)
+    owner = rules.assign_by_client_dirichlet(labels[left], 4, sizes, rng(1), 5.0)
     mixes = np.stack([np.bincount(labels[left][owner == k], minlength=4) for k in range(50)]) / 400
     assert 0.5 < mixes.var() / (0.25 * 0.75 / (4 * 5.0 + 1)) < 1.5
 
@@ -204,10 +210,11 @@ def test_a_class_that_has_run_out_counts_no_more():
             return np.full(n, 0.5)
 
     labels = np.array([0] * 5 + [1] * 5)
-    owner = rules.client_dirichlet(
+    owner = rules.assign_by_client_dirichlet(
         labels, 2, np.array([8, 2]), Wishes([1.0, 0.0], [0.0, 1.0], [1.0]), 1.0
     )
-    assert owner[:5].tolist() == [0] * 5 and np.bincount(owner[5:]).tolist() == [3, 2]
+    assert owner[:5].tolist() == [0] * 5
+    assert np.bincount(owner[5:]).tolist() == [3, 2]
 
 
 @pytest.mark.parametrize("partition", SIZED)
@@ -216,7 +223,9 @@ def test_lognormal_sizes_spread_with_sigma(partition):
     spread = []
     for sigma in (0, 0.4, 1.2):
         made = [
-            cut(labels, 10, 10, rng(s), partition=partition, alpha=1.0, size_sigma=sigma)
+            partition_samples(
+                labels, 10, 10, rng(s), partition=partition, alpha=1.0, size_sigma=sigma
+            )
             for s in range(20)
         ]
         spread.append(
@@ -226,31 +235,32 @@ def test_lognormal_sizes_spread_with_sigma(partition):
     if (
         partition == "client_dirichlet"
     ):  # exactly lognormal but for rounding: E of std over 10 draws is 0.97 sigma
-        assert (
-            spread[0] == 0
-            and spread[1] == pytest.approx(0.4, rel=0.15)
-            and spread[2] == pytest.approx(1.2, rel=0.2)
-        )
+        assert spread[0] == 0
+        assert spread[1] == pytest.approx(0.4, rel=0.15)
+        assert spread[2] == pytest.approx(1.2, rel=0.2)
 
 
 def test_cut_counts_never_feeds_a_share_of_zero():
-    assert cut_counts(np.array([1 / 3, 1 / 3, 1 / 3, 0]), 3).tolist() == [1, 1, 1, 0]
+    assert count_pieces(np.array([1 / 3, 1 / 3, 1 / 3, 0]), 3).tolist() == [1, 1, 1, 0]
     for seed in range(200):
         p = rng(seed).random(9)
         p[-1] = p[3] = 0
-        counts = cut_counts(p / p.sum(), 1000)
-        assert counts[-1] == counts[3] == 0 and counts.sum() == 1000
+        counts = count_pieces(p / p.sum(), 1000)
+        assert counts[-1] == counts[3] == 0
+        assert counts.sum() == 1000
 
 
 def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound(monkeypatch):
     labels = np.arange(1000) % 10
-    made = cut(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
-    assert made.draws > 1 and made.moved == 0 and min(map(len, made.shards)) >= 20
+    made = partition_samples(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
+    assert made.draws > 1
+    assert made.moved == 0
+    assert min(map(len, made.shards)) >= 20
     monkeypatch.setattr(rules, "MOST_DRAWS", 5)
     with pytest.raises(
         RunError, match="None of 5 draws of the dirichlet .* at least 10 of the 1000 samples; use"
     ):
-        cut(labels, 10, 50, rng(), alpha=0.001, repair="redraw")
+        partition_samples(labels, 10, 50, rng(), alpha=0.001, repair="redraw")
 
 
 @pytest.mark.parametrize(
@@ -271,22 +281,21 @@ def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound(monkeypat
 def test_wrong_arguments(options, message):
     options = {"clients": 4, **options}
     with pytest.raises(UsageError, match=message):
-        cut(np.arange(40) % 4, 4, options.pop("clients"), rng(), **options)
+        partition_samples(np.arange(40) % 4, 4, options.pop("clients"), rng(), **options)
 
 
 # ------------------------------------------------------------------------------------------------------------- skew
 def test_ends_of_the_scale():
-    assert skew_of(np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3]])) == Skew(1.0, 1.0)
-    even = skew_of(np.full((4, 10), 7))
-    assert even.jensen_shannon == pytest.approx(
-        0, abs=1e-15
-    ) and even.effective_classes == pytest.approx(10)
+    assert measure_skew(np.array([[3, 0, 0], [0, 3, 0], [0, 0, 3]])) == Skew(1.0, 1.0)
+    even = measure_skew(np.full((4, 10), 7))
+    assert even.jensen_shannon == pytest.approx(0, abs=1e-15)
+    assert even.effective_classes == pytest.approx(10)
 
 
 def test_empty_clients_and_a_single_class():
-    assert skew_of(np.array([[4, 0], [0, 0], [0, 4]])) == Skew(1.0, 1.0)
-    assert skew_of(np.array([[4, 0], [9, 0]])) == Skew(0.0, 1.0)
-    assert skew_of(np.zeros((2, 3))) == Skew(0.0, 0.0)
+    assert measure_skew(np.array([[4, 0], [0, 0], [0, 4]])) == Skew(1.0, 1.0)
+    assert measure_skew(np.array([[4, 0], [9, 0]])) == Skew(0.0, 1.0)
+    assert measure_skew(np.zeros((2, 3))) == Skew(0.0, 0.0)
 
 
 @settings(max_examples=100, deadline=None)
@@ -297,13 +306,14 @@ def test_equals_mutual_information_over_label_entropy(counts):
     if counts.sum() == 0:
         return
     joint = counts / counts.sum()
-    k, y = joint.sum(axis=1), joint.sum(axis=0)
+    k = joint.sum(axis=1)
+    y = joint.sum(axis=0)
     information = sum(
         joint[i, c] * math.log(joint[i, c] / (k[i] * y[c]))
         for i, c in zip(*np.nonzero(joint), strict=True)
     )
     entropy = -sum(p * math.log(p) for p in y if p > 0)
-    skew = skew_of(counts)
+    skew = measure_skew(counts)
     if (counts.sum(0) > 0).sum() > 1:  # of one class alone the entropy is 0, but for rounding
         assert skew.jensen_shannon == pytest.approx(information / entropy, abs=1e-9)
         assert skew.jensen_shannon <= math.log(len(counts)) / entropy + 1e-9

@@ -13,7 +13,8 @@ from fedlab_nb.studies.settings import Settings, plans_for
 @pytest.fixture(scope="module")
 def mine(tmp_path_factory):
     """A person's file of 120 digits without a public part."""
-    data, path = load("digits"), tmp_path_factory.mktemp("own") / "mine.npz"
+    data = load("digits")
+    path = tmp_path_factory.mktemp("own") / "mine.npz"
     parts = {
         f"{a}_{b}": getattr(data, f"{a}_{b}")[:120].numpy() for a in "xy" for b in ("train", "test")
     }
@@ -32,7 +33,8 @@ def test_own_is_the_data_set_itself():
 
 
 def test_a_share_cuts_the_whole_set_in_two():
-    own, data = load("digits"), Settings.make(public="0.25", seed=3).data()
+    own = load("digits")
+    data = Settings.make(public="0.25", seed=3).data()
     assert (len(data.x_train), len(data.x_public)) == (1078, 359)  # of 1,437
     assert rows(data.x_train, data.x_public) == rows(own.x_train, own.x_public)
     where = {x.numpy().tobytes(): int(y) for x, y in zip(own.x_train, own.y_train, strict=True)}
@@ -52,7 +54,8 @@ def test_without_public_data_the_clients_share_the_whole_set():
 def test_another_set_comes_whole_and_without_labels(mine):
     data = Settings.make(public=mine).data()
     assert rows(data.x_public) == rows(load(mine).x_train)
-    assert data.y_public is None and len(data.x_train) == 1437
+    assert data.y_public is None
+    assert len(data.x_train) == 1437
     assert (
         run("feddf", public=mine, holdout=0, epochs=1, clients=3, cache=False).validation_on == ""
     )
@@ -61,7 +64,8 @@ def test_another_set_comes_whole_and_without_labels(mine):
 @pytest.mark.parametrize("choice", ["own", 0.0, 0.3, "file"])
 def test_a_description_knows_sizes_and_digest_beforehand(choice, mine):
     settings = Settings.make(public=mine if choice == "file" else choice)
-    data, about = settings.data(), settings.describe()
+    data = settings.data()
+    about = settings.describe()
     public = 0 if data.x_public is None else len(data.x_public)
     assert (about.n_train, about.n_public, about.digest) == (len(data.x_train), public, data.digest)
 

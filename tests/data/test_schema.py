@@ -57,7 +57,8 @@ def test_rows_in_any_form_are_the_loaders_features(table):
     test = draw_test_rows(
         (rows.ill == "yes").to_numpy().astype(int), (rows.ward == "B").to_numpy().astype(int)
     )
-    assert np.array_equal(x[test], data.x_test.numpy()) and x.dtype == np.float32
+    assert np.array_equal(x[test], data.x_test.numpy())
+    assert x.dtype == np.float32
     assert np.array_equal(x[~test], data.x_train.numpy())
     inputs = rows.drop(columns=["ill", "ward"])
     used = inputs.drop(columns="id")
@@ -105,16 +106,22 @@ def test_rows_that_do_not_fit_are_one_sentence(table, change, message):
     with pytest.raises(UsageError) as caught:
         data.schema.encode(change(rows))
     text = str(caught.value)
-    assert message in text and text.endswith(".") and "\n" not in text
+    assert message in text
+    assert text.endswith(".")
+    assert "\n" not in text
 
 
 def test_what_is_missing_in_a_new_row_is_the_mean(table):
     rows, _, data = table
     row = rows.iloc[[0]].assign(age=None, sex="", dose="NA")
     x = data.schema.encode(row)[0]
-    places = dict(zip([c.name for c in data.schema.columns if c.width], np.cumsum(
-        [0] + [c.width for c in data.schema.columns if c.width]), strict=False))  # fmt: skip
-    assert x[places["age"]] == 0 and x[places["dose"]] == 0
+    places = {}  # of the first feature of each column
+    features = 0
+    for column in data.schema.columns:
+        places[column.name] = features
+        features += column.width
+    assert x[places["age"]] == 0
+    assert x[places["dose"]] == 0
     assert not x[places["sex"] : places["sex"] + 2].any()
 
 
@@ -179,4 +186,5 @@ def test_images_of_another_range_are_refused(trained, given_pixels):
 
 def test_the_schema_goes_with_the_clients():
     fed = federate("heart", unseen="Hungary")
-    assert fed.dataset.schema is load("heart").schema and fed.dataset.schema.label == "disease"
+    assert fed.dataset.schema is load("heart").schema
+    assert fed.dataset.schema.label == "disease"

@@ -14,13 +14,13 @@ from fedlab_nb import run
 from fedlab_nb.data import describe, federate, load
 from fedlab_nb.data.columns import HASHED_FEATURES, hash_words
 from fedlab_nb.data.kinds import MOST_CATEGORIES
-from fedlab_nb.data.tables import client_sums, moments, sums_bytes
+from fedlab_nb.data.tables import count_sums_bytes, pool_moments, sum_columns
 from fedlab_nb.errors import UsageError
 
 HEAD = ["age", "pressure", "sex", "note", "constant", "hospital", "diagnosis"]
 
 
-def written(path, rows, head=HEAD, delimiter=","):
+def write_table(path, rows, head=HEAD, delimiter=","):
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter).writerows([head, *rows])
     path.write_text(text.getvalue(), encoding="utf-8")
@@ -32,36 +32,44 @@ def patients(count=120):
     draw = np.random.default_rng(0)
     rows = []
     for i in range(count):
-        ill = draw.random() < 0.5
-        age, pressure = draw.normal(60 if ill else 45, 12), draw.normal(150 if ill else 120, 15)
-        rows.append([
-            "" if i % 9 == 0 else f"{age:.0f}", "NA" if i % 7 == 0 else f"{pressure:.1f}", "fm"[i % 2],
-            f"case {i}, {'short of breath' if ill else 'no complaints'}", "7", ["North", "South", "East"][i % 3],
-            "ill" if ill else "well",
-        ])  # fmt: skip
+        is_ill = draw.random() < 0.5
+        age = draw.normal(60 if is_ill else 45, 12)
+        pressure = draw.normal(150 if is_ill else 120, 15)
+        complaint = "short of breath" if is_ill else "no complaints"
+        rows.append(
+            [
+                "" if i % 9 == 0 else f"{age:.0f}",
+                "NA" if i % 7 == 0 else f"{pressure:.1f}",
+                "fm"[i % 2],
+                f"case {i}, {complaint}",
+                "7",
+                ["North", "South", "East"][i % 3],
+                "ill" if is_ill else "well",
+            ]
+        )
     return rows
 
 
 @pytest.fixture
 def hospital(tmp_path):
-    return str(written(tmp_path / "hospital.csv", patients()))
+    return str(write_table(tmp_path / "hospital.csv", patients()))
 
 
 def test_a_hospital_csv_runs_as_it_is(hospital):
-    data, facts = load(hospital), describe(hospital)
-    assert data.class_names == ("ill", "well") and data.client_names == ("East", "North", "South")
-    assert (
-        data.input_shape == facts.input_shape == (3 + 2 + HASHED_FEATURES,) and facts.n_clients == 3
-    )
+    data = load(hospital)
+    facts = describe(hospital)
+    assert data.class_names == ("ill", "well")
+    assert data.client_names == ("East", "North", "South")
+    assert data.input_shape == facts.input_shape == (3 + 2 + HASHED_FEATURES,)
+    assert facts.n_clients == 3
     assert (len(data.x_train), len(data.x_test)) == (
         facts.n_train,
         facts.n_test,
-    ) and facts.n_test in (23, 24)
-    assert (
-        facts.n_train + facts.n_test == 120
-        and data.digest == facts.digest
-        and data is load(hospital)
     )
+    assert facts.n_test in (23, 24)
+    assert facts.n_train + facts.n_test == 120
+    assert data.digest == facts.digest
+    assert data is load(hospital)
     for words in (
         "label is column 'diagnosis'",
         "clients are column 'hospital'",
@@ -71,21 +79,20 @@ def test_a_hospital_csv_runs_as_it_is(hospital):
     ):
         assert words in data.note
     outcome = run("fedavg", dataset=hospital, epochs=5)
-    assert (
-        outcome.settings.partition == "natural"
-        and outcome.settings.clients == 3
-        and outcome.accuracy > 0.7
-    )
+    assert outcome.settings.partition == "natural"
+    assert outcome.settings.clients == 3
+    assert outcome.accuracy > 0.7
 
 
 def test_columns_by_hand(tmp_path):
     rows = [[i % 4, "x" if i % 2 else "", 5, "a" if i % 2 else "b"] for i in range(40)]
-    data = load(written(tmp_path / "t.csv", rows, ["n", "t", "c", "y"]))
+    data = load(write_table(tmp_path / "t.csv", rows, ["n", "t", "c", "y"]))
     x = torch.cat([data.x_train, data.x_test])
-    assert x.shape == (40, 3) and set(x[:, 1].tolist()) == {0.0, 1.0} and not x[:, 2].any()
-    assert data.x_train[:, 0].mean().abs() < 1e-6 and data.x_train[
-        :, 0
-    ].square().mean() == pytest.approx(1)
+    assert x.shape == (40, 3)
+    assert set(x[:, 1].tolist()) == {0.0, 1.0}
+    assert not x[:, 2].any()
+    assert data.x_train[:, 0].mean().abs() < 1e-6
+    assert data.x_train[:, 0].square().mean() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("clients", [1, 3, 10])
@@ -93,32 +100,28 @@ def test_sums_over_clients_are_those_of_all_rows(clients):
     draw = np.random.default_rng(1)
     x = draw.normal(3, 2, (200, 4)) * [1, 1e4, 1e-4, 0] + [0, 1e5, 0, 4]
     x[draw.random(x.shape) < 0.2] = np.nan
-    mean, scale = moments(x, np.arange(200) % clients)
+    mean, scale = pool_moments(x, np.arange(200) % clients)
     assert mean == pytest.approx(np.nanmean(x, axis=0), rel=1e-12)
-    assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8) and scale[3] == 1
-    assert (
-        client_sums(x).nbytes == sums_bytes(4)[0] and mean.nbytes + scale.nbytes == sums_bytes(4)[1]
-    )
+    assert scale[:3] == pytest.approx(np.nanstd(x, axis=0)[:3], rel=1e-8)
+    assert scale[3] == 1
+    assert sum_columns(x).nbytes == count_sums_bytes(4)[0]
+    assert mean.nbytes + scale.nbytes == count_sums_bytes(4)[1]
 
 
 def test_a_hash_words_needs_no_list_of_words():
-    one, other = (
-        hash_words(["no pain", None]),
-        hash_words(["much pain", "no pain", "Pain, no!"]),
-    )
-    assert (
-        np.array_equal(one[0], other[1]) and np.array_equal(other[1], other[2]) and not one[1].any()
-    )
+    one = hash_words(["no pain", None])
+    other = hash_words(["much pain", "no pain", "Pain, no!"])
+    assert np.array_equal(one[0], other[1])
+    assert np.array_equal(other[1], other[2])
+    assert not one[1].any()
     assert np.square(one[0]).sum() == pytest.approx(HASHED_FEATURES)
 
 
 def test_options_name_other_columns(hospital):
     data = load(f"{hospital}?label=sex&client=")
-    assert (
-        data.class_names == ("f", "m")
-        and data.client_names == ()
-        and data.digest != load(hospital).digest
-    )
+    assert data.class_names == ("f", "m")
+    assert data.client_names == ()
+    assert data.digest != load(hospital).digest
     assert federate(f"{hospital}?client=sex").clients == 2
     assert "All rows are of one constant" in load(f"{hospital}?client=constant").note
 
@@ -127,7 +130,8 @@ def test_semicolons_commas_and_a_mark_at_the_start(tmp_path):
     path = tmp_path / "german.csv"
     lines = ["größe;y", *(f"{i},5;{'ja' if i % 2 else 'nein'}" for i in range(20))]
     path.write_text("\n".join(lines), encoding="utf-8-sig")
-    assert load(path).input_shape == (1,) and load(path).class_names == ("ja", "nein")
+    assert load(path).input_shape == (1,)
+    assert load(path).class_names == ("ja", "nein")
 
 
 def test_parquet_is_the_same_table(tmp_path):
@@ -137,7 +141,7 @@ def test_parquet_is_the_same_table(tmp_path):
     rows = [[float(i), None if i % 5 == 0 else "ab"[i % 2], i % 3] for i in range(60)]
     named = {name: [row[i] for row in rows] for i, name in enumerate(["n", "t", "label"])}
     parquet.write_table(pyarrow.table(named), tmp_path / "t.parquet")
-    plain = written(
+    plain = write_table(
         tmp_path / "t.csv",
         [["" if v is None else v for v in row] for row in rows],
         ["n", "t", "label"],
@@ -236,15 +240,18 @@ def test_any_table_loads_or_says_why(tmp_path, data, columns, rows, client):
     content = [
         [*row, *([str(i % 3)] if client else []), "ab"[i % 2]] for i, row in enumerate(cells)
     ]
-    path = written(tmp_path / f"{abs(hash(str(content)))}.csv", content, head)
+    path = write_table(tmp_path / f"{abs(hash(str(content)))}.csv", content, head)
     try:
         table = load(path)
     except UsageError as error:
-        assert str(error).strip().endswith(".") and len(str(error).splitlines()) == 1
+        assert str(error).strip().endswith(".")
+        assert len(str(error).splitlines()) == 1
         return
     x = torch.cat([table.x_train, table.x_test])
-    assert x.isfinite().all() and len(x) == rows and table.classes == 2
+    assert x.isfinite().all()
+    assert len(x) == rows
+    assert table.classes == 2
     assert table.x_train.shape[1] <= columns * max(MOST_CATEGORIES, HASHED_FEATURES)
     assert table.client_names == (("0", "1", "2") if client else ())
-    again = written(tmp_path / "again.csv", content, head)
+    again = write_table(tmp_path / "again.csv", content, head)
     assert torch.equal(load(again).x_train, table.x_train)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedlab_nb.data import checked_transform, constants, load
+from fedlab_nb.data import check_transform, find_scale_constants, load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.rng import generator
@@ -21,13 +21,14 @@ QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
 
 def test_the_constants_are_those_of_numpy():
     x = torch.rand(50, 3, 8, 8, generator=generator(0, "images")) ** 2
-    mean, std = constants("standardise", x)
+    mean, std = find_scale_constants("standardise", x)
     assert np.allclose(mean, x.double().numpy().mean((0, 2, 3)), atol=1e-9)
     assert np.allclose(std, x.double().numpy().std((0, 2, 3)), atol=1e-9)
-    assert constants("none", x) is None
-    blank_mean, blank_std = constants("standardise", torch.full((5, 1, 8, 8), 0.3))
-    assert blank_std.tolist() == [1.0] and float(blank_mean) == pytest.approx(0.3)
-    mean, std = constants("symmetric", x)
+    assert find_scale_constants("none", x) is None
+    blank_mean, blank_std = find_scale_constants("standardise", torch.full((5, 1, 8, 8), 0.3))
+    assert blank_std.tolist() == [1.0]
+    assert float(blank_mean) == pytest.approx(0.3)
+    mean, std = find_scale_constants("symmetric", x)
     assert ((torch.tensor([0.0, 1.0]) - mean[0]) / std[0]).tolist() == [-1, 1]
 
 
@@ -39,7 +40,7 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
         (torch.rand(n, 3, 8, 8, generator=g, dtype=EXACT), torch.randint(4, (n,), generator=g))
         for n in (40, 25)
     ]
-    mean, std = constants("standardise", shards[0][0])
+    mean, std = find_scale_constants("standardise", shards[0][0])
     plain = [
         build(name, (3, 8, 8), 4, width=width, generator=generator(1, k), dtype=EXACT)
         for k in range(2)
@@ -66,9 +67,8 @@ def test_a_method_runs_with_all_parts_and_sends_the_same_bytes(method):
         run(method, transform=t, **more, **QUICK) for t in ("standardise+crop+flip", "none")
     )
     assert (here.bytes_up, here.bytes_down) == (plain.bytes_up, plain.bytes_down)
-    assert here.accuracy_validation is not None and not np.array_equal(
-        here.test_features, plain.test_features
-    )
+    assert here.accuracy_validation is not None
+    assert not np.array_equal(here.test_features, plain.test_features)
 
 
 def test_a_network_of_a_run_sees_test_images_on_its_scale():
@@ -96,4 +96,4 @@ def test_what_is_no_transform_is_refused(wrong):
     with pytest.raises(UsageError, match="fedet.transform"):
         Settings.make(transform=wrong)
     with pytest.raises(UsageError, match="feature rows"):
-        checked_transform("standardise", (13,))
+        check_transform("standardise", (13,))

@@ -35,17 +35,21 @@ def column(data, name):
 
 def values_of(data, path, name):
     """float64 [N]: the numbers of a column as they were read, worked out from its feature."""
-    found = column(data, name)
-    before = [one for one in data.schema.columns if one.width]
-    place = sum(one.width for one in before[: before.index(found)])
-    return data.schema.encode(path)[:, place].astype(float) * found.scale + found.mean
+    place = 0
+    for other in data.schema.columns:
+        if other.name == name:
+            break
+        place += other.width
+    number = column(data, name)
+    return data.schema.encode(path)[:, place].astype(float) * number.scale + number.mean
 
 
 def refused(source, **options):
     with pytest.raises(UsageError) as caught:
         load(source, **options)
     text = str(caught.value)
-    assert text.endswith(".") and "\n" not in text
+    assert text.endswith(".")
+    assert "\n" not in text
     return text
 
 
@@ -74,10 +78,13 @@ def test_words_that_are_classes_stay_classes(write):
     words = ["none", "mild", "NA"]
     path = write("a,null,stage", lambda i: f"{i % 7}.5,{['null', 'b'][i % 2]},{words[i % 3]}")
     data = load(f"{path}?client=null")
-    assert data.class_names == ("NA", "mild", "none") and data.client_names == ("b", "null")
-    assert len(data.y_train) + len(data.y_test) == 60 and "?missing=NA" in data.note
+    assert data.class_names == ("NA", "mild", "none")
+    assert data.client_names == ("b", "null")
+    assert len(data.y_train) + len(data.y_test) == 60
+    assert "?missing=NA" in data.note
     less = load(path, client="null", missing=["NA", "-9"])
-    assert less.class_names == ("mild", "none") and "20 rows without a label" in less.note
+    assert less.class_names == ("mild", "none")
+    assert "20 rows without a label" in less.note
 
 
 def test_categories_and_signs_keep_their_words(write):
@@ -115,7 +122,8 @@ def test_equal_numbers_are_one_class(write, texts):
 def test_labels_that_differ_in_case_alone_are_asked_for(write):
     path = write("a,y", lambda i: f"{i % 7}.5,{['Yes', 'yes ', 'no'][i % 3]}")
     assert "?case=ignore" in refused(path)
-    assert load(path + "?case=ignore").classes == 2 and load(path + "?case=keep").classes == 3
+    assert load(path + "?case=ignore").classes == 2
+    assert load(path + "?case=keep").classes == 3
 
 
 # ------------------------------------------------------------------------------------- F4: the header
@@ -133,14 +141,16 @@ def test_a_first_line_that_may_be_a_sample_is_asked_for(write, first):
         row = lambda i: f"{'ab'[i % 2]},{'xy'[i % 3 % 2]},{['setosa', 'other'][i % 2]}"  # noqa: E731
     path = write(first, row)
     message = refused(path)
-    assert "?header=no" in message and "?header=yes" in message
+    assert "?header=no" in message
+    assert "?header=yes" in message
     assert len(load(path + "?header=yes").y_train) + len(load(path + "?header=yes").y_test) == 60
 
 
 def test_a_file_without_names_has_all_of_its_rows(write):
     path = write("5.1,3.5,setosa", lambda i: f"{i % 7}.1,{i % 5}.5,{['setosa', 'b'][i % 2]}")
     data = load(path, header="no")
-    assert len(data.y_train) + len(data.y_test) == 61 and data.class_names == ("b", "setosa")
+    assert len(data.y_train) + len(data.y_test) == 61
+    assert data.class_names == ("b", "setosa")
     assert np.array_equal(data.schema.encode([[5.1, 3.5]]), data.schema.encode([[5.1, 3.5, "?"]]))
 
 
@@ -151,11 +161,14 @@ def test_row_numbers_are_no_features(write, tmp_path):
     for number, one in enumerate([table, shuffled]):
         one.to_csv(tmp_path / f"saved{number}.csv")
         data = load(tmp_path / f"saved{number}.csv")
-        assert data.input_shape == (1,) and "saved with the table" in data.note
+        assert data.input_shape == (1,)
+        assert "saved with the table" in data.note
     data = load(write("id,a,label", lambda i: f"{i * 7 + 100},{i % 7}.5,{i // 30}"))
-    assert data.input_shape == (1,) and "Left out: id" in data.note
+    assert data.input_shape == (1,)
+    assert "Left out: id" in data.note
     data = load(write("z,a,label", lambda i: f"{i + 5},{i % 7}.5,{i // 30}"))
-    assert data.input_shape == (1,) and "counts the rows" in data.note
+    assert data.input_shape == (1,)
+    assert "counts the rows" in data.note
     data = load(write("id,a,label", lambda i: f"{i},{i % 7}.5,{i // 30}"), number="id")
     assert data.input_shape == (2,)
 
@@ -211,7 +224,8 @@ def test_numbers_as_people_write_them(write, kind):
 def test_a_comma_that_can_be_two_things_is_asked_for(write):
     path = write("a,b,label", lambda i: f'"1,{i % 90 + 100}",{"xy"[i % 2]},{i % 2}')
     assert "?decimal=" in refused(path)
-    comma, point = load(path + "?decimal=,"), load(path, decimal="point")
+    comma = load(path + "?decimal=,")
+    point = load(path, decimal="point")
     assert values_of(comma, path, "a")[:2] == pytest.approx([1.100, 1.101])
     assert values_of(point, path, "a")[:2] == pytest.approx([1100, 1101])
     settled = write("a,b,label", lambda i: f'"1,{i % 90 + 100}",{i % 9}.5,{i % 2}', name="g.csv")
@@ -266,7 +280,8 @@ def test_cells_that_are_nearly_numbers_are_never_words(write, cell):
 def test_lines_that_are_no_rows(write, head, row):
     path = write(head, lambda i: row.format(a=i % 7, b=i % 5, y=i % 2))
     data = load(path)
-    assert data.input_shape == (2,) and len(data.y_train) + len(data.y_test) == 60
+    assert data.input_shape == (2,)
+    assert len(data.y_train) + len(data.y_test) == 60
     assert values_of(data, path, "r") == pytest.approx([i % 7 + 0.5 for i in range(60)], abs=1e-5)
 
 
@@ -326,7 +341,8 @@ def test_encodings_and_ends_of_lines(write, encoding, end):
         "größe;y", lambda i: f"{i % 7},5;{['groß', 'klein'][i % 2]}", end=end, encoding=encoding
     )
     data = load(path)
-    assert data.class_names == ("groß", "klein") and column(data, "größe").kind == "number"
+    assert data.class_names == ("groß", "klein")
+    assert column(data, "größe").kind == "number"
     assert ("Windows-1252" in data.note) == (encoding in ("cp1252", "latin-1"))
 
 
@@ -337,7 +353,8 @@ def test_a_file_in_another_code_is_read_as_the_person_says(write):
 
 @pytest.mark.parametrize("name", ["x.mat", "x.foo", "x.xls", "x.csv.gz", "folder/x"])
 def test_unknown_endings_name_those_that_work(name, tmp_path, monkeypatch):
-    assert ".csv" in refused(name) and ".npz" in refused(name)
+    assert ".csv" in refused(name)
+    assert ".npz" in refused(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.mat").write_bytes(b"x")
     assert ".csv" in refused("x.mat")
@@ -345,14 +362,24 @@ def test_unknown_endings_name_those_that_work(name, tmp_path, monkeypatch):
 
 def test_spreadsheets(tmp_path):
     pytest.importorskip("openpyxl")
-    rows = [
-        {"id": i, "when": pd.Timestamp(2020, 1, i % 28 + 1), "dose": i % 9 / 4, "sex": "fm"[i % 2], "n": i % 5,
-         "ill": ["yes", "no"][i % 3 % 2]} for i in range(60)
-    ]  # fmt: skip
+    rows = []
+    for i in range(60):
+        rows.append(
+            {
+                "id": i,
+                "when": pd.Timestamp(2020, 1, i % 28 + 1),
+                "dose": i % 9 / 4,
+                "sex": "fm"[i % 2],
+                "n": i % 5,
+                "ill": ["yes", "no"][i % 3 % 2],
+            }
+        )
     pd.DataFrame(rows).to_excel(tmp_path / "t.xlsx", index=False)
     pd.DataFrame(rows).to_csv(tmp_path / "t.csv", index=False)
-    sheet, text = load(tmp_path / "t.xlsx"), load(tmp_path / "t.csv")
-    assert torch.equal(sheet.x_train, text.x_train) and sheet.class_names == ("no", "yes")
+    sheet = load(tmp_path / "t.xlsx")
+    text = load(tmp_path / "t.csv")
+    assert torch.equal(sheet.x_train, text.x_train)
+    assert sheet.class_names == ("no", "yes")
     assert column(sheet, "id").kind == "left out"
     with pd.ExcelWriter(tmp_path / "two.xlsx") as writer:
         pd.DataFrame(rows).to_excel(writer, sheet_name="data", index=False)
@@ -392,8 +419,10 @@ LABELS = ["cat", "dog"] * 50
 )
 def test_labels_of_any_type_are_those_of_a_list(labels):
     x = np.random.default_rng(0).random((100, 4))
-    data, same = load({"x": x, "y": labels}), load({"x": x, "y": LABELS})
-    assert data.class_names == ("cat", "dog") and torch.equal(data.y_train, same.y_train)
+    data = load({"x": x, "y": labels})
+    same = load({"x": x, "y": LABELS})
+    assert data.class_names == ("cat", "dog")
+    assert torch.equal(data.y_train, same.y_train)
     assert data.digest == same.digest
 
 
@@ -422,14 +451,18 @@ def frame():
 def test_a_dataframe_is_the_table_that_it_is(tmp_path):
     table = frame()
     table.to_csv(tmp_path / "t.csv", index=False)
-    data, file = load(table, label="y"), load(tmp_path / "t.csv", label="y")
-    assert torch.equal(data.x_train, file.x_train) and torch.equal(data.y_test, file.y_test)
+    data = load(table, label="y")
+    file = load(tmp_path / "t.csv", label="y")
+    assert torch.equal(data.x_train, file.x_train)
+    assert torch.equal(data.y_test, file.y_test)
     beside = load({"x": table.drop(columns="y"), "y": table.y})
     assert torch.equal(beside.x_train, data.x_train)
-    halves = {f"{key}_{part}": value[rows] for part, rows in (("train", slice(0, 80)), ("test", slice(80, 100)))
-              for key, value in (("x", table.drop(columns="y")), ("y", table.y))}  # fmt: skip
+    x = table.drop(columns="y")
+    y = table.y
+    halves = {"x_train": x[:80], "y_train": y[:80], "x_test": x[80:100], "y_test": y[80:100]}
     assert len(load(halves).x_test) == 20
-    assert add_dataset("mine", table) == "mine" and load("mine").classes == 2
+    assert add_dataset("mine", table) == "mine"
+    assert load("mine").classes == 2
 
 
 def test_tensors_masks_and_sparse_matrices():
@@ -447,17 +480,18 @@ def test_tensors_masks_and_sparse_matrices():
 
 def test_labels_from_one_have_no_empty_class():
     data = load({"x": DIGITS.images, "y": DIGITS.target + 1})
-    assert (
-        data.class_names == tuple(str(k) for k in range(1, 11)) and "labels are 1..10" in data.note
-    )
+    assert data.class_names == tuple(str(k) for k in range(1, 11))
+    assert "labels are 1..10" in data.note
     zero = load({"x": DIGITS.images, "y": DIGITS.target})
     assert torch.equal(zero.y_train, data.y_train)
 
 
 def test_long_pictures_may_be_recordings():
-    x, y = np.random.default_rng(0).random((50, 128, 9)), [0, 1] * 25
+    x = np.random.default_rng(0).random((50, 128, 9))
+    y = [0, 1] * 25
     data = load({"x": x, "y": y})
-    assert "pictures of 128x9" in data.note and "kind=recordings" in data.note
+    assert "pictures of 128x9" in data.note
+    assert "kind=recordings" in data.note
     assert load({"x": x, "y": y}, kind="recordings").input_shape == (9, 128)
 
 
@@ -475,12 +509,15 @@ def test_a_given_split_and_groups(write):
     path = write("a,split,patient_id,label", patients)
     asked = load(path)
     assert asked.input_shape == (1,)
-    assert "?split=split" in asked.note and "?group=patient_id" in asked.note
+    assert "?split=split" in asked.note
+    assert "?group=patient_id" in asked.note
     for data in (load(path, split="split"), load(path + "?split=split")):
-        assert len(data.y_test) == 20 and data.input_shape == (1,)
+        assert len(data.y_test) == 20
+        assert data.input_shape == (1,)
     cells = pd.read_csv(path)
     grouped_data = load(path, group="patient_id", split="")
-    assert 8 <= len(grouped_data.y_test) <= 16 and len(grouped_data.y_test) % 4 == 0
+    assert 8 <= len(grouped_data.y_test) <= 16
+    assert len(grouped_data.y_test) % 4 == 0
     assert "both sides" in refused(path + "?split=split&group=patient_id")
     arrays = {"x": cells[["a"]].to_numpy(), "y": cells.label.to_numpy()}
     split = load(arrays | {"split": cells.split.to_numpy()})
@@ -498,7 +535,8 @@ def test_no_group_stands_on_both_sides(seed, clients):
     y = rng.integers(0, 3, 200)
     owner = groups % 3 if clients else None
     test = draw_test_groups(y, groups, owner)
-    assert not set(groups[test]) & set(groups[~test]) and 20 <= test.sum() <= 70
+    assert not set(groups[test]) & set(groups[~test])
+    assert 20 <= test.sum() <= 70
     assert set(y[~test]) == {0, 1, 2}
     if clients:
         assert set(owner[~test]) == {0, 1, 2}
@@ -532,7 +570,8 @@ def test_names_that_are_repeated_in_the_middle_are_no_sample(write):
         lambda i: "kind,b,y" if i == 30 else f"{'uv'[i % 2]},{i % 7}.5,{'ab'[i % 3 % 2]}",
     )
     data = load(path)
-    assert data.class_names == ("a", "b") and column(data, "kind").categories == ("u", "v")
+    assert data.class_names == ("a", "b")
+    assert column(data, "kind").categories == ("u", "v")
     assert "repeat the names" in data.note
 
 
@@ -542,9 +581,8 @@ def test_numbers_of_patients_with_gaps_are_no_feature(tmp_path):
     )
     table.to_csv(tmp_path / "t.csv", index=False)
     for data in (load(tmp_path / "t.csv"), load(table)):
-        assert (
-            column(data, "patient_id").kind == "left out" and column(data, "time").kind == "number"
-        )
+        assert column(data, "patient_id").kind == "left out"
+        assert column(data, "time").kind == "number"
 
 
 @pytest.mark.parametrize(

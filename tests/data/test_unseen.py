@@ -12,7 +12,8 @@ from fedlab_nb.errors import UsageError
 def recordings(n=60, steps=24, people="abc"):
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
-    x = rng.normal(size=(n, steps, 3)) + np.sin((1 + y[:, None, None]) * np.arange(steps)[:, None])
+    waves = np.sin((1 + y[:, None, None]) * np.arange(steps)[:, None])
+    x = rng.normal(size=(n, steps, 3)) + waves
     return {
         "x": x.astype(np.float32),
         "y": np.array(["walk", "sit"])[y],
@@ -25,21 +26,24 @@ def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
     np.savez(tmp_path / "gait.npz", **given)
     for data in (load(tmp_path / "gait.npz"), from_arrays(given)):
         test = draw_test_rows((given["y"] == "walk").astype(int), np.arange(60) % 3)
-        assert data.class_names == ("sit", "walk") and data.client_names == ("a", "b", "c")
+        assert data.class_names == ("sit", "walk")
+        assert data.client_names == ("a", "b", "c")
         assert data.y_test.tolist() == (given["y"][test] == "walk").astype(int).tolist()
         assert data.client_train.tolist() == (np.arange(60) % 3)[~test].tolist()
         assert data.client_test.tolist() == (np.arange(60) % 3)[test].tolist()
-        assert data.input_shape == (3, 24) and len(data.x_train) == 48
+        assert data.input_shape == (3, 24)
+        assert len(data.x_train) == 48
 
 
 def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
-    g = recordings()
-    half = {f"{key}_{part}": g[key][rows] for key in "xy" for part, rows in
-            (("train", slice(0, 40)), ("test", slice(40, 60)))}  # fmt: skip
-    data = from_arrays(half | {"client": g["client"][:40]})
-    assert (
-        data.client_names == ("a", "b", "c") and len(data.x_test) == 20 and data.client_test is None
-    )
+    arrays = recordings()
+    x = arrays["x"]
+    y = arrays["y"]
+    halves = {"x_train": x[:40], "y_train": y[:40], "x_test": x[40:], "y_test": y[40:]}
+    data = from_arrays({**halves, "client": arrays["client"][:40]})
+    assert data.client_names == ("a", "b", "c")
+    assert len(data.x_test) == 20
+    assert data.client_test is None
 
 
 @pytest.mark.parametrize(
@@ -48,7 +52,8 @@ def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
 def test_what_does_not_fit_is_a_sentence(change):
     with pytest.raises(UsageError) as error:
         from_arrays({**recordings(), **change})
-    assert str(error.value).endswith(".") and ". " not in str(error.value)
+    assert str(error.value).endswith(".")
+    assert ". " not in str(error.value)
 
 
 def test_names_of_rows_are_no_features_and_unknown_is_no_value(tmp_path):
@@ -59,8 +64,10 @@ def test_names_of_rows_are_no_features_and_unknown_is_no_value(tmp_path):
     path = tmp_path / "stroke.csv"
     path.write_text("\n".join(["id,hospital,age,bmi,note,stroke", *rows]))
     data = load(path)
-    assert data.input_shape == (2 + 256,) and data.client_names == ("east", "west")
-    assert "Left out" in data.note and "id" in data.note
+    assert data.input_shape == (2 + 256,)
+    assert data.client_names == ("east", "west")
+    assert "Left out" in data.note
+    assert "id" in data.note
     path.write_text("\n".join(["id,stroke", *(f"P{i},{'yn'[i % 2]}" for i in range(60))]))
     with pytest.raises(UsageError, match="only columns for label"):
         load(path)

@@ -13,7 +13,8 @@ import torch
 from fedlab_nb.data import describe, load, vision
 from fedlab_nb.errors import RunError
 
-N_TRAIN, N_TEST = 40, 10
+N_TRAIN = 40
+N_TEST = 10
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +55,13 @@ def check(name, pixels, labels):
     data = load(name)
     public = [0, 10, 20, 30]
     private = [i for i in range(N_TRAIN) if i not in public]
-    assert torch.equal(data.x_train, pixels[private]) and torch.equal(data.x_public, pixels[public])
-    assert data.y_train.tolist() == [int(labels[i]) for i in private] and len(data.x_test) == N_TEST
+    assert torch.equal(data.x_train, pixels[private])
+    assert torch.equal(data.x_public, pixels[public])
+    assert data.y_train.tolist() == [int(labels[i]) for i in private]
+    assert len(data.x_test) == N_TEST
     assert data.note == "4 of 40 training images are held back as unlabelled public data."
-    assert data.digest == describe(name).digest is not None and load(name) is data
+    assert data.digest == describe(name).digest is not None
+    assert load(name) is data
     return data
 
 
@@ -69,46 +73,49 @@ def test_mnist_files(folder, name, sub):
         torch.from_numpy(images(N_TRAIN)[:, None, :28, :28, 0]).float() / 255,
         np.arange(N_TRAIN) % 10,
     )
-    assert data.input_shape == (1, 28, 28) and data.classes == 10
+    assert data.input_shape == (1, 28, 28)
+    assert data.classes == 10
 
 
-LAYOUTS = {  # as torchvision keeps images and labels in memory
-    "cifar10": lambda x, y: {
-        "data": x,
-        "targets": y.tolist(),
-        "classes": [f"class {c}" for c in range(10)],
-    },
-    "cifar100": lambda x, y: {
-        "data": x,
-        "targets": y.tolist(),
-        "classes": [str(c) for c in range(100)],
-    },
-    "svhn": lambda x, y: {"data": x.transpose(0, 3, 1, 2), "labels": y},
-}
+def lay_out_cifar10(x, y):
+    return {"data": x, "targets": y.tolist(), "classes": [f"class {c}" for c in range(10)]}
+
+
+def lay_out_cifar100(x, y):
+    return {"data": x, "targets": y.tolist(), "classes": [str(c) for c in range(100)]}
+
+
+def lay_out_svhn(x, y):
+    return {"data": x.transpose(0, 3, 1, 2), "labels": y}
+
+
+# as torchvision keeps images and labels in memory
+LAYOUTS = {"cifar10": lay_out_cifar10, "cifar100": lay_out_cifar100, "svhn": lay_out_svhn}
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_colours_come_first_whatever_the_layout(name, monkeypatch):
-    numbers = {"train": N_TRAIN, "test": N_TEST}
-    made = {part: LAYOUTS[name](images(n), np.arange(n) % 10) for part, n in numbers.items()}
-    monkeypatch.setattr(vision, "opened", lambda name, source, part: SimpleNamespace(**made[part]))
-    monkeypatch.setattr(vision, "digest", lambda name: "of the files")
+    def open_in_memory(name, source, part):
+        n = {"train": N_TRAIN, "test": N_TEST}[part]
+        return SimpleNamespace(**LAYOUTS[name](images(n), np.arange(n) % 10))
+
+    monkeypatch.setattr(vision, "open_dataset", open_in_memory)
+    monkeypatch.setattr(vision, "hash_files", lambda name: "of the files")
     data = check(
         name,
         torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255,
         np.arange(N_TRAIN) % 10,
     )
-    assert data.input_shape == (3, 32, 32) and data.classes == vision.SOURCES[name].classes
+    assert data.input_shape == (3, 32, 32)
+    assert data.classes == vision.SOURCES[name].classes
     assert data.class_names[3] == ("class 3" if name == "cifar10" else "3")
 
 
 def test_the_files_are_those_that_torchvision_reads():
     for name, kind in (("cifar10", datasets().CIFAR10), ("cifar100", datasets().CIFAR100)):
         read = [file for file, _ in (*kind.train_list, *kind.test_list)] + [kind.meta["filename"]]
-        assert (
-            sorted(vision.SOURCES[name].files) == sorted(read)
-            and vision.SOURCES[name].folder == kind.base_folder
-        )
+        assert sorted(vision.SOURCES[name].files) == sorted(read)
+        assert vision.SOURCES[name].folder == kind.base_folder
     read = [file for part, (_, file, _) in datasets().SVHN.split_list.items() if part != "extra"]
     assert sorted(vision.SOURCES["svhn"].files) == sorted(read)
 
@@ -118,10 +125,14 @@ def test_offline(name, capfd):
     with pytest.raises(RunError) as caught:
         load(name)
     text = str(caught.value)
-    assert name in text and "no network" in text and "offline" in text and "\n" not in text
+    assert name in text
+    assert "no network" in text
+    assert "offline" in text
+    assert "\n" not in text
     assert capfd.readouterr().out == ""
     facts = describe(name)
-    assert facts.digest is None and facts.n_train + facts.n_public == vision.SOURCES[name].n_train
+    assert facts.digest is None
+    assert facts.n_train + facts.n_public == vision.SOURCES[name].n_train
 
 
 def test_broken_files(folder):

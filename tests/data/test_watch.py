@@ -8,7 +8,7 @@ from torch.nn import functional as F
 import fedlab_nb as fl
 from fedlab_nb.data import describe, load
 from fedlab_nb.data.arrays import from_arrays
-from fedlab_nb.data.natural import WATCH, last_fifth
+from fedlab_nb.data.natural import WATCH, mark_last_fifth
 from fedlab_nb.methods import METHODS
 from fedlab_nb.models import build, parameter_count
 from fedlab_nb.plots.kit import lined
@@ -42,41 +42,45 @@ def some(every=20):
 
 
 def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
-    data, fed = load("watch"), fl.federate("watch")
-    assert (data.input_shape, data.classes) == ((6, 100), 7) and describe(
-        "watch"
-    ) == data.description()
-    assert fed.partition == "natural" and data.client_names == tuple(
-        f"person {k}" for k in range(1, 11)
-    )
-    assert (fed.label_counts > 0).all() and len(data.y_train) + len(data.y_test) == len(stored["x"])
+    data = load("watch")
+    fed = fl.federate("watch")
+    assert (data.input_shape, data.classes) == ((6, 100), 7)
+    assert describe("watch") == data.description()
+    assert fed.partition == "natural"
+    assert data.client_names == tuple(f"person {k}" for k in range(1, 11))
+    assert (fed.label_counts > 0).all()
+    assert len(data.y_train) + len(data.y_test) == len(stored["x"])
     assert torch.equal(data.client_test.unique(), torch.arange(10))
-    assert len(np.unique(stored["recording"])) == 140 and WATCH.stat().st_size < 2_000_000
+    assert len(np.unique(stored["recording"])) == 140
+    assert WATCH.stat().st_size < 2_000_000
 
 
 def test_the_test_windows_end_each_recording(stored):
-    test = last_fifth(stored["recording"])
+    test = mark_last_fifth(stored["recording"])
     for own in np.unique(stored["recording"]):
         rows = test[stored["recording"] == own]
-        assert rows.sum() == len(rows) // 5 and not np.any(np.diff(rows.astype(int)) < 0)
+        assert rows.sum() == len(rows) // 5
+        assert not np.any(np.diff(rows.astype(int)) < 0)
     y = stored["label"]
-    assert (
-        load("watch").y_test.tolist() == y[test].tolist()
-        and load("watch").y_train.tolist() == y[~test].tolist()
-    )
+    assert load("watch").y_test.tolist() == y[test].tolist()
+    assert load("watch").y_train.tolist() == y[~test].tolist()
 
 
 def test_each_channel_is_standardised_over_the_training_windows(stored):
-    data, x = load("watch"), stored["x"].astype(np.float64)
-    seen = x[~last_fifth(stored["recording"])]
+    data = load("watch")
+    x = stored["x"].astype(np.float64)
+    seen = x[~mark_last_fifth(stored["recording"])]
     by_hand = (x - seen.mean((0, 2))[:, None]) / seen.std((0, 2))[:, None]
-    assert np.allclose(data.x_test.numpy(), by_hand[last_fifth(stored["recording"])], atol=1e-5)
+    assert np.allclose(
+        data.x_test.numpy(), by_hand[mark_last_fifth(stored["recording"])], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("k", [1, 10])
 def test_a_person_left_out_is_the_test_set(k, stored):
     data = load(f"watch:{k}")
-    assert len(data.y_test) == (stored["person"] == k - 1).sum() and data.client_test is None
+    assert len(data.y_test) == (stored["person"] == k - 1).sum()
+    assert data.client_test is None
     assert data.client_names == tuple(f"person {i}" for i in range(1, 11) if i != k)
     others = np.bincount(stored["person"])[np.arange(10) != k - 1]
     assert torch.bincount(data.client_train).tolist() == others.tolist()
@@ -88,11 +92,9 @@ def test_channels_of_ones_own_recordings_may_come_first_or_last():
     last = from_arrays(
         {key: v.transpose(1, 2) if key[0] == "x" else v for key, v in source.items()}
     )
-    assert (
-        first.input_shape == (6, 100)
-        and torch.equal(first.x_train, last.x_train)
-        and first.digest == last.digest
-    )
+    assert first.input_shape == (6, 100)
+    assert torch.equal(first.x_train, last.x_train)
+    assert first.digest == last.digest
     assert first.x_train.double().mean((0, 2)).abs().max() < 1e-6
     short = {key: v[:, :, :7] if key[0] == "x" else v for key, v in source.items()}
     with pytest.raises(fl.UsageError, match="recordings \\[N, C, T\\] with C below 8"):
@@ -106,10 +108,8 @@ def test_the_network_is_three_convolutions_along_time():
     for block in net.body:
         layer = next(part for part in block if isinstance(part, torch.nn.Conv2d))
         h = F.max_pool1d(F.conv1d(h, layer.weight[:, :, 0], layer.bias, padding=2).relu(), 2)
-    assert (
-        torch.allclose(net(x), net.classifier(h.mean(2)), atol=1e-12)
-        and parameter_count(net) == 8471
-    )
+    assert torch.allclose(net(x), net.classifier(h.mean(2)), atol=1e-12)
+    assert parameter_count(net) == 8471
     with pytest.raises(fl.UsageError, match="needs recordings, not images of 1x8x8; use 'mlp'"):
         build("cnn1d", (1, 8, 8), 10)
     with pytest.raises(fl.UsageError, match="at least 8 steps, not 7"):
@@ -118,21 +118,20 @@ def test_the_network_is_three_convolutions_along_time():
 
 @pytest.mark.slow
 def test_every_method_runs_on_recordings_or_says_why_not():
-    knobs = {
-        f"{m}.{k.name}": CHEAP[k.name]
-        for m, cls in METHODS.items()
-        for k in cls.fields()
-        if k.name in CHEAP
-    }
-    done, errors = {}, {}
+    knobs = {}
+    for method, knobs_of_method in METHODS.items():
+        for knob in knobs_of_method.fields():
+            if knob.name in CHEAP:
+                knobs[f"{method}.{knob.name}"] = CHEAP[knob.name]
+    done = {}
+    errors = {}
     for event in fl.job("all", dataset=some(), public=0.1, epochs=1, **knobs):
         if event.outcome is not None:
             done[event.method] = event.outcome
         if event.error is not None:
             errors[event.method] = event.error
-    assert set(done) == set(METHODS) - {"fadi"} and str(errors["fadi"]).startswith(
-        "F-ADI needs images, not recordings"
-    )
+    assert set(done) == set(METHODS) - {"fadi"}
+    assert str(errors["fadi"]).startswith("F-ADI needs images, not recordings")
     assert all(out.settings.clients == len(out.label_counts) == 10 for out in done.values())
 
 
@@ -146,4 +145,5 @@ def test_a_recording_is_a_line_a_channel():
         False,
         True,
     ]  # 0.5 in the middle, 0 at the bottom
-    assert lines[:, 1].all() and lines[:, 2].tolist() == [True, False, True, False, False]
+    assert lines[:, 1].all()
+    assert lines[:, 2].tolist() == [True, False, True, False, False]

@@ -170,7 +170,8 @@ def test_what_is_read_is_what_was_written_or_it_is_refused(
     try:
         data = load(path)
     except UsageError as error:
-        assert str(error).endswith(".") and "\n" not in str(error)
+        assert str(error).endswith(".")
+        assert "\n" not in str(error)
         assert is_fair_refusal(columns, gap, separator, str(error)), str(error)
         return
     assert data.class_names == ("größer", "kleiner")

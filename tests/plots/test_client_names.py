@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.data import federate
-from fedlab_nb.data.registry import add_dataset, names_of_clients
+from fedlab_nb.data.registry import add_dataset, find_client_names
 from fedlab_nb.plots.partition import partition, sentence
 from fedlab_nb.plots.style import client_axis, new_figure
 from fedlab_nb.plots.vector import marks_of
@@ -46,9 +46,9 @@ def wards(forget_names):
 
 
 def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
-    names = names_of_clients("wards", 3)
+    names = find_client_names("wards", 3)
     assert sorted(names) == sorted(WARDS)
-    assert names_of_clients("wards", 4) == names_of_clients("others", 3) == ()
+    assert find_client_names("wards", 4) == find_client_names("others", 3) == ()
     assert (
         client_name(names.index("north"), wards) == f"client {letter(names.index('north'))} (north)"
     )
@@ -66,7 +66,7 @@ def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     client_axis(ax, 3, wards)
     assert ax.get_xlabel() == axis_label(wards) and "north" in ax.get_xlabel()
     add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
-    assert names_of_clients("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
+    assert find_client_names("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
     row = own("wards", 3, "40 local epochs")  # for every seed the same clients
     assert (
         setting_of_rows([row] * 3, range(3)) == wards
@@ -104,7 +104,7 @@ def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
         "B",
         "",
     ]
-    names = names_of_clients("wards", 3)
+    names = find_client_names("wards", 3)
     unseen = setting_of(
         {"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"}
     )

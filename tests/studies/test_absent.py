@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from method_runs import in_study
 
 import fedlab_nb as fl
-from fedlab_nb.data import client_list, client_text
+from fedlab_nb.data import format_clients, parse_clients
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.afl import Sums, solve_weights
@@ -38,12 +38,12 @@ def test_the_forms_of_a_list_of_clients(data):
     some = data.draw(st.sets(st.integers(0, count - 1)))
     wanted, names = tuple(sorted(some)), [f"ward {k}" for k in range(count)]
     letters = ",".join(chr(ord("A") + k) for k in some) + ","
-    for form in (some, client_text(some), letters, [names[k] for k in some]):
-        assert client_list("absent", form, count, names) == wanted
+    for form in (some, format_clients(some), letters, [names[k] for k in some]):
+        assert parse_clients("absent", form, count, names) == wanted
     many = data.draw(st.integers(0, count))
     assert (
-        client_list("absent", many, count)
-        == client_list("absent", str(many), count)
+        parse_clients("absent", many, count)
+        == parse_clients("absent", str(many), count)
         == tuple(range(count))[count - many :]
     )
 

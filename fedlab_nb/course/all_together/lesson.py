@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...data import title_of
+from ...data import find_title
 from ...methods import METHODS
 from ...plots import Picture
 from ...plots.identity import shorten_title
@@ -145,7 +145,7 @@ def prices(*datasets: str) -> Picture:
             series = all_methods(dataset)
             best = front(series)
             draw_prices(ax, dataset, series, best)
-            name = title_of(dataset)
+            name = find_title(dataset)
             for row in sorted(series, key=lambda row: row.total):
                 is_beaten = "no" if row.name in best else "yes"
                 accuracy = f"{number(row.band)} %"
@@ -165,7 +165,7 @@ def draw_prices(ax: Any, dataset: str, series: Sequence[Series], best: Sequence[
     frame = FRAMES.get(dataset, FRAMES["digits"])
     by_name = {row.name: row for row in series}
     x_label = "bytes of all clients, both ways"
-    dress(ax, title=title_of(dataset), x=x_label, y="test accuracy", grid="both")
+    dress(ax, title=find_title(dataset), x=x_label, y="test accuracy", grid="both")
     best_bytes = [by_name[name].total for name in best]
     best_accuracies = [by_name[name].mean for name in best]
     ax.plot(best_bytes, best_accuracies, color=ACCENT, lw=1.2, zorder=0.8)

@@ -28,8 +28,8 @@ import torch
 
 from ... import __version__
 from ...data import Dataset, federate, load
-from ...data.dataset import digest_of
-from ...data.federation import with_clients
+from ...data.dataset import hash_parts
+from ...data.federation import assign_clients
 from ...errors import UsageError, choose
 from ...methods import METHODS
 from ...models import build_from_text, default_model, parameter_count
@@ -144,8 +144,8 @@ def draw_federation(code: str) -> Hidden:
         clients=clients,
         sigma=sigma,
         share=share,
-        trial=with_clients(trial, federation.shards),
-        final=with_clients(final, federation.shards),
+        trial=assign_clients(trial, federation.shards),
+        final=assign_clients(final, federation.shards),
         noisy=np.maximum(0, np.rint(counts + noise)).astype(int),
         numbers=numbers,
         budget=int(round(networks_in_budget * 4 * numbers, -2)),
@@ -160,7 +160,7 @@ def split_dataset(dataset: Dataset, seed: int, code: str) -> tuple[Dataset, Data
     validation_images = len(order) // 5
     validation_rows = order[:validation_images]
     train_rows = order[validation_images:]
-    digest = digest_of(dataset.digest, "capstone", code)
+    digest = hash_parts(dataset.digest, "capstone", code)
     final = dataclasses.replace(
         dataset,
         name="hidden",

@@ -23,7 +23,7 @@ from typing import Any
 
 import mistune
 
-from ...data.dataset import digest_of
+from ...data.dataset import hash_parts
 from ...errors import RunError, UsageError
 from ...files import check_replaceable, expand_path, store_folder, write_file
 from ...methods import label_of
@@ -137,7 +137,7 @@ class Record:
     @classmethod
     def load(cls, code: str, name: str) -> Record:
         """The record of a person, with what was done before."""
-        record = cls(store_folder() / "capstone" / f"{digest_of(code, name)}.jsonl")
+        record = cls(store_folder() / "capstone" / f"{hash_parts(code, name)}.jsonl")
         try:
             lines = record.file.read_text(encoding="utf-8").splitlines()
         except OSError:

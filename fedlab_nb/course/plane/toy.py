@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ...data import Dataset, Federation, federate
-from ...data.dataset import digest_of
+from ...data.dataset import hash_parts
 from ...errors import choose
 from ...methods.base import weighted_mean
 from ...methods.run_outputs import plain_mean
@@ -49,7 +49,7 @@ def points() -> Dataset:
         centres = islands().repeat_interleave(count, 0)
         x[part] = centres + SPREAD * torch.randn(len(centres), 2, generator=stream)
     arrays = [*x.values(), *y.values()]
-    digest = digest_of("plane", *(array.numpy().tobytes() for array in arrays))
+    digest = hash_parts("plane", *(array.numpy().tobytes() for array in arrays))
     return Dataset(
         "points in the plane",
         x["train"],

@@ -22,7 +22,7 @@ import torch
 
 from ...data import load
 from ...data.edits import letter
-from ...data.partition import dirichlet_draw
+from ...data.partition import draw_dirichlet
 from ...errors import UsageError, demand, number, whole
 from ...files import open_replacement
 from ...rng import numpy_rng
@@ -212,7 +212,7 @@ class Room:
         alpha, drawings = self.about["alpha"], self.about["drawings"]
         rng = numpy_rng(self.about["seed"], "seat of a class", seat)
         first = seat % CLASSES
-        shares = np.sort(dirichlet_draw(rng, alpha, CLASSES))[::-1]
+        shares = np.sort(draw_dirichlet(rng, alpha, CLASSES))[::-1]
         classes = [first, *rng.permutation(np.delete(np.arange(CLASSES), first))]
         labels = rng.choice(classes, drawings, p=shares)
         if ONE_CLASS <= alpha < MANY_CLASSES:

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ...data import Dataset, describe, title_of
+from ...data import Dataset, describe, find_title
 from ...data import load as load_data
 from ...errors import RunError
 from ...files import check_replaceable, write_file
@@ -92,7 +92,7 @@ def of_set(table: StoredTable) -> dict[str, Any]:
     axes = {"alpha": table.alphas, "clients": table.clients, "seed": table.seeds}
     return {
         "about": {"date": table.about["date"], "settings": axes},
-        "title": title_of(table.dataset),
+        "title": find_title(table.dataset),
         "images": images(table.dataset),
         "t": round(t_quantile(len(table.seeds) - 1), DIGITS),
         "classes": describe_classes(list(dataset.class_names), class_colours(10)),

@@ -79,7 +79,7 @@ function costWords(names, a, m) {
   const better = points ? `${plural(Math.abs(points), "point")} ${points > 0 ? "better" : "worse"}` : "no better";
   return `${costs}; ${dear.title} costs ${times} times as much and is ${better}${equal.length > 1 ? ` than ${cheap.title}` : ""}.`;
 }
-/** Over the partition `counts` [M, C]: how skewed it is (partition.py, `skew_of`). */
+/** Over the partition `counts` [M, C]: how skewed it is (partition.py, `measure_skew`). */
 function holdingWords(counts) {
   const entropy = (row) => -sum(row.map((n) => n && (n / sum(row)) * Math.log(n / sum(row))));
   const [pooled, sizes] = [entropy(classes.map((_, c) => sum(counts.map((row) => row[c])))), counts.map(sum)];

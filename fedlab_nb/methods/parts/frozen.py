@@ -24,7 +24,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ...data import SEEN, checked_transform
+from ...data import SEEN, check_transform
 from ...errors import UsageError
 from ...models import lite0, load_state, model_state, parameter_count
 from ...rng import generator
@@ -116,7 +116,7 @@ class FrozenMethod(Method):
                 " set features to pixels, relu or client."
             )
         if self.features == SEEN:
-            checked_transform(SEEN, ctx.input_shape)
+            check_transform(SEEN, ctx.input_shape)
 
     def feature_size(self, ctx: Context) -> int:
         """d, the length of a feature vector, before any is made."""
