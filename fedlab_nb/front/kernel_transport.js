@@ -115,6 +115,9 @@ export function createKernelTransport(model, data) {
       const rows = new Map(content.names.map((name, i) => [name, all.subarray(i * many, (i + 1) * many)]));
       return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row };
     },
+    flights({ setting, flights }) {
+      return { kind: "flights", revision: revisionOf(setting), flights };
+    },
     stored({ table }) {
       data.table = table;
       return { kind: "redraw" };
