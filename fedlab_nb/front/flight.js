@@ -100,7 +100,7 @@ export function createFlight(data, { clock = REAL_CLOCK, hint = () => {} } = {})
   function close() {
     if (plan === null) return;
     const isSeen = at >= plan.duration;
-    const said = isSeen ? summarise(plan, nameOf(method), people) : "";
+    const said = isSeen ? summarise(plan, nameOf(method)) : "";
     const hadFocus = tools.contains(bar.getRootNode().activeElement);
     setPlaying(false);
     plan = null;

@@ -47,7 +47,7 @@ class Cargo:
 CARGO = {
     "activation ranges": Cargo(NOTE, "the ranges of its activations", "those of all"),
     "adapters": Cargo(NETWORK, "its adapter"),
-    "aggregator": Cargo(NOTE, "its weights of the voices", "the weights of the voices"),
+    "aggregator": Cargo(NOTE, "its own", "the weights of the voices"),
     "barycentre": Cargo(SUMS, down="the common moments"),
     "block": Cargo(NETWORK, "a block of its network", "the others' blocks"),
     "choice of the ridge": Cargo(SUMS, "its errors", "the sums of all"),

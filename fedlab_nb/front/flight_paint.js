@@ -69,7 +69,7 @@ const GLYPHS = {
   },
   answer(pen, ground) {
     pen.fillStyle = ground;
-    fillBox(pen, -30, -9, 60, 18, 9);
+    fillBox(pen, -38, -10, 76, 20, 10);
     pen.fillStyle = pen.strokeStyle;
     pen.textAlign = "center";
     pen.fillText("one answer", 0, 4);

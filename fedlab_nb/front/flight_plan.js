@@ -1,7 +1,7 @@
 // What a flight shows and when: the legs of a ledger in, timed steps out. Pure, and nothing in it is drawn at random.
 // A step shows messages only where the ledger has them; between its legs stand what clients do alone, the gate that
 // shuts, and what becomes of the messages.
-import { dataSize, plural } from "./text.js";
+import { dataSize, listed, plural } from "./text.js";
 
 export const FLIGHT_TIME = 3000; // milliseconds of a whole flight at normal speed
 const MOST_TRIPS = 5; // of a leg with many messages: a trip in the picture then stands for several
@@ -99,16 +99,17 @@ function describeSend(leg, legs, people) {
 }
 
 function describeExchange(legs, rounds, people) {
+  const subject = describeSubject(legs[0], people);
   const parts = legs.map((leg) => {
     const messages = Math.max(...leg.messages);
-    const way = leg.way === "up" ? "up" : "down";
-    return `${leg.words} ${way}${messages === rounds ? "" : ` (${plural(messages, "time")})`}`;
+    const times = messages === rounds ? "" : ` (${plural(messages, "time")})`;
+    return `${leg.way === "up" ? "sends" : "gets"} ${leg.words}${times}`;
   });
   const isSmall = legs.every((leg) => leg.cargo === "note");
   const all = dataSize(total(legs.map((leg) => total(leg.bytes))));
-  const who = describeSubject(legs[0], people).replace(/^Each/, "for each").replace(/^(The|One)/, "for one");
   const title = isSmall ? `Small notes, ${rounds} times` : plural(rounds, "round");
-  return { title, text: `${rounds} times ${who}: ${parts.join(", ")}. ${all} in all.` };
+  const start = `${rounds} times ${subject[0].toLowerCase()}${subject.slice(1)}`;
+  return { title, text: `${start} ${listed(parts)}: ${all} in all.` };
 }
 
 const WORK = {
@@ -225,11 +226,10 @@ export function countArrived(plan, time) {
 }
 
 /** A flight in one sentence, for when it has ended. */
-export function summarise(plan, name, people) {
+export function summarise(plan, name) {
   const sum = (way, what) => total(plan.legs.filter((leg) => leg.way === way).map((leg) => total(leg[what])));
   const sizes = ["up", "down"].filter((way) => sum(way, "bytes")).map((way) => `${dataSize(sum(way, "bytes"))} ${way}`);
   const up = plan.legs.filter((leg) => leg.way === "up");
   const most = Math.max(...range(plan.clients).map((k) => total(up.map((leg) => leg.messages[k]))));
-  if (most === 1) return `${name}: one message from each ${people.one}, and no more. ${sizes.join(", ")}.`;
-  return `${name}: up to ${most} messages from each ${people.one}. ${sizes.join(", ")}.`;
+  return `${name}: ${most === 1 ? "one message" : `up to ${most} messages`} each, ${listed(sizes)}.`;
 }

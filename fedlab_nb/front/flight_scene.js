@@ -19,12 +19,12 @@ const within = (share, from, to) => clamp((share - from) / (to - from), 0, 1);
 export function placeFlight(clients, { width, height, top }) {
   const column = width / clients;
   const high = clamp(0.27 * (height - top), 42, 76);
-  const wide = clamp(0.4 * width, 128, 300);
+  const wide = clamp(0.4 * width, 128, 340);
   const server = { x: (width - wide) / 2, y: top, width: wide, height: high };
   const middle = { x: width / 2, y: top + high / 2 };
-  const size = clamp(column / 40, 0.22, 1.15);
-  const homes = Array.from({ length: clients }, (_, k) => ({ x: column * (k + 0.5), y: height - 30 }));
-  return { column, server, middle, size, homes, ...placeSlots(clients, server) };
+  const size = clamp(column / 42, 0.22, 1.6);
+  const homes = Array.from({ length: clients }, (_, k) => ({ x: column * (k + 0.5), y: height - 20 - 13 * size }));
+  return { column, server, middle, size, homes, height, ...placeSlots(clients, server) };
 }
 
 /** A place for each client's message in the server's box: one row, or several where there are many. */
@@ -37,7 +37,7 @@ function placeSlots(clients, { x, y, width, height }) {
     x: x + 8 + cell.width * ((k % across) + 0.5),
     y: y + 6 + cell.height * (Math.floor(k / across) + 0.5),
   }));
-  return { slots, slotSize: clamp(Math.min(cell.width / 22, cell.height / 18), 0.12, 0.85) };
+  return { slots, slotSize: clamp(Math.min(cell.width / 24, cell.height / 20), 0.12, 1.25) };
 }
 
 /** What lies at each client and in each slot: {kind, isOwn, step}, step: the number of the one in which it came. */
@@ -110,7 +110,7 @@ function findRound(step, time) {
 
 function drawHomes(scene) {
   const { plan, step, share, places, colours, things } = scene;
-  const { homes, size, column } = places;
+  const { homes, size, column, height } = places;
   const hasWork = step.kind === "work";
   things.homes.forEach((thing, k) => {
     const { x, y } = homes[k];
@@ -131,7 +131,7 @@ function drawHomes(scene) {
   leg.bytes.forEach((bytes, k) => {
     if (leg.messages[k] === 0) return;
     const words = dataSize(step.kind === "exchange" ? bytes / leg.messages[k] : bytes);
-    add(scene, "text", homes[k].x, homes[k].y + 24, 11, QUIET, { text: words, align: "center" });
+    add(scene, "text", homes[k].x, height - 5, 11, QUIET, { text: words, align: "center" });
   });
 }
 
@@ -236,7 +236,7 @@ const ENDS = {
   },
   keep(scene, share) {
     const { server, slotSize, middle } = scene.places;
-    const y = server.y + server.height + 26;
+    const y = server.y + server.height + 36;
     keepAll(scene, ({ colour }, x, top) => {
       const to = { x: mix(x, middle.x, share), y: mix(top + 8 * slotSize, y, share) };
       scene.shapes.push({ kind: "line", from: { x, y: top + 8 * slotSize }, to, colour, alpha: 0.8 });
@@ -245,7 +245,7 @@ const ENDS = {
   },
   notes(scene, share) {
     const { server, slotSize, middle } = scene.places;
-    const y = server.y + server.height + 26;
+    const y = server.y + server.height + 36;
     keepAll(scene, ({ colour }, x, top) => {
       const to = { x: mix(x, middle.x, share), y: mix(top + 8 * slotSize, y, share) };
       const from = { x, y: top + 8 * slotSize };
@@ -257,7 +257,7 @@ const ENDS = {
   images(scene, share) {
     const { server, slotSize, middle } = scene.places;
     const { source } = scene.plan;
-    const y = server.y + server.height + 30;
+    const y = server.y + server.height + 36;
     const received = listReceived(scene);
     const isSent = source === "sent";
     if (!isSent) keepAll(scene, () => {});

@@ -1,4 +1,4 @@
-"""The flight in a real browser: on the page with a clock of its own, and in a panel: envelopes, keys, skip, still frames."""
+"""The flight in a real browser, on the page (with a clock that the test moves) and in a panel: envelopes, keys, skip."""
 
 import time
 
@@ -96,7 +96,7 @@ def test_run_plays_the_flight_once_in_three_seconds(open_page, size, scheme):
     page.clock.run_for(200)
     assert inspect(page) is None
     words = text(page, ".sub > span")
-    assert words == "FedAvg: one message from each office, and no more. 263 kB up, 263 kB down."
+    assert words == "FedAvg: one message each, 263 kB up and 263 kB down."
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert barriers(page, "#stage") == []
 

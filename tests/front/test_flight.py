@@ -205,14 +205,13 @@ def test_sentences_have_the_ledgers_numbers():
         "Each office trains a network alone, on its own pile.",
         "Each office sends its network: 10 × 26.3 kB.",
         "Each office gets the networks of all, packed to 27 % of their size: 10 × 69.8 kB.",
-        "50 times for each office: the weights of the voices down, its weights of the voices up. "
-        "400 kB in all.",
+        "50 times each office gets the weights of the voices and sends its own: 400 kB in all.",
         "510 messages came from 10 offices, 463 kB in all.",
         "All 10 networks stay; the notes have taught how much each counts.",
     ]
-    code = 'return summarise(plan, "FENS", people)'
-    said = javascript(PLAN, code, plan=made, people=OFFICES).replace("\xa0", " ")
-    assert said == "FENS: up to 51 messages from each office. 463 kB up, 1.16 MB down."
+    code = 'return summarise(plan, "FENS")'
+    said = javascript(PLAN, code, plan=made).replace("\xa0", " ")
+    assert said == "FENS: up to 51 messages each, 463 kB up and 1.16 MB down."
 
 
 def test_a_client_that_was_not_asked_sends_nothing():
