@@ -11,6 +11,8 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
@@ -124,8 +126,9 @@ def act(camera: Camera) -> None:
     camera.wait_for_result()
 
 
-def main(path: str) -> None:
-    """Write the picture to `path`."""
+@contextmanager
+def open_page() -> Iterator[Page]:
+    """The page, written anew, with a clock that moves when a frame is taken."""
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         address = static.write(Path(folder, "page.html")).as_uri()
@@ -133,13 +136,19 @@ def main(path: str) -> None:
         page = browser.new_page(viewport=SIZE)
         page.clock.install(time=0)
         page.goto(address)
-        page.clock.pause_at(60_000)  # from here on it moves when a frame is taken
+        page.clock.pause_at(60_000)
         page.clock.run_for(500)
         page.evaluate(HIDE_SECONDS)
+        yield page
+        browser.close()
+
+
+def main(path: str) -> None:
+    """Write the picture to `path`."""
+    with open_page() as page:
         camera = Camera(page)
         act(camera)
         camera.save(Path(path))
-        browser.close()
     print(f"{path}: {len(camera.frames)} frames, {Path(path).stat().st_size / 1e6:.1f} MB")
 
 

@@ -116,6 +116,9 @@ export function createKernelTransport(model, data) {
       const curve = content.channels ? { values: readBuffer(recording, Float32Array), channels: content.channels } : null;
       return { kind: "answers", image: content.image, revision: revisionOf(content.setting), rows, row: content.row, curve };
     },
+    flights({ setting, flights }) {
+      return { kind: "flights", revision: revisionOf(setting), flights };
+    },
     stored({ table }) {
       data.table = table;
       return { kind: "redraw" };

@@ -6,6 +6,7 @@ import { createBars } from "./bars.js";
 import { createControls } from "./controls.js";
 import { html, setText } from "./dom.js";
 import { countLabels, groupLabels, pileOrder, writeMoves } from "./federation.js";
+import { createFlight } from "./flight.js";
 import { chooseStory, findHeadline } from "./headline.js";
 import { createOneImage, isDrawing, unpackImage } from "./one_image.js";
 import { createPiles } from "./piles.js";
@@ -16,8 +17,8 @@ import { isDark, watchTheme } from "./theme.js";
 const PASSED_ON = ["dataset", "open methods", "open settings"]; // the engine's matter alone
 
 /** Put a stage into `element`. transport: {data, connect(listener), send(message), preview(state, alpha), destroy()};
-    stylesheet: the text of stage.css;   initial: the state that it begins with. `update(state)` changes the state from outside, as a link does. */
-export function createStage(element, transport, { stylesheet = "", initial = FIRST_STATE } = {}) {
+    stylesheet: the text of stage.css;   initial: the state that it begins with;   clock: see clock.js. `update(state)` changes the state from outside, as a link does. */
+export function createStage(element, transport, { stylesheet = "", initial = FIRST_STATE, clock } = {}) {
   const { groups, classes: shownClasses } = groupLabels(transport.data.train.labels, transport.data.classes);
   const data = { ...transport.data, groups, shownClasses };
   const { people } = data;
@@ -30,6 +31,9 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   let words = {}; // what the engine says of the next run: {runLabel, cost, waitsForRun}
   let isImageChosen = false; // by a person: then no story takes its place
   let isNudged = false;
+  let flights = null; // {revision, flights}, what a run's methods have sent
+  let isFlightDue = false; // Run was pressed, and its first messages have not been shown yet
+  let flown = ""; // a sentence on the flight that has just been seen
 
   const headline = html("h2", { className: "headline" });
   headline.setAttribute("aria-live", "polite");
@@ -41,8 +45,14 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const oneImage = data.canTrain ? createOneImage(data, dispatch) : null;
   const left = html("div", { className: "side" }, controls.element, ...(data.canTrain ? [bars.element] : []));
   if (data.hasSettings) left.append(makeSettingsButtons());
-  const sub = html("p", { className: "sub" }, hint, undo);
+  const flight = createFlight(data, { clock, hint(text) {
+    flown = text;
+    draw();
+  } });
+  const sub = html("p", { className: "sub" }, hint, undo, flight.bar);
   const right = html("div", { className: "scene" }, headline, sub, piles.element, ...(oneImage ? [oneImage.element] : []));
+  piles.element.firstChild.append(flight.layer);
+  piles.element.addEventListener("pointerdown", flight.close);
   const body = html("div", { className: "stage" }, left, right);
   body.dataset.lmSuppressShortcuts = "true";
   const root = element.shadowRoot ?? element.attachShadow({ mode: "open" });
@@ -68,6 +78,9 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     if (PASSED_ON.includes(event.kind)) return transport.send(event);
     if (event.kind === "another") return dispatch({ kind: "image", value: nextImage() });
     const before = state;
+    flight.close();
+    flown = "";
+    isFlightDue = event.kind === "run";
     state = reduce(state, event);
     if (event.kind === "image") isImageChosen = true;
     if (event.kind === "move") isNudged = true;
@@ -81,7 +94,15 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     if (before.image !== state.image) ask();
     transport.send({ kind: "changed", state });
     draw();
+    showFlight();
     return undefined;
+  }
+
+  /** After Run, as soon as it is known what has been sent. */
+  function showFlight() {
+    if (!isFlightDue || flights === null || isStale(flights)) return;
+    isFlightDue = false;
+    flight.open(flight.chosen());
   }
 
   function train(isForced) {
@@ -124,6 +145,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     } else if (message.kind === "answers") {
       if (message.image !== state.image) return;
       answers = message;
+    } else if (message.kind === "flights") {
+      flights = message;
     } else if (message.kind === "job") {
       job = message;
     } else if (message.kind === "words") {
@@ -132,6 +155,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       job = { isRunning: false, share: 0, text: message.text };
     }
     draw();
+    showFlight();
   }
 
   function describeJob({ isFinal, seconds, done, total }) {
@@ -222,7 +246,8 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const gestures = data.hidden?.includes("alpha") ? "Drag a pile to a neighbour." : "Drag a pile to a neighbour, or drag α.";
     const first = data.canTrain ? `${gestures} ${live}` : gestures;
     const latest = `${moves.length > 4 ? "… " : ""}${writeMoves(moves.slice(-4))}`;
-    setText(hint, moves.length ? `Moved by hand, at every α: ${latest} ` : first);
+    const usual = moves.length ? `Moved by hand, at every α: ${latest} ` : first;
+    setText(hint, flown || usual);
     undo.hidden = moves.length === 0;
     setText(undo, "↶ undo");
     return text ?? "";
@@ -239,6 +264,12 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     controls.update(state, { ...job, ...describeIdle(staleResults), canStop: job.isRunning && !isShort, runLabel }, isWanted);
     piles.update({ ...federation, state, summary, each: results?.each ?? [], isStale: staleResults, nudges: chooseNudges() });
     if (!data.canTrain) return;
+    const isFlightFresh = flights !== null && !isStale(flights);
+    flight.update({
+      flights: isFlightFresh ? flights.flights : {},
+      counts: federation.counts,
+      accuracies: staleResults ? {} : results?.accuracies ?? {},
+    });
     bars.update({ accuracies: results?.accuracies ?? {}, bands: results?.bands ?? {}, older: results?.older ?? [], isStale: staleResults, stored, about: describeStored() });
     const { image, shape, truth, text } = lookedAt();
     const isAnswered = answers !== null && answers.image === state.image;
@@ -252,11 +283,20 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     body.dataset.theme = isDark() ? "dark" : "light";
     piles.resize();
     draw();
+    flight.resize();
   }
 
   const unwatch = watchTheme(redrawTheme);
-  const observer = new ResizeObserver(() => piles.resize());
+  const observer = new ResizeObserver(() => {
+    piles.resize();
+    flight.resize();
+  });
   body.dataset.theme = isDark() ? "dark" : "light";
+  body.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !flight.isOpen()) return;
+    event.stopPropagation();
+    flight.close();
+  });
   transport.connect(receive);
   transport.send({ kind: "deal", revision: revisionOf(state), setting: state });
   piles.resize();
@@ -272,6 +312,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
       unwatch();
       observer.disconnect();
       piles.destroy();
+      flight.destroy();
       transport.destroy();
       root.replaceChildren();
     },

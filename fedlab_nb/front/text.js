@@ -12,6 +12,13 @@ export function percent(share) {
   return `${fixed(100 * share)}\u00a0%`;
 }
 
+/** "26.3 kB", with a blank at which no line breaks. */
+export function dataSize(count) {
+  const power = count < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(count) / 3));
+  const value = power ? Number((count / 1000 ** power).toPrecision(3)) : Math.round(count);
+  return `${value}\u00a0${["B", "kB", "MB", "GB"][power]}`;
+}
+
 /** "1 sample", "2 samples", "2 classes". */
 export function plural(count, word) {
   if (count === 1) return `1 ${word}`;

@@ -62,6 +62,7 @@ export function createWorkerTransport(data, engine, host) {
         calls: step.said ? countCalls(step.said.methods, classes.length) : null,
         seconds: (performance.now() - begin) / 1000,
       });
+      if (isFinal) listener({ kind: "flights", revision, flights: fillFlights(data.flights ?? {}, step.legs) });
     };
     for (const worker of workers) {
       worker.onerror = (event) => {
@@ -111,6 +112,20 @@ export function createWorkerTransport(data, engine, host) {
     },
     destroy: stop,
   };
+}
+
+/** Flights with the bytes and messages of a run's legs. flights: by method, as the package describes them, without
+    bytes;   legs: by method, {phase, way, bytes, messages}. */
+function fillFlights(flights, legs) {
+  const filled = {};
+  for (const [method, flight] of Object.entries(flights)) {
+    const own = legs[method].map((leg) => {
+      const about = flight.legs.find(({ phase, way }) => phase === leg.phase && way === leg.way);
+      return { ...about, ...leg };
+    });
+    filled[method] = { ...flight, clients: own[0].bytes.length, legs: own };
+  }
+  return filled;
 }
 
 /** The mean of probabilities is one already, and a least-squares score is cut to 0-1; other scores go through softmax. */

@@ -7,6 +7,7 @@ To the browser, each a dict with a `kind`, and buffers where something is large:
     setting     the controls were changed in Python: {alpha, clients, seed, moves}
     federation  revision of the setting that it is of; the owner of each training sample (uint16)
     results     accuracies, bands and seeds by method, which are `older`; what everybody says of each test sample
+    flights     what each method has sent, phase by phase (see `front.flight`), at which setting
     answers     what everybody says of one image, [methods + clients, C] (float32); of a table its row, of recordings
                 the curve, [channels, steps] (float32)
     stored, job, words   the stored bands; what runs; what the next run would cost

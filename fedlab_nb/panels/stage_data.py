@@ -16,6 +16,7 @@ from torch import Tensor
 from ..data import DATASETS, Dataset, Federation, find_title
 from ..data.schema import InputSchema
 from ..errors import SAMPLES
+from ..front.flight import describe_flights
 from ..front.vocabulary import PHRASES, SHORT_NAMES, describe_classes, describe_people
 from ..methods import label_of
 from ..plots.identity import look, shorten_title
@@ -242,6 +243,21 @@ def describe_results(
             if others:
                 add_result(described, "logits", others, is_old)
     return described
+
+
+def collect_flights(
+    runs: Runs, methods: Sequence[str], settings: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """What the methods have sent at these settings, by name (see `front.flight`): of the setting's own seed."""
+    ledgers = {}
+    for method in methods:
+        row = find_newest(runs, method)
+        if row is None or not is_same_setting(row.settings, settings, method):
+            continue
+        outcome = row.outcomes.get(settings.get("seed"))
+        if outcome is not None:
+            ledgers[method] = outcome.ledger
+    return describe_flights(ledgers)
 
 
 def find_newest(runs: Runs, method: str) -> Row | None:

@@ -34,6 +34,7 @@ from .stage_data import (
     Answers,
     Part,
     Voices,
+    collect_flights,
     describe_data,
     describe_results,
     describe_table_row,
@@ -303,6 +304,7 @@ class Playground(Panel):
         if state.federation is None:
             return
         self._send_results()
+        self._send_flights()
         table = None
         if self.views.look["shows_stored"]:
             table = make_table_once(nearby(state.methods, state.settings))
@@ -427,6 +429,14 @@ class Playground(Panel):
             return
         self._sent["results"] = message
         self.stage.send({"kind": "results", **message}, buffers)
+
+    def _send_flights(self) -> None:
+        """What each method has sent at this setting, phase by phase."""
+        state = self._state
+        flights = collect_flights(state.runs, state.methods, state.settings)
+        if flights:
+            content = {"flights": flights, "setting": self._read_setting()}
+            self._send_once("flights", content, content)
 
     def _send_job(self) -> None:
         """What runs, or what went wrong, in a line under Run."""

@@ -272,7 +272,8 @@ def test_joker_rounds_and_the_teacher_s_digit(opened, addresses):
     expect(wall.locator(".bar.trembles").first).to_be_visible()
     expect(wall.locator("#main")).to_have_text("Take the joker out")
     expect(wall.locator("#bars .ghost:not([hidden])")).to_have_count(8)
-    expect(wall.locator("#need-text")).to_contain_text("FedAvg")  # what the joker did to it, in words
+    # What the joker did to it, in words.
+    expect(wall.locator("#need-text")).to_contain_text("FedAvg")
     assert wall.evaluate(SMALL_TEXTS, 27 * 1080 / 720) == []
     assert barriers(wall, "body") == []
     press(wall, "t", "Rounds")

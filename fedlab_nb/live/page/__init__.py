@@ -10,15 +10,18 @@ seed to rounding.
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ...comm import Ledger
 from ...data import Dataset, describe, find_title
 from ...data import load as load_data
 from ...errors import RunError
 from ...files import check_replaceable, write_file
 from ...front import join_front, read_stylesheet
+from ...front.flight import describe_flights
 from ...front.vocabulary import CLIENTS, OFFICES, PHRASES, SHORT_NAMES, describe_classes
 from ...methods import METHODS, group_methods, label_of
 from ...plots.identity import look, shorten_title
@@ -45,6 +48,21 @@ FRONT = (
 )
 # What a run measures there, in this order; the ensemble's two plain means are two.
 RUNS = ("local", "fedavg", "logits", "ensemble", "fens", "afl", "gauss")
+
+# The legs of the ledgers that `ledger.js` counts there: phase, direction, and whether it comes again and again.
+ONE_MODEL = (("initial model", "down", False), ("local models", "up", False))
+LEGS = {
+    "fedavg": ONE_MODEL,
+    "ensemble": ONE_MODEL,
+    "fens": (
+        *ONE_MODEL,
+        ("ensemble", "down", False),
+        ("aggregator", "down", True),
+        ("aggregator", "up", True),
+    ),
+    "afl": (("sums", "up", False),),
+    "gauss": (("statistics", "up", False),),
+}
 
 
 def write(path: str | Path, *, force: bool = False) -> Path:
@@ -111,7 +129,7 @@ def of_set(table: StoredTable) -> dict[str, Any]:
 
 def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
     """What a run in the browser needs: training and test images as `packed`, the test images' classes, and the `rows`
-    of what it measures, by name and look."""
+    of what it measures, by name and look; `flights`: what becomes of the messages, without their bytes."""
     titles = {name: table.title(name) for name in table.methods} | {
         "logits": label_of("ensemble", {"rule": "logits"})
     }
@@ -120,7 +138,16 @@ def live(dataset: Dataset, table: StoredTable) -> dict[str, Any]:
         "test": packed(dataset.x_test),
         "answers": figures(dataset.y_test),
         "rows": [describe_row(name, titles[name]) for name in RUNS],
+        "flights": describe_flights({name: make_ledger(legs) for name, legs in LEGS.items()}),
     }
+
+
+def make_ledger(legs: Iterable[tuple[str, str, bool]]) -> Ledger:
+    """A ledger with these legs, for a single client: what they carry is known before a run, and not how many bytes."""
+    ledger = Ledger(1)
+    for phase, way, is_repeated in legs:
+        ledger.add(0, way, phase, 0, messages=2 if is_repeated else 1)
+    return ledger
 
 
 def describe_row(name: str, title: str) -> dict[str, str]:

@@ -57,7 +57,7 @@ function layout(classes) {
     return { inputs, outputs, at, bias: at + inputs * outputs, end };
   });
 }
-const layoutOf = (count) => layout((count - layout(0)[2].at) / (SIZES[2] + 1));
+export const layoutOf = (count) => layout((count - layout(0)[2].at) / (SIZES[2] + 1));
 /** The parameters with each layer's weights [outputs, inputs] as [inputs, outputs] in Float64, or `back` again. */
 function turned(parameters, layers, back = false) {
   const result = new (back ? Float32Array : Float64Array)(parameters);

@@ -20,6 +20,7 @@ const stageData = {
   test: { labels: TRUTH.test, images: LIVE ? unpackImage(LIVE.test) : null, side: 8 },
   classes,
   methods: LIVE?.rows ?? [],
+  flights: LIVE?.flights ?? {},
   people: DATA.people,
   alphas: ALPHAS,
   clientCounts: COUNTS,

@@ -1,7 +1,8 @@
 // One live run: workers train the clients, another one measures on the test images everything that one upload allows.
 // What it says is what the package's runs of the same α, M and seed say, to rounding; a client's network does not depend
 // on who else trains in its worker. parts: {train, held} sample numbers by client; y, yTest: arrays of labels.
-import { RECIPE, combined, learner, logits, slopeOf, softmax } from "./learn.js";
+import { RECIPE, combined, layoutOf, learner, logits, slopeOf, softmax } from "./learn.js";
+import { countRun } from "./ledger.js";
 import { aflScores, aflSolve, aflSums, gaussScores, gaussSolve, gaussSums } from "./sums.js";
 
 const SHOWN = [1, 4, 10, 22, 40]; // epochs after which all is measured
@@ -62,7 +63,8 @@ function* training({ parts, clients, classes, seed, ...samples }) {
   }
 }
 /** The server's part: takes what the workers send, and yields {done, each, shares} once all clients have done so many
-    epochs, until then null. shares: accuracies by method; each: the clients'; the last step has `made`, all models. */
+    epochs, until then null. shares: accuracies by method; each: the clients'; the last step has `made`, all models, and
+    `legs`, what was sent. */
 function* serving({ xTest, yTest, classes, parts, ...samples }) {
   const sums = parts.map(({ train }) => gaussSums(...own(samples, train), classes));
   const made = { weights: aflSolve(sums.map((one) => sent(aflSums(one)))), head: gaussSolve(sums.map(sent)) };
@@ -86,6 +88,15 @@ function* serving({ xTest, yTest, classes, parts, ...samples }) {
     if (last) {
       step.made = { ...made, ...last, networks: all, average };
       step.said = sayAll(answers(step.made, xTest, classes), classes);
+      step.legs = countRun({
+        networks: all,
+        layers: layoutOf(all[0].length),
+        afl: sums.map(aflSums),
+        gauss: sums,
+        held: parts.map(({ held }) => held.length),
+        rounds: FENS.rounds,
+        numbers: last.table.length,
+      });
     }
   }
 }

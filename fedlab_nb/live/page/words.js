@@ -15,10 +15,6 @@ const exact = (r) => `${fixed(100 * r.mean, 1)}\u00a0% ± ${fixed(100 * r.half, 
 const bySeed = (r) => seeds.map((seed, i) => `${seed}: ${fixed(100 * r.accuracies[i], 1)}\u00a0%`).join(", ");
 const total = (r) => r.up + r.down;
 
-function dataSize(count) {
-  const power = count < 1000 ? 0 : Math.min(3, Math.floor(Math.log10(count) / 3));
-  return `${power ? Number((count / 1000 ** power).toPrecision(3)) : Math.round(count)}\u00a0${["B", "kB", "MB", "GB"][power]}`;
-}
 /** a - b over the same seeds: mean, and half the width of its 95 % band of Student's t. */
 function difference(a, b) {
   const gaps = a.accuracies.map((x, i) => x - b.accuracies[i]);

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from javascript import javascript
 
 from fedlab_nb.data import federate, load
-from fedlab_nb.data.partition import cut
+from fedlab_nb.data.partition import partition_samples
 from fedlab_nb.rng import numpy_rng, seed_for
 
 ALPHAS = (0.001, 0.01, 0.05, 0.0999, 0.1, 0.3, 1.0, 2.5, 10.0, 1000.0)
@@ -55,5 +55,7 @@ def test_any_labels_are_dealt_out_as_in_python(cases):
     for (labels, clients, alpha, seed), shown in zip(
         cases, javascript("learn deal", code, cases=cases), strict=True
     ):
-        own = cut(np.array(labels), 6, clients, numpy_rng(seed, "partition"), alpha=alpha).shards
+        own = partition_samples(
+            np.array(labels), 6, clients, numpy_rng(seed, "partition"), alpha=alpha
+        ).shards
         assert shown == [shard.tolist() for shard in own]

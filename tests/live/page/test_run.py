@@ -46,7 +46,7 @@ def test_the_recipe_is_the_classrooms():
 
 
 def test_fens_has_the_classrooms_values():
-    own, fens = javascript("learn sums run", "return FENS"), fl.METHODS["fens"]()
+    own, fens = javascript("learn sums ledger run", "return FENS"), fl.METHODS["fens"]()
     assert own == dict(
         rounds=fens.rounds, rate=fens.eta_s, first=fens.beta1, second=fens.beta2, floor=fens.tau
     )
@@ -134,7 +134,9 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     )
     given = {"networks": networks, "held": torch.cat(held).tolist(), "y": digits.y_train.tolist()}
     code += "return [small.map((one) => [...one]), [...table]]"
-    small, table = javascript("learn sums run", code, x=digits.x_train.flatten().tolist(), **given)
+    small, table = javascript(
+        "learn sums ledger run", code, x=digits.x_train.flatten().tolist(), **given
+    )
     for own, state in zip(small, map(experts.clients.state, range(4)), strict=True):
         assert (
             np.abs(
@@ -167,7 +169,7 @@ def in_the_browser(alpha, clients, seeds):
         "clients": clients,
         "seeds": seeds,
     }
-    return dict(zip(seeds, javascript("learn sums deal run", code, **given), strict=True))
+    return dict(zip(seeds, javascript("learn sums deal ledger run", code, **given), strict=True))
 
 
 @pytest.mark.slow

@@ -1,0 +1,199 @@
+"""A method's ledger as the flight on the stage shows it: its legs in order, what each carries, and the last gesture.
+
+A leg is one phase of the ledger in one direction. Kernel and page take the words and the gesture from here: a browser
+is told what to draw and decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..comm import Ledger
+from ..methods import METHODS
+from ..methods.base import Info
+
+# What travels, as it is drawn.
+NETWORK = "network"  # one network, or a part of it
+NETWORKS = "networks"  # those of all clients in one message
+SUMS = "sums"
+NOTE = "note"  # a few numbers
+ANSWERS = "answers"  # predictions, or features and logits
+IMAGES = "images"
+GENERATOR = "generator"
+
+# The last step of a flight: what becomes of the messages.
+BLEND = "blend"
+KEEP = "keep"
+NOTES = "notes"
+ADD = "sums"
+MAKE = "images"
+RETURN = "rounds"
+GESTURES = (BLEND, KEEP, NOTES, ADD, MAKE, RETURN)
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """What a phase carries: how it is drawn, and what a sentence calls it on its way up and down."""
+
+    kind: str
+    up: str = ""
+    down: str = ""
+
+
+# By the phase's name in the ledger, without the number at its end.
+CARGO = {
+    "activation ranges": Cargo(NOTE, "the ranges of its activations", "those of all"),
+    "adapters": Cargo(NETWORK, "its adapter"),
+    "aggregator": Cargo(NOTE, "its own", "the weights of the voices"),
+    "barycentre": Cargo(SUMS, down="the common moments"),
+    "block": Cargo(NETWORK, "a block of its network", "the others' blocks"),
+    "choice of the ridge": Cargo(SUMS, "its errors", "the sums of all"),
+    "class counts": Cargo(NOTE, "the counts of its classes"),
+    "class statistics": Cargo(SUMS, "statistics of each class"),
+    "classifiers": Cargo(NETWORK, "its classifier"),
+    "confusion matrices": Cargo(NOTE, "its confusion matrix"),
+    "decoders": Cargo(GENERATOR, "its generator"),
+    "ensemble": Cargo(NETWORKS, down="the networks of all"),
+    "features": Cargo(NETWORK, "its feature layers", "the common feature layers"),
+    "images": Cargo(IMAGES, "a few images of each class"),
+    "initial model": Cargo(NETWORK, down="an untrained network"),
+    "keys": Cargo(NOTE, "a key", "the others' keys"),
+    "labelled set": Cargo(IMAGES, "a few of its samples"),
+    "labels": Cargo(NOTE, "its labels"),
+    "layer": Cargo(NETWORK, "a layer of its network", "the matched layer"),
+    "layer's sums": Cargo(SUMS, "the sums for another layer"),
+    "layers": Cargo(SUMS, down="another layer"),
+    "likelihoods": Cargo(NOTE, "how likely its labels are"),
+    "local models": Cargo(NETWORK, "its network"),
+    "mixtures": Cargo(SUMS, "Gaussians of each class"),
+    "models and Fisher diagonals": Cargo(NETWORK, "its network and squared gradients"),
+    "models and input moments": Cargo(NETWORK, "its network and the moments of its inputs"),
+    "moments": Cargo(SUMS, "the moments of its features"),
+    "posteriors": Cargo(NETWORK, "its network and two factors of each layer"),
+    "public images": Cargo(IMAGES, down="the public images"),
+    "raw samples": Cargo(IMAGES, "all its samples"),
+    "rounds": Cargo(NETWORK, "its network", "the common network"),
+    "scores": Cargo(NOTE, "its score", "whether its network is kept"),
+    "seed of A": Cargo(NOTE, down="a seed"),
+    "seed of the features": Cargo(NOTE, down="a seed"),
+    "seed of the layers": Cargo(NOTE, down="a seed"),
+    "small models": Cargo(NETWORK, "its small network", "an untrained network"),
+    "statistics": Cargo(SUMS, "sums of each class"),
+    "students": Cargo(NETWORK, "its students"),
+    "sums": Cargo(SUMS, "its sums"),
+    "weights": Cargo(SUMS, down="the fit so far"),
+}
+# Methods whose rounds carry something else than the network.
+ROUNDS = {
+    "dsfl": Cargo(ANSWERS, "its predictions", "the mean of all predictions"),
+    "fedgkt": Cargo(ANSWERS, "its features and logits", "the server's logits"),
+}
+# What the server has in the end, where it is not one network.
+RESULTS = {
+    "Keep an ensemble": "an ensemble",
+    "Closed form": "one head",
+    "afl": "one linear map",
+    "fusefl": "all blocks in one",
+}
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One phase of a ledger in one direction. bytes, messages: of each client, `[M]`."""
+
+    phase: str
+    way: str
+    cargo: str
+    words: str
+    bytes: list[int]
+    messages: list[int]
+
+
+def describe_flight(method: str, ledger: Ledger) -> dict[str, Any] | None:
+    """The flight of a run of `method`, as JSON takes it; None where no client has sent anything.
+
+    clients: M;   legs: in the order of their first messages (see `Leg`);   gesture: one of GESTURES;   source: of the
+    images, "sent", "made" or "public", where the gesture is MAKE;   result: what the server has in the end
+    """
+    legs = list_legs(method, ledger)
+    if not any(leg.way == "up" for leg in legs):
+        return None
+    info = METHODS[method].info
+    gesture = choose_gesture(legs, info)
+    flight: dict[str, Any] = {
+        "clients": ledger.clients,
+        "legs": [asdict(leg) for leg in legs],
+        "gesture": gesture,
+        "result": RESULTS.get(method, RESULTS.get(info.group, "one network")),
+    }
+    if gesture == MAKE:
+        flight["source"] = find_source(legs, info)
+    return flight
+
+
+def describe_flights(ledgers: Mapping[str, Ledger]) -> dict[str, dict[str, Any]]:
+    """The flights of several methods by name; one whose clients send nothing has none."""
+    flights = {}
+    for method, ledger in ledgers.items():
+        flight = describe_flight(method, ledger)
+        if flight is not None:
+            flights[method] = flight
+    return flights
+
+
+def list_legs(method: str, ledger: Ledger) -> list[Leg]:
+    """The ledger's legs, in the order of their first messages."""
+    found: dict[tuple[str, str], Leg] = {}
+    for row in ledger.rows():
+        phase, way, client = str(row["phase"]), str(row["direction"]), int(row["client"])
+        if (phase, way) not in found:
+            cargo = find_cargo(method, phase)
+            words = cargo.up if way == "up" else cargo.down
+            nothing = [0] * ledger.clients
+            leg = Leg(phase, way, cargo.kind, words or phase, list(nothing), list(nothing))
+            found[phase, way] = leg
+        leg = found[phase, way]
+        leg.bytes[client] += int(row["bytes"])
+        leg.messages[client] += int(row["messages"])
+    return list(found.values())
+
+
+def find_cargo(method: str, phase: str) -> Cargo:
+    """What a phase carries; of a phase that is not in the table nothing is known but its name."""
+    if phase == "rounds" and method in ROUNDS:
+        return ROUNDS[method]
+    return CARGO.get(re.sub(r" \d+$", "", phase), Cargo(NOTE))
+
+
+def choose_gesture(legs: Iterable[Leg], info: Info) -> str:
+    """The gesture for what has travelled; where only networks have come, once, for what the method does with them."""
+    legs = list(legs)
+    up = [leg for leg in legs if leg.way == "up"]
+    carried = {leg.cargo for leg in up}
+    has_networks_down = any(leg.cargo == NETWORKS for leg in legs)
+    has_tiny_rounds = any(leg.cargo == NOTE and max(leg.messages) > 1 for leg in up)
+    if has_networks_down and has_tiny_rounds:
+        return NOTES
+    large = [leg for leg in up if leg.cargo in (NETWORK, ANSWERS)]
+    answered = {leg.phase for leg in legs if leg.way == "down"}
+    has_rounds = any(max(leg.messages) > 1 and leg.phase in answered for leg in large)
+    if has_rounds or len({leg.phase for leg in large}) > 1:
+        return RETURN
+    if carried & {IMAGES, GENERATOR} or info.group.startswith("Distil"):
+        return MAKE
+    if NETWORK not in carried and SUMS in carried:
+        return ADD
+    if info.group == "Keep an ensemble":
+        return KEEP
+    return BLEND
+
+
+def find_source(legs: Iterable[Leg], info: Info) -> str:
+    """Where the images come from that one network learns: the clients sent them, the server makes them, or they are
+    public."""
+    if any(leg.way == "up" and leg.cargo in (IMAGES, GENERATOR) for leg in legs):
+        return "sent"
+    return "public" if "public" in info.needs else "made"

@@ -1,0 +1,245 @@
+"""The flight in a real browser, on the page (with a clock that the test moves) and in a panel: letters, keys, skip."""
+
+import time
+
+import pytest
+from accessible import barriers
+from lab_steps import PATIENCE, notebook, open_notebook, run_all
+from playwright.sync_api import expect
+
+from fedlab_nb.live import page as static
+
+pytestmark = pytest.mark.browser
+SKY = "document.querySelector('#stage').shadowRoot.querySelector('.flight')"
+FLYING = ("envelope", "note")
+SIZES = [((1280, 720), "light"), ((390, 844), "dark")]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    return static.write(tmp_path_factory.mktemp("page") / "playground.html").as_uri()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """A function that opens the page, offline, with a clock that the test moves; the console must stay empty."""
+    contexts, troubles = [], []
+
+    def open_page(size=(1280, 720), scheme="light", has_clock=True, **options):
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=scheme,
+            offline=True,
+            **options,
+        )
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        if has_clock:
+            page.clock.install(time=0)
+        page.goto(address)
+        if has_clock:
+            page.clock.pause_at(60_000)
+            page.clock.run_for(500)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def inspect(page):
+    return page.evaluate(f"{SKY}.inspect()")
+
+
+def run(page):
+    """Press Run, and wait until the first flight has begun; the page's own clock stands still meanwhile."""
+    page.locator("button.run").click()
+    begin = time.monotonic()
+    while inspect(page) is None:
+        assert time.monotonic() - begin < 60
+        time.sleep(0.05)
+    return inspect(page)
+
+
+def count_flying(shown):
+    """Messages that are drawn on their way."""
+    return sum(s["kind"] in FLYING and "client" in s for s in shown["shapes"])
+
+
+def text(page, css):
+    return page.locator(css).inner_text().replace("\xa0", " ").strip()
+
+
+@pytest.mark.parametrize(("size", "scheme"), SIZES)
+def test_run_plays_the_flight_once_in_three_seconds(open_page, size, scheme):
+    page = open_page(size, scheme)
+    first = run(page)
+    assert (first["at"], first["isPlaying"], first["method"]) == (0, True, "fedavg")
+    assert page.locator(".bar b").all_inner_texts()[1] != "–"  # the result is there already
+    assert barriers(page, "#stage") == []
+    counts, steps = [], []
+    for _ in range(29):
+        page.clock.run_for(100)
+        shown = inspect(page)
+        assert shown["at"] == pytest.approx(len(counts) * 100 + 100, abs=20)
+        step = shown["steps"][shown["step"]]
+        hops = [hop for hop in step["hops"] if hop["start"] <= shown["at"] < hop["end"]]
+        assert count_flying(shown) <= sum(len(hop["clients"]) for hop in hops)
+        counts.append(count_flying(shown))
+        steps.append(step["kind"])
+    assert list(dict.fromkeys(steps)) == ["send", "work", "gate", "end"] and max(counts) == 10
+    assert shown["arrived"] == {"up": 262800, "down": 262800, "messages": 20}
+    page.clock.run_for(200)
+    assert inspect(page) is None
+    words = text(page, ".sub > span")
+    assert words == "FedAvg: one message each, 263 kB up and 263 kB down."
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert barriers(page, "#stage") == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), SIZES)
+def test_each_method_flies_its_ledger_and_can_be_stepped(open_page, size, scheme):
+    page = open_page(size, scheme)
+    run(page)
+    names = page.locator("select.flown option").evaluate_all("all => all.map(one => one.value)")
+    assert names == ["fedavg", "logits", "ensemble", "fens", "afl", "gauss"]
+    for name in names:
+        page.locator("select.flown").select_option(name)
+        shown = inspect(page)
+        assert shown["method"] == name and shown["at"] == 0
+        for number, step in enumerate(shown["steps"]):
+            page.get_by_label("Step forward" if number else "Step back").click()
+            now = inspect(page)
+            assert (now["step"], now["isPlaying"]) == (number, False)
+            assert now["at"] == pytest.approx(step["still"])
+            assert text(page, ".caption").startswith(f"{number + 1} {step['title']}.")
+            if step["hops"]:
+                assert count_flying(now) == len(step["hops"][0]["clients"])
+            else:
+                assert count_flying(now) == 0
+        assert barriers(page, "#stage") == []
+        page.get_by_label("Step back").click()
+        assert inspect(page)["step"] == len(shown["steps"]) - 2
+
+
+def test_keys_step_and_leave(open_page):
+    page = open_page()
+    run(page)
+    page.get_by_label("Pause").focus()
+    page.keyboard.press("ArrowRight")
+    assert inspect(page)["step"] == 1 and not inspect(page)["isPlaying"]
+    page.keyboard.press("ArrowLeft")
+    assert inspect(page)["step"] == 0
+    page.keyboard.press("End")
+    assert inspect(page)["at"] == 3000
+    page.keyboard.press("Home")
+    assert inspect(page)["step"] == 0
+    page.get_by_label("Moment of the flight").focus()
+    page.keyboard.press("End")
+    assert inspect(page)["at"] == 3000
+    page.keyboard.press("Escape")
+    assert inspect(page) is None
+    assert page.evaluate("document.querySelector('#stage').shadowRoot.activeElement.title") == (
+        "Watch what was sent"
+    )
+    page.keyboard.press("Enter")
+    assert inspect(page)["at"] == 0
+
+
+def test_it_is_slowed_skipped_and_makes_room_for_a_hand(open_page):
+    page = open_page()
+    run(page)
+    page.get_by_label("Speed").click()
+    page.clock.run_for(1000)
+    assert inspect(page)["at"] == pytest.approx(500, abs=30)
+    page.get_by_label("Skip the flight").click()
+    assert inspect(page) is None and text(page, ".sub > span").startswith("Drag a pile")
+    page.get_by_title("Watch what was sent").click()
+    assert inspect(page) is not None
+    page.locator("input.alpha").press("ArrowRight")
+    assert inspect(page) is None
+    assert not page.locator(".flight-bar").is_visible()  # nothing was sent at this setting yet
+
+
+def test_a_hand_on_the_piles_ends_it(open_page):
+    page = open_page()
+    run(page)
+    box = page.locator("canvas.wall").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + box["height"] - 10)
+    page.mouse.down()
+    assert inspect(page) is None
+    page.mouse.up()
+
+
+def test_where_motion_is_unwanted_frames_stand_still(open_page):
+    page = open_page(reduced_motion="reduce")
+    shown = run(page)
+    assert not shown["isPlaying"] and shown["at"] == pytest.approx(shown["steps"][0]["still"])
+    page.clock.run_for(5000)
+    assert inspect(page)["at"] == shown["at"]
+    page.get_by_label("Step forward").click()
+    assert inspect(page)["step"] == 1
+
+
+def test_frames(open_page):
+    """On the browser's own clock: how many frames a second are drawn is said, and no claim rests on it."""
+    page = open_page(has_clock=False)
+    page.locator("button.run").click()
+    page.wait_for_function(f"{SKY}.inspect() !== null")
+    times = page.evaluate(
+        """(css) => new Promise((resolve) => {
+            const times = [];
+            const sky = document.querySelector('#stage').shadowRoot.querySelector('.flight');
+            const step = (now) => {
+                if (sky.inspect() === null) return resolve(times);
+                times.push(now);
+                requestAnimationFrame(step);
+            };
+            requestAnimationFrame(step);
+        })""",
+        SKY,
+    )
+    seconds = (times[-1] - times[0]) / 1000
+    print(f"{len(times)} frames in {seconds:.2f} s: {len(times) / seconds:.0f} a second")
+    assert 1 < seconds < 6
+
+
+PANEL = (
+    "import fedlab_nb as fl\n"
+    "panel = fl.playground(methods=['local', 'fedavg', 'ensemble'], epochs=5, seeds=2, seed=4)\n"
+    "panel"
+)
+SCRUB = """(scrub, value) => {
+    scrub.value = value;
+    scrub.dispatchEvent(new Event('input'));
+}"""
+
+
+def test_a_panel_flies_what_the_kernels_ledger_says(page, lab, course):
+    page.set_viewport_size({"width": 1280, "height": 720})
+    open_notebook(page, lab, notebook(course, "flight", PANEL))
+    run_all(page)
+    stage = page.locator(".fl-stage")
+    stage.locator("button.run", has_text="Run 2 seeds").click()
+    sky = stage.locator(".flight")
+    sky.wait_for()
+    stage.get_by_label("Moment of the flight").evaluate(SCRUB, 1500)
+    shown = sky.evaluate("(sky) => sky.inspect()")
+    assert shown["method"] == "fedavg" and shown["at"] == 1500 and not shown["isPlaying"]
+    sent = [step for step in shown["steps"] if step["hops"]]
+    assert [step["legs"][0]["phase"] for step in sent] == ["initial model", "local models"]
+    assert count_flying(shown) > 0
+    stage.get_by_label("Moment of the flight").evaluate(SCRUB, 3000)
+    arrived = sky.evaluate("(sky) => sky.inspect().arrived")
+    assert arrived == {"up": 262800, "down": 262800, "messages": 20}
+    page.locator(".fl-playground.fl-status-done").wait_for()
+    expect(stage.locator("section .about").first).to_contain_text("2 seeds")  # nothing waited
+    assert barriers(page, ".fl-stage") == []
+    stage.get_by_label("Skip the flight").click()
+    expect(sky).to_be_hidden()
+    stage.locator("select.flown").select_option("ensemble")
+    assert sky.evaluate("(sky) => sky.inspect().method") == "ensemble"

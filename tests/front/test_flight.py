@@ -1,0 +1,252 @@
+"""The flight is the ledger: legs, bytes, messages and phases of every method, and nothing that was not sent."""
+
+import functools
+from itertools import pairwise
+
+import pytest
+from javascript import javascript
+from method_runs import context, small
+
+from fedlab_nb.comm import Ledger
+from fedlab_nb.front.flight import CARGO, GESTURES, describe_flight, describe_flights
+from fedlab_nb.front.vocabulary import OFFICES
+from fedlab_nb.methods import METHODS
+from fedlab_nb.studies.experiment import finished
+
+PLAN = "text flight_plan"
+GESTURE = {
+    "fedavg": "blend",
+    "fedlpa": "blend",
+    "fisher_merge": "blend",
+    "regmean": "blend",
+    "matching": "blend",
+    "ties": "blend",
+    "ensemble": "keep",
+    "fedov": "keep",
+    "fens": "notes",
+    "afl": "sums",
+    "deepafl": "sums",
+    "gauss": "sums",
+    "fedpft": "sums",
+    "feddf": "images",
+    "fedkd": "images",
+    "fedkt": "images",
+    "fedet": "images",
+    "fadi": "images",
+    "fdafl": "images",
+    "dense": "images",
+    "coboosting": "images",
+    "distilled": "images",
+    "fedcvae": "images",
+    "centralized": "images",
+    "fusefl": "rounds",
+    "fedma": "rounds",
+    "fedavg_multi": "rounds",
+    "fedprox": "rounds",
+    "scaffold": "rounds",
+    "fednova": "rounds",
+    "fedadam": "rounds",
+    "fedyogi": "rounds",
+    "moon": "rounds",
+    "dsfl": "rounds",
+    "fedgkt": "rounds",
+}
+
+
+@functools.cache
+def ledger_of(name):
+    """What a small run of the method has sent."""
+    run = context(share=0.3)
+    finished(METHODS[name].configure(**small(name)).run(run))
+    return run.link.ledger
+
+
+def as_table(ledger):
+    """{(phase, way): [bytes of each client, messages of each client]} of a ledger, in its order."""
+    table = {}
+    for row in ledger.rows():
+        key = row["phase"], row["direction"]
+        own = table.setdefault(key, ([0] * ledger.clients, [0] * ledger.clients))
+        own[0][row["client"]] += row["bytes"]
+        own[1][row["client"]] += row["messages"]
+    return table
+
+
+def plan(flight):
+    code = "return planFlight(flight, people)"
+    return javascript(PLAN, code, flight=flight, people=OFFICES)
+
+
+@functools.cache
+def plan_of(name):
+    return plan(describe_flight(name, ledger_of(name)))
+
+
+SENDING = [name for name in METHODS if name != "local"]
+
+
+def test_who_sends_nothing_does_not_fly():
+    assert describe_flight("local", ledger_of("local")) is None
+    ledgers = {"local": ledger_of("local"), "fedavg": ledger_of("fedavg")}
+    assert list(describe_flights(ledgers)) == ["fedavg"]
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_legs_are_the_ledgers_phases_in_order(name):
+    flight = describe_flight(name, ledger_of(name))
+    legs = {(leg["phase"], leg["way"]): (leg["bytes"], leg["messages"]) for leg in flight["legs"]}
+    assert list(legs.items()) == list(as_table(ledger_of(name)).items())
+    assert len(legs) == len(flight["legs"]) and flight["clients"] == ledger_of(name).clients
+    for leg in flight["legs"]:  # what each carries is known, and has words in its direction
+        assert leg["phase"].rstrip("0123456789 ") in CARGO and leg["words"] != leg["phase"]
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_gestures(name):
+    """One gesture a method; FedLPA and Fed-ET have further rounds in the small run, and it follows the ledger."""
+    flight = describe_flight(name, ledger_of(name))
+    has_rounds = small(name).get("rounds", 1) > 1 and name in ("fedlpa", "fedet")
+    assert flight["gesture"] in GESTURES
+    assert flight["gesture"] == ("rounds" if has_rounds else GESTURE[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "gesture"),
+    [("fedlpa", "posteriors", "blend"), ("fedet", "small models", "images")],
+)
+def test_without_further_rounds_it_is_the_methods_own_gesture(name, phase, gesture):
+    ledger = Ledger(2)
+    for k in range(2):
+        ledger.add(k, "down", "initial model", 100)
+        ledger.add(k, "up", phase, 100)
+    assert describe_flight(name, ledger)["gesture"] == gesture
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_the_plan_shows_the_ledger_and_nothing_else(name):
+    made = plan_of(name)
+    shown = {}
+    for step in made["steps"]:
+        for hop in step["hops"]:
+            phases = [leg["phase"] for leg in step["legs"] if leg["way"] == hop["way"]]
+            assert phases and hop["cargo"] in [leg["cargo"] for leg in step["legs"]]
+            for k, count, messages in zip(
+                hop["clients"], hop["bytes"], hop["messages"], strict=True
+            ):
+                assert messages > 0
+                total = shown.setdefault((hop["way"], k), [0, 0])
+                total[0] += count
+                total[1] += messages
+    expected = {}
+    for row in ledger_of(name).rows():
+        total = expected.setdefault((row["direction"], row["client"]), [0, 0])
+        total[0] += row["bytes"]
+        total[1] += row["messages"]
+    assert shown == expected
+    legs = [(leg["phase"], leg["way"]) for step in made["steps"] for leg in step["legs"]]
+    assert legs == list(as_table(ledger_of(name)))
+    for step in made["steps"]:
+        assert bool(step["hops"]) == (step["kind"] in ("send", "exchange"))
+        assert step["text"].endswith(".") and "undefined" not in step["text"] + step["title"]
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_a_flight_takes_three_seconds_on_one_clock(name):
+    made = plan_of(name)
+    steps = made["steps"]
+    assert made["duration"] == 3000 and steps[0]["start"] == 0 and steps[-1]["end"] == 3000
+    assert all(one["end"] == other["start"] for one, other in pairwise(steps))
+    assert all(step["start"] < step["still"] < step["end"] for step in steps)
+    for step in steps:
+        times = [time for hop in step["hops"] for time in (hop["start"], hop["end"])]
+        assert times == sorted(times)
+        assert not times or (times[0], times[-1]) == pytest.approx((step["start"], step["end"]))
+    assert plan(describe_flight(name, ledger_of(name))) == made  # the same again
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_bytes_tick_up_to_the_ledgers(name):
+    code = "return times.map((time) => countArrived(plan, time))"
+    times = [*range(0, 3000, 40), 3000]
+    counts = javascript(PLAN, code, plan=plan_of(name), times=times)
+    ledger = ledger_of(name)
+    assert (counts[-1]["up"], counts[-1]["down"]) == (ledger.up, ledger.down)
+    assert counts[-1]["messages"] == sum(row["messages"] for row in ledger.rows())
+    assert counts[0] == {"up": 0, "down": 0, "messages": 0}
+    for one, other in pairwise(counts):
+        assert all(one[key] <= other[key] for key in one)
+
+
+def test_every_phase_that_is_named_has_words_where_it_travels():
+    for phase, cargo in CARGO.items():
+        assert cargo.up or cargo.down, phase
+
+
+def test_fens_keeps_the_gate_open_and_fedavg_does_not():
+    kinds = [step["kind"] for step in plan_of("fens")["steps"]]
+    assert kinds == ["send", "work", "send", "send", "exchange", "gate", "end"]
+    kinds = [step["kind"] for step in plan_of("fedavg")["steps"]]
+    assert kinds == ["send", "work", "send", "gate", "end"]
+
+
+def test_sentences_have_the_ledgers_numbers():
+    ledger = Ledger(10)
+    for k in range(10):
+        ledger.add(k, "down", "initial model", 26280)
+        ledger.add(k, "up", "local models", 26280)
+    for k in range(10):
+        ledger.add(k, "down", "ensemble", 69760)
+        ledger.add(k, "down", "aggregator", 20000, messages=50)
+        ledger.add(k, "up", "aggregator", 20000, messages=50)
+    made = plan(describe_flight("fens", ledger))
+    texts = [step["text"].replace("\xa0", " ") for step in made["steps"]]
+    assert texts == [
+        "Each office gets an untrained network: 10 × 26.3 kB.",
+        "Each office trains a network alone, on its own pile.",
+        "Each office sends its network: 10 × 26.3 kB.",
+        "Each office gets the networks of all, packed to 27 % of their size: 10 × 69.8 kB.",
+        "50 times each office gets the weights of the voices and sends its own: 400 kB in all.",
+        "510 messages came from 10 offices, 463 kB in all.",
+        "All 10 networks stay; the notes have taught how much each counts.",
+    ]
+    code = 'return summarise(plan, "FENS")'
+    said = javascript(PLAN, code, plan=made).replace("\xa0", " ")
+    assert said == "FENS: up to 51 messages each, 463 kB up and 1.16 MB down."
+
+
+def test_a_client_that_was_not_asked_sends_nothing():
+    ledger = Ledger(4)
+    for k in (1, 3):
+        ledger.add(k, "up", "local models", 100 + k)
+    made = plan(describe_flight("fedavg", ledger))
+    (hop,) = made["steps"][1]["hops"]
+    assert (hop["clients"], hop["bytes"]) == ([1, 3], [101, 103])
+    text = "Each of 2 offices sends its network, once: 2 × 101 B to 103 B, 204 B in all."
+    assert made["steps"][1]["text"].replace("\xa0", " ") == text
+    assert made["steps"][-1]["text"] == "The 2 networks are mixed into one network."
+
+
+def test_several_messages_that_nothing_answers_are_no_rounds():
+    ledger = Ledger(2)
+    for k in range(2):
+        ledger.add(k, "up", "students", 300, messages=3)
+    flight = describe_flight("fedkt", ledger)
+    made = plan(flight)
+    assert (flight["gesture"], flight["source"]) == ("images", "public")
+    step = made["steps"][1]
+    assert (step["kind"], step["title"], len(step["hops"])) == ("send", "Several messages each", 3)
+    text = "Each office sends its students, in 3 messages: 2 × 300 B."
+    assert step["text"].replace("\xa0", " ") == text
+
+
+def test_trips_of_many_messages_stand_for_several():
+    """Twelve rounds of different clients are shown as five trips; the shares of all trips add up."""
+    ledger = Ledger(3)
+    for k, count in enumerate((12, 7, 1)):
+        ledger.add(k, "down", "rounds", 10 * count + 1, messages=count)
+        ledger.add(k, "up", "rounds", 30 * count, messages=count)
+    made = plan(describe_flight("fedavg_multi", ledger))
+    step = next(step for step in made["steps"] if step["kind"] == "exchange")
+    assert step["rounds"] == 12 and len(step["hops"]) == 10
+    assert [hop["round"] for hop in step["hops"][::2]] == [3, 5, 8, 10, 12]
+    assert [hop["clients"] for hop in step["hops"][::2]] == [[0, 1, 2], *[[0, 1]] * 4]

@@ -1,0 +1,51 @@
+"""What the page says that its run has sent is what the package's ledgers say, to the byte."""
+
+import pytest
+from javascript import javascript
+
+import fedlab_nb as fl
+from fedlab_nb.data import federate, load
+from fedlab_nb.live import page
+
+WAYS = {(phase, way) for legs in page.LEGS.values() for phase, way, _ in legs}
+
+
+@pytest.mark.parametrize(("alpha", "clients", "seed"), [(0.1, 10, 4), (1.0, 3, 0)])
+def test_legs_of_the_page_are_the_packages(alpha, clients, seed):
+    digits = load("digits")
+    shards = federate("digits", alpha=alpha, clients=clients, seed=seed).shards
+    code = (
+        "const parts = shards.map((shard, k) => split(Int32Array.from(shard).sort(), seed, k));"
+        "const rows = (members) => Float32Array.from(members.flatMap((i) => x[i]));"
+        "const sums = parts.map(({ train }) =>"
+        " gaussSums(rows([...train]), [...train].map((i) => y[i]), 10));"
+        "const networks = shards.map(() => new Float32Array(6570));"
+        "const held = parts.map(({ held }) => held.length);"
+        "return countRun({ networks, layers: layoutOf(6570), afl: sums.map(aflSums), gauss: sums,"
+        " held, rounds: FENS.rounds, numbers: 10 * shards.length })"
+    )
+    given = {
+        "x": digits.x_train.flatten(1).tolist(),
+        "y": digits.y_train.tolist(),
+        "shards": [shard.tolist() for shard in shards],
+        "seed": seed,
+    }
+    shown = javascript("learn sums deal ledger run", code, **given)
+    assert list(shown) == list(page.LEGS)
+    for method, legs in shown.items():
+        settings = dict(alpha=alpha, clients=clients, seed=seed, epochs=1)
+        ledger = fl.run(method, **settings).ledger
+        own = {}
+        for row in ledger.rows():
+            key = row["phase"], row["direction"], row["client"]
+            own[key] = row["bytes"], row["messages"]
+        there = {}
+        for leg in legs:
+            assert (leg["phase"], leg["way"]) in WAYS
+            for k, (count, messages) in enumerate(zip(leg["bytes"], leg["messages"], strict=True)):
+                if messages:
+                    there[leg["phase"], leg["way"], k] = count, messages
+        assert there == own, method
+        order = list(dict.fromkeys((row["phase"], row["direction"]) for row in ledger.rows()))
+        assert [(leg["phase"], leg["way"]) for leg in legs] == order
+        assert [(phase, way) for phase, way, _ in page.LEGS[method]] == order
