@@ -16,6 +16,8 @@ export function createBars({ methods }) {
   list.setAttribute("role", "list");
   const element = html("section", {}, title, about, list);
 
+  let rows = [];
+
   function make({ short, colour }) {
     const track = html("span", { className: "track" }, html("i", { className: "ghost" }), html("i", { className: "value" }), html("i", { className: "band" }));
     const row = html("div", { className: "bar", style: { "--hue": colour } }, html("span", {}, short), track, html("b"));
@@ -25,10 +27,16 @@ export function createBars({ methods }) {
 
   return {
     element,
+    /** The rows as they are seen, for a picture: [{short, colour, share, band}]; null for what is not there. */
+    describe: () => rows,
     /** accuracies: {method: 0-1}, bands: half the width of their 95 % band where there are seeds enough, older: methods
         whose accuracy is of another setting; stored(name): {mean, half} or null; about: what the bars are, in words. */
     update({ accuracies, bands = {}, older = [], isStale, stored, about: words }) {
       setText(about, words);
+      rows = methods.map(({ name, short, colour }) => {
+        const isOlder = isStale || older.includes(name);
+        return { short, colour, share: isOlder ? null : accuracies[name] ?? null, band: stored(name) };
+      });
       list.classList.toggle("stale", isStale);
       keyed(list, methods, ({ name }) => name, make, (row, { name, title: full }) => {
         const [, track, number] = row.children;

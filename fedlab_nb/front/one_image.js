@@ -114,8 +114,24 @@ export function createOneImage({ classes, methods, people, canDraw = true }, sen
     });
   }
 
+  /** What the cards of a list say, as text. */
+  function readCards(list) {
+    return [...list.children].map((card) => {
+      const [small, bold] = card.children;
+      return { name: small.textContent, said: bold.textContent, verdict: card.className.split(" ")[0] };
+    });
+  }
+
   return {
     element,
+    /** What is seen, for a picture: the address of the image or null, what it is, and the cards. */
+    describe() {
+      return {
+        shown: shown.hidden ? null : shown.toDataURL(),
+        about: words.textContent,
+        cards: element.classList.contains("stale") ? { servers: [], clients: [] } : { servers: readCards(servers), clients: readCards(clients) },
+      };
+    },
     /** image [side * side * channels] of this shape, null where a sample has none; its label in words, truth (null for a drawing);
         about.row: [[name, value], …] of a table, empty where there is none; about.curve: a recording (sample.js), or null; table: rows by method name and by client, or null;
         asked: the clients' count; isStale: the rows are of an older setting. */

@@ -326,6 +326,8 @@ export function createPiles(data, send) {
   return {
     element,
     update,
+    /** The canvas of the piles, for a picture. */
+    describe: () => ({ address: canvas.toDataURL(), width: size.width, height: size.height }),
     /** Measure anew, after the window or the theme has changed. */
     resize() {
       const width = canvas.clientWidth;

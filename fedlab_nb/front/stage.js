@@ -10,8 +10,9 @@ import { createFlight } from "./flight.js";
 import { chooseStory, findHeadline } from "./headline.js";
 import { createOneImage, isDrawing, unpackImage } from "./one_image.js";
 import { createPiles } from "./piles.js";
+import { composePicture, describeSetting, offerFile, toPng, writeAddress } from "./save_picture.js";
 import { FIRST_STATE, MOST_LIVE_CLIENTS, reduce, settingKey } from "./state.js";
-import { describeSample, fixed, letter, plural } from "./text.js";
+import { describeSample, fixed, letter, percent, plural } from "./text.js";
 import { isDark, watchTheme } from "./theme.js";
 
 const PASSED_ON = ["dataset", "open methods", "open settings"]; // the engine's matter alone
@@ -44,7 +45,10 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
   const piles = createPiles(data, dispatch);
   const oneImage = data.canTrain ? createOneImage(data, dispatch) : null;
   const left = html("div", { className: "side" }, controls.element, ...(data.canTrain ? [bars.element] : []));
-  if (data.hasSettings) left.append(makeSettingsButtons());
+  const chips = html("div", { className: "chips" });
+  if (data.hasSettings) chips.append(...makeSettingsButtons());
+  if (data.canTrain) chips.append(...makeSaveButtons());
+  left.append(chips);
   const flight = createFlight(data, { clock, hint(text) {
     flown = text;
     draw();
@@ -63,8 +67,53 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const press = (kind) => ({ type: "button", className: "chip", onclick: () => dispatch({ kind }) });
     const methods = html("button", press("open methods"), "+ method");
     const settings = html("button", press("open settings"), "More ▾");
-    return html("div", { className: "chips" }, methods, settings);
+    return [methods, settings];
   }
+
+  /** Buttons that keep the stage as it stands. */
+  function makeSaveButtons() {
+    const make = (kind) => {
+      const button = html("button", { type: "button", className: "chip", onclick: () => savePicture(kind) }, `Save ${kind}`);
+      button.title = `Save the stage as it stands as ${kind === "PNG" ? "a PNG" : "an SVG"}, with its sentence and setting`;
+      return button;
+    };
+    return [make("PNG"), make("SVG")];
+  }
+
+  async function savePicture(kind) {
+    const svg = composePicture(describePicture());
+    const name = `one-shot-${data.set}-alpha-${state.alpha}-clients-${state.clients}-seed-${state.seed}`.replace(/[^\w.-]+/g, "-");
+    const blob = kind === "PNG" ? await toPng(svg) : new Blob([svg], { type: "image/svg+xml" });
+    offerFile(`${name}.${kind.toLowerCase()}`, blob);
+  }
+
+  /** What is on the screen, as `composePicture` takes it. What a lesson still covers is not in it. */
+  function describePicture() {
+    const style = getComputedStyle(body);
+    const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    const isCovered = data.canTrain && getComputedStyle(bars.element.lastChild).visibility === "hidden";
+    const { shown, cards, about } = oneImage.describe();
+    const scores = isCovered || isStale(results) ? [] : results?.each ?? [];
+    const rows = isCovered ? [] : bars.describe();
+    const link = ["digits", "glyphs:16g"].includes(data.set) ? `playground.html${writeAddress(state, data.set)}` : "";
+    return {
+      headline: isCovered ? "" : headline.textContent,
+      setting: describeSetting(state, data),
+      link,
+      wall: piles.describe(),
+      owners: federation.piles.map((_, k) => ({ name: nameOwner(k), score: scores[k] === undefined ? "" : percent(scores[k]) })),
+      bars: { rows, about: describeStored() },
+      image: shown,
+      about,
+      servers: isCovered ? [] : cards.servers,
+      clients: isCovered || state.clients > MOST_LIVE_CLIENTS ? [] : cards.clients,
+      colours: { ground: colour("bg"), ink: colour("ink"), soft: colour("soft"), line: colour("line"), card: colour("card"), good: colour("good"), track: colour("card") },
+      font: style.fontFamily,
+    };
+  }
+
+  /** The client's letter; of many clients every tenth. */
+  const nameOwner = (k) => (state.clients <= 40 || k % 10 === 0 ? letter(k) : "");
 
   const revisionOf = (setting) => {
     const key = settingKey(setting);

@@ -1,5 +1,7 @@
 """What the stage knows without a screen: moves, where tiles stand, and what the headline says."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -80,6 +82,33 @@ def test_what_was_moved_by_hand_stays_at_another_alpha_and_goes_with_other_clien
         "return events.map(([kind, value]) => reduce(moved, { kind, value }).moves.length)"
     )
     assert javascript("state", code) == [1, 0, 0]
+
+
+PICTURE = """
+const card = (name, said, verdict) => ({ name, said, verdict });
+return composePicture({
+  headline: 'A <b> & "c"', setting: "digits", link: "playground.html#alpha=0.1",
+  wall: { address: "data:,", width: 600, height: 200 },
+  owners: [{ name: "A", score: "20 %" }, { name: "B", score: "" }],
+  bars: { rows: [{ short: "FENS", colour: "#00f", share: 0.84, band: { mean: 0.8, half: 0.3 } },
+                 { short: "AFL", colour: "#0f0", share: null, band: null }], about: "one seed" },
+  image: null, about: "a nine", servers: [card("FENS", "9", "right")], clients: [card("A", "a long name", "wrong")],
+  colours: { ground: "#fff", ink: "#000", soft: "#555", line: "#ddd", card: "#eee", good: "#080", track: "#eee" }, font: "serif",
+})
+"""
+
+
+def test_a_saved_picture_is_xml_and_says_what_the_stage_says():
+    root = ElementTree.fromstring(javascript("save_picture", PICTURE))
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [one.text for one in root.iter(f"{space}text")]
+    for text in ('A <b> & "c"', "84\u00a0%", "–", "FENS", "digits", "playground.html#alpha=0.1", "20 %"):
+        assert text in texts, text
+    band, value = [one for one in root.iter(f"{space}rect") if one.get("rx") == "3"][1:3]
+    track = next(one for one in root.iter(f"{space}rect") if one.get("rx") == "3")
+    wide = float(track.get("width"))
+    assert float(value.get("width")) == pytest.approx(0.84 * wide)
+    assert float(band.get("width")) == pytest.approx(0.5 * wide)  # cut at 100 %
 
 
 def test_a_channel_of_a_recording_is_a_line_in_its_band():
