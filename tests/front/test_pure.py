@@ -93,16 +93,25 @@ return composePicture({
   bars: { rows: [{ short: "FENS", colour: "#00f", share: 0.84, band: { mean: 0.8, half: 0.3 } },
                  { short: "AFL", colour: "#0f0", share: null, band: null }], about: "one seed" },
   image: null, about: "a nine", servers: [card("FENS", "9", "right")], clients: [card("A", "a long name", "wrong")],
-  colours: { ground: "#fff", ink: "#000", soft: "#555", line: "#ddd", card: "#eee", good: "#080", track: "#eee" }, font: "serif",
+  colours: { ground: "#fff", ink: "#000", soft: "#555", line: "#ddd", card: "#eee", good: "#080", track: "#eee" },
+  font: "serif",
 })
 """
 
 
 def test_a_saved_picture_is_xml_and_says_what_the_stage_says():
-    root = ElementTree.fromstring(javascript("save_picture", PICTURE))
+    root = ElementTree.fromstring(javascript("text federation save_picture", PICTURE))
     space = "{http://www.w3.org/2000/svg}"
     texts = [one.text for one in root.iter(f"{space}text")]
-    for text in ('A <b> & "c"', "84\u00a0%", "–", "FENS", "digits", "playground.html#alpha=0.1", "20 %"):
+    for text in (
+        'A <b> & "c"',
+        "84\u00a0%",
+        "–",
+        "FENS",
+        "digits",
+        "playground.html#alpha=0.1",
+        "20 %",
+    ):
         assert text in texts, text
     band, value = [one for one in root.iter(f"{space}rect") if one.get("rx") == "3"][1:3]
     track = next(one for one in root.iter(f"{space}rect") if one.get("rx") == "3")
