@@ -19,7 +19,7 @@ from ..errors import choose
 from ..rng import numpy_rng
 from ..studies.settings import Settings
 from ..studies.statistics import Band, band
-from ..studies.stored_rows import Row, file_of, read
+from ..studies.stored_rows import Row, find_file, read_rows
 from .points import COLUMNS, Point
 
 DIGITS = "digits"
@@ -137,4 +137,4 @@ def choice(method: str, dataset: str = DIGITS, part: str = "methods") -> Knobs:
 def load(dataset: str = DIGITS) -> list[Row]:
     """The rows of a data set that came with the package: `made`: what the try sets; `accuracy` on the validation images
     by seed, 0–1, None for a run that diverged; `bytes` by seed, both ways."""
-    return read(file_of("tuning", dataset))[1]
+    return read_rows(find_file("tuning", dataset))[1]

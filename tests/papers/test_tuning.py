@@ -18,7 +18,7 @@ from fedlab_nb.papers.tuning import (
     validation_set,
 )
 from fedlab_nb.studies.settings import Settings, plans_for
-from fedlab_nb.studies.stored_rows import key_of
+from fedlab_nb.studies.stored_rows import make_row_key
 
 ROWS, PARTS = load(), parts()
 FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
@@ -65,9 +65,11 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
 
 
 def test_no_try_sends_more_than_the_first_one():
-    at = {key_of(row): row["bytes"][0] for row in ROWS}
+    at = {make_row_key(row): row["bytes"][0] for row in ROWS}
     for row in ROWS:
-        assert row["bytes"][0] <= at[key_of({**row, "at": {**row["at"], "try": 0}})], row["at"]
+        assert row["bytes"][0] <= at[make_row_key({**row, "at": {**row["at"], "try": 0}})], row[
+            "at"
+        ]
 
 
 def test_the_validation_images_are_training_images_and_no_test_images():

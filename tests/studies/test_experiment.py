@@ -52,7 +52,7 @@ def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings)
     ]
     together = [
         event.outcome
-        for event in experiment.events(plans, cache=False, together=True)
+        for event in experiment.run_plans(plans, cache=False, together=True)
         if event.outcome
     ]
     assert trainings == [12] and len(together) == 6
@@ -193,7 +193,7 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, monkeypatch):
-    monkeypatch.setattr(experiment, "plan_events", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(experiment, "run_plan", lambda *a: pytest.fail("work was begun"))
     with pytest.raises(UsageError) as caught:
         job(["fedavg"], **wrong)
     words = str(caught.value)

@@ -110,7 +110,7 @@ def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
     )
     seen = []
     learner = Learner(twin, recipe, lambda target, s: seen.append(target) or kl_each(target, s))
-    passes = learner.one_pass(
+    passes = learner.train_one_pass(
         x, lambda b: b @ weights, torch.Generator().manual_seed(0), epoch=0, prepare=lambda b: 2 * b
     )
     list(passes)
@@ -123,8 +123,8 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
     x, targets = torch.rand(20, 1, 8, 8), torch.randn(20, C)
     learner = Learner(student, Recipe(1, 4), distillation_loss("kl"))
     stream = torch.Generator().manual_seed(0)
-    assert len(list(learner.one_pass(x, targets, stream, epoch=0, steps=3))) == 3
-    steps = learner.one_pass(x, targets, stream, epoch=0)
+    assert len(list(learner.train_one_pass(x, targets, stream, epoch=0, steps=3))) == 3
+    steps = learner.train_one_pass(x, targets, stream, epoch=0)
     next(steps)
     assert student.training
     steps.close()

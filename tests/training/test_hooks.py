@@ -9,7 +9,7 @@ from differences import largest_difference
 
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, train_clients, trained
+from fedlab_nb.training import Recipe, train_clients, train_to_end
 
 EXACT = torch.float64
 SIZES = (1, 70, 33, 32, 5, 64)
@@ -45,7 +45,7 @@ def both(models, shards, recipe, **change):
     out = []
     for backend in ("loop", "stacked"):
         out.append(
-            trained(copy.deepcopy(models), shards, recipe, seed=3, backend=backend, **change)
+            train_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend=backend, **change)
         )
     return out
 
@@ -105,27 +105,29 @@ def test_every_gradient_reaches_its_own_client(kinds):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
     models, shards = clients([KINDS[2]])
-    plain = trained(
+    plain = train_to_end(
         copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend
     )
 
     def same(features, logits, labels, column):
         return F.cross_entropy(logits, labels, reduction="none")
 
-    again = trained(copy.deepcopy(models), shards, RECIPES[0], seed=0, backend=backend, loss=same)
+    again = train_to_end(
+        copy.deepcopy(models), shards, RECIPES[0], seed=0, backend=backend, loss=same
+    )
     assert largest_difference(plain, again) < 1e-12
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_one_hot_soft_labels_are_labels(backend):
     models, shards = clients([KINDS[0]])
-    hard = trained(
+    hard = train_to_end(
         copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend
     )
     soft = [(x, F.one_hot(y, 4).to(EXACT)) for x, y, _ in shards]
     assert (
         largest_difference(
-            hard, trained(copy.deepcopy(models), soft, RECIPES[0], seed=0, backend=backend)
+            hard, train_to_end(copy.deepcopy(models), soft, RECIPES[0], seed=0, backend=backend)
         )
         < 1e-12
     )

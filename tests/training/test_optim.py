@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedlab_nb.training import Recipe
-from fedlab_nb.training.optim import Adam, Sgd, optimizer_for
+from fedlab_nb.training.optim import Adam, Sgd, make_optimizer
 
 SHAPES = [(5, 3, 4), (5, 3), (5, 2, 3, 2, 2)]
 
@@ -61,13 +61,15 @@ def test_adam_is_torchs(betas, decay, options):
 def test_the_first_rows_alone_are_as_if_the_others_were_not_there(recipe):
     """Rows 0 and 1 take three steps, rows 2 to 4 the first only: each is what it would be by itself."""
     whole, few, once = draw(0), [p[:2].clone() for p in draw(0)], [p[2:].clone() for p in draw(0)]
-    optimizer = optimizer_for(whole, recipe, rows=5)
-    alone = optimizer_for(few, recipe, rows=2)
+    optimizer = make_optimizer(whole, recipe, rows=5)
+    alone = make_optimizer(few, recipe, rows=2)
     for t in range(3):
         gradients = draw(10 + t)
-        (optimizer.first(2) if t else optimizer).step([g[:2] if t else g for g in gradients])
+        (optimizer.for_first_rows(2) if t else optimizer).step(
+            [g[:2] if t else g for g in gradients]
+        )
         alone.step([g[:2] for g in gradients])
-    optimizer_for(once, recipe, rows=3).step([g[2:] for g in draw(10)])
+    make_optimizer(once, recipe, rows=3).step([g[2:] for g in draw(10)])
     assert close([p[:2] for p in whole], few) and close([p[2:] for p in whole], once)
 
 

@@ -44,17 +44,29 @@ class Block:
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Block:
-        tables = {k: v for k, v in content.items() if isinstance(v, Mapping) and k != "when"}
-        shared = {k: Line(*v) for k, v in content.items() if isinstance(v, list)}
-        methods = {
-            k: {n: Line(*v) for n, v in table.items() if n != "source"}
-            for k, table in tables.items()
-        }
-        sources = {k: table["source"] for k, table in tables.items() if "source" in table}
+        """The lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
+        shared = {}
+        methods = {}
+        sources = {}
+        for name, entry in content.items():
+            if isinstance(entry, list):
+                shared[name] = Line(*entry)
+            elif isinstance(entry, Mapping) and name != "when":
+                methods[name] = {k: Line(*line) for k, line in entry.items() if k != "source"}
+                if "source" in entry:
+                    sources[name] = entry["source"]
         return cls(shared, methods, sources, content.get("when", {}))
 
     def holds(self, **values: Any) -> bool:
+        """Whether the block is for these values: a row's `when` allows them."""
         return all(values[name] in allowed for name, allowed in self.when.items())
+
+    def changed_by(self, row: Block) -> Block:
+        """The block with the lines of a row in place of its own."""
+        methods = dict(self.methods)
+        for name, lines in row.methods.items():
+            methods[name] = {**methods.get(name, {}), **lines}
+        return Block({**self.shared, **row.shared}, methods, {**self.sources, **row.sources})
 
 
 @dataclass(frozen=True)
@@ -74,17 +86,18 @@ class Setup:
 
     @classmethod
     def read(cls, name: str) -> Setup:
+        """The set-up of that name, from its file."""
         content = declared(f"studies/setups/{name}.toml")
-        words = {key: content[key] for key in ("title", "paper", "help")}
-        more: dict[str, Any] = {key: tuple(content.get(key, ())) for key in ("datasets", "missing")}
-        rows = tuple(map(Block.read, content.get("rows", ())))
         return cls(
             name,
+            title=content["title"],
+            paper=content["paper"],
+            help=content["help"],
             block=Block.read(content.get("all", {})),
-            rows=rows,
+            rows=tuple(Block.read(row) for row in content.get("rows", ())),
+            datasets=tuple(content.get("datasets", ())),
+            missing=tuple(content.get("missing", ())),
             words=content.get("sources", {}),
-            **words,
-            **more,
         )
 
     def at(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:
@@ -93,10 +106,7 @@ class Setup:
         block = self.block
         for row in self.rows:
             if row.holds(dataset=str(dataset), alpha=alpha, channels=channels):
-                names = block.methods.keys() | row.methods.keys()
-                methods = {n: {**block.methods.get(n, {}), **row.methods.get(n, {})} for n in names}
-                shared = {**block.shared, **row.shared}
-                block = Block(shared, methods, {**block.sources, **row.sources})
+                block = block.changed_by(row)
         return replace(self, block=block, rows=())
 
     @property
@@ -106,8 +116,8 @@ class Setup:
 
     def lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
         """The lines of those `names` that are declared: the shared ones, or `method`'s."""
-        of = self.block.methods.get(method, {}) if method else self.block.shared
-        return {name: line for name, line in of.items() if name in names}
+        declared_lines = self.block.methods.get(method, {}) if method else self.block.shared
+        return {name: line for name, line in declared_lines.items() if name in names}
 
 
 def values(lines: Lines) -> dict[str, Any]:
@@ -115,7 +125,7 @@ def values(lines: Lines) -> dict[str, Any]:
     return {name: line.value for name, line in lines.items()}
 
 
-def spelled(value: Any) -> str:
+def write_value(value: Any) -> str:
     """A value as it is typed."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 

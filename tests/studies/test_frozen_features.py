@@ -49,11 +49,11 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     (one, other) = plans_for(
         Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
     )
-    assert (one.settings.seen, other.settings.seen) == (True, False)
+    assert (one.settings.reads_features, other.settings.reads_features) == (True, False)
     cells = Study.declare(["fens", "afl"], features=["pixels", "lite0"], **SMALL).cells()
-    assert [(c.plan.name, c.plan.settings.seen) for c in cells].count(("fens", True)) == 1 and len(
-        cells
-    ) == 4
+    assert [(c.plan.name, c.plan.settings.reads_features) for c in cells].count(
+        ("fens", True)
+    ) == 1 and len(cells) == 4
     (plain,) = plans_for(Settings.make(**SMALL, features="pixels"), ["fens"])
     assert plain.architectures[0][1] == (1, 12, 12)
 
