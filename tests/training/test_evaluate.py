@@ -19,11 +19,8 @@ from fedlab_nb.training.evaluate import LARGEST_CHUNK, CachedFunction, choose_ch
     ("name", "shape", "rows"),
     [
         ("mlp", (64,), LARGEST_CHUNK),
-        (
-            "resnet8",
-            (1, 8, 8),
-            LARGEST_CHUNK,
-        ),  # small images stay whole, and so to the last bit as they were
+        # Small images stay whole, and so to the last bit as they were.
+        ("resnet8", (1, 8, 8), LARGEST_CHUNK),
         ("cnn", (1, 28, 28), 256),
         ("resnet8", (1, 28, 28), 128),
         ("resnet8", (3, 32, 32), 128),
@@ -58,9 +55,11 @@ class Counting(nn.Module):
 
 
 def test_once_is_once_within_one_pass_and_follows_the_tensor():
-    network, x = Counting(), torch.zeros(3, 2)
-    run_cached(network, x), run_cached(network, x)
-    assert network.calls == 2  # nothing is remembered outside
+    network = Counting()
+    x = torch.zeros(3, 2)
+    run_cached(network, x)
+    run_cached(network, x)
+    assert network.calls == 2  # nothing is kept outside
     with cache_passes():
         first = run_cached(network, x)
         assert run_cached(network, x) is first and network.calls == 3
@@ -73,14 +72,16 @@ def test_once_is_once_within_one_pass_and_follows_the_tensor():
 
 
 def test_remembered_forgets_what_was_written_to_and_what_is_too_large(monkeypatch):
-    network, x = Counting(), torch.zeros(3, 2)
-    remembered = CachedFunction(network)
-    assert remembered(x) is remembered(x) and network.calls == 1
+    network = Counting()
+    x = torch.zeros(3, 2)
+    function = CachedFunction(network)
+    assert function(x) is function(x) and network.calls == 1
     x.add_(1)
-    assert torch.equal(remembered(x), x + 1) and network.calls == 2
+    assert torch.equal(function(x), x + 1) and network.calls == 2
     monkeypatch.setattr(CachedFunction, "LARGEST_RESULT", 23)
-    remembered(x.clone()), remembered(x)
-    remembered(x)
+    function(x.clone())
+    function(x)
+    function(x)
     assert network.calls == 5
 
 
@@ -91,32 +92,32 @@ def clients(shape: tuple, count: int) -> ClientModels:
 
 
 def test_clients_read_in_turn():
-    models, x = clients((1, 8, 8), 3), torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
-    classes, each = models.predict_in_turn(x), models.logits(x).argmax(-1)
-    assert classes.tolist() == [int(each[i % 3, i]) for i in range(8)]
+    models = clients((1, 8, 8), 3)
+    x = torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
+    classes = models.predict_in_turn(x)
+    of_every_client = models.logits(x).argmax(-1)
+    assert classes.tolist() == [int(of_every_client[i % 3, i]) for i in range(8)]
     assert clients((1, 8, 8), 5).predict_in_turn(x[:3]).shape == (3,)  # fewer samples than clients
 
 
 @pytest.mark.parametrize(("side", "turns"), [(16, False), (18, True)])
 def test_the_curve_shares_out_large_images_alone(side, turns):
-    models, x = (
-        clients((1, side, side), 3),
-        torch.rand(60, 1, side, side, generator=generator(0, "images")),
-    )
+    models = clients((1, side, side), 3)
+    x = torch.rand(60, 1, side, side, generator=generator(0, "images"))
     y = models.logits(x)[0].argmax(1)  # the first client is always right
     y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one where it is asked
     everyone = (models.logits(x).argmax(-1) == y).double().mean()
     in_turn = (models.predict_in_turn(x) == y).double().mean()
     assert in_turn > everyone
-    assert ClientsAlone(models).accuracy(x, y) == pytest.approx(
-        float(in_turn if turns else everyone)
-    )
+    expected = float(in_turn if turns else everyone)
+    assert ClientsAlone(models).accuracy(x, y) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("method", ["ensemble", "fedavg", "fens", "fusefl", "fedov", "coboosting"])
 def test_no_network_reads_the_test_images_twice(method, monkeypatch):
     """The evaluation of a run: accuracy, features and report come from one pass of each network."""
-    evaluating, passes = Run.evaluate, Counter()
+    original_evaluate = Run.evaluate
+    passes = Counter()
 
     def counted(function, x, dim=0, chunk=None):
         passes[id(getattr(function, "__self__", function)), id(x)] += 1
@@ -124,7 +125,7 @@ def test_no_network_reads_the_test_images_twice(method, monkeypatch):
 
     def watched(self, model):
         monkeypatch.setattr(evaluate, "run_in_chunks", counted)
-        return evaluating(self, model)
+        return original_evaluate(self, model)
 
     monkeypatch.setattr(Run, "evaluate", watched)
     short = {"generator_steps": 2, "passes": 2} if method == "coboosting" else {}
