@@ -24,7 +24,7 @@ def missing(name: str) -> list[str]:
     title, lacking = METHODS[name].info.title, []
     if not METHODS[name].info.leaks:
         lacking.append("what it tells the server about a client's data (leaks= of @register)")
-    tries = tuning.parts()["methods"]
+    tries = tuning.read_parts()["methods"]
     tried = {
         r["at"]["try"]: r["made"]
         for r in tuning.load()

@@ -12,7 +12,7 @@ from typing import Any
 from ..declared import declared
 from ..studies.statistics import LEVEL
 from ..studies.text_tables import Grid, Printable, format_html
-from .claims import JUDGED, OUTCOMES, Claim, first_claims
+from .claims import JUDGED, OUTCOMES, Claim, drop_repeated_claims
 from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, reproduce, totals
 
@@ -33,7 +33,7 @@ class PaperTables(Printable):
     @cached_property
     def first(self) -> list[Claim]:
         """The claims that were judged, each result once."""
-        return first_claims(self.claims)
+        return drop_repeated_claims(self.claims)
 
     @property
     def counts(self) -> dict[str, int]:
