@@ -227,7 +227,9 @@ def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str,
             if k.options or isinstance(k.default, bool) or k.name in NUMBERS
         ]
         about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
-        there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(rules, method.info.name)
+        there = setup.apply_rows(run.dataset, run.point.settings.alpha, ()).lines(
+            rules, method.info.name
+        )
         for name, value in values(there).items():
             if getattr(method, name) not in (value, about.get(name, value)):
                 own = f"{NUMBERS.get(name, name)} = {write_value(getattr(method, name))} (paper: {write_value(value)})"

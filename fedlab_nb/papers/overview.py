@@ -74,7 +74,7 @@ def plan(
     settings = {
         name: value for name, value in settings.items() if (name, value) != ("model", "auto")
     }
-    there = setup.at(asked.dataset, asked.alpha, about.input_shape)
+    there = setup.apply_rows(asked.dataset, asked.alpha, about.input_shape)
     shared = {
         **federation_lines(asked, there, settings, about),
         **model_lines(works, there, settings),

@@ -84,7 +84,7 @@ class Predictor:
         """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
         raise NotImplementedError
 
-    def _samples(self, x: Any) -> Tensor:
+    def _prepare_samples(self, x: Any) -> Tensor:
         """Prepared samples as the model reads them; flattened ones, and grey images without the axis of their channel,
         get their shape back. UsageError for other shapes."""
         if not isinstance(x, Tensor):
@@ -117,7 +117,7 @@ class Predictor:
         shapes or ranges, and for a model that does not know how raw rows become its inputs.
         """
         if isinstance(rows, Tensor) or (self._takes_prepared_arrays() and is_array(rows)):
-            return self.model.predict(self._samples(rows)).cpu().numpy()
+            return self.model.predict(self._prepare_samples(rows)).cpu().numpy()
         if self.inputs is None:
             raise UsageError(
                 "This model was saved by an older fedlab_nb, which kept nothing of how raw rows become what the model "
@@ -135,7 +135,7 @@ class Predictor:
     @torch.no_grad()
     def features(self, x: Any) -> np.ndarray:
         """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
-        return self.model.features(self._samples(x)).cpu().numpy()
+        return self.model.features(self._prepare_samples(x)).cpu().numpy()
 
 
 def is_array(rows: Any) -> bool:

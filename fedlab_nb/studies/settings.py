@@ -64,7 +64,7 @@ def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
 def classroom_epochs(dataset: str, samples: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
     shape = data.describe(dataset).input_shape
-    setup = SETUPS[CLASSROOM].at(dataset, Settings.alpha, shape)
+    setup = SETUPS[CLASSROOM].apply_rows(dataset, Settings.alpha, shape)
     declared = values(setup.lines(RECIPE_FIELDS))
     return dataclasses.replace(classroom_recipe(samples), **declared).epochs
 
@@ -332,7 +332,7 @@ def find_declared(given: Mapping[str, Any]) -> dict[str, Any]:
     names = setting_names() - {"model"}
     if len(shape) != 3:
         names -= {"transform"}  # it is one of images
-    return values(setup.at(dataset, alpha, shape).lines(tuple(names)))
+    return values(setup.apply_rows(dataset, alpha, shape).lines(tuple(names)))
 
 
 def resolve_device(device: str) -> str:
@@ -486,7 +486,7 @@ def make_plan(settings: Settings, cls: type[Method], overrides: Mapping[str, Any
     if FEATURES not in knobs:
         settings = apply_features(settings, cls, overrides)
     about: Any = settings.describe()
-    setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
+    setup = SETUPS[settings.preset].apply_rows(settings.dataset, settings.alpha, about.input_shape)
     model = choose_model(settings, setup, cls, about)
     of_all = assign_architectures(model, settings.count, about)
     networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))

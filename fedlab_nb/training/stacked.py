@@ -23,8 +23,9 @@ from .stack import Stack
 class BatchShape:
     """What the j-th batch of an epoch has in common with that of any other epoch.
 
-    active: how many clients are at work;   weights: `[active, width]`, for each row 1 / (length of its client's batch),
-    or 0 for padding, where width is the longest batch;   has_padding: whether one client's batch is shorter
+    active: how many clients are at work
+    weights: `[active, width]`, width being the longest batch: 1 / (length of the client's batch), or 0 for padding
+    has_padding: whether one client's batch is shorter than another's
     """
 
     active: int
@@ -53,26 +54,16 @@ class BatchSchedule:
         self.device = like.device
         counts = torch.tensor(sizes)
         starts = counts.cumsum(0) - counts  # of each client's samples in the pool
-        dimensions = []  # (active, width) of each batch
-        has_padding = []
-        weights = []
-        slots = []  # [active * width], places in the pool, were the samples not shuffled
-        for first_sample in range(0, max(sizes), batch_size):
-            active = sum(size > first_sample for size in sizes)
-            lengths = (counts[:active] - first_sample).clamp(max=batch_size)
-            width = int(lengths.max())
-            is_real = torch.arange(width) < lengths[:, None]
-            samples = torch.where(is_real, first_sample + torch.arange(width), 0)
-            dimensions.append((active, width))
-            has_padding.append(not bool(is_real.all()))
-            weights.append((is_real.double() / lengths[:, None]).to(like.dtype).flatten())
-            slots.append((samples + starts[:active, None]).flatten())
+        slots = []  # of each batch, [active * width]: its rows in the pool, were the samples not shuffled
+        weights = []  # of each batch, [active, width]
+        for first in range(0, max(sizes), batch_size):
+            samples, batch_weights = lay_out_batch(counts, first, batch_size)
+            slots.append((samples + starts[: len(samples), None]).flatten())
+            weights.append(batch_weights.to(like.dtype))
         self.shapes: list[BatchShape] = []
-        for (active, width), batch_weights, padded in zip(
-            dimensions, copy_together(weights, like.device), has_padding, strict=True
-        ):
-            shape = BatchShape(active, batch_weights.view(active, width), padded)
-            self.shapes.append(shape)
+        for batch_weights, copy in zip(weights, copy_together(weights, like.device), strict=True):
+            has_padding = bool((batch_weights == 0).any())
+            self.shapes.append(BatchShape(len(copy), copy, has_padding))
         self._slots = torch.cat(slots) if slots else starts[:0]
         self._lengths = [len(batch_slots) for batch_slots in slots]
         # The shuffled samples of each client, and views of them by client.
@@ -88,12 +79,30 @@ class BatchSchedule:
         return rows.to(self.device).split(self._lengths)
 
 
+def lay_out_batch(counts: Tensor, first: int, batch_size: int) -> tuple[Tensor, Tensor]:
+    """The batch of each client that begins with its sample `first`: samples and weights, `[active, width]`.
+
+    counts: samples of each client `[M]`, in an order in which the number of batches does not rise. Clients without a
+    sample `first` are not among the active ones. Padding repeats sample 0, with weight 0.
+    """
+    active = int((counts > first).sum())
+    lengths = (counts[:active] - first).clamp(max=batch_size)
+    width = int(lengths.max())
+    is_real = torch.arange(width) < lengths[:, None]
+    samples = torch.where(is_real, first + torch.arange(width), 0)
+    return samples, is_real.double() / lengths[:, None]
+
+
 def copy_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """Flat `tensors` on `device`, sent there all at once, and then each in memory of its own."""
+    """Copies of `tensors` on `device`: sent there all at once, and then each in memory of its own."""
     if not tensors:
         return []
-    lengths = [len(tensor) for tensor in tensors]
-    return [part.clone() for part in torch.cat(list(tensors)).to(device).split(lengths)]
+    numbers = torch.cat([tensor.flatten() for tensor in tensors]).to(device)
+    parts = numbers.split([tensor.numel() for tensor in tensors])
+    copies = []
+    for part, tensor in zip(parts, tensors, strict=True):
+        copies.append(part.view(tensor.shape).clone())
+    return copies
 
 
 def cross_entropy_gradient(logits: Tensor, target: Tensor, weight: Tensor) -> Tensor:
@@ -160,8 +169,10 @@ class StackedTraining:
         self.has_padding = False
         # A recording is of one set of clients at work, and either with padding or without.
         self.recordings: dict[tuple[int, bool], GradientGraphs] = {}
-        self.records = loss is None and not recipe.sam_rho and can_record(self.x.device, models[0])
-        self.graph_pool = torch.cuda.graph_pool_handle() if self.records else None
+        self.should_record = (
+            loss is None and not recipe.sam_rho and can_record(self.x.device, models[0])
+        )
+        self.graph_pool = torch.cuda.graph_pool_handle() if self.should_record else None
 
     def start_epoch(self, epoch: int) -> Sequence[Tensor]:
         """Shuffle the shards for `epoch` (from 0): for each batch the rows of the pooled data, `[a * width]`."""
@@ -184,7 +195,7 @@ class StackedTraining:
             images = self.augmentation.apply(images, rows)
         images = images.unflatten(0, shape.weights.shape)
         columns = [column.index_select(0, rows) for column in self.columns]
-        gradients = self._choose_gradients(shape, images, columns)
+        gradients = self._compute_step_gradients(shape, images, columns)
         if self.adjust is not None:
             with torch.no_grad():
                 clients = tuple(self.positions[: shape.active])
@@ -193,7 +204,7 @@ class StackedTraining:
             gradients = clip_gradients(gradients, self.recipe.clip_norm, True)
         self.optimizers[shape.active].step(gradients)
 
-    def _choose_gradients(
+    def _compute_step_gradients(
         self, shape: BatchShape, images: Tensor, columns: Sequence[Tensor]
     ) -> Sequence[Tensor]:
         """The gradients of a batch: SAM's, from a recording, or computed plainly."""
@@ -205,7 +216,7 @@ class StackedTraining:
                 True,
                 self.stack.batch_norms,
             )
-        if not self.records:
+        if not self.should_record:
             return self.compute_gradients(images, shape.weights, *columns)
         key = (shape.active, shape.has_padding)
         if key not in self.recordings:

@@ -35,11 +35,15 @@ Lines = Mapping[str, Line]
 
 @dataclass(frozen=True)
 class Block:
-    """Lines that hold together: those of `[all]`, or those of a row, which hold `when` these values are there."""
+    """Lines that hold together: those of `[all]`, or those of one of the `[[rows]]`.
+
+    shared: lines for all methods;   methods: further lines, by method;   sources: where the paper has each method
+    when: of a row, {dataset, alpha or channels: the values for which it holds}
+    """
 
     shared: Lines
     methods: Mapping[str, Lines]
-    sources: Mapping[str, str]  # where the paper has each method
+    sources: Mapping[str, str]
     when: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
@@ -57,11 +61,11 @@ class Block:
                     sources[name] = entry["source"]
         return cls(shared, methods, sources, content.get("when", {}))
 
-    def holds(self, **values: Any) -> bool:
+    def is_for(self, **values: Any) -> bool:
         """Whether the block is for these values: a row's `when` allows them."""
         return all(values[name] in allowed for name, allowed in self.when.items())
 
-    def changed_by(self, row: Block) -> Block:
+    def merge(self, row: Block) -> Block:
         """The block with the lines of a row in place of its own."""
         methods = dict(self.methods)
         for name, lines in row.methods.items():
@@ -71,8 +75,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Setup:
-    """A set-up: `block` is what holds in general, `rows` what some data sets change. `datasets`: those of the paper
-    that are here (none: any); `missing`: what the paper's experiment has and the package cannot express."""
+    """A set-up: `block` is what holds in general, `rows` what some data sets change.
+
+    datasets: those of the paper that are here (none: any)
+    missing: what the paper's experiment has and the package cannot express
+    words: the classroom's sources, by setting
+    """
 
     name: str
     title: str
@@ -82,7 +90,7 @@ class Setup:
     rows: tuple[Block, ...] = ()
     datasets: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    words: Mapping[str, str] = field(default_factory=dict)  # the classroom's sources, by setting
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, name: str) -> Setup:
@@ -100,13 +108,13 @@ class Setup:
             words=content.get("sources", {}),
         )
 
-    def at(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:
-        """The set-up on that data: its rows applied."""
+    def apply_rows(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:
+        """The set-up for these data and α: general lines with those of its rows that hold for them."""
         channels = input_shape[0] if len(input_shape) == 3 else 0
         block = self.block
         for row in self.rows:
-            if row.holds(dataset=str(dataset), alpha=alpha, channels=channels):
-                block = block.changed_by(row)
+            if row.is_for(dataset=str(dataset), alpha=alpha, channels=channels):
+                block = block.merge(row)
         return replace(self, block=block, rows=())
 
     @property
