@@ -179,10 +179,10 @@ def grid_command(
     """Run a grid, print its table, say where its files are; exit code 1 if a cell failed."""
     from .papers import overview
     from .studies import engine
-    from .studies.results import FORM
+    from .studies.text_tables import FORMATS
 
-    choose("form of a table", options.table, FORM)
-    study, plot = engine.declared(methods, seeds, settings), options.plot
+    choose("form of a table", options.table, FORMATS)
+    study, plot = engine.make_study(methods, seeds, settings), options.plot
     own = [name for name in study.axes if "." not in name]
     for axis in (
         plot.split(" x ") if plot else ()
@@ -233,9 +233,9 @@ def reproduce_command(options: Namespace) -> int:
 
 def store_command(options: Namespace) -> int:
     from .studies import store
-    from .studies.results import data_size
+    from .studies.text_tables import data_size
 
-    here = store.entries()
+    here = store.list_entries()
     if options.task == "list":
         for entry in here:
             about = entry.head().get("values", {}).get("about", {})
@@ -252,7 +252,7 @@ def store_command(options: Namespace) -> int:
             print(
                 f"{kind:8s} {len(own):6d} entries  {data_size(sum(entry.bytes for entry in own)):>9s}"
             )
-        print(f"in {store.store_folder()}; the bound is {data_size(store.limit())}")
+        print(f"in {store.store_folder()}; the bound is {data_size(store.read_limit())}")
     elif options.task == "verify":
         damaged = store.verify()
         for entry in damaged:
@@ -310,9 +310,9 @@ def slides_command(options: Namespace) -> int:
 
 def leaderboard_command(options: Namespace) -> int:
     from .course.capstone import leaderboard
-    from .studies.results import FORM
+    from .studies.text_tables import FORMATS
 
-    print(leaderboard(*options.paths, form=choose("form of a table", options.table, FORM)))
+    print(leaderboard(*options.paths, form=choose("form of a table", options.table, FORMATS)))
     return 0
 
 
@@ -334,7 +334,7 @@ def voila_command(options: Namespace) -> int:
 def line(o: Any) -> str:
     """One outcome for people."""
     from .methods import label_of, shorten_title
-    from .studies.results import data_size
+    from .studies.text_tables import data_size
 
     share = (
         f"   clients trained on {1 - o.plan.holdout:.0%}" if o.settings.holdout_for != "all" else ""

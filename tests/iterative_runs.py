@@ -13,7 +13,7 @@ from fedlab_nb.methods.parts.rounds import Rounds
 from fedlab_nb.methods.scaffold import Scaffold
 from fedlab_nb.models import model_state
 from fedlab_nb.rng import generator
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -54,7 +54,7 @@ def context(
 
 def finish(method, ctx):
     """The final state."""
-    return model_state(finished(method.run(ctx)).module)
+    return model_state(run_to_end(method.run(ctx)).module)
 
 
 def distance(one, other):

@@ -10,7 +10,7 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.papers import tuning
 from fedlab_nb.plots.journey import journey
 from fedlab_nb.plots.style import sized
-from fedlab_nb.studies.stored_results import load, sets
+from fedlab_nb.studies.stored_results import list_stored_sets, load
 
 ROOT = Path(__file__).parents[1]
 GUIDE, FIDELITY = ROOT / "notebooks" / "guide" / "methods.md", ROOT / "FIDELITY.md"
@@ -24,7 +24,7 @@ def missing(name: str) -> list[str]:
     title, lacking = METHODS[name].info.title, []
     if not METHODS[name].info.leaks:
         lacking.append("what it tells the server about a client's data (leaks= of @register)")
-    tries = tuning.parts()["methods"]
+    tries = tuning.read_parts()["methods"]
     tried = {
         r["at"]["try"]: r["made"]
         for r in tuning.load()
@@ -36,7 +36,7 @@ def missing(name: str) -> list[str]:
         lacking.append("the results of its tries (python -m fedlab_nb.papers.declared tuning)")
     lacking += [
         f"stored results on {dataset} (python -m fedlab_nb.papers.declared stored)"
-        for dataset in sets()
+        for dataset in list_stored_sets()
         if name not in load(dataset).methods
     ]
     text = FIDELITY.read_text(encoding="utf-8")

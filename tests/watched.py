@@ -1,4 +1,4 @@
-"""A generator run to its end in a test that looks at its steps too; `study.experiment.finished` gives the end alone."""
+"""Run a generator to its end in a test that looks at its steps, too; `studies.experiment.run_to_end` gives the end."""
 
 
 def watched(work):

@@ -43,18 +43,6 @@ USUAL_CLIENTS = 10
 USUAL_ALPHA = 0.1
 SHOWN_NAMES = 5  # of the data's own clients, in a note
 
-# What says who holds which sample, and so cannot be given beside a Federation as `dataset`.
-PARTITION_SETTINGS = (
-    "alpha",
-    "clients",
-    "partition",
-    "classes_per_client",
-    "size_sigma",
-    "minimum",
-    "repair",
-)
-
-
 # Settings of a federation, and the values that are as good as not given.
 FEDERATION_SETTINGS: Mapping[str, Any] = {
     "alpha": None,
@@ -271,12 +259,19 @@ class Federation:
         return int(whole("label", label, 0, self.classes - 1))
 
     def settings(self) -> dict[str, Any]:
-        """What makes it, as settings of a run: of all seeds of a run, this one federation."""
-        if not self.origin:
-            raise UsageError(
-                "This Federation was put together by hand; give it as dataset=, or make it with "
-                "fl.federate."
-            )
+        """What makes it, as settings of a run: of all seeds of a run, this one federation.
+
+        The shards of one that was put together by hand are the clients of a data set of its own.
+        """
+        if not self.is_made_by_federate():
+            dataset = assign_clients(self.dataset, self._everybody.shards)
+            return {
+                "dataset": name_source(dataset),
+                "partition": "natural",
+                "seed": self.seed,
+                "absent": format_clients(self.absent),
+                "unseen": format_clients(self.unseen),
+            }
         partition_seed = self.seed if self.edits.seed is None else self.edits.seed
         settings = dict(self.origin)
         settings["moves"] = str(replace(self.edits, seed=partition_seed))
@@ -286,6 +281,18 @@ class Federation:
         settings["absent"] = format_clients(self.absent)
         settings["unseen"] = format_clients(self.unseen)
         return settings
+
+    def is_made_by_federate(self) -> bool:
+        """Whether `federate` gives the same again; not where samples were replaced since."""
+        if not self.origin:
+            return False
+        import torch
+
+        again = federate(**{**self.origin, "moves": self.edits})
+        if again.clients != self.clients or again.dataset.digest != self.dataset.digest:
+            return False
+        pairs = zip(again.shards, self.shards, strict=True)
+        return all(torch.equal(shard, own_shard) for shard, own_shard in pairs)
 
     @property
     def spurious_clients(self) -> tuple[int, ...]:
@@ -729,8 +736,8 @@ def format_clients(clients: Iterable[int]) -> str:
 
 # ----------------------------------------------------------------------------- what a person gives
 def to_plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with `dataset` as text; a Federation's shards make a dataset that names its
-    clients. Of a list of datasets each becomes text. Raises UsageError.
+    """`settings` with `dataset` as text, and with those of its `federation` in its place. Of a list
+    of datasets each becomes text. Raises UsageError.
     """
     values = dict(settings)
     if "federation" in values:
@@ -738,21 +745,6 @@ def to_plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     if "dataset" not in values:
         return values
     source = values["dataset"]
-    if isinstance(source, Federation):
-        conflicts = [
-            name for name in (*PARTITION_SETTINGS, "share") if settings.get(name) is not None
-        ]
-        if conflicts:
-            raise UsageError(
-                f"A federation already has its clients, so {' and '.join(conflicts)} cannot be "
-                "given with it; leave it out."
-            )
-        values.setdefault("seed", source.seed)
-        if source.absent:
-            values["absent"] = format_clients(source.absent)
-        if source.unseen:
-            values["unseen"] = format_clients(source.unseen)
-        source = assign_clients(source.dataset, source._everybody.shards)
     if isinstance(source, list | tuple):
         values["dataset"] = [name_source(each) for each in source]
     else:
@@ -796,7 +788,13 @@ def unpack_federation(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_source(source: Any) -> str:
-    """The name or path of a data set, however it is given; one in memory is added to the names."""
+    """The name or path of a data set, however it is given; one in memory is added to the names.
+    UsageError for a Federation, which has a setting of its own."""
+    if isinstance(source, Federation):
+        raise UsageError(
+            "dataset is a Federation, but a data set is asked for; write federation= instead, as in "
+            'fl.run("fens", federation=federation).'
+        )
     if isinstance(source, str | PathLike):
         return fspath(source)
     return registry.find_or_add_name(registry.load(source))

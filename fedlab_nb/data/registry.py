@@ -41,7 +41,7 @@ HOMES: dict[str, Any] = {
     **dict.fromkeys(vision.NAMES, vision),
 }
 ALLOWED = (
-    f"give a name, the path of {ENDINGS}, a DataFrame, a Dataset, a Federation, or a dict of "
+    f"give a name, the path of {ENDINGS}, a DataFrame, a Dataset, or a dict of "
     "arrays (x_train, y_train, x_test, y_test, or x and y)"
 )
 # Endings that people try and that are not read: such a text is a path, and no name with a slip in

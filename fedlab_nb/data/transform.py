@@ -5,7 +5,7 @@
   A federation that does not know them would send 2·C sums and a count a client, once.
 - "symmetric": [0, 1] becomes [-1, 1].
 - "crop", "flip": the training images alone, anew in every epoch of local training
-  (`training/augment.py`).
+  (`training/recipe.py`).
 
 A data set stays in [0, 1], and so do public and synthetic images, perturbations and pictures. The
 map of the first two is the first layer of every network (`models.Normalise`), so that training,
@@ -13,7 +13,7 @@ public, synthetic and test images all pass it. It has nothing to learn, is known
 sent.
 
 - "lite0", alone: images become 112 numbers, made by a network that was trained on ImageNet and that
-  nobody trains (`studies/seen.py`).
+  nobody trains (`studies/frozen_features.py`).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from ..models import Network
 from ..models.state import copy_model
-from ..training import Recipe, in_chunks, train_clients
+from ..training import Recipe, run_in_chunks, train_clients
 from .base import Context, GlobalModel, Method, NetworkModel, Progress, Steps, knob, register
 from .context import check_finite
 from .parts.rounds import PHASE
@@ -89,7 +89,7 @@ class DSFL(Method):
             yield from self._train(ctx, t, "local", models, shards, local_epochs)
             received = []
             for k in everyone:
-                probabilities = in_chunks(models[k], client_x).softmax(1)
+                probabilities = run_in_chunks(models[k], client_x).softmax(1)
                 received.append(ctx.link.up(k, probabilities, phase=PHASE))
             # Server: aggregate, and distil into its own model.
             with ctx.server():

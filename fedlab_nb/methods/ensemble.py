@@ -36,8 +36,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..errors import UsageError
-from ..training import ClientModels, in_chunks
-from ..training.evaluate import Remembered, accuracy
+from ..training import ClientModels, run_in_chunks
+from ..training.evaluate import CachedFunction, accuracy
 from .base import Context, EnsembleModel, GlobalModel, Method, Report, Steps, knob, register
 from .parts import averages
 from .parts.byzantine import certify, choose_lie_logit, replace_answers
@@ -147,7 +147,7 @@ def score_client(ctx: Context, clients: ClientModels, k: int) -> Tensor:
     """Client side: its model's accuracy on its own held-out samples, 0–1, and n_k; `[2]`, float32."""
     x, y = ctx.private.held_out(k)
     if len(x):
-        right = (in_chunks(clients.module(k), x).argmax(1) == y).float().mean()
+        right = (run_in_chunks(clients.module(k), x).argmax(1) == y).float().mean()
     else:
         right = x.new_zeros(())
     return torch.stack([right.float(), right.new_tensor(ctx.sizes[k]).float()])
@@ -274,7 +274,7 @@ class RuledEnsemble(EnsembleModel):
         self.report = EnsembleReport(rule, beta=beta, **report_fields)
         self.score_kind = self.SCORE_KINDS.get(rule, "logits")
         size = choose_lie_logit(lie, rule in READS_PROBABILITIES)
-        self.client_logits = Remembered(
+        self.client_logits = CachedFunction(
             lambda x: replace_answers(self.combine_logits, clients.logits(x), liars, size)
         )
 

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..training.optim import Adam, clipped
+from ..training.optim import Adam, clip_gradients
 from .base import Context, GlobalModel, Progress, Steps, knob, register
 from .parts.frozen_ensemble import FrozenEnsemble
 from .parts.images import BETAS, CLIP
@@ -87,7 +87,7 @@ class FDafl(GeneratorKnobs):
                     x = server.generator(z)
                     loss = self.loss(x, server.ensemble, server.weights)
                     gradients = torch.autograd.grad(loss, parameters)
-                    optimizer.step(clipped(gradients, CLIP))
+                    optimizer.step(clip_gradients(gradients, CLIP))
                     yield Progress("synthesis", t, self.epochs)
                 # (b) The student, on images that are used only once.
                 losses = []

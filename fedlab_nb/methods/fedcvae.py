@@ -120,7 +120,7 @@ def train_cvaes(
     images = len(input_shape) == 3
     encoders = Stack([cvae.encoder for cvae in cvaes])
     decoders = Stack([cvae.decoder for cvae in cvaes])
-    leaves = [*encoders.use(len(cvaes)).values(), *decoders.use(len(cvaes)).values()]
+    leaves = [*encoders.activate(len(cvaes)).values(), *decoders.activate(len(cvaes)).values()]
     optimizer = Adam(leaves, lr)
     # All clients' samples one after the other; a client's rows begin at its start.
     x = torch.cat([x for x, _ in shards]).flatten(1)

@@ -38,7 +38,7 @@ from ..errors import UsageError
 from ..models import Network, load_state, model_state
 from ..models.build import make_layer
 from ..models.state import copy_model
-from ..training import ClientModels, in_chunks
+from ..training import ClientModels, run_in_chunks
 from ..training.distill import kl_each
 from ..training.loop import Loss
 from .base import Context, Progress, Steps, knob, register
@@ -105,7 +105,7 @@ class FedGKT(Iterative):
                 answers = {}
                 for k in participants:
                     if k in uploads:
-                        answers[k] = in_chunks(server.eval(), uploads[k].features)
+                        answers[k] = run_in_chunks(server.eval(), uploads[k].features)
             # Clients: train on labels and on the server's answers.
             shards = []
             for k in participants:
@@ -123,7 +123,7 @@ class FedGKT(Iterative):
             # Link: features and logits up.
             messages = []
             for k, features in zip(participants, rounds.features(), strict=True):
-                messages.append((features, in_chunks(edges[k].classifier, features)))
+                messages.append((features, run_in_chunks(edges[k].classifier, features)))
             for k, (features, logits) in zip(participants, rounds.up(messages), strict=True):
                 uploads[k] = Upload(features, logits, labels[k])
             # Server: train on their features, labels and logits.

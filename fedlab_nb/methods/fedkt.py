@@ -35,7 +35,7 @@ from torch import Tensor
 from ..errors import UsageError
 from ..models import Network, model_state
 from ..models.state import copy_model
-from ..training import ClientModels, Recipe, Tick, in_chunks, train_clients
+from ..training import ClientModels, Recipe, Tick, run_in_chunks, train_clients
 from ..training.loop import Shard
 from .base import (
     Context,
@@ -227,7 +227,7 @@ class FedKT(Method):
         for partition in partitions:
             members = teachers[first : first + len(partition.parts)]
             first += len(members)
-            logits = torch.stack([in_chunks(teacher, x) for teacher in members])
+            logits = torch.stack([run_in_chunks(teacher, x) for teacher in members])
             stream = ctx.generator("fedkt", "client", partition.client, partition.student)
             labels.append(self.label(logits, stream))
         students = teachers

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from ..models import Network
 from ..training import ClientModels
-from ..training.local import curve_epochs
+from ..training.local import choose_curve_epochs
 from ..training.loop import Shard
 from .base import Context, EnsembleModel, GlobalModel, Method, Progress, Steps, knob, register
 from .traffic import Sizes, Traffic
@@ -244,7 +244,7 @@ class FedOV(Method):
             )
             stream = f"fedov, epoch {epoch}"
             for tick in ctx.train(models, shards, recipe=recipe, stream=stream):
-                has_point = tick.fresh and epoch + 1 in curve_epochs(epochs)
+                has_point = tick.fresh and epoch + 1 in choose_curve_epochs(epochs)
                 snapshot = self._snapshot(models) if has_point else None
                 yield Progress("open-set training", epoch + tick.done, epochs, model=snapshot)
 

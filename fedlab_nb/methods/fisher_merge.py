@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from ..errors import choose
 from ..models.state import copy_model
-from ..training.evaluate import in_chunks
+from ..training.evaluate import run_in_chunks
 from .base import Context, GlobalModel, Method, NetworkModel, Steps, knob, register, weighted_mean
 from .parts.kronecker import (
     factor_layers,
@@ -152,7 +152,7 @@ def _predict_labels(
     One pair a class; beyond MOST classes a single draw, with None for its probabilities.
     """
     frozen = copy_model(module).eval()
-    probabilities = in_chunks(lambda chunk: frozen(chunk).softmax(1), x, chunk=batch_size)
+    probabilities = run_in_chunks(lambda chunk: frozen(chunk).softmax(1), x, chunk=batch_size)
     classes = probabilities.shape[1]
     if classes > MOST:
         u = torch.rand(len(x), 1, generator=stream, dtype=torch.float64).to(probabilities.device)

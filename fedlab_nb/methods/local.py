@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ..training import ClientModels
-from ..training.calibration import calibration
-from ..training.evaluate import Remembered
+from ..training.calibration import measure_calibration
+from ..training.evaluate import CachedFunction
 from .base import (
     Context,
     GlobalModel,
@@ -47,7 +47,7 @@ class LocalModels(NetworkModel):
         super().__init__(clients.module(best))
         self.clients = clients
         self.best = best
-        self.client_logits = Remembered(clients.logits)  # [M, N, C]
+        self.client_logits = CachedFunction(clients.logits)  # [M, N, C]
 
     def measured(self, x: Tensor, y: Tensor) -> LocalReport:
         accuracies = self.client_accuracies(x, y)
@@ -60,7 +60,7 @@ class LocalModels(NetworkModel):
     def tested(self, x: Tensor, y: Tensor) -> Tested:
         """The scores of the best model; accuracy and calibration over the predictions of all of them."""
         logits = self.client_logits(x)
-        calibrated = calibration(logits, y, self.score_kind)
+        calibrated = measure_calibration(logits, y, self.score_kind)
         return Tested(logits[self.best], self.accuracy(x, y), calibrated)
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:

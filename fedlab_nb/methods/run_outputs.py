@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from ..errors import choose
 from ..models import Network, parameter_count
-from ..training import ClientModels, Tick, in_chunks, once
+from ..training import ClientModels, Tick, run_cached, run_in_chunks
 from ..training.backend import SMALL_INPUT
-from ..training.calibration import Calibration, calibration
-from ..training.evaluate import Remembered, accuracy
+from ..training.calibration import Calibration, measure_calibration
+from ..training.evaluate import CachedFunction, accuracy
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class GlobalModel:
         """Scores, accuracy and calibration on samples `x [N, ...], y [N]`, the model run once."""
         scores = self.logits(x)
         share_right = accuracy(scores.argmax(1), y)
-        return Tested(scores, share_right, calibration(scores, y, self.score_kind))
+        return Tested(scores, share_right, measure_calibration(scores, y, self.score_kind))
 
 
 class NetworkModel(GlobalModel):
@@ -168,11 +168,11 @@ class NetworkModel(GlobalModel):
 
     def logits(self, x: Tensor) -> Tensor:
         if isinstance(self.module, Network):
-            return in_chunks(self.module.classifier, self.features(x))
-        return once(self.module, x)
+            return run_in_chunks(self.module.classifier, self.features(x))
+        return run_cached(self.module, x)
 
     def features(self, x: Tensor) -> Tensor:
-        return once(self.module.features, x)
+        return run_cached(self.module.features, x)
 
 
 def plain_mean(logits: Tensor, rule: str) -> Tensor:
@@ -200,7 +200,7 @@ class EnsembleModel(GlobalModel):
         self.rule = choose("rule", rule, self.RULES)
         self.score_kind = "logits" if rule == "logits" else "log-probabilities"
         self.parameters = sum(clients.parameters)
-        self.client_logits = Remembered(clients.logits)
+        self.client_logits = CachedFunction(clients.logits)
 
     def logits(self, x: Tensor) -> Tensor:
         return plain_mean(self.client_logits(x), self.rule)
@@ -223,7 +223,7 @@ class ClientsAlone(GlobalModel):
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
         if x[0].numel() > SMALL_INPUT:
-            predictions = self.clients.in_turn(x)
+            predictions = self.clients.predict_in_turn(x)
         else:
             predictions = self.clients.logits(x).argmax(-1)
         return float((predictions == y).double().mean())

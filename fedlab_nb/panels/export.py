@@ -12,10 +12,10 @@ from ..errors import RunError
 from ..files import expand_path, write_file
 from ..plots import Picture
 from ..studies import results
-from ..studies.outcome import ROUND
+from ..studies.outcome import ROUNDED
 from .record import Runs
 
-COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", *ROUND)
+COLUMNS = ("run", *results.COLUMNS[:-1], "parameters", *ROUNDED)
 
 
 def write(folder: str | Path, runs: Runs, pictures: Mapping[str, Picture], code: str) -> Path:

@@ -15,7 +15,7 @@ from ..plots import Picture, Series
 from ..plots.stored_curves import StoredPlot, nearest
 from ..plots.words import listed, plural
 from ..studies.settings import Settings
-from ..studies.stored_results import DIGITS, StoredTable, load, sets
+from ..studies.stored_results import DIGITS, StoredTable, list_stored_sets, load
 from ..training.recipe import OFF
 from .record import BOUNDS
 
@@ -61,7 +61,7 @@ class Nearby:
         """A sentence that names the settings in which the controls differ from the table, if there are any."""
         known: dict[str, Any] = dict(OFF)
         for method in self.methods:
-            made = self.table.made(method)
+            made = self.table.options(method)
             for kind in (f"{method}.", "recipe."):  # a plain name that both have means the recipe
                 known |= {
                     name.removeprefix(kind): value
@@ -80,7 +80,7 @@ def nearby(methods: Sequence[str], settings: Mapping[str, Any]) -> Nearby | None
     """What the table that fits these settings has for the methods; None: there is none."""
     name = str(settings.get("dataset", DIGITS))
     try:
-        table = load(name) if name in sets() else None
+        table = load(name) if name in list_stored_sets() else None
     except FedlabError:
         return None
     known = tuple(m for m in methods if m in METHODS and table is not None and m in table.methods)

@@ -10,9 +10,9 @@ from html import escape
 from typing import Any
 
 from ..declared import declared
-from ..studies.results import Grid, Shown, html_table
 from ..studies.statistics import LEVEL
-from .claims import JUDGED, OUTCOMES, Claim, first_claims
+from ..studies.text_tables import Grid, Printable, format_html
+from .claims import JUDGED, OUTCOMES, Claim, drop_repeated_claims
 from .published import FOLDER, PAPERS, TABLES, Ordering
 from .reproduction import Reproduction, reproduce, totals
 
@@ -20,7 +20,7 @@ HEAD = ["", "what it shows", "published", "run here", "claims that hold"]
 
 
 @dataclass(frozen=True, repr=False)
-class PaperTables(Shown):
+class PaperTables(Printable):
     """The stored reproductions of all tables, and the list of everything. `plot()`: the picture of all claims."""
 
     tables: Sequence[Reproduction]
@@ -33,7 +33,7 @@ class PaperTables(Shown):
     @cached_property
     def first(self) -> list[Claim]:
         """The claims that were judged, each result once."""
-        return first_claims(self.claims)
+        return drop_repeated_claims(self.claims)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -104,7 +104,7 @@ class PaperTables(Shown):
             for paper, grid in self.grids.items()
         }
         folded = (
-            f'<details style="overflow-x:auto"><summary>{n}</summary>{html_table(grid)}</details>'
+            f'<details style="overflow-x:auto"><summary>{n}</summary>{format_html(grid)}</details>'
             for n, grid in named.items()
         )
         words = (f"<p>{escape(text)}</p>" for text in (self.sentence, totals(self.orderings)))

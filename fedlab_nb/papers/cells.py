@@ -19,7 +19,7 @@ from ..methods import METHODS
 from ..studies.grid import SHARED
 from ..studies.outcome import Outcome
 from ..studies.settings import Settings, plans_for, setting_names
-from ..studies.setups import SETUPS, spelled, values
+from ..studies.setups import SETUPS, values, write_value
 from .points import COLUMNS, Point
 from .published import TABLES, Column, PaperTable, Place, paper_table
 
@@ -227,10 +227,12 @@ def departures(table: PaperTable, runs: Iterable[Wanted]) -> dict[str, dict[str,
             if k.options or isinstance(k.default, bool) or k.name in NUMBERS
         ]
         about = {name.split(".")[-1]: value for name, value in table.rows[run.row].settings.items()}
-        there = setup.at(run.dataset, run.point.settings.alpha, ()).lines(rules, method.info.name)
+        there = setup.apply_rows(run.dataset, run.point.settings.alpha, ()).lines(
+            rules, method.info.name
+        )
         for name, value in values(there).items():
             if getattr(method, name) not in (value, about.get(name, value)):
-                own = f"{NUMBERS.get(name, name)} = {spelled(getattr(method, name))} (paper: {spelled(value)})"
+                own = f"{NUMBERS.get(name, name)} = {write_value(getattr(method, name))} (paper: {write_value(value)})"
                 rows.setdefault(run.row, {})[name] = own
     return rows
 

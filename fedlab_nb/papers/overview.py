@@ -15,12 +15,12 @@ from typing import Any
 from ..errors import choose
 from ..methods import METHODS
 from ..models import MODELS
-from ..studies.cost import seconds_of
+from ..studies.cost import estimate_seconds
 from ..studies.grid import Study
-from ..studies.results import Grid, Shown
 from ..studies.settings import RECIPE_FIELDS, Plan, Settings, plans_for, shared_recipe
-from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, spelled
-from ..studies.store import Store, entries
+from ..studies.setups import CLASSROOM, SETUPS, Line, Setup, write_value
+from ..studies.store import Store, list_entries
+from ..studies.text_tables import Grid, Printable
 from ..training.recipe import OFF
 from .published import not_here
 
@@ -31,7 +31,7 @@ TYPICAL_BYTES = 60_000  # of a run on the bundled digits
 
 
 @dataclass(frozen=True, repr=False)
-class Overview(Shown):
+class Overview(Printable):
     """An experiment as it is planned. `shared`: {setting: value and source} of the data, the clients' models and their
     recipe, the same for all methods; `methods`: {method: the same}; `notes`: what the plan does not have of the paper.
     """
@@ -45,10 +45,10 @@ class Overview(Shown):
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(setting, value, source), the shared ones first, then each method's under its name."""
-        rows = [(name, spelled(line.value), line.source) for name, line in self.shared.items()]
+        rows = [(name, write_value(line.value), line.source) for name, line in self.shared.items()]
         for method, lines in self.methods.items():
             own = {f"{method}.{name}" if name else method: line for name, line in lines.items()}
-            rows += [(name, spelled(line.value), line.source) for name, line in own.items()]
+            rows += [(name, write_value(line.value), line.source) for name, line in own.items()]
         return rows
 
     def parts(self) -> list[str | Grid]:
@@ -74,7 +74,7 @@ def plan(
     settings = {
         name: value for name, value in settings.items() if (name, value) != ("model", "auto")
     }
-    there = setup.at(asked.dataset, asked.alpha, about.input_shape)
+    there = setup.apply_rows(asked.dataset, asked.alpha, about.input_shape)
     shared = {
         **federation_lines(asked, there, settings, about),
         **model_lines(works, there, settings),
@@ -218,6 +218,8 @@ def estimate(study: Study) -> Estimate:
     """How many cells, how many of them remembered, and how long and how large the rest will be."""
     plans, store = [cell.plan for cell in study.cells()], Store("runs")
     missing = [plan for plan in plans if not store.has(plan.run_key())]
-    size = fmean([entry.bytes for entry in entries() if entry.kind == "runs"] or [TYPICAL_BYTES])
+    size = fmean(
+        [entry.bytes for entry in list_entries() if entry.kind == "runs"] or [TYPICAL_BYTES]
+    )
     remembered = len(plans) - len(missing)
-    return Estimate(len(plans), remembered, seconds_of(missing), size * len(missing))
+    return Estimate(len(plans), remembered, estimate_seconds(missing), size * len(missing))

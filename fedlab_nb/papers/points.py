@@ -24,11 +24,11 @@ from .. import __version__
 from ..data import DATASETS, describe
 from ..files import write_file
 from ..studies.code_version import torch_version
-from ..studies.engine import carried_out
+from ..studies.engine import run_cells
 from ..studies.grid import Cell
 from ..studies.outcome import Outcome
 from ..studies.settings import Plan, Settings, plans_for
-from ..studies.stored_rows import Row, key_of, read
+from ..studies.stored_rows import Row, make_row_key, read_rows
 
 COMMAND = "python -m fedlab_nb.papers.declared"
 COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
@@ -63,7 +63,7 @@ class Point:
 
     @cached_property
     def key(self) -> str:
-        return key_of({"runs": self.runs, "method": self.method, "at": self.at})
+        return make_row_key({"runs": self.runs, "method": self.method, "at": self.at})
 
     @cached_property
     def made(self) -> Mapping[str, Any]:
@@ -109,11 +109,11 @@ def computed(
     row says why.
 
     decimals: of a number that is not whole; None: all of them;   finished: is told of each run
-    ways: workers, cache and so on, as `carried_out` takes them
+    ways: workers, cache and so on, as `run_cells` takes them
     """
     home = {id(cell): point for point in points for cell in point.cells}
     runs: dict[str, dict[int, Row]] = {point.key: {} for point in points}
-    for cell, outcome, error in carried_out(neighbours(points), **ways):
+    for cell, outcome, error in run_cells(neighbours(points), **ways):
         finished(cell, outcome, error)
         point = home[id(cell)]
         own, columns = runs[point.key], point.columns.items()
@@ -220,11 +220,11 @@ class Declared:
 
     def rows(self) -> list[Row]:
         """The stored rows, none if nothing was stored yet."""
-        return read(self.path)[1] if self.path.exists() else []
+        return read_rows(self.path)[1] if self.path.exists() else []
 
     def missing(self, rows: Sequence[Row], anew: Sequence[str] = ()) -> list[Point]:
         """The points that have no row, or one that was made with other settings; and those of the methods `anew`."""
-        stored = {key_of(row): row for row in rows}
+        stored = {make_row_key(row): row for row in rows}
         return [p for p in self.points(rows) if p.method in anew or not p.is_now(stored.get(p.key))]
 
     def stale(self) -> list[str]:
@@ -240,8 +240,8 @@ class Declared:
     def make(self, *, anew: Sequence[str] = (), **ways: Any) -> dict[str, str]:
         """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
         its rows, and goes on where it was. Returns why points failed, by key."""
-        rows, done, device = {key_of(row): row for row in self.rows()}, set[str](), "cpu"
-        earlier = read(self.path)[0].get("minutes", 0) if self.path.exists() else 0
+        rows, done, device = {make_row_key(row): row for row in self.rows()}, set[str](), "cpu"
+        earlier = read_rows(self.path)[0].get("minutes", 0) if self.path.exists() else 0
         began = time.monotonic()
         try:
             while todo := [p for p in self.missing([*rows.values()], anew) if p.key not in done]:

@@ -12,14 +12,15 @@ from typing import Any
 from ..data import load
 from ..errors import RunError, parsed, whole
 from ..files import check_replaceable, write_file
-from ..studies.engine import check_folder, row_of
+from ..studies.engine import check_folder, make_row
 from ..studies.experiment import Event
-from ..studies.grid import seeds_of
+from ..studies.grid import parse_seeds
 from ..studies.results import FILES as RESULT_FILES
-from ..studies.results import Grid, Results, Shown, aligned
+from ..studies.results import Results
 from ..studies.statistics import LEVEL, Band, band
 from ..studies.stored_results import load as load_stored
-from ..studies.stored_rows import FOLDER, Row, key_of, read
+from ..studies.stored_rows import FOLDER, Row, make_row_key, read_rows
+from ..studies.text_tables import Grid, Printable, format_text
 from . import published
 from .cells import (
     SEEDS,
@@ -51,7 +52,7 @@ _shown: dict[tuple[Any, ...], Reproduction] = {}
 
 
 @dataclass(frozen=True, repr=False)
-class Reproduction(Shown):
+class Reproduction(Printable):
     """What was published, and what came out here.
 
     scale: "classroom", "paper" or a share of the paper's samples
@@ -179,7 +180,7 @@ class Reproduction(Shown):
             rows.append(
                 [*order, f"{o.gap:g}", known[o.clear_there], words(self, ours, "+"), o.verdict]
             )
-        return aligned(rows).splitlines()
+        return format_text(rows).splitlines()
 
     def plot(self) -> Any:
         """The picture of all orderings: how far ahead there and here."""
@@ -234,7 +235,7 @@ def reproduce(
         if written in _shown:
             return _shown[written]
         runs, why = stored_runs(table)
-        abouts, made = zip(*map(read, FILES), strict=True)
+        abouts, made = zip(*map(read_rows, FILES), strict=True)
         label = f"stored results of {abouts[0]['date']}, version {abouts[0]['version']}"
         if large := {run.dataset for run in runs} & {*SMALLER.values()}:
             label += f"; those of {min(large)} took {abouts[1]['minutes']} minutes on {abouts[1]['device']}"
@@ -249,7 +250,7 @@ def reproduce(
     )
     checked(table, overrides)
     usual = SEEDS if scale == "classroom" else max(table.runs, 1)
-    chosen = seeds_of(usual if seeds is None else seeds, 0)
+    chosen = parse_seeds(usual if seeds is None else seeds, 0)
     runs, why = wanted(table, scale, dataset, chosen, overrides)
     if out is not None:
         check_folder(out, WRITTEN, force=force)
@@ -260,7 +261,7 @@ def reproduce(
     made = [
         row
         for _, row in computed(
-            points_of(runs), finished=lambda *run: rows.append(row_of(*run)), **ways
+            points_of(runs), finished=lambda *run: rows.append(make_row(*run)), **ways
         )
     ]
     result = beside(table, runs, why, made, scale=scale, seeds=chosen, rows=rows)
@@ -280,7 +281,7 @@ def beside(
     **about: Any,
 ) -> Reproduction:
     """The table beside the rows that were `made` of its runs. `why`: what else was not run; `about`: more fields."""
-    rows = {key_of(row): row for row in made}
+    rows = {make_row_key(row): row for row in made}
     values: dict[Place, dict[int, float]] = {}
     unreached: dict[Place, list[int]] = {}
     reasons = dict(why)

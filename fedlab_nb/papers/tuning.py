@@ -3,13 +3,12 @@
 `declared/tuning.toml` says what is tried, and by which rule one is taken. What came out is
 `studies/stored/tuning-digits.json`, made by `python -m fedlab_nb.papers.declared tuning-digits`, and a file for each
 other set.
-`choice(method)` reads from them the knobs that the method's defaults have to equal.
+`choose_knobs(method)` reads from them the knobs that the method's defaults have to equal.
 """
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import product
 from typing import Any
 
 from ..data import Dataset
@@ -19,122 +18,154 @@ from ..errors import choose
 from ..rng import numpy_rng
 from ..studies.settings import Settings
 from ..studies.statistics import Band, band
-from ..studies.stored_rows import Row, file_of, read
+from ..studies.stored_rows import Row, find_file, read_rows
 from .points import COLUMNS, Point
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g", "glyphs:28g")  # the classroom's data sets, each with tries of its own
 RECIPE = "recipe"  # the part whose tries are the clients' recipe, one for all methods; a method only judges it
-STUDY = declared(
-    "papers/declared/tuning.toml"
-)  # `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try
+# `clients`, `alphas`, `guard` (more alphas), `seeds`: of every try.
+STUDY = declared("papers/declared/tuning.toml")
 Knobs = Mapping[str, Any]
 
 
-def parts(dataset: str = DIGITS) -> dict[str, dict[str, list[Knobs]]]:
+def read_parts(dataset: str = DIGITS) -> dict[str, dict[str, list[Knobs]]]:
     """All parts of the study on that data set, in the order in which they are made: by method, what each try sets. They
     are the recipe, the "methods", and options that are not a method's usual form, each a part by itself."""
-    own = STUDY[choose("data set of the tuning study", dataset, SETS)]
-    recipe = own.get(RECIPE, {"judges": [], "tries": []})
-    return {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"])} | own.get("parts", {})
+    study = STUDY[choose("data set of the tuning study", dataset, SETS)]
+    recipe = study.get(RECIPE, {"judges": [], "tries": []})
+    parts = {RECIPE: dict.fromkeys(recipe["judges"], recipe["tries"])}
+    return parts | study.get("parts", {})
 
 
 def validation_set(dataset: str = DIGITS) -> Dataset:
     """A data set with a fifth of its training images as `x_test`, the rest as `x_train`; its test images and the
     labels of its public ones are gone."""
-    own = load_data(dataset)
-    order = numpy_rng(0, "validation").permutation(len(own.y_train))
-    held, rest = order[: len(order) // 5], order[len(order) // 5 :]
-    images: dict[str, Any] = {"x_train": own.x_train[rest], "y_train": own.y_train[rest]}
-    images |= {"x_test": own.x_train[held], "y_test": own.y_train[held], "y_public": None}
+    whole = load_data(dataset)
+    order = numpy_rng(0, "validation").permutation(len(whole.y_train))
+    count = len(order) // 5
+    test_rows = order[:count]
+    train_rows = order[count:]
     return dataclasses.replace(
-        own, name=f"{dataset}, validation", digest=f"{own.digest}, validation", **images
+        whole,
+        name=f"{dataset}, validation",
+        digest=f"{whole.digest}, validation",
+        x_train=whole.x_train[train_rows],
+        y_train=whole.y_train[train_rows],
+        x_test=whole.x_train[test_rows],
+        y_test=whole.y_train[test_rows],
+        y_public=None,
     )
 
 
 def tuning_points(dataset: str, rows: Sequence[Row]) -> Iterator[Point]:
     """Every try of every method. Where no skew is, those tries that are clearly better than the first one, and the
     first one."""
-    base = {"dataset": validation_set(dataset), "device": "cpu", "clients": STUDY["clients"]}
-    base |= STUDY[dataset].get("given", {})  # no try changes these
-    for part, of in parts(dataset).items():
+    base = {
+        "dataset": validation_set(dataset),
+        "device": "cpu",
+        "clients": STUDY["clients"],
+        **STUDY[dataset].get("given", {}),  # no try changes these
+    }
+    for part, methods in read_parts(dataset).items():
         forms = STUDY[dataset].get("forms", {}).get(part, [{}])
-        for method, tries in of.items():
-            places = [
-                {"try": n, "alpha": alpha} for n in range(len(tries)) for alpha in STUDY["alphas"]
-            ]
-            made = [r["at"] for r in rows if (r["runs"], r["method"]) == (part, method)]
-            if all({**at, **form} in made for at in places for form in forms):
-                ahead = better(rows, part, [method]) if part != RECIPE else []
-                places += [
-                    {"try": n, "alpha": a}
-                    for n in sorted({0, *ahead})
-                    for a in STUDY["guard"]
-                    if ahead
-                ]
+        for method, tries in methods.items():
             prefix = "" if part == RECIPE else f"{method}."
-            for at, form in product(places, forms):
-                knobs = tries[at["try"]]
-                asked = {f"{prefix}{knob}": value for knob, value in knobs.items()} | form
-                asked = Settings.make(**base, alpha=at["alpha"], **asked)
-                yield Point(
-                    part,
-                    method,
-                    {**at, **form},
-                    asked,
-                    STUDY["seeds"],
-                    COLUMNS,
-                    knobs,
-                )
+            for number, alpha in list_tries(rows, part, method, len(tries), forms):
+                knobs = tries[number]
+                qualified = {f"{prefix}{knob}": value for knob, value in knobs.items()}
+                for form in forms:
+                    settings = Settings.make(**base, alpha=alpha, **(qualified | form))
+                    at = {"try": number, "alpha": alpha, **form}
+                    yield Point(part, method, at, settings, STUDY["seeds"], COLUMNS, knobs)
+
+
+def list_tries(
+    rows: Sequence[Row], part: str, method: str, count: int, forms: Sequence[Mapping[str, Any]]
+) -> list[tuple[int, float]]:
+    """(number of a try, alpha) of all runs of a method. Those where there is no skew come when the others are in
+    `rows`, which says then which tries are ahead."""
+    tries = [(number, alpha) for number in range(count) for alpha in STUDY["alphas"]]
+    finished = []
+    for row in rows:
+        if (row["runs"], row["method"]) == (part, method):
+            finished.append(row["at"])
+    for number, alpha in tries:
+        for form in forms:
+            if {"try": number, "alpha": alpha, **form} not in finished:
+                return tries
+    if part == RECIPE:
+        return tries
+    ahead = find_better(rows, part, [method])
+    if ahead:
+        for number in sorted({0, *ahead}):
+            tries += [(number, alpha) for alpha in STUDY["guard"]]
+    return tries
 
 
 # ------------------------------------------------------------------------------------------------ what came out
-def leads(
+def compare_with_first(
     rows: Iterable[Row], part: str, methods: Sequence[str], alphas: str = "alphas"
 ) -> dict[int, Band]:
     """Each try minus the first one: validation accuracies, paired by method, alpha, form and seed; 0 for a run that
     diverged. `methods`: the method, or all judges of a recipe; `alphas`: or "guard", where there is no skew."""
     from pandas import Series
 
-    runs = {
-        (row["method"], str({**row["at"], "try": ""}), seed, row["at"]["try"]): accuracy or 0.0
-        for row in rows
-        if row["runs"] == part and row["method"] in methods and row["at"]["alpha"] in STUDY[alphas]
-        for seed, accuracy in zip(row["seeds"], row["accuracy"], strict=True)
-    }
-    tries = Series(runs).unstack() if runs else {}
-    return {n: band((own - tries[0]).dropna().tolist()) for n, own in tries.items()}
+    accuracies = {}
+    for row in rows:
+        at = row["at"]
+        if row["runs"] != part or row["method"] not in methods or at["alpha"] not in STUDY[alphas]:
+            continue
+        setting = str({**at, "try": ""})
+        for seed, accuracy in zip(row["seeds"], row["accuracy"], strict=True):
+            accuracies[row["method"], setting, seed, at["try"]] = accuracy or 0.0
+    if not accuracies:
+        return {}
+    tries = Series(accuracies).unstack()
+    bands = {}
+    for number, column in tries.items():
+        bands[number] = band((column - tries[0]).dropna().tolist())
+    return bands
 
 
-def better(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
+def find_better(rows: Sequence[Row], part: str, methods: Sequence[str]) -> list[int]:
     """The tries that are clearly better than the first one, the best one first."""
-    ahead = {
-        n: of.mean
-        for n, of in leads(rows, part, methods).items()
-        if of.verdict == "clear" and of.mean > 0
-    }
-    return sorted(ahead, key=lambda number: -ahead[number])
+    means = {}
+    for number, lead in compare_with_first(rows, part, methods).items():
+        if lead.verdict == "clear" and lead.mean > 0:
+            means[number] = lead.mean
+    return sorted(means, key=lambda number: -means[number])
 
 
-def chosen(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
+def choose_try(rows: Sequence[Row], part: str, methods: Sequence[str]) -> int:
     """The try that is taken: of those clearly better than the first one the best that is not clearly worse where there
     is no skew (as far as it was run there); else the first one."""
-    mild = leads(rows, part, methods, "guard")
-    worse = {n for n, of in mild.items() if of.verdict == "clear" and of.mean <= 0}
-    return next((n for n in better(rows, part, methods) if n not in worse), 0)
+    without_skew = compare_with_first(rows, part, methods, "guard")
+    for number in find_better(rows, part, methods):
+        lead = without_skew.get(number)
+        is_worse = lead is not None and lead.verdict == "clear" and lead.mean <= 0
+        if not is_worse:
+            return number
+    return 0
 
 
-def choice(method: str, dataset: str = DIGITS, part: str = "methods") -> Knobs:
+def choose_knobs(method: str, dataset: str = DIGITS, part: str = "methods") -> Knobs:
     """The knobs of `method` that the study took, also of an option (`part`), or the clients' "recipe". UsageError for a
     method of which nothing was tried."""
-    part = RECIPE if method == RECIPE else part
-    of = parts(dataset).get(part, {})
-    methods = list(of) if part == RECIPE else [choose("method of the tuning study", method, of)]
-    return of[methods[0]][chosen(load(dataset), part, methods)]
+    if method == RECIPE:
+        part = RECIPE
+    tries = read_parts(dataset).get(part, {})
+    if part == RECIPE:
+        methods = list(tries)
+    else:
+        methods = [choose("method of the tuning study", method, tries)]
+    number = choose_try(load(dataset), part, methods)
+    return tries[methods[0]][number]
 
 
 @cache
 def load(dataset: str = DIGITS) -> list[Row]:
     """The rows of a data set that came with the package: `made`: what the try sets; `accuracy` on the validation images
     by seed, 0–1, None for a run that diverged; `bytes` by seed, both ways."""
-    return read(file_of("tuning", dataset))[1]
+    _, rows = read_rows(find_file("tuning", dataset))
+    return rows

@@ -28,9 +28,9 @@ from ..plots.vector import drawn
 from ..plots.words import name_of, seeds_of
 from ..studies import run, stored_results
 from ..studies.cost import cost_of
-from ..studies.results import data_size
 from ..studies.statistics import band, difference
-from ..studies.stored_rows import FOLDER, Row, read
+from ..studies.stored_rows import FOLDER, Row, read_rows
+from ..studies.text_tables import data_size
 
 # What a server forgets by dropping or subtracting one message, without training anything again.
 FORGETS = ("fedavg", "ensemble", "regmean", "afl", "gauss")
@@ -245,12 +245,12 @@ def stored_federations() -> list[Federation]:
         for (_, alpha, clients), row in table.rows.items():
             if clients == 10 and alpha in alphas:
                 add((dataset, f"α = {alpha:g}"), row, clients)
-    for row in read(FOLDER / "sets.json")[1]:
+    for row in read_rows(FOLDER / "sets.json")[1]:
         if row["runs"] == "mnist":
             add(("mnist:5k", "α = 0.1"), row, 10)
         if row["runs"] == "heart":
             add(("heart", "four hospitals"), row, 4)
-    for row in read(FOLDER / "which.json")[1]:
+    for row in read_rows(FOLDER / "which.json")[1]:
         key, clients = place_of(row)
         add(key, row, clients)
     return [

@@ -46,7 +46,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from PIL import Image
 
 from ..files import write_file
-from ..studies.results import html_table
+from ..studies.text_tables import format_html
 from .identity import Look, look, looks  # noqa: F401
 from .words import (
     SYMBOL,
@@ -164,7 +164,7 @@ def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
     def cell(value: Any) -> str:
         return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
 
-    return html_table([keys, *([cell(row.get(key, "")) for key in keys] for row in rows)])
+    return format_html([keys, *([cell(row.get(key, "")) for key in keys] for row in rows)])
 
 
 def png(picture: Picture | Figure) -> bytes:

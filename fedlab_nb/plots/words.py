@@ -26,8 +26,8 @@ from ..data import Edits, list_present_clients, parse_clients
 from ..data import letter as letter
 from ..data.registry import find_client_names
 from ..declared import ROOT
-from ..studies.results import data_size as data_size
 from ..studies.statistics import Band, difference
+from ..studies.text_tables import data_size as data_size
 
 
 def percent(share: float) -> str:

@@ -8,6 +8,7 @@ again whose worker was killed. On a GPU one task at a time: workers declare it (
 import ast
 import inspect
 import linecache
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,26 +19,27 @@ from typing import Any
 from ..data import add_dataset, find_in_memory
 from ..errors import FedlabError, RunError, UsageError, reason
 from ..installation import install_command
-from ..training.backend import suited
+from ..training.backend import configure_torch
 from .code_version import core_code
-from .experiment import Run, plan_events, recall, restored
-from .grid import Cell, Done
+from .experiment import Run, recall, restore_outcome, run_plan
+from .grid import Cell, CellResult
 from .settings import Plan
-from .store import Store, TrainedClients, made
+from .store import Store, TrainedClients, package_versions
 
-WAIT = 20  # seconds for a scheduler to answer
+TIMEOUT = 20  # seconds for a scheduler to answer
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 Entry = tuple[dict[str, Any], dict[str, Any]]
-Trained = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, seconds}
+TrainedEntries = Mapping[str, Mapping[str, Any]]  # {clients' key: states, history, seconds}
 
 
-def distributed(
+def run_on_workers(
     cells: Sequence[Cell],
     *,
     workers: int,
     cache: bool,
     scheduler: str | None = None,
     client: Any = None,
-) -> Iterator[Done]:
+) -> Iterator[CellResult]:
     """All cells, in the order in which they are finished. UsageError before anything is computed without Dask, without
     a scheduler at that address, or with workers of another version."""
     with ExitStack() as stack:
@@ -45,10 +47,10 @@ def distributed(
             client = connect(stack, workers, scheduler, cores=os.cpu_count() or 1)
         device = cells[0].plan.settings.device
         resources = {"GPU": 1} if device.startswith("cuda") else None
-        check(client, resources)
+        check_workers(client, resources)
         send_data(client, cells)
         print(f"Dask's dashboard: {client.dashboard_link}", file=sys.stderr)
-        yield from _submitted(client, cells, resources, cache)
+        yield from submit_cells(client, cells, resources, cache)
 
 
 def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -> Any:
@@ -62,11 +64,11 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
         ) from None
     if scheduler is not None:
         try:
-            return stack.enter_context(Client(scheduler, timeout=WAIT, name="fedlab_nb"))
+            return stack.enter_context(Client(scheduler, timeout=TIMEOUT, name="fedlab_nb"))
         except (OSError, ValueError) as error:
-            why = f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__})"
             raise UsageError(
-                f"{why}; start one with: dask scheduler, and give its address."
+                f"No Dask scheduler answers at {scheduler!r} ({type(error).__name__}); "
+                "start one with: dask scheduler, and give its address."
             ) from None
     check_main_guard()
     threads = str(max(1, cores // workers))
@@ -74,17 +76,18 @@ def connect(stack: ExitStack, workers: int, scheduler: str | None, cores: int) -
     stack.enter_context(
         dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None})
     )
-    options = {
-        "host": "127.0.0.1",
-        "dashboard_address": "127.0.0.1:0",
-        "resources": {"GPU": 1},
-        "silence_logs": 40,
-    }
-    env = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
     cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, env=env, **options
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        env=dict.fromkeys(THREAD_VARIABLES, threads),
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        resources={"GPU": 1},
+        silence_logs=logging.ERROR,
     )
-    return stack.enter_context(Client(stack.enter_context(cluster)))
+    stack.enter_context(cluster)
+    return stack.enter_context(Client(cluster))
 
 
 def check_main_guard() -> None:
@@ -100,7 +103,8 @@ def check_main_guard() -> None:
         frame = frame.f_back
     else:
         return
-    file, line = frame.f_code.co_filename, frame.f_lineno
+    file = frame.f_code.co_filename
+    line = frame.f_lineno
     source = "".join(linecache.getlines(file))
     if source and not is_guarded(source, line):
         raise UsageError(
@@ -121,70 +125,71 @@ def is_guarded(source: str, line: int) -> bool:
         return True
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and node.lineno <= line <= (node.end_lineno or line):
-            if any(
-                isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
-            ):
+            names = [part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)]
+            if "__name__" in names:
                 return True
     return False
 
 
-def check(client: Any, resources: Mapping[str, int] | None) -> None:
+def check_workers(client: Any, resources: Mapping[str, int] | None) -> None:
     """UsageError unless there are workers, of this very version, and with a GPU where one is needed."""
     try:
-        client.wait_for_workers(1, timeout=WAIT)
+        client.wait_for_workers(1, timeout=TIMEOUT)
     except TimeoutError:
         raise UsageError(
             "The Dask scheduler has no worker; start some with: dask worker ADDRESS."
         ) from None
-    here = version_of_worker()
+    version_here = find_version()
     try:
-        others = {
-            address: version
-            for address, version in client.run(version_of_worker).items()
-            if version != here
-        }
+        versions = client.run(find_version)
     except Exception as error:  # most likely the package is not there
         raise UsageError(
             f"A worker cannot run fedlab_nb ({reason(error)}); install the same version there."
         ) from None
-    if others:
-        address, version = next(iter(others.items()))
-        other = f"The worker {address} has another version ({version}) than this one ({here})"
-        raise UsageError(f"{other}; install the same fedlab_nb and torch on all machines.")
-    if resources and not any(
-        "GPU" in w["resources"] for w in client.scheduler_info(n_workers=-1)["workers"].values()
-    ):
-        raise UsageError(
-            "No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1."
-        )
+    for address, version in versions.items():
+        if version != version_here:
+            raise UsageError(
+                f"The worker {address} has another version ({version}) than this one ({version_here}); "
+                "install the same fedlab_nb and torch on all machines."
+            )
+    if resources:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        if not any("GPU" in worker["resources"] for worker in workers):
+            raise UsageError(
+                "No worker declares a GPU; start them with: dask worker ADDRESS --resources GPU=1."
+            )
 
 
 def send_data(client: Any, cells: Sequence[Cell]) -> None:
     """Give every worker, also one that starts later, the study's data sets that are in this process's memory alone."""
     from dask.distributed import WorkerPlugin
 
-    names = {cell.plan.settings.dataset for cell in cells}
-    own = {name: dataset for name in sorted(names) if (dataset := find_in_memory(name)) is not None}
+    datasets = {}
+    for name in sorted({cell.plan.settings.dataset for cell in cells}):
+        dataset = find_in_memory(name)
+        if dataset is not None:
+            datasets[name] = dataset
 
     class Data(WorkerPlugin):
         def setup(self, worker: Any) -> None:
-            for name, dataset in own.items():
+            for name, dataset in datasets.items():
                 add_dataset(name, dataset)
 
-    if own:
+    if datasets:
         client.register_plugin(Data(), name="fedlab_nb data")
 
 
-def _submitted(
+def submit_cells(
     client: Any, cells: Sequence[Cell], resources: Mapping[str, int] | None, cache: bool
-) -> Iterator[Done]:
+) -> Iterator[CellResult]:
+    """Give all cells to the workers; yields each when it is finished. What is in this machine's store comes first."""
     from dask.distributed import as_completed
 
     store = Store("runs") if cache else None
-    waiting: dict[Any, Cell] = {}
+    waiting: dict[Any, Cell] = {}  # by the future of its result
     options = {"pure": False, "resources": resources, "retries": 0}
     try:
-        trainings: dict[str, Any] = {}
+        trainings: dict[str, Any] = {}  # futures, by the clients' key
         for cell in cells:
             outcome = recall(cell.plan) if cache else None
             if outcome is not None:
@@ -192,37 +197,46 @@ def _submitted(
                 continue
             key = cell.plan.clients_key()
             if cell.plan.method.trains_locally and key not in trainings:
-                trainings[key] = client.submit(train, cell.plan, cache, **options)
-            waiting[client.submit(one_cell, cell.plan, trainings.get(key), cache, **options)] = cell
+                trainings[key] = client.submit(train_clients_of, cell.plan, cache, **options)
+            future = client.submit(run_cell, cell.plan, trainings.get(key), cache, **options)
+            waiting[future] = cell
         for future in as_completed(list(waiting)):
             cell = waiting.pop(future)
-            try:
-                entry, error = future.result()
-            except (
-                Exception
-            ) as failure:  # the worker was killed again and again, or could not be reached
-                entry, error = None, reason(failure)
-            if entry and store and not store.has(cell.plan.run_key()):
+            entry, error = read_result(future)
+            if entry is None:
+                yield cell, None, error
+                continue
+            if store is not None and not store.has(cell.plan.run_key()):
                 store.put(cell.plan.run_key(), *entry)
-            yield cell, restored(cell.plan, entry) if entry else None, error
+            yield cell, restore_outcome(cell.plan, entry), error
     finally:
         client.cancel(list(waiting))
 
 
+def read_result(future: Any) -> tuple[Entry | None, str]:
+    """What `run_cell` gave; (None, why) where the worker was killed again and again, or could not be reached."""
+    try:
+        return future.result()
+    except Exception as failure:
+        return None, reason(failure)
+
+
 # ------------------------------------------------------------------------------------------------ on a worker
-def version_of_worker() -> str:
+def find_version() -> str:
     """What must be the same everywhere: package, code and torch."""
-    return ", ".join([*made().values(), core_code()])
+    return ", ".join([*package_versions().values(), core_code()])
 
 
-def train(plan: Plan, cache: bool) -> dict[str, Any]:
+def train_clients_of(plan: Plan, cache: bool) -> dict[str, Any]:
     """{key: entry} of the trained clients of `plan`; nothing if their training fails, since its own run will tell."""
-    clients, store, key = TrainedClients(), Store("clients") if cache else None, plan.clients_key()
+    clients = TrainedClients()
+    store = Store("clients") if cache else None
+    key = plan.clients_key()
     if clients.get(key, store) is None:
         run = Run(plan, clients, cache)
         with (
             suppress(FedlabError),
-            suited(plan.settings.device, run.federation.dataset.input_shape),
+            configure_torch(plan.settings.device, run.federation.dataset.input_shape),
         ):
             run.begin()
             for _ in run.watch(run.ctx.local_training()):
@@ -231,21 +245,18 @@ def train(plan: Plan, cache: bool) -> dict[str, Any]:
     return {} if entry is None else {key: entry}
 
 
-def one_cell(plan: Plan, trained: Trained | None, cache: bool) -> tuple[Entry | None, str]:
+def run_cell(plan: Plan, trained: TrainedEntries | None, cache: bool) -> tuple[Entry | None, str]:
     """A run on a worker, from clients that another task has `trained`: (its entry, "") or (None, why it failed)."""
     try:
-        clients, key = TrainedClients(), plan.clients_key()
+        clients = TrainedClients()
+        key = plan.clients_key()
         if trained and key in trained:
             clients.put(key, dict(trained[key]), None)
-        outcomes = [
-            event.outcome
-            for event in plan_events(plan, clients, cache)
-            if event.outcome is not None
-        ]
-        return outcomes[-1].to_entry(), ""
+        outcome = None
+        for event in run_plan(plan, clients, cache):
+            outcome = event.outcome
+        return outcome.to_entry(), ""  # type: ignore[union-attr]  # the last event has it
+    except MemoryError:
+        return None, reason(RunError("The worker has no memory left."))
     except Exception as error:
-        return None, reason(
-            error
-            if not isinstance(error, MemoryError)
-            else RunError("The worker has no memory left.")
-        )
+        return None, reason(error)

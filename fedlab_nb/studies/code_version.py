@@ -40,53 +40,55 @@ def torch_version() -> str:
 @functools.cache
 def core_code(root: Path = ROOT) -> str:
     """Digest of what trained clients depend on."""
-    return digest(root, [*CORE, *methods_from(["context"], root)])
+    return compute_digest(root, [*CORE, *follow_imports(["context"], root)])
 
 
 @functools.cache
 def run_code(method: Any, root: Path = ROOT) -> str:
     """Digest of what a run of `method` depends on beside its clients. A class from outside the package may call
     anything in `methods`, so it depends on all of that."""
-    own = [
-        base.__module__
-        for base in method.__mro__
-        if base.__module__.startswith(PACKAGE + "methods.")
-    ]
-    first = [name.split(".")[2] for name in own] if method.__module__.startswith(PACKAGE) else None
-    return digest(root, [*methods_from(first, root), *EVALUATION])
+    names = None
+    if method.__module__.startswith(PACKAGE):
+        names = []
+        for base in method.__mro__:
+            if base.__module__.startswith(PACKAGE + "methods."):
+                names.append(base.__module__.split(".")[2])
+    return compute_digest(root, [*follow_imports(names, root), *EVALUATION])
 
 
-def methods_from(names: Sequence[str] | None, root: Path) -> list[str]:
+def follow_imports(names: Sequence[str] | None, root: Path) -> list[str]:
     """The files and folders of `methods` with these names (None: all), and those that they import."""
-    found = [path for path in (root / "methods").iterdir() if path.is_dir() or path.suffix == ".py"]
-    places = {path.stem: path for path in found if path.stem != "__init__"}
+    places = {}
+    for path in (root / "methods").iterdir():
+        if (path.is_dir() or path.suffix == ".py") and path.stem != "__init__":
+            places[path.stem] = path.relative_to(root).as_posix()
     waiting = list(places if names is None else names)
-    taken: dict[str, str] = {}
+    found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        if name in places and name not in taken:
-            taken[name] = places[name].relative_to(root).as_posix()
-            waiting += [
-                n
-                for path in files(root, taken[name])
-                for n in NEIGHBOUR.findall(path.read_text("utf-8"))
-            ]
-    return list(taken.values())
+        if name not in places or name in found:
+            continue
+        found[name] = places[name]
+        for source in list_sources(root, places[name]):
+            waiting += NEIGHBOUR.findall(source.read_text("utf-8"))
+    return list(found.values())
 
 
-def files(root: Path, place: str) -> list[Path]:
+def list_sources(root: Path, place: str) -> list[Path]:
     """The sources of a folder, or the one that `place` names."""
-    return sorted((root / place).rglob("*.py")) if (root / place).is_dir() else [root / place]
+    path = root / place
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
-def digest(root: Path, places: Iterable[str]) -> str:
-    """Of all sources in these folders and files."""
-    made = hashlib.sha256()
-    for path in (path for place in sorted(places) for path in files(root, place)):
-        content = path.read_bytes()
-        made.update(path.relative_to(root).as_posix().encode())
-        made.update(code_bytes(content) if path.suffix == ".py" else content)
-    return made.hexdigest()[:16]
+def compute_digest(root: Path, places: Iterable[str]) -> str:
+    """The first 16 digits of the SHA-256 of all sources in these folders and files."""
+    total = hashlib.sha256()
+    for place in sorted(places):
+        for path in list_sources(root, place):
+            content = path.read_bytes()
+            total.update(path.relative_to(root).as_posix().encode())
+            total.update(code_bytes(content) if path.suffix == ".py" else content)
+    return total.hexdigest()[:16]
 
 
 def foreign_code(functions: Mapping[str, Any]) -> dict[str, str]:
@@ -94,32 +96,31 @@ def foreign_code(functions: Mapping[str, Any]) -> dict[str, str]:
 
     What such functions call in turn is not looked at.
     """
-    foreign = {
-        n: f
-        for n, f in functions.items()
-        if hasattr(f, "__code__") and not str(f.__module__).startswith(PACKAGE)
-    }
+    foreign = {}
+    for name, function in functions.items():
+        if hasattr(function, "__code__") and not str(function.__module__).startswith(PACKAGE):
+            foreign[name] = function
     if not foreign:
         return {}
-    made = hashlib.sha256()
+    total = hashlib.sha256()
     for name in sorted(foreign):
         if not name.startswith("__"):  # what a dataclass writes itself
-            made.update(name.encode() + code_bytes(foreign[name].__code__))
-    return {"foreign": made.hexdigest()[:16]}
+            total.update(name.encode() + code_bytes(foreign[name].__code__))
+    return {"foreign": total.hexdigest()[:16]}
 
 
 def code_bytes(code: Any) -> bytes:
     """Instructions, names and constants of compiled code or of a source, those of functions within it included."""
     if isinstance(code, bytes):
         code = compile(code, "", "exec", optimize=2, dont_inherit=True)  # 2: without docstrings
-    inner = [c for c in code.co_consts if hasattr(c, "co_code")]
-    plain = [
-        repr(sorted(map(repr, c)) if isinstance(c, frozenset) else c)
-        for c in code.co_consts
-        if c not in inner
-    ]
-    return (
-        code.co_code
-        + repr((code.co_names, code.co_varnames, plain)).encode()
-        + b"".join(map(code_bytes, inner))
-    )
+    functions = []
+    constants = []
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            functions.append(constant)
+        elif isinstance(constant, frozenset):  # in an order that is always the same
+            constants.append(repr(sorted(map(repr, constant))))
+        else:
+            constants.append(repr(constant))
+    names = repr((code.co_names, code.co_varnames, constants)).encode()
+    return code.co_code + names + b"".join(code_bytes(function) for function in functions)

@@ -27,22 +27,21 @@ from ..models.state import copy_model
 from ..training import Recipe
 from ..training.backend import (
     SMALL_INPUT,
-    SMALLEST_STACK,
     auto_backend,
-    cores,
-    is_convolutional,
-    suited,
+    configure_torch,
+    count_cores,
+    smallest_stack,
 )
-from ..training.optim import optimizer_for
+from ..training.optim import make_optimizer
 from ..training.stack import Stack
-from ..training.stacked import cross_entropy_slope
-from .experiment import remembered
+from ..training.stacked import cross_entropy_gradient
+from .experiment import are_clients_stored, is_stored
 from .settings import Plan, Settings, plans_for
-from .stored_results import DIGITS, StoredTable, load, sets
+from .stored_results import DIGITS, StoredTable, list_stored_sets, load
 
 BATCH = 32  # samples of a measured step
 MOST_STEPS = 30  # that are measured
-PATIENCE = 0.2  # seconds of measuring
+MEASURING_SECONDS = 0.2  # after so long no further step is measured
 STACK = 10  # clients of the stack that is measured
 # Knobs that say how often something is done: a method's own time goes with each of them.
 REPETITIONS = (
@@ -91,7 +90,7 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
             given.pop("cache", None)
             seeds = int(given.pop("seeds", 1))
             for plan in plans_for(Settings.make(**given), several("methods", methods)):
-                traffic = traffic_of(plan)
+                traffic = estimate_traffic(plan)
                 total += seeds * traffic.bytes
                 is_exact = is_exact and traffic.is_exact
                 for i in range(seeds):
@@ -99,13 +98,13 @@ def cost_of(*asked: tuple[str | Sequence[str], Mapping[str, Any]]) -> Cost | Non
                     runs.append(replace(plan, settings=replace(plan.settings, seed=seed)))
     except FedlabError:
         return None
-    return Cost(seconds_of(runs), total, is_exact)
+    return Cost(estimate_seconds(runs), total, is_exact)
 
 
 # ------------------------------------------------------------------------------------------------ bytes
-def traffic_of(plan: Plan) -> Traffic:
+def estimate_traffic(plan: Plan) -> Traffic:
     """What travels in a run: exact if the method says so, and all clients are alike and send what they should."""
-    traffic = plan.method.bytes_sent(sizes_of(plan))
+    traffic = plan.method.bytes_sent(collect_sizes(plan))
     settings = plan.settings
     is_usual = settings.poison == "none" and not settings.absent
     if is_usual and len(set(plan.architectures)) == 1:
@@ -113,7 +112,7 @@ def traffic_of(plan: Plan) -> Traffic:
     return traffic.about
 
 
-def sizes_of(plan: Plan) -> Sizes:
+def collect_sizes(plan: Plan) -> Sizes:
     """What a plan knows of the sizes that bytes depend on."""
     settings = plan.settings
     about = settings.describe()
@@ -157,22 +156,24 @@ def network_sizes(architecture: tuple) -> dict[str, int]:
 
 
 # ------------------------------------------------------------------------------------------------ seconds
-def seconds_of(plans: Iterable[Plan]) -> float | None:
+def estimate_seconds(plans: Iterable[Plan]) -> float | None:
     """What these runs will take: nothing where they, or clients that they share with a run before, are remembered. None
     if a method among them has no stored results."""
     total = 0.0
-    trained = set[str]()
+    trained = set[str]()  # keys of the clients that a run before has trained
     for plan in plans:
-        is_done, key = remembered(plan)
-        if is_done:
+        if is_stored(plan):
             continue
-        own = method_seconds(plan)
-        if own is None:
+        seconds = method_seconds(plan)
+        if seconds is None:
             return None
-        total += max(own, LEAST_SECONDS)
+        total += max(seconds, LEAST_SECONDS)
         if plan.method.sends_models:
             total += CLIENT_SECONDS * len(plan.settings.members)
-        if key and key not in trained and plan.method.trains_locally:
+        if not plan.method.trains_locally:
+            continue
+        key = plan.clients_key()
+        if key not in trained and not are_clients_stored(plan):
             trained.add(key)
             total += training_seconds(plan)
     return total
@@ -180,7 +181,7 @@ def seconds_of(plans: Iterable[Plan]) -> float | None:
 
 def method_seconds(plan: Plan) -> float | None:
     """What a method takes here beside the clients' local training; None if it has no stored results."""
-    table = load(plan.settings.dataset if plan.settings.dataset in sets() else DIGITS)
+    table = load(plan.settings.dataset if plan.settings.dataset in list_stored_sets() else DIGITS)
     stored = nearest_row(table, plan)
     if stored is None:
         return None
@@ -190,16 +191,16 @@ def method_seconds(plan: Plan) -> float | None:
     if median(stored["seconds_local"]) > 0:  # made at the same time on the same machine
         slower = training_seconds(usual) / fmean(stored["seconds_local"])
     else:
-        slower = speed(table, device)
+        slower = compare_speed(table, device)
     seconds = median(stored["seconds_method"]) * slower
     if plan.method.trains_locally:  # the server works on single networks
         seconds *= step_seconds(plan) / step_seconds(usual)
     elif plan.method.sends_models:  # the clients train again, all of them together
         seconds *= training_seconds(plan, passes=1) / training_seconds(usual, passes=1)
     else:  # it makes nothing of the clients' networks
-        seconds *= samples_of(plan) / samples_of(usual)
+        seconds *= count_samples(plan) / count_samples(usual)
     if not plan.method.trains_locally:
-        seconds *= passes_of(plan, plan.recipe.epochs) / passes_of(plan, usual.recipe.epochs)
+        seconds *= count_passes(plan, plan.recipe.epochs) / count_passes(plan, usual.recipe.epochs)
     for knob in REPETITIONS:
         before = getattr(usual.method, knob, 0)
         now = getattr(plan.method, knob, 0)
@@ -208,10 +209,10 @@ def method_seconds(plan: Plan) -> float | None:
     return seconds
 
 
-def passes_of(plan: Plan, epochs: int) -> float:
+def count_passes(plan: Plan, epochs: int) -> float:
     """How often a client would train on its own data if the recipe had so many epochs; 1 where it trains nothing."""
     members = len(plan.settings.members)
-    sizes = [samples_of(plan) / members] * members
+    sizes = [count_samples(plan) / members] * members
     recipe = replace(plan.recipe, epochs=epochs)
     return plan.method.local_passes(recipe, sizes) or 1.0
 
@@ -238,24 +239,24 @@ def stored_plan(dataset: str, method: str, alpha: float, clients: int) -> Plan:
 
 
 @functools.lru_cache(maxsize=8)
-def speed(table: StoredTable, device: str) -> float:
+def compare_speed(table: StoredTable, device: str) -> float:
     """How much longer something takes here than on the machine that made the stored results: the time of the clients'
     local training here by the one there."""
-    row = next(row for (name, *_), row in table.rows.items() if name == "fedavg")
+    alpha = next(alpha for method, alpha, _ in table.rows if method == "fedavg")
     clients = table.nearest_clients(STACK)
-    row = table.rows["fedavg", row["at"]["alpha"], clients]
-    plan = stored_plan(table.dataset, "fedavg", row["at"]["alpha"], clients)
-    here = training_seconds(replace(plan, settings=replace(plan.settings, device=device)))
-    return here / fmean(row["seconds_local"])
+    stored = table.rows["fedavg", alpha, clients]
+    plan = stored_plan(table.dataset, "fedavg", alpha, clients)
+    seconds_here = training_seconds(replace(plan, settings=replace(plan.settings, device=device)))
+    return seconds_here / fmean(stored["seconds_local"])
 
 
 def step_seconds(plan: Plan) -> float:
     """What a training step of one client's network takes, the mean over clients."""
     device = plan.settings.device
-    return fmean(step_of(architecture, device).seconds for architecture in plan.architectures)
+    return fmean(measure_step(architecture, device).seconds for architecture in plan.architectures)
 
 
-def samples_of(plan: Plan) -> float:
+def count_samples(plan: Plan) -> float:
     """How many samples all clients train on."""
     settings = plan.settings
     return settings.share * settings.describe().n_train * (1 - plan.holdout)
@@ -265,32 +266,37 @@ def training_seconds(plan: Plan, passes: float | None = None) -> float:
     """What all clients take for so many passes over their own samples, by default those of the recipe."""
     settings = plan.settings
     about = settings.describe()
-    samples = samples_of(plan)
+    samples = count_samples(plan)
     members = len(settings.members)
-    steps = [step_of(architecture, settings.device) for architecture in plan.architectures]
-    batches = (
-        samples / plan.recipe.batch_size + members / 2
-    )  # of all clients; the last of each is half full
-    each = step_seconds(plan) * plan.recipe.batch_size / BATCH
+    steps = [measure_step(architecture, settings.device) for architecture in plan.architectures]
+    # Of all clients; the last one of each is half full.
+    batches = samples / plan.recipe.batch_size + members / 2
+    batch_seconds = step_seconds(plan) * plan.recipe.batch_size / BATCH
     if passes is None:
         passes = plan.recipe.epochs
     if members > 1 and all(step.stacked for step in steps):
         # A stack takes as many steps as its largest client, each a little longer with every client more.
-        peak = 1 + (0.8 / (1 + settings.alpha) if settings.partition == "dirichlet" else 0)
+        peak = 1.0  # samples of the largest client by those of the mean one
+        if settings.partition == "dirichlet":
+            peak += 0.8 / (1 + settings.alpha)
         stacks = max(1, members // steps[0].least_stack)
         more = fmean((step.stacked - step.seconds) / step.seconds for step in steps)
         per_client = max(0.0, more / (STACK - 1))  # of a step's time; none on a card
         longest = (peak * batches / members + 0.5) * (1 + stacks) / 2
         batches = longest * max(0.0, 1 - per_client) + batches * per_client
-        batches /= min(cores(), stacks)
+        batches /= min(count_cores(), stacks)
     elif prod(about.input_shape) > SMALL_INPUT:
-        batches /= min(cores(), members)  # each client on a core of its own
-    return OVERHEAD * passes * batches * each
+        batches /= min(count_cores(), members)  # each client on a core of its own
+    return OVERHEAD * passes * batches * batch_seconds
 
 
 class Step(NamedTuple):
-    """seconds: of one training step of a network;   stacked: of one that STACK clients take as one stack, 0 if they
-    do not;   least_stack: clients of a stack, at least, where there are several"""
+    """What training steps take.
+
+    seconds: of one step of a network
+    stacked: of one step that STACK clients take as one stack, 0 if they do not
+    least_stack: clients of a stack, at least, where there are several stacks
+    """
 
     seconds: float
     stacked: float
@@ -298,43 +304,44 @@ class Step(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def step_of(architecture: tuple, device: str) -> Step:
+def measure_step(architecture: tuple, device: str) -> Step:
     """A training step of a network, and of a stack of such, measured once a session."""
     name, shape, classes, width = architecture
     model = build(name, shape, classes, width=width, device=device)
     x = torch.zeros(STACK, BATCH, *shape, device=device)
     y = torch.zeros(STACK * BATCH, dtype=torch.long, device=device)
-    own = optimizer_for(model.parameters(), Recipe())
+    optimizer = make_optimizer(model.parameters(), Recipe())
 
-    def alone() -> None:
-        own.step(torch.autograd.grad(F.cross_entropy(model(x[0]), y[:BATCH]), own.parameters))
+    def train_alone() -> None:
+        loss = F.cross_entropy(model(x[0]), y[:BATCH])
+        optimizer.step(torch.autograd.grad(loss, optimizer.parameters))
 
-    def together() -> None:
+    def train_together() -> None:
         logits = stack.forward(x).flatten(0, 1)
-        shares = torch.full((STACK * BATCH,), 1 / BATCH, device=device)
-        slope = cross_entropy_slope(logits, y, shares)
-        optimizer.step(torch.autograd.grad((logits * slope).sum(), parameters))
+        weights = torch.full((STACK * BATCH,), 1 / BATCH, device=device)
+        slope = cross_entropy_gradient(logits, y, weights)
+        stack_optimizer.step(torch.autograd.grad((logits * slope).sum(), parameters))
 
-    with suited(device, shape):
-        seconds = measure(alone, device)
+    with configure_torch(device, shape):
+        seconds = measure_seconds(train_alone, device)
         stacked = 0.0
         if auto_backend(device, model, shape, 2) == "stacked":
             stack = Stack([copy_model(model) for _ in range(STACK)])
-            parameters = list(stack.use(STACK).values())
-            optimizer = optimizer_for(stack.parameters.values(), Recipe(), rows=STACK).first(STACK)
-            stacked = measure(together, device)
-    least_stack = SMALLEST_STACK[is_convolutional(model)] if device == "cpu" else STACK**9
+            parameters = list(stack.activate(STACK).values())
+            stack_optimizer = make_optimizer(stack.parameters.values(), Recipe(), rows=STACK)
+            stacked = measure_seconds(train_together, device)
+    least_stack = smallest_stack(model) if device == "cpu" else STACK**9
     return Step(seconds, stacked, least_stack)
 
 
-def measure(step: Callable[[], None], device: str) -> float:
+def measure_seconds(step: Callable[[], None], device: str) -> float:
     """Seconds of a step, as an idle machine takes them: those of the fastest quarter of a few after the first, which
     may set up a card for seconds."""
     taken: list[float] = []
     has_card = device != "cpu"
     # On a processor its own time, whatever else the machine does.
     clock = time.perf_counter if has_card else time.thread_time
-    while len(taken) < MOST_STEPS and (len(taken) < 3 or sum(taken[1:]) < PATIENCE):
+    while len(taken) < MOST_STEPS and (len(taken) < 3 or sum(taken[1:]) < MEASURING_SECONDS):
         start = clock()
         step()
         if has_card:

@@ -16,11 +16,11 @@ from typing import Any
 from tqdm import tqdm
 
 from .. import __version__
-from ..errors import UsageError, demand, parsed, reason, whole
+from ..errors import UsageError, parsed, reason, whole
 from ..files import check_replaceable, expand_path
 from .code_version import torch_version
-from .experiment import Event, events
-from .grid import Cell, Done, Study
+from .experiment import Event, run_plans
+from .grid import Cell, CellResult, Study
 from .outcome import QUALITY, Outcome
 from .results import COLUMNS, FILES, OTHER, Results
 
@@ -33,7 +33,7 @@ MEASURED = (
     "validation_on",
     "parameters",
 )
-SAVE = 5.0  # seconds between two writings of the results' files, at least
+SAVE_INTERVAL = 5.0  # seconds between two writings of the results' files, at least
 
 
 def study(
@@ -65,35 +65,37 @@ def study(
     Everything is checked before anything is computed. UsageError for a wrong study or a folder that cannot be written.
     Ctrl-C raises KeyboardInterrupt after the finished cells are written. The same call then goes on from there.
     """
-    plan = declared(methods, seeds, settings)
-    cells = plan.cells()
+    grid = make_study(methods, seeds, settings)
+    cells = grid.cells()
     if out is not None:
         check_folder(out, FILES, force=force)
-    ways = {
-        "workers": whole("workers", parsed(workers), 1, 1024),
-        "scheduler": scheduler,
-        "client": client,
-    }
-    rows: dict[int, dict[str, Any]] = {}  # by cell
+    workers = whole("workers", parsed(workers), 1, 1024)
+    rows: dict[int, dict[str, Any]] = {}  # by the id of their cell
 
-    def results() -> Results:
-        return Results([rows[id(cell)] for cell in cells if id(cell) in rows], plan.axes)
+    def make_results() -> Results:
+        return Results([rows[id(cell)] for cell in cells if id(cell) in rows], grid.axes)
 
-    saved = time.monotonic()
+    last_saved = time.monotonic()
     try:
-        for cell, outcome, error in carried_out(
-            cells, cache=cache, progress=progress, watch=watch, together=True, **ways
+        for cell, outcome, error in run_cells(
+            cells,
+            cache=cache,
+            progress=progress,
+            watch=watch,
+            together=True,
+            workers=workers,
+            scheduler=scheduler,
+            client=client,
         ):
-            rows[id(cell)] = row_of(cell, outcome, error)
-            if out is not None and time.monotonic() - saved > SAVE:
-                results().save(out, parquet=False, columns=columns, force=force)
-                saved = time.monotonic()
+            rows[id(cell)] = make_row(cell, outcome, error)
+            if out is not None and time.monotonic() - last_saved > SAVE_INTERVAL:
+                make_results().save(out, parquet=False, columns=columns, force=force)
+                last_saved = time.monotonic()
     finally:
-        if (
-            out is not None and rows
-        ):  # a study that could not begin leaves earlier results as they are
-            results().save(out, columns=columns, force=force)
-    return results()
+        # A study that could not begin leaves earlier results as they are.
+        if out is not None and rows:
+            make_results().save(out, columns=columns, force=force)
+    return make_results()
 
 
 def sweep(
@@ -107,72 +109,93 @@ def sweep(
     You may leave out `alphas` and `clients`. They are then as in a run, and data that name their own clients keep these
     clients. The file `results.csv` in the folder `out` has the columns COLUMNS and one row for each cell.
     """
-    named = {"alpha": alphas, "clients": clients}
-    axes: dict[str, Any] = {name: list(axis) for name, axis in named.items() if axis is not None}
+    axes: dict[str, Any] = {}
+    if alphas is not None:
+        axes["alpha"] = list(alphas)
+    if clients is not None:
+        axes["clients"] = list(clients)
     return study(methods, columns=COLUMNS, **settings, **axes)
 
 
-def declared(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, Any]) -> Study:
+def make_study(methods: Any, seeds: int | Sequence[int], settings: Mapping[str, Any]) -> Study:
     """The study that `study` was called with."""
     if isinstance(methods, Study):
         return methods
     if isinstance(methods, Path) or (isinstance(methods, str) and methods.endswith(".toml")):
-        demand(
-            not settings,
-            f"A study from a file takes no settings beside it, but {', '.join(settings)} was given.",
-        )
+        if settings:
+            raise UsageError(
+                f"A study from a file takes no settings beside it, but {', '.join(settings)} was given."
+            )
         return Study.load(methods)
     return Study.declare(methods, seeds=seeds, **settings)
 
 
-def carried_out(
+def run_cells(
     cells: Sequence[Cell],
     *,
     cache: bool = True,
     progress: bool | None = False,
     watch: Callable[[Event], None] = lambda event: None,
-    workers: int = 1,
     together: bool = False,
-    **ways: Any,
-) -> Iterator[Done]:
+    workers: int = 1,
+    scheduler: str | None = None,
+    client: Any = None,
+) -> Iterator[CellResult]:
     """All cells, one after the other in this process, or on workers as `study` says (nothing is watched then).
-    `together`: see `events`; runs that are to be made again to the digit go without.
+    `together`: see `run_plans`; runs that are to be made again to the digit go without.
     """
-    if workers > 1 or any(way is not None for way in ways.values()):
-        from .cluster import distributed
+    if workers > 1 or scheduler is not None or client is not None:
+        from .cluster import run_on_workers
 
-        done = distributed(cells, workers=workers, cache=cache, **ways)
+        results = run_on_workers(
+            cells, workers=workers, cache=cache, scheduler=scheduler, client=client
+        )
     else:
-        done = here(cells, cache, watch, together)
-    hidden = not (sys.stderr.isatty() if progress is None else progress)
-    yield from tqdm(done, total=len(cells), unit="cell", disable=hidden, leave=False)
+        results = run_cells_here(cells, cache, watch, together)
+    if progress is None:
+        progress = sys.stderr.isatty()
+    yield from tqdm(results, total=len(cells), unit="cell", disable=not progress, leave=False)
 
 
-def here(
+def run_cells_here(
     cells: Sequence[Cell], cache: bool, watch: Callable[[Event], None], together: bool
-) -> Iterator[Done]:
+) -> Iterator[CellResult]:
     """All cells in this process."""
-    waiting = iter(cells)
-    for event in events([cell.plan for cell in cells], cache, together):
+    remaining = iter(cells)
+    for event in run_plans([cell.plan for cell in cells], cache, together):
         watch(event)
         if event.outcome is not None or event.error is not None:
-            yield next(waiting), event.outcome, reason(event.error)
+            yield next(remaining), event.outcome, reason(event.error)
 
 
-def row_of(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
+def make_row(cell: Cell, outcome: Outcome | None, error: str) -> dict[str, Any]:
     """The tidy row of a cell: what came out, its axes, its whole setting, and what it was made with."""
-    setting = {k: v for k, v in vars(cell.plan.settings).items() if k != "overrides"}
-    blank = dict.fromkeys(COLUMNS)
-    row = {**blank, **{k: v for k, v in setting.items() if k in blank}, "method": cell.plan.name}
+    plan = cell.plan
+    settings = {name: v for name, v in vars(plan.settings).items() if name != "overrides"}
+    # COLUMNS come first, in their order.
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    for name in COLUMNS:
+        if name in settings:
+            row[name] = settings[name]
+    row["method"] = plan.name
     if outcome is not None:
-        row |= {name: getattr(outcome, name) for name in (*MEASURED, *QUALITY)}
-        row |= {"seconds_total": round(outcome.seconds_total, 4)}
-        row |= {f"{OTHER}{words}": share for words, share in outcome.report.others().items()}
-        row |= {"accuracy_unseen": outcome.accuracy_unseen} if outcome.unseen else {}
-    row |= {**setting, **cell.values, "model": cell.plan.model}
-    row["recipe"] = json.dumps(dataclasses.asdict(cell.plan.recipe), sort_keys=True)
-    row["options"] = json.dumps(dataclasses.asdict(cell.plan.method), sort_keys=True)  # type: ignore[call-overload]
-    return row | {"version": __version__, "torch": torch_version(), "error": error}
+        for name in (*MEASURED, *QUALITY):
+            row[name] = getattr(outcome, name)
+        row["seconds_total"] = round(outcome.seconds_total, 4)
+        for rule, accuracy in outcome.report.others().items():
+            row[f"{OTHER}{rule}"] = accuracy
+        if outcome.unseen:
+            row["accuracy_unseen"] = outcome.accuracy_unseen
+    row |= settings
+    row |= cell.values
+    row["model"] = plan.model
+    row["recipe"] = json.dumps(dataclasses.asdict(plan.recipe), sort_keys=True)
+    options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
+    row["options"] = json.dumps(options, sort_keys=True)
+    row["version"] = __version__
+    row["torch"] = torch_version()
+    row["error"] = error
+    return row
 
 
 def check_folder(folder: str | Path, names: Sequence[str] = (), *, force: bool = False) -> None:

@@ -26,32 +26,30 @@ from ..torch_switches import step_with_usual_switches, usual_switches
 from ..training import (
     ClientModels,
     Tick,
+    cache_passes,
     class_accuracy,
     client_accuracy,
     group_accuracy,
-    one_pass,
     train_clients,
 )
-from ..training.backend import choose_backend, suited
-from ..training.clients import by_architecture
+from ..training.backend import choose_backend, configure_torch
+from ..training.clients import group_by_architecture
 from ..training.loop import Shard
+from .frozen_features import make_federation
 from .inputs import find_inputs
-from .outcome import Outcome, validation_samples
+from .outcome import Outcome, find_validation_samples
 from .results import Outcomes
-from .seen import dealt
 from .settings import Plan, Settings, plans_for
-from .store import Store, TrainedClients, bound
+from .store import Store, TrainedClients, enforce_limit
 
 TEST_POINTS = 500
-TOGETHER, NUMBERS = (
-    8,
-    2**24,
-)  # federations that are trained as one stack, and numbers in all their models, at most
-LOCAL, CURVE, EVALUATION = (
-    "local training",
-    "live curve",
-    "evaluation",
-)  # phases in the ledger of seconds
+# Federations whose clients are trained as one stack, and numbers in all their models, at most.
+MOST_TOGETHER = 8
+MOST_NUMBERS = 2**24
+# Phases in the ledger of seconds.
+LOCAL = "local training"
+CURVE = "live curve"
+EVALUATION = "evaluation"
 
 
 @dataclass(frozen=True)
@@ -72,16 +70,16 @@ class Event:
     error: Exception | None = None
 
 
-_remembered = TrainedClients()
+_trained_clients = TrainedClients()
 
 
 @functools.lru_cache(maxsize=12)
-def _federation(digest: str, **dealing: Any) -> Federation:
+def _make_federation_once(digest: str, **options: Any) -> Federation:
     """The federation, kept for the next method; `digest` makes a file that has changed another data set."""
-    return dealt(**dealing)
+    return make_federation(**options)
 
 
-def test_points(samples: int) -> np.ndarray:
+def choose_test_points(samples: int) -> np.ndarray:
     """Indices of the fixed test points that pictures show: at most TEST_POINTS, the same for every method and seed."""
     if samples <= TEST_POINTS:
         return np.arange(samples)
@@ -89,43 +87,55 @@ def test_points(samples: int) -> np.ndarray:
 
 
 class Run:
-    """One method on one federation."""
+    """One method on one federation.
+
+    clients: the trained clients that are kept in memory;   cache: whether the store on the disk is used, too
+    next_plans: plans of runs to come, whose clients may be trained together with these
+    """
 
     def __init__(
-        self, work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()
+        self, plan: Plan, clients: TrainedClients, cache: bool, next_plans: Sequence[Plan] = ()
     ) -> None:
-        self.plan, self.settings, self.coming = work, work.settings, coming
-        self.clients, self.cache = clients, cache
+        self.plan = plan
+        self.settings = plan.settings
+        self.next_plans = next_plans
+        self.clients = clients
+        self.cache = cache
         self.store = Store("clients") if cache else None
-        self.federation = _federation(work.digest, **work.settings.dealing())
+        self.federation = _make_federation_once(plan.digest, **plan.settings.federation_arguments())
         self.history: list[dict[str, Any]] = []
         self.seconds: dict[str, float] = {}
         self.clients_cached = False
         self.starts_locally = False
-        self.share = 1.0  # of the time of local training; the rest is that of others, trained together with these
-        self._waiting: list[dict[str, torch.Tensor]] | None = (
-            None  # trained clients that are still to be kept
-        )
+        # This run's share of the time of local training; other runs, trained together with it, have the rest.
+        self.time_share = 1.0
+        # Trained clients that are not stored yet, since the time of their phase is not complete.
+        self._unstored_states: list[dict[str, torch.Tensor]] | None = None
 
     def begin(self) -> None:
         """Make the context, and the test images ready for curves."""
-        asked = ("seed", "device", "backend", "init", "poison")
-        options: dict[str, Any] = {name: getattr(self.settings, name) for name in asked}
-        options |= {
-            name: getattr(self.plan, name)
-            for name in ("architectures", "recipe", "holdout", "scale")
-        }
-        own: dict[str, Any] = {
-            "recall": self._recall,
-            "remember": self._remember,
-            "train": self._train,
-        }
-        self.ctx = Context(self.federation, **own, **options)
+        self.ctx = Context(
+            self.federation,
+            recall=self._recall_clients,
+            remember=self._remember_clients,
+            train=self._train,
+            seed=self.settings.seed,
+            device=self.settings.device,
+            backend=self.settings.backend,
+            init=self.settings.init,
+            poison=self.settings.poison,
+            architectures=self.plan.architectures,
+            recipe=self.plan.recipe,
+            holdout=self.plan.holdout,
+            scale=self.plan.scale,
+        )
         dataset = self.federation.dataset
         self.x_test = dataset.x_test.to(self.ctx.device, self.ctx.dtype)
         self.y_test = dataset.y_test.to(self.ctx.device)
 
-    def _recall(self) -> list[dict[str, torch.Tensor]] | None:
+    # ------------------------------------------------------------------------------------------- the trained clients
+    def _recall_clients(self) -> list[dict[str, torch.Tensor]] | None:
+        """The states of clients that were trained before, or None."""
         entry = self.clients.get(self.plan.clients_key(), self.store)
         if entry is None:
             return None
@@ -135,85 +145,103 @@ class Run:
         return entry["states"]
 
     def _train(self, models: list[Network], shards: list[Shard]) -> Iterator[Tick]:
-        """Train this federation's clients, and with them, as one stack, those of federations to come: as many steps as
-        one takes, each a little wider. Every client becomes what it would be alone, to rounding."""
-        others = [(run, run.ctx.send_initial_models()) for run in self._companions(models)]
-        for run, _ in others:
-            shards = shards + [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
-        everybody = models + [model for _, own in others for model in own]
-        seeds = [run.settings.seed for run in (self, *(run for run, _ in others)) for _ in models]
-        ids = [k for run in (self, *(run for run, _ in others)) for k in run.ctx.ids]
-        self.share = 1 / (1 + len(others))
+        """Train this federation's clients, and with them, as one stack, those of federations to come.
+
+        That takes as many steps as one federation takes, each a little wider. Every client becomes what it would be
+        alone, to rounding.
+        """
+        others = self._find_companions(models)
+        models_of = {run: run.ctx.send_initial_models() for run in others}
+        all_models = list(models)
+        all_shards = list(shards)
+        seeds = [self.settings.seed] * len(models)
+        ids = list(self.ctx.ids)
+        for run in others:
+            all_models += models_of[run]
+            all_shards += [run.ctx.private.train(k) for k in range(run.ctx.clients_count)]
+            seeds += [run.settings.seed] * len(models_of[run])
+            ids += run.ctx.ids
+        self.time_share = 1 / (1 + len(others))
         for tick in train_clients(
-            everybody, shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend
+            all_models, all_shards, self.ctx.recipe, seed=seeds, ids=ids, backend=self.ctx.backend
         ):
-            for run, own in others if tick.fresh else ():
+            if tick.fresh:
                 step = Progress(LOCAL, tick.done, tick.total)
-                run.history.append(run._point(step, ClientsAlone(ClientModels(own))))
+                for run in others:
+                    clients = ClientsAlone(ClientModels(models_of[run]))
+                    run.history.append(run._make_point(step, clients))
             yield tick
-        for run, own in others:
-            if all_finite(p for model in own for p in model.parameters()):
+        for run in others:
+            parameters = (p for model in models_of[run] for p in model.parameters())
+            if all_finite(parameters):
                 run.seconds[LOCAL] = self.seconds[LOCAL]
-                run._remember(ClientModels(own))
-                run._keep()
+                run._remember_clients(ClientModels(models_of[run]))
+                run._store_clients()
 
-    def _companions(self, models: list[Network]) -> list["Run"]:
+    def _find_companions(self, models: list[Network]) -> list["Run"]:
         """Those of the next runs of this method whose clients, not yet trained, can join the stack of these."""
-
-        def kind(plan: Plan) -> tuple:
-            return (
-                plan.name,
-                plan.architectures,
-                plan.recipe,
-                plan.settings.backend,
-                plan.settings.device,
-            )
-
-        found, shape = {self.plan.clients_key(): self}, self.ctx.input_shape
-        way = choose_backend(self.ctx.backend, self.ctx.device.type, models[0], shape, len(models))
-        room = (
-            min(TOGETHER, NUMBERS // sum(map(parameter_count, models))) if way == "stacked" else 0
+        if len(group_by_architecture(models)) > 1:
+            return []
+        shape = self.ctx.input_shape
+        backend = choose_backend(
+            self.ctx.backend, self.ctx.device.type, models[0], shape, len(models)
         )
-        for plan in self.coming if len(by_architecture(models)) == 1 else ():
-            if len(found) >= room:
+        if backend != "stacked":
+            return []
+        numbers = sum(parameter_count(model) for model in models)
+        most = min(MOST_TOGETHER, MOST_NUMBERS // numbers)
+        companions: list[Run] = []
+        keys = {self.plan.clients_key()}
+        for plan in self.next_plans:
+            if len(keys) >= most:
                 break
-            if kind(plan) != kind(self.plan) or (key := plan.clients_key()) in found:
+            if not can_train_together(plan, self.plan):
                 continue
-            if self.clients.get(key, self.store) is None and not (
-                self.cache and Store("runs").has(plan.run_key())
-            ):
-                found[key] = Run(plan, self.clients, self.cache)
-                found[key].begin()
-        return list(found.values())[1:]
+            key = plan.clients_key()
+            if key in keys:
+                continue
+            is_trained = self.clients.get(key, self.store) is not None
+            is_done = self.cache and Store("runs").has(plan.run_key())
+            if not is_trained and not is_done:
+                keys.add(key)
+                run = Run(plan, self.clients, self.cache)
+                run.begin()
+                companions.append(run)
+        return companions
 
-    def _remember(self, trained: ClientModels) -> None:
-        states = [
-            {name: t.cpu() for name, t in trained.state(k).items()} for k in range(len(trained))
-        ]
-        self._waiting = states  # kept once the phase's time is complete
+    def _remember_clients(self, trained: ClientModels) -> None:
+        """Keep the states until `_store_clients` is called."""
+        states = []
+        for k in range(len(trained)):
+            states.append({name: tensor.cpu() for name, tensor in trained.state(k).items()})
+        self._unstored_states = states
 
-    def _keep(self) -> None:
-        """Put the trained clients away."""
-        if self._waiting is not None:
-            history = [dict(point) for point in self.history if point["phase"] == LOCAL]
-            entry = {
-                "states": self._waiting,
-                "history": history,
-                "seconds": self.seconds.get(LOCAL, 0.0),
-            }
-            self.clients.put(self.plan.clients_key(), entry, self.store)
-            self._waiting = None
+    def _store_clients(self) -> None:
+        """Put the trained clients away, once the time of their phase is complete."""
+        if self._unstored_states is None:
+            return
+        entry = {
+            "states": self._unstored_states,
+            "history": [dict(point) for point in self.history if point["phase"] == LOCAL],
+            "seconds": self.seconds.get(LOCAL, 0.0),
+        }
+        self.clients.put(self.plan.clients_key(), entry, self.store)
+        self._unstored_states = None
 
-    def _point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
+    # ------------------------------------------------------------------------------------------- the run
+    def _make_point(self, step: Progress, model: GlobalModel) -> dict[str, Any]:
         """A point of the curve. Local training fills the first half of a run that starts with it."""
-        share = step.done / max(step.total, 1)
-        progress = (
-            share / 2
-            if step.phase == LOCAL
-            else (0.5 + share / 2 if self.starts_locally else share)
-        )
-        accuracy, sent = model.accuracy(self.x_test, self.y_test), self.ctx.link.ledger.total
-        return {"phase": step.phase, "progress": progress, "accuracy": accuracy, "bytes": sent}
+        progress = step.done / max(step.total, 1)
+        if step.phase == LOCAL:
+            progress = progress / 2
+        elif self.starts_locally:
+            progress = 0.5 + progress / 2
+        return {
+            "phase": step.phase,
+            "progress": progress,
+            "accuracy": model.accuracy(self.x_test, self.y_test),
+            "bytes": self.ctx.link.ledger.total,
+        }
 
     def steps(self) -> Generator[Event, None, Outcome]:
         """The whole run: its events, and the outcome at the end."""
@@ -233,87 +261,95 @@ class Run:
 
     def watch(self, generator: Generator[Progress, None, Any]) -> Generator[Event, None, Any]:
         """Carry out `generator`, its time and its curve written down; returns what it returns."""
-        name, seed = self.plan.name, self.settings.seed
-        phase, clock = "", time.perf_counter()
+        phase = ""
+        start = time.perf_counter()
         while True:
             try:
                 step = next(generator)
             except StopIteration as stop:
-                model = stop.value
-                break
-            finally:
-                now = time.perf_counter()
-                spent, clock = now - clock, now
+                # What follows the last step is the server's.
+                self._add_seconds("server", time.perf_counter() - start)
+                self._store_clients()
+                return stop.value
+            now = time.perf_counter()
             phase = step.phase
             if phase != LOCAL:
-                self._keep()
-            if not (phase == LOCAL and self.clients_cached):
-                spent *= self.share if phase == LOCAL else 1
-                self.seconds[phase] = self.seconds.get(phase, 0.0) + spent
+                self._store_clients()
+                self._add_seconds(phase, now - start)
+            elif not self.clients_cached:
+                self._add_seconds(phase, (now - start) * self.time_share)
             self.starts_locally |= phase == LOCAL
-            point, report = None, None
+            point = None
+            report = None
             if step.model is not None:
-                report = step.model.report if step.model.report.known_fields() else None
-                point = self._point(step, step.model)
+                if step.model.report.known_fields():
+                    report = step.model.report
+                point = self._make_point(step, step.model)
                 self.history.append(point)
-                self.seconds[CURVE] = self.seconds.get(CURVE, 0.0) + time.perf_counter() - now
-            yield Event(name, seed, phase, step.done, step.total, step.metrics, point, report)
-            clock = (
-                time.perf_counter()
-            )  # what the caller takes is nobody's time, what the live curve takes is its own
-        self.seconds["server"] = self.seconds.get("server", 0.0) + spent
-        self._keep()
-        return model
+                self._add_seconds(CURVE, time.perf_counter() - now)
+            yield Event(
+                self.plan.name,
+                self.settings.seed,
+                phase,
+                step.done,
+                step.total,
+                step.metrics,
+                point,
+                report,
+            )
+            # The caller's time between two steps is not counted.
+            start = time.perf_counter()
 
-    def unseen(self) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-        """`(x, y)` of the clients that take no part, by their names or numbers; for the report alone."""
-        whole, dataset = self.federation.whole, self.federation.dataset
-        rows = {k: whole.shards[k] for k in self.federation.unseen} if whole else {}
-        names = dataset.client_names if self.federation.partition == "natural" else ()
-        x, y = dataset.x_train.to(self.ctx.dtype), dataset.y_train
-        return {
-            names[k] if names else str(k): (x[own].to(self.ctx.device), y[own].to(self.ctx.device))
-            for k, own in rows.items()
-        }
+    def _add_seconds(self, phase: str, seconds: float) -> None:
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     @torch.no_grad()
-    @one_pass()
+    @cache_passes()
     def evaluate(self, model: GlobalModel) -> Outcome:
+        """The outcome of the run: its `model` on the test images and on those for choices."""
         start = time.perf_counter()
-        federation, x, y = self.federation, self.x_test, self.y_test
+        federation = self.federation
+        x = self.x_test
+        y = self.y_test
         tested = model.tested(x, y)
-        scores = tested.scores
-        if not bool(torch.isfinite(scores).all()) and not bool((scores == -torch.inf).any()):
-            title = self.plan.label
-            raise RunError(f"{title} gave scores that are not finite; use a smaller learning rate.")
-        predictions = scores.argmax(1)
+        check_scores(tested.scores, self.plan.label)
+        predictions = tested.scores.argmax(1)
         per_class = class_accuracy(predictions, y, federation.classes)
-        own = federation.dataset.client_test if federation.partition == "natural" else None
-        per_client = client_accuracy(per_class, federation.label_counts)
-        if own is not None:
-            every = group_accuracy(predictions == y, own, len(federation.dataset.client_names))
-            per_client = every[list(federation.ids)]
-        points = test_points(len(y))
+        points = choose_test_points(len(y))
         report = check_report_type(model.measured(x, y), self.plan.method.report)
-        held = validation_samples(self.ctx, federation, self.plan.method.holds_out)
-        validation, validation_on = (
-            (None, "") if held is None else (model.accuracy(*held[:2]), held[2])
-        )
-        unseen = {who: model.accuracy(*own) for who, own in self.unseen().items()}
+        validation_accuracy = None
+        validation_on = ""
+        validation = find_validation_samples(self.ctx, federation, self.plan.method.holds_out)
+        if validation is not None:
+            x_validation, y_validation, validation_on = validation
+            validation_accuracy = model.accuracy(x_validation, y_validation)
+        unseen = {
+            name: model.accuracy(x_unseen, y_unseen)
+            for name, (x_unseen, y_unseen) in self.load_unseen().items()
+        }
         ledger = self.ctx.link.ledger
-        last = {"phase": "end", "progress": 1.0, "accuracy": tested.accuracy, "bytes": ledger.total}
+        last_point = {
+            "phase": "end",
+            "progress": 1.0,
+            "accuracy": tested.accuracy,
+            "bytes": ledger.total,
+        }
         features = model.features(x)[points].float().cpu().numpy()
+        per_client = self._measure_clients(predictions, per_class)
         self.seconds[EVALUATION] = time.perf_counter() - start
+        inputs = None
+        if not self.settings.reads_features:
+            inputs = find_inputs(self.plan, federation.dataset)
         return Outcome(
             plan=self.plan,
             accuracy=tested.accuracy,
             calibration=tested.calibration,
-            accuracy_validation=validation,
+            accuracy_validation=validation_accuracy,
             validation_on=validation_on,
-            per_class=[None if np.isnan(a) else a for a in per_class.tolist()],
+            per_class=[None if np.isnan(share) else share for share in per_class.tolist()],
             per_client=per_client.tolist(),
             ledger=ledger,
-            history=[*self.history, last],
+            history=[*self.history, last_point],
             seconds=self.seconds,
             parameters=model.parameters,
             label_counts=federation.label_counts.numpy(),
@@ -325,66 +361,117 @@ class Run:
             report=report,
             clients_cached=self.clients_cached,
             _model=model,
-            _inputs=None if self.settings.seen else find_inputs(self.plan, federation.dataset),
+            _inputs=inputs,
             _again=functools.partial(rerun, self.plan),
         )
 
+    def _measure_clients(self, predictions: torch.Tensor, per_class: torch.Tensor) -> torch.Tensor:
+        """The accuracy for each client, `[M]`: on its own test samples where the data name these, else on its mix of
+        labels."""
+        federation = self.federation
+        owners = federation.dataset.client_test if federation.partition == "natural" else None
+        if owners is None:
+            return client_accuracy(per_class, federation.label_counts)
+        count = len(federation.dataset.client_names)
+        everybody = group_accuracy(predictions == self.y_test, owners, count)
+        return everybody[list(federation.ids)]
 
-def validation_of(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | None:
-    """The samples on which `outcome.accuracy_validation` was measured, as `validation_samples` gives them."""
+    def load_unseen(self) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+        """`(x, y)` of the clients that take no part, by their names or numbers; for the report alone."""
+        everybody = self.federation.whole
+        if everybody is None:
+            return {}
+        dataset = self.federation.dataset
+        has_names = self.federation.partition == "natural" and bool(dataset.client_names)
+        x_train = dataset.x_train.to(self.ctx.dtype)
+        samples = {}
+        for k in self.federation.unseen:
+            rows = everybody.shards[k]
+            x = x_train[rows].to(self.ctx.device)
+            y = dataset.y_train[rows].to(self.ctx.device)
+            samples[dataset.client_names[k] if has_names else str(k)] = (x, y)
+        return samples
+
+
+def can_train_together(plan: Plan, other: Plan) -> bool:
+    """Whether the clients of two runs fit into one stack."""
+    return (
+        plan.name == other.name
+        and plan.architectures == other.architectures
+        and plan.recipe == other.recipe
+        and plan.settings.backend == other.settings.backend
+        and plan.settings.device == other.settings.device
+    )
+
+
+def check_scores(scores: torch.Tensor, title: str) -> None:
+    """RunError where scores `[N, C]` are not finite, unless some are -inf, the logarithm of a probability of 0."""
+    is_finite = bool(torch.isfinite(scores).all())
+    if not is_finite and not bool((scores == -torch.inf).any()):
+        raise RunError(f"{title} gave scores that are not finite; use a smaller learning rate.")
+
+
+def load_validation_samples(outcome: Outcome) -> tuple[torch.Tensor, torch.Tensor, str] | None:
+    """The samples on which `outcome.accuracy_validation` was measured, as `find_validation_samples` gives them."""
     if not outcome.validation_on:
         return None
     run = Run(outcome.plan, TrainedClients(), cache=False)
     run.begin()
     run.ctx.private.held_out_used = outcome.validation_on == "public"
-    return validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
+    return find_validation_samples(run.ctx, run.federation, outcome.plan.method.holds_out)
 
 
-def plan_events(
-    work: Plan, clients: TrainedClients, cache: bool, coming: Sequence[Plan] = ()
+# ------------------------------------------------------------------------------------------------ one run and many
+def run_plan(
+    plan: Plan, clients: TrainedClients, cache: bool, next_plans: Sequence[Plan] = ()
 ) -> Generator[Event, None, None]:
-    """Events of one plan, the last one with its outcome. `coming`: the plans after it."""
-    stored = recall(work) if cache else None
+    """Events of one plan, the last one with its outcome. `next_plans`: the plans after it."""
+    seed = plan.settings.seed
+    stored = recall(plan) if cache else None
     if stored is not None:
-        yield Event(work.name, work.settings.seed, "remembered", 1, 1, outcome=stored)
+        yield Event(plan.name, seed, "remembered", 1, 1, outcome=stored)
         return
-    fresh = Run(work, clients, cache, coming)
-    with suited(work.settings.device, fresh.federation.dataset.input_shape):
-        outcome = yield from fresh.steps()
+    run = Run(plan, clients, cache, next_plans)
+    with configure_torch(plan.settings.device, run.federation.dataset.input_shape):
+        outcome = yield from run.steps()
     if cache:
-        Store("runs").put(work.run_key(), *outcome.to_entry())
-        bound()
-    yield Event(work.name, work.settings.seed, "done", 1, 1, outcome=outcome)
+        Store("runs").put(plan.run_key(), *outcome.to_entry())
+        enforce_limit()
+    yield Event(plan.name, seed, "done", 1, 1, outcome=outcome)
 
 
-def remembered(plan: Plan) -> tuple[bool, str]:
-    """Whether a run is in the store, and the key of the clients that it would train; "": these are remembered."""
-    key = plan.clients_key()
-    return Store("runs").has(plan.run_key()), "" if _remembered.has(key, Store("clients")) else key
+def is_stored(plan: Plan) -> bool:
+    """Whether the run is in the store."""
+    return Store("runs").has(plan.run_key())
 
 
-def rerun(work: Plan) -> Outcome:
-    """A remembered run once more, from its remembered clients."""
+def are_clients_stored(plan: Plan) -> bool:
+    """Whether the trained clients of a run are in memory or in the store."""
+    return _trained_clients.has(plan.clients_key(), Store("clients"))
+
+
+def rerun(plan: Plan) -> Outcome:
+    """A stored run once more, from its stored clients."""
     with usual_switches():
-        return finished(Run(work, _remembered, cache=True).steps())
+        return run_to_end(Run(plan, _trained_clients, cache=True).steps())
 
 
 def recall(plan: Plan) -> Outcome | None:
     """The outcome in the store, or None."""
     entry = Store("runs").get(plan.run_key())
-    return None if entry is None else restored(plan, entry)
+    return None if entry is None else restore_outcome(plan, entry)
 
 
-def restored(plan: Plan, entry: tuple[dict[str, Any], dict[str, Any]]) -> Outcome:
+def restore_outcome(plan: Plan, entry: tuple[dict[str, Any], dict[str, Any]]) -> Outcome:
     """An outcome from its stored form."""
     return Outcome.from_entry(*entry, plan=plan, again=functools.partial(rerun, plan))
 
 
-def finished(work: Generator[Any, None, Any]) -> Any:
-    """Do work that nobody watches; what it returns."""
+def run_to_end(generator: Generator[Any, None, Any]) -> Any:
+    """Run a generator whose steps nobody watches; returns what it returns."""
     while True:
         try:
-            next(work)
+            next(generator)
         except StopIteration as end:
             return end.value
 
@@ -399,32 +486,28 @@ def job(
     stay in the store.
     """
     names = several("methods", methods)
-    names = list(METHODS) if names == ["all"] else names
+    if names == ["all"]:
+        names = list(METHODS)
     with usual_switches():
         base = Settings.make(**settings)
-    count = whole("seeds", parsed(seeds), 1, 1000)
-    return events(
-        [
-            plan
-            for i in range(count)
-            for plan in plans_for(replace(base, seed=base.seed + i), names)
-        ],
-        cache,
-    )
+    plans = []
+    for i in range(whole("seeds", parsed(seeds), 1, 1000)):
+        plans += plans_for(replace(base, seed=base.seed + i), names)
+    return run_plans(plans, cache)
 
 
-def events(
+def run_plans(
     plans: Sequence[Plan], cache: bool, together: bool = False
 ) -> Generator[Event, None, None]:
     """Events of all plans, one plan after the other. `together`: clients of several of them may be trained as one
     stack, which takes less time, and gives what they give alone to rounding."""
-    clients = _remembered if cache else TrainedClients()
-    for i, work in enumerate(plans, 1):
+    clients = _trained_clients if cache else TrainedClients()
+    for i, plan in enumerate(plans):
         try:
-            coming = plans[i:] if together else ()
-            yield from step_with_usual_switches(plan_events(work, clients, cache, coming))
+            next_plans = plans[i + 1 :] if together else ()
+            yield from step_with_usual_switches(run_plan(plan, clients, cache, next_plans))
         except Exception as error:
-            yield Event(work.name, work.settings.seed, "failed", error=error)
+            yield Event(plan.name, plan.settings.seed, "failed", error=error)
 
 
 def compare(
@@ -432,23 +515,23 @@ def compare(
 ) -> Outcomes:
     """Run several methods on the same federation(s). The clients are trained once for all of them. If a method fails,
     its error is raised after the other methods have ended."""
-    outcomes, failed = Outcomes(), None
+    outcomes = Outcomes()
+    first_error: Exception | None = None
     for event in job(methods, seeds=seeds, cache=cache, **settings):
         if event.outcome is not None:
             outcomes.append(event.outcome)
-        if event.error is not None:
-            failed = failed or event.error
-    if failed is not None:
-        raise failed
+        if event.error is not None and first_error is None:
+            first_error = event.error
+    if first_error is not None:
+        raise first_error
     return outcomes
 
 
 def run(method: str, *, seeds: int = 1, cache: bool = True, **settings: Any) -> Any:
-    """Run one method: an Outcome, or with `seeds` > 1 the Outcomes of that many seeds, counted up from `seed`. Settings
-    are those of `Settings`; recipe and method fields may be given too (`epochs=20`, `rounds=100`).
+    """Run one method: an Outcome, or with `seeds` > 1 the Outcomes of that many seeds, counted up from `seed`.
 
-    dataset: a name, a path, arrays (a mapping of x_train, y_train, x_test, y_test, …), a Dataset, or a Federation
-        (`federate`), whose shards are then the clients
+    settings: those of `Settings`; recipe and method fields may be given too (`epochs=20`, `rounds=100`)
+    dataset: a name, a path, arrays (a mapping of x_train, y_train, x_test, y_test, …), or a Dataset
     federation: what `federate` gives, perhaps changed by hand: the partition of all seeds, which then vary the training
         alone. `seed` is that of the federation unless it is given; UsageError for a setting that contradicts it
     """

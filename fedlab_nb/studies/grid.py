@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -28,14 +28,14 @@ from typing import Any
 
 from ..data import to_plain_settings
 from ..declared import parse
-from ..errors import UsageError, choose, demand, parsed, several, whole
+from ..errors import UsageError, choose, parsed, several, whole
 from ..files import expand_path
 from ..methods import METHODS
 from .outcome import Outcome
 from .settings import FEATURES, RECIPE_FIELDS, Plan, Settings, plans_for, setting_names
 
-SHARED = setting_names() - {"seed"} | set(RECIPE_FIELDS)
-MOST = 1_000_000  # cells
+SHARED = (setting_names() - {"seed"}) | set(RECIPE_FIELDS)
+MOST_CELLS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Cell:
         return self.plan.settings.seed
 
 
-Done = tuple[Cell, Outcome | None, str]  # a cell, and its outcome or why it failed
+CellResult = tuple[Cell, Outcome | None, str]  # a cell, and its outcome or why it failed
 
 
 @dataclass(frozen=True)
@@ -70,38 +70,34 @@ class Study:
         """`seeds`: how many, counted from `seed`, or a list of them. UsageError for a name that nothing knows, for an
         empty axis, and for a grid of more than a million cells."""
         names = several("methods", methods)
-        names = list(METHODS) if names == ["all"] else names
-        demand(names, "A study needs at least one method; fedlab-nb list names them.")
+        if names == ["all"]:
+            names = list(METHODS)
+        if not names:
+            raise UsageError("A study needs at least one method; fedlab-nb list names them.")
         settings = to_plain_settings(settings)
         for name in names:
             choose("method", name, METHODS)
-        first = whole("seed", parsed(settings.pop("seed", 0)), 0)
-        fields = {
-            name: {FEATURES, *(knob.name for knob in METHODS[name].fields())} for name in names
-        }
+        first_seed = whole("seed", parsed(settings.pop("seed", 0)), 0)
+        fields = {}
+        for name in names:
+            fields[name] = {FEATURES, *(knob.name for knob in METHODS[name].fields())}
         shared: dict[str, tuple[Any, ...]] = {}
         own: dict[str, dict[str, tuple[Any, ...]]] = {name: {} for name in names}
         for name, value in settings.items():
-            values = axis(name, value)
+            values = parse_axis(name, value)
             method, dot, field = name.partition(".")
             if name in SHARED:
                 shared[name] = values
             elif dot and field in fields.get(method, ()):
                 own[method][field] = values
-            elif owners := [method for method in names if name in fields[method]]:
-                for method in owners:
-                    own[method][name] = values
             else:
-                known = [
-                    f"{method}.{field}" for method in names for field in sorted(fields[method])
-                ]
-                choose("setting of a study", name, sorted([*SHARED, "seed", "seeds", *known]))
-        study = cls(tuple(names), seeds_of(seeds, int(first)), shared, own)
-        cells = len(study)
-        demand(
-            cells <= MOST,
-            f"The study has {cells:,} cells, and at most {MOST:,} are allowed; shorten an axis.",
-        )
+                for owner in find_owners(name, fields):
+                    own[owner][name] = values
+        study = cls(tuple(names), parse_seeds(seeds, int(first_seed)), shared, own)
+        if len(study) > MOST_CELLS:
+            raise UsageError(
+                f"The study has {len(study):,} cells, and at most {MOST_CELLS:,} are allowed; shorten an axis."
+            )
         return study
 
     @classmethod
@@ -116,41 +112,43 @@ class Study:
             ) from None
         except ValueError as error:
             raise UsageError(f"The study {path} is not valid TOML: {error}.") from None
-        advice = 'add a line such as methods = ["fedavg", "fens"]'
-        demand("methods" in content, f"The study {path} names no methods; {advice}.")
+        if "methods" not in content:
+            raise UsageError(
+                f"The study {path} names no methods; add a line such as "
+                'methods = ["fedavg", "fens"].'
+            )
         settings: dict[str, Any] = {}
         for name, value in content.items():
-            if isinstance(value, Mapping):
-                settings |= {
-                    field if name == "settings" else f"{name}.{field}": v
-                    for field, v in value.items()
-                }
-            else:
+            if not isinstance(value, Mapping):
                 settings[name] = value
+                continue
+            prefix = "" if name == "settings" else f"{name}."
+            for field, field_value in value.items():
+                settings[f"{prefix}{field}"] = field_value
         return cls.declare(settings.pop("methods"), **settings)
 
     def variants(self, method: str) -> list[dict[str, Any]]:
         """The method's own fields, at each point of their axes, by qualified name."""
-        own = self.own[method]
-        return [
-            {f"{method}.{name}": value for name, value in zip(own, values, strict=True)}
-            for values in itertools.product(*own.values())
-        ]
+        names = [f"{method}.{field}" for field in self.own[method]]
+        points = itertools.product(*self.own[method].values())
+        return [dict(zip(names, values, strict=True)) for values in points]
 
     @property
     def axes(self) -> tuple[str, ...]:
         """Names of what takes more than one value, the method and the seed left out."""
-        own = [
-            f"{method}.{name}"
-            for method, of in self.own.items()
-            for name, values in of.items()
-            if len(values) > 1
-        ]
-        return (*(name for name, values in self.shared.items() if len(values) > 1), *own)
+        axes = [name for name, values in self.shared.items() if len(values) > 1]
+        for method, fields in self.own.items():
+            for field, values in fields.items():
+                if len(values) > 1:
+                    axes.append(f"{method}.{field}")
+        return tuple(axes)
 
     def __len__(self) -> int:
-        variants = sum(prod(map(len, axes.values())) for axes in self.own.values())
-        return prod(map(len, self.shared.values())) * variants * len(self.seeds)
+        points = prod(len(values) for values in self.shared.values())
+        variants = 0
+        for fields in self.own.values():
+            variants += prod(len(values) for values in fields.values())
+        return points * variants * len(self.seeds)
 
     def cells(self) -> list[Cell]:
         """All runs; those of one seed, which share their clients, are neighbours. UsageError if a value is refused."""
@@ -158,34 +156,52 @@ class Study:
         for values in itertools.product(*self.shared.values()):
             point = dict(zip(self.shared, values, strict=True))
             base = Settings.make(**point)
-            own = [
-                (method, variant) for method in self.methods for variant in self.variants(method)
-            ]
-            for seed, (method, variant) in itertools.product(self.seeds, own):
-                overrides = tuple(sorted({**dict(base.overrides), **variant}.items()))
-                settings = dataclasses.replace(base, seed=seed, overrides=overrides)
-                cells.append(Cell(plans_for(settings, [method])[0], {**point, **variant}))
+            for seed in self.seeds:
+                for method in self.methods:
+                    for variant in self.variants(method):
+                        cells.append(make_cell(base, seed, method, point, variant))
         return cells
 
 
-def axis(name: str, value: Any) -> tuple[Any, ...]:
+def make_cell(
+    base: Settings, seed: int, method: str, point: Mapping[str, Any], variant: Mapping[str, Any]
+) -> Cell:
+    """One run. `point`: the values of the shared axes, which are in `base`; `variant`: those of the method's own."""
+    overrides = {**dict(base.overrides), **variant}
+    settings = dataclasses.replace(base, seed=seed, overrides=tuple(sorted(overrides.items())))
+    (plan,) = plans_for(settings, [method])
+    return Cell(plan, {**point, **variant})
+
+
+def find_owners(name: str, fields: Mapping[str, Iterable[str]]) -> list[str]:
+    """The methods that have a field of this name; UsageError where none has. `fields`: those of each method."""
+    owners = [method for method, own_fields in fields.items() if name in own_fields]
+    if not owners:
+        known = [*SHARED, "seed", "seeds"]
+        for method, own_fields in fields.items():
+            known += [f"{method}.{field}" for field in own_fields]
+        choose("setting of a study", name, sorted(known))
+    return owners
+
+
+def parse_axis(name: str, value: Any) -> tuple[Any, ...]:
     """The values of an axis: those of a list, or the one that is given; UsageError if there is none."""
     given = value if isinstance(value, list | tuple | range) else (value,)
     values = tuple(parsed(v) if isinstance(v, str) else v for v in given)
-    demand(
-        values,
-        f"The axis {name} of the study is empty; give it at least one value, or leave it out.",
-    )
-    alike = len({json.dumps(v, default=str) for v in values}) < len(values)
-    demand(
-        not alike,
-        f"The axis {name} of the study has a value twice: {', '.join(map(str, values))}; leave one out.",
-    )
+    if not values:
+        raise UsageError(
+            f"The axis {name} of the study is empty; give it at least one value, or leave it out."
+        )
+    distinct = {json.dumps(value, default=str) for value in values}
+    if len(distinct) < len(values):
+        texts = ", ".join(str(value) for value in values)
+        raise UsageError(f"The axis {name} of the study has a value twice: {texts}; leave one out.")
     return values
 
 
-def seeds_of(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
+def parse_seeds(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
+    """The seeds of a list, or so many, counted from `first`."""
     if isinstance(seeds, list | tuple | range):
-        return tuple(whole("seed", parsed(s), 0) for s in axis("seeds", seeds))
+        return tuple(whole("seed", parsed(seed), 0) for seed in parse_axis("seeds", seeds))
     count = whole("seeds", parsed(seeds), 1, 1000)
     return tuple(range(first, first + count))

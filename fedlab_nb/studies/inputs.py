@@ -2,7 +2,8 @@
 
 A data set has a schema (`data/schema.py`): columns and their order, means, lists of values, the scale of images. A
 model keeps it, so that a new row passes through exactly what the training rows did. Where networks read what a frozen
-body makes of the images (`seen.py`), the body's numbers are standardised, and those means and scales are kept, too.
+body makes of the images (`frozen_features.py`), the body's numbers are standardised, and those means and scales are
+kept, too.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from ..data.schema import InputSchema
 from ..errors import UsageError
 from ..files import expand_path
 from ..models import lite0
-from .seen import body_schema
+from .frozen_features import make_body_schema
 from .settings import Plan
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """class_names: in the order of the labels;   schema: of raw rows, or None where the data set has none;   body: of
-    the numbers that the frozen network makes of images, or None where there is no such network.
+    """What a saved model knows of its raw rows.
 
-    is_bundled: whether the data set is one of the package's, whose arrays are taken as `fl.load` gives them.
+    class_names: in the order of the labels
+    schema: of raw rows, or None where the data set has none
+    body: of the numbers that the frozen network makes of images, or None where there is no such network
+    is_bundled: whether the data set is one of the package's, whose arrays are taken as `fl.load` gives them
     """
 
     class_names: tuple[str, ...]
@@ -58,18 +61,25 @@ class Inputs:
         """As JSON has it. `from_json` gives an equal one."""
         return {
             "class_names": list(self.class_names),
-            "schema": self.schema and self.schema.to_json(),
-            "body": self.body and self.body.to_json(),
+            "schema": None if self.schema is None else self.schema.to_json(),
+            "body": None if self.body is None else self.body.to_json(),
             "is_bundled": self.is_bundled,
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Inputs:
         """What `to_json` wrote. UsageError for a schema of a newer version."""
-        schema, body = (
-            values[name] and InputSchema.from_json(values[name]) for name in ("schema", "body")
+        return cls(
+            class_names=tuple(values["class_names"]),
+            schema=read_schema(values["schema"]),
+            body=read_schema(values["body"]),
+            is_bundled=bool(values["is_bundled"]),
         )
-        return cls(tuple(values["class_names"]), schema, body, bool(values["is_bundled"]))
+
+
+def read_schema(values: Mapping[str, Any] | None) -> InputSchema | None:
+    """A schema from JSON; None where there is none."""
+    return None if values is None else InputSchema.from_json(values)
 
 
 def find_rows(rows: Any) -> Any:
@@ -79,7 +89,8 @@ def find_rows(rows: Any) -> Any:
     path = expand_path(rows)
     if not path.is_dir():
         return str(path)
-    pictures = sorted(file for file in path.rglob("*") if file.suffix.lower() in PICTURES)
+    files = sorted(path.rglob("*"))
+    pictures = [file for file in files if file.suffix.lower() in PICTURES]
     if not pictures:
         raise UsageError(f"The folder {path} has no pictures; give one that has, or the files.")
     return pictures
@@ -96,9 +107,12 @@ def find_inputs(plan: Plan, dataset: Dataset | None = None) -> Inputs:
                 "its rows were read; give the name to the earlier data again."
             )
         dataset = load(settings.dataset)
+    body = None
+    if settings.reads_features:
+        body = make_body_schema(load(settings.dataset))
     return Inputs(
         class_names=dataset.class_names,
         schema=dataset.schema,
-        body=body_schema(load(settings.dataset)) if settings.seen else None,
+        body=body,
         is_bundled=settings.dataset in HOMES,
     )

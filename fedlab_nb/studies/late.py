@@ -16,20 +16,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data import format_clients, parse_clients
-from ..errors import demand
+from ..errors import UsageError
 from .experiment import run
 from .outcome import Outcome
 from .settings import Settings
 
-ONCE = ("initial model", "local models")  # phases of what the others need not repeat
+ONCE = ("initial model", "local models")  # phases that the others need not repeat
 
 
 @dataclass(frozen=True)
 class Late:
-    """`before`: the result without the client, `after`: with everybody.
+    """What it takes to add a client to a finished result.
 
-    alone: whether the late client is the only one that sends or receives something;   bytes: that come to pass then, up
-    and down: its own, or also those of everybody's phases, but the initial and the local models of the others
+    before: the result without the client
+    after: the result with everybody
+    alone: whether the late client is the only one that sends or receives something
+    bytes: what is sent then, up and down: its own bytes, or also those of everybody's phases, but the initial and the
+        local models of the others
     """
 
     before: Outcome
@@ -39,35 +42,38 @@ class Late:
 
 
 def late(method: str, client: Any = 1, **settings: Any) -> Late:
-    """What it takes to add a client to a finished result of `method`. `client`: a number, letter or name in a list,
-    such as "3," or "D", or 1 for the last one; `settings`: of the run with everybody."""
+    """What it takes to add a client to a finished result of `method`.
+
+    client: a number, letter or name in a list, such as "3," or "D", or 1 for the last one
+    settings: of the run with everybody
+    """
     after = run(method, **settings)
     everybody: Settings = after.settings
-    (number, *more) = parse_clients(
-        "client", client, everybody.clients, after.federation().dataset.client_names
-    )
-    demand(
-        not more and number in everybody.members,
-        f"client is {client!r}, but must be one that takes part.",
-    )
-    before = run(
-        method, **{**settings, "absent": format_clients(sorted((*everybody.gone[0], number)))}
-    )
+    names = after.federation().dataset.client_names
+    chosen = parse_clients("client", client, everybody.clients, names)
+    if len(chosen) != 1 or chosen[0] not in everybody.members:
+        raise UsageError(f"client is {client!r}, but must be one that takes part.")
+    number = chosen[0]
+    absent = format_clients(sorted((*everybody.absent_clients, number)))
+    before = run(method, **{**settings, "absent": absent})
     place = everybody.members.index(number)
-    asked = others(after, place)
-    alone = asked == others(before, len(before.label_counts)) and all(
-        times == 1 for *_, times in asked
-    )
-    rows = after.ledger.rows()
-    counted = [row for row in rows if row["client"] == place or not (alone or row["phase"] in ONCE)]
-    return Late(before, after, alone, sum(int(row["bytes"]) for row in counted))
+    messages = count_messages(after, place)
+    messages_before = count_messages(before, len(before.label_counts))
+    is_sent_once = all(times == 1 for *_, times in messages)
+    alone = messages == messages_before and is_sent_once
+    total = 0
+    for row in after.ledger.rows():
+        is_repeated = not alone and row["phase"] not in ONCE
+        if row["client"] == place or is_repeated:
+            total += int(row["bytes"])
+    return Late(before, after, alone, total)
 
 
-def others(outcome: Outcome, place: int) -> Counter:
-    """How often a client other than that of `place` has (direction, phase, bytes, messages)."""
-    rows = [
-        row
-        for row in outcome.ledger.rows()
-        if int(row["client"]) < len(outcome.label_counts) and row["client"] != place
-    ]
-    return Counter((row["direction"], row["phase"], row["bytes"], row["messages"]) for row in rows)
+def count_messages(outcome: Outcome, place: int) -> Counter:
+    """How many clients, other than that of `place` and the absent ones, have (direction, phase, bytes, messages)."""
+    messages: Counter = Counter()
+    for row in outcome.ledger.rows():
+        takes_part = int(row["client"]) < len(outcome.label_counts)
+        if takes_part and row["client"] != place:
+            messages[row["direction"], row["phase"], row["bytes"], row["messages"]] += 1
+    return messages

@@ -15,18 +15,19 @@ from .experiment import compare
 from .outcome import Outcome
 from .results import Outcomes
 
-DATASET, CLIENTS, SEEDS, ALPHA = "digits", 10, 3, 0.1
+DATASET = "digits"
+CLIENTS = 10
+SEEDS = 3
+ALPHA = 0.1
 MANY = 10  # seeds of a claim: the band of three reaches 2.5 standard deviations of a seed, that of ten 0.7
-LOGITS = {
-    "ensemble.rule": "logits"
-}  # FedENS as its paper has it, the mean of logits; the package's choice is another
+# FedENS as its paper has it, the mean of logits; the package's choice is another.
+LOGITS = {"ensemble.rule": "logits"}
 
 
 def runs(methods: str | Sequence[str], alpha: float = ALPHA, **settings: Any) -> Outcomes:
     """A lesson's runs: `fl.compare` on digits, ten clients, seeds 0–2, unless `settings` say otherwise."""
-    return compare(
-        methods, alpha=alpha, **{"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS, **settings}
-    )
+    usual = {"dataset": DATASET, "clients": CLIENTS, "seeds": SEEDS}
+    return compare(methods, alpha=alpha, **{**usual, **settings})
 
 
 title = label_of  # a method's name in words: 'fens' -> 'FENS'
@@ -35,20 +36,20 @@ title = label_of  # a method's name in words: 'fens' -> 'FENS'
 def by_seed(outcomes: Iterable[Outcome], method: str) -> dict[int, Outcome]:
     """{seed: outcome} of one method; of several runs of a seed, the first."""
     chosen: dict[int, Outcome] = {}
-    for o in outcomes:
-        if o.method == method:
-            chosen.setdefault(o.settings.seed, o)
+    for outcome in outcomes:
+        if outcome.method == method:
+            chosen.setdefault(outcome.settings.seed, outcome)
     return chosen
 
 
 def accuracies(outcomes: Iterable[Outcome], method: str) -> dict[int, float]:
     """{seed: test accuracy 0–1} of one method."""
-    return {seed: o.accuracy for seed, o in by_seed(outcomes, method).items()}
+    return {seed: outcome.accuracy for seed, outcome in by_seed(outcomes, method).items()}
 
 
 def percent(outcomes: Iterable[Outcome], method: str) -> float:
     """Mean test accuracy of `method` in percent, over all its `outcomes`."""
-    return 100 * mean(o.accuracy for o in outcomes if o.method == method)
+    return 100 * mean(outcome.accuracy for outcome in outcomes if outcome.method == method)
 
 
 def alike(
@@ -63,9 +64,14 @@ def alike(
     validation: accuracies on validation images, where settings are to be chosen; an outcome without any is left out
     """
     groups: dict[Any, dict[Any, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for o in outcomes:
-        at = place(o) if place is not None else (o.conditions, o.method)
-        share = o.accuracy_validation if validation else o.accuracy
-        if at is not None and share is not None:
-            groups[at[0]][at[1]][o.settings.seed] = share
+    for outcome in outcomes:
+        if place is None:
+            position: tuple[Hashable, Hashable] | None = (outcome.conditions, outcome.method)
+        else:
+            position = place(outcome)
+        accuracy = outcome.accuracy_validation if validation else outcome.accuracy
+        if position is None or accuracy is None:
+            continue
+        shared, variant = position
+        groups[shared][variant][outcome.settings.seed] = accuracy
     return groups

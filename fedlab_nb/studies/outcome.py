@@ -17,7 +17,7 @@ import torch
 from ..comm import Ledger
 from ..data import Federation
 from ..data.card import UNEQUAL
-from ..errors import demand
+from ..errors import UsageError
 from ..methods import Report
 from ..methods.context import Context
 from ..training import Recipe
@@ -25,36 +25,48 @@ from ..training.calibration import Calibration
 from . import saved
 from .inputs import Inputs, find_inputs
 from .settings import Plan, Settings
+from .text_tables import data_size
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-VALUES = (
-    "accuracy", "accuracy_validation", "validation_on", "per_class", "per_client", "history", "seconds", "parameters",
+# Beside the accuracy, what says how good a model is.
+QUALITY = ("nll", "ece", "balanced_accuracy", "auc", "worst_client")
+# What a stored outcome has as JSON and as arrays.
+STORED_VALUES = (
+    "accuracy",
+    "accuracy_validation",
+    "validation_on",
+    "per_class",
+    "per_client",
+    "history",
+    "seconds",
+    "parameters",
     "skew",
-)  # fmt: skip
-FIRST = ("dataset", "alpha", "clients", "seed", "preset", "device")  # of the flat record
-QUALITY = ("nll", "ece", "balanced_accuracy", "auc", "worst_client")  # beside the accuracy
-ROUND = (*QUALITY, "seconds_local", "seconds_method", "seconds_total")
+)
+STORED_ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
+# The flat record, in this order: settings that come first, then numbers, of which some are rounded.
+FIRST_SETTINGS = ("dataset", "alpha", "clients", "seed", "preset", "device")
+ROUNDED = (*QUALITY, "seconds_local", "seconds_method", "seconds_total")
 NUMBERS = (
     "accuracy",
     "bytes_up",
     "bytes_down",
     "parameters",
-    *ROUND,
+    *ROUNDED,
     "cached",
     "clients_cached",
     "skew",
 )
-ARRAYS = ("label_counts", "test_features", "test_labels", "test_predictions")
-WORDS = {
+# What each value of `Outcome.validation_on` means.
+VALIDATION_SETS = {
     "held-out": "the clients' held-out samples",
     "public": "the public images, with their labels; some methods train on these images",
     "": "no validation images",
 }
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Outcome(saved.Predictor):
     """Result of one method on one federation.
 
@@ -74,6 +86,8 @@ class Outcome(saved.Predictor):
     parameters: numbers in the model that predicts
     report: what the method keeps for pictures and lessons, of the type that it declares
     unseen: 0–1 on the samples of each client that took no part, by its name or number
+
+    Printed, it is two lines: what was run with its accuracy, then bytes and seconds.
     """
 
     plan: Plan
@@ -96,11 +110,22 @@ class Outcome(saved.Predictor):
     unseen: dict[str, float] = field(default_factory=dict)
     cached: bool = False
     clients_cached: bool = False
-    _model: Any = field(default=None, repr=False)
-    _inputs: Inputs | None = field(default=None, repr=False)
-    _again: Callable[[], Outcome] | None = field(
-        default=None, repr=False
-    )  # computes what is not kept
+    _model: Any = None
+    _inputs: Inputs | None = None
+    _again: Callable[[], Outcome] | None = None  # computes what is not kept
+
+    def __repr__(self) -> str:
+        settings = self.settings
+        conditions = [f"{settings.clients} clients", f"seed {settings.seed}"]
+        if settings.partition != "natural":
+            conditions.insert(0, f"alpha {settings.alpha:g}")
+        stored = ", from the store" if self.cached else ""
+        return (
+            f"{self.plan.label} on {settings.dataset} ({', '.join(conditions)}):"
+            f" accuracy {100 * self.accuracy:.1f} %\n"
+            f"{data_size(self.bytes_up)} up, {data_size(self.bytes_down)} down,"
+            f" {self.seconds_total:.2f} seconds{stored}"
+        )
 
     # ------------------------------------------------------------------------------------------- what was run
     method = property(attrgetter("plan.name"))
@@ -120,12 +145,11 @@ class Outcome(saved.Predictor):
 
     def federation(self) -> Federation:
         """The very federation that this was run on. UsageError if other data have its data set's name by now."""
-        other = f"The name {self.settings.dataset!r} now belongs to other data than in this run"
-        known = self.plan.digest in (None, self.settings.describe().digest)
-        demand(
-            known,
-            f"{other}, so its federation cannot be made again; give the name to the earlier data again.",
-        )
+        if self.plan.digest not in (None, self.settings.describe().digest):
+            raise UsageError(
+                f"The name {self.settings.dataset!r} now belongs to other data than in this run, so its federation "
+                "cannot be made again; give the name to the earlier data again."
+            )
         return self.settings.federation()
 
     def about(self) -> dict[str, Any]:
@@ -143,9 +167,8 @@ class Outcome(saved.Predictor):
     @property
     def local_passes(self) -> float:
         """Passes over its own data that a client trained, the mean over clients: the local work of this result."""
-        samples = (
-            self.label_counts.sum() * self.settings.clients / len(self.label_counts)
-        )  # also of who took no part
+        mean_samples = self.label_counts.sum() / len(self.label_counts)
+        samples = mean_samples * self.settings.clients  # also of those that took no part
         return self.plan.local_passes(round(samples))
 
     @property
@@ -169,7 +192,7 @@ class Outcome(saved.Predictor):
     @property
     def balanced_accuracy(self) -> float:
         """The plain mean of `per_class`: each class with test samples counts alike; of local models the best one's."""
-        return float(np.mean([a for a in self.per_class if a is not None]))
+        return float(np.mean([share for share in self.per_class if share is not None]))
 
     @property
     def has_unequal_classes(self) -> bool:
@@ -187,17 +210,20 @@ class Outcome(saved.Predictor):
         counts = np.zeros((len(names), len(names)), dtype=int)
         np.add.at(counts, (self.test_labels, self.test_predictions), 1)
         rows = pandas.Index(names, name="class")
-        return pandas.DataFrame(counts, index=rows, columns=pandas.Index(names, name="answer"))
+        columns = pandas.Index(names, name="answer")
+        return pandas.DataFrame(counts, index=rows, columns=columns)
 
     @property
     def worst_client(self) -> float:
-        """Accuracy of the client that has the lowest (see `per_client`)."""
+        """The lowest accuracy of a client (see `per_client`)."""
         return min(self.per_client)
 
     @property
     def accuracy_unseen(self) -> float | None:
         """The mean over the clients that took no part; None if all took part."""
-        return sum(self.unseen.values()) / len(self.unseen) if self.unseen else None
+        if not self.unseen:
+            return None
+        return sum(self.unseen.values()) / len(self.unseen)
 
     bytes_up = property(attrgetter("ledger.up"))
     bytes_down = property(attrgetter("ledger.down"))
@@ -248,45 +274,42 @@ class Outcome(saved.Predictor):
     # ------------------------------------------------------------------------------------------- as text and files
     def to_json(self) -> dict[str, Any]:
         """The flat record that the command line prints."""
+        settings = self.settings
         record: dict[str, Any] = {"method": self.method}
-        record |= {name: getattr(self.settings, name) for name in FIRST}
-        record |= {name: getattr(self, name) for name in NUMBERS}
-        record |= {
-            name: round(value, 4)
-            for name, value in record.items()
-            if isinstance(value, float) and name in ROUND
-        }
-        record |= {
-            name: getattr(self.settings, name) for name in ("partition", "public", "transform")
-        }
-        record |= {
-            "local_passes": round(self.local_passes, 2),
-            "model": self.plan.model,
-            "holdout": self.plan.holdout,
-        }
-        record |= {
-            name: value for name in ("absent", "moves") if (value := getattr(self.settings, name))
-        }
-        record |= (
-            {"accuracy_unseen": self.accuracy_unseen, "unseen": self.unseen} if self.unseen else {}
-        )
-        return record | {"extras": self.report.numbers()}
+        for name in FIRST_SETTINGS:
+            record[name] = getattr(settings, name)
+        for name in NUMBERS:
+            value = getattr(self, name)
+            if name in ROUNDED and isinstance(value, float):
+                value = round(value, 4)
+            record[name] = value
+        for name in ("partition", "public", "transform"):
+            record[name] = getattr(settings, name)
+        record["local_passes"] = round(self.local_passes, 2)
+        record["model"] = self.plan.model
+        record["holdout"] = self.plan.holdout
+        for name in ("absent", "moves"):
+            if getattr(settings, name):
+                record[name] = getattr(settings, name)
+        if self.unseen:
+            record["accuracy_unseen"] = self.accuracy_unseen
+            record["unseen"] = self.unseen
+        record["extras"] = self.report.numbers()
+        return record
 
     def to_entry(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """`(values, arrays)` for the store. "about" is for a person who looks into it."""
-        values = {name: getattr(self, name) for name in VALUES} | (
-            {"unseen": self.unseen} if self.unseen else {}
-        )
-        values |= {"calibration": dataclasses.asdict(self.calibration)}
-        values |= {
-            "about": self.about(),
-            "ledger": self.ledger.to_json(),
-            "report": self.report.numbers(),
-        }
-        arrays = {name: getattr(self, name) for name in ARRAYS}
-        return values, arrays | {
-            f"report.{name}": array for name, array in self.report.arrays().items()
-        }
+        values: dict[str, Any] = {name: getattr(self, name) for name in STORED_VALUES}
+        if self.unseen:
+            values["unseen"] = self.unseen
+        values["calibration"] = dataclasses.asdict(self.calibration)
+        values["about"] = self.about()
+        values["ledger"] = self.ledger.to_json()
+        values["report"] = self.report.numbers()
+        arrays = {name: getattr(self, name) for name in STORED_ARRAYS}
+        for name, array in self.report.arrays().items():
+            arrays[f"report.{name}"] = array
+        return values, arrays
 
     @classmethod
     def from_entry(
@@ -296,21 +319,30 @@ class Outcome(saved.Predictor):
         plan: Plan,
         again: Callable[[], Outcome],
     ) -> Outcome:
-        """The outcome of `plan` that `to_entry` gave; a store's key says of which plan an entry is."""
-        own = {
-            name.removeprefix("report."): array
-            for name, array in arrays.items()
-            if name.startswith("report.")
-        }
-        fields = {name: values[name] for name in VALUES} | {name: arrays[name] for name in ARRAYS}
-        fields["calibration"] = Calibration.restored(values.get("calibration", {}))
-        fields["unseen"] = values.get("unseen", {})
-        fields["ledger"] = Ledger.from_json(values["ledger"])
-        fields["report"] = plan.method.report(**values["report"], **own)
-        return cls(plan=plan, **fields, cached=True, clients_cached=True, _again=again)
+        """The outcome of `plan` that `to_entry` gave; a store's key says of which plan an entry is.
+
+        again: computes the outcome once more, for what an entry does not keep
+        """
+        report_arrays = {}
+        for name, array in arrays.items():
+            if name.startswith("report."):
+                report_arrays[name.removeprefix("report.")] = array
+        fields: dict[str, Any] = {name: values[name] for name in STORED_VALUES}
+        fields |= {name: arrays[name] for name in STORED_ARRAYS}
+        return cls(
+            plan=plan,
+            **fields,
+            calibration=Calibration.from_json(values.get("calibration", {})),
+            unseen=values.get("unseen", {}),
+            ledger=Ledger.from_json(values["ledger"]),
+            report=plan.method.report(**values["report"], **report_arrays),
+            cached=True,
+            clients_cached=True,
+            _again=again,
+        )
 
 
-def validation_samples(
+def find_validation_samples(
     ctx: Context, federation: Federation, holds_out: bool
 ) -> tuple[torch.Tensor, torch.Tensor, str] | None:
     """`(x, y, which)`: the clients' held-out parts ("held-out"), or the public share with its labels ("public").
@@ -319,10 +351,13 @@ def validation_samples(
     those too that have not used the held-out ones, if labels are known. None without samples of either kind.
     """
     labels = federation.dataset.y_public
-    public = labels is not None and len(ctx.public) > 0
-    unused = not ctx.private.held_out_used and any(ctx.private.sizes("held_out"))
-    if unused and not (holds_out and public):
+    has_public = labels is not None and len(ctx.public) > 0
+    has_held_out = not ctx.private.held_out_used and any(ctx.private.sizes("held_out"))
+    if has_held_out and not (holds_out and has_public):
         parts = [ctx.private.held_out(k) for k in range(ctx.clients_count)]
-        x, y = (torch.cat(part) for part in zip(*parts, strict=True))
+        x = torch.cat([images for images, _ in parts])
+        y = torch.cat([part_labels for _, part_labels in parts])
         return x, y, "held-out"
-    return (ctx.public, labels.to(ctx.device), "public") if labels is not None and public else None
+    if labels is None or not has_public:
+        return None
+    return ctx.public, labels.to(ctx.device), "public"

@@ -6,11 +6,11 @@
     model.predict(x), model.about["alpha"]    # of prepared tensors the classes alone
 
 The file is one of safetensors: tensors by their place in the model ("module.body.0.1.weight"), and a text in JSON that
-says what they are parts of. A class in it is a name in `classes()`, of what this process knows already: nothing is
+says what they are parts of. A class in it is a name in `known_classes()`, of what this process knows: nothing is
 imported or executed, and there is no pickle. Layers of a person's own are known once `add_model` knows their network.
-Tensors keep their type and the order of their axes in memory, so that the
-loaded model predicts the same to the last digit on the same machine and device. Only what predicts is kept: not the
-report, nor what clients sent beside it. A digest of text and tensors tells a damaged file.
+Tensors keep their type and the order of their axes in memory, so that the loaded model predicts the same to the last
+digit on the same machine and device. Only what predicts is kept: not the report, nor what clients sent beside it. A
+digest of text and tensors tells a damaged file.
 
 `out.save("model.onnx")` writes the other form, for programs that have no PyTorch. It needs the optional dependencies
 `onnx`. The graph has one input `x`, float32 `[samples, ...]`, prepared as the data set's own, and one output, the
@@ -28,6 +28,7 @@ import json
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from math import prod
 from os import PathLike
@@ -39,7 +40,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import RunError, UsageError, demand, reason
+from ..errors import RunError, UsageError, reason
 from ..files import check_replaceable, expand_path, open_replacement
 from ..installation import install_command
 from ..methods import GlobalModel
@@ -52,17 +53,23 @@ from ..training import ClientModels
 from ..training.calibration import SCORES
 from .inputs import Inputs, find_rows
 from .settings import Plan, resolve_device
-from .store import StoreWarning, made
+from .store import StoreWarning, package_versions
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 FORMAT = 1
-NAME, DIGEST = "fedlab_nb model", "sha256"  # the header's entries: "FORMAT JSON", and the digest
+# The header's entries: "FORMAT JSON", and the digest.
+NAME = "fedlab_nb model"
+DIGEST = "sha256"
 LABEL = "label"  # the first column of answers
 OWN = "own."  # begins the names of layers that are a person's own
-MOST = 64  # samples that every model reads in one piece (`training.evaluate`), so that the graph has no pieces
-MODULE = frozenset(vars(nn.Module()))  # what every layer has
+# Samples that every model reads in one chunk (`training.evaluate`), so that the graph of an exported one has no chunks.
+MOST_EXPORTED_SAMPLES = 64
+# What every layer has, whatever it is.
+MODULE_ATTRIBUTES = frozenset(vars(nn.Module()))
+# Where a layer has its tensors and its own layers.
+MODULE_PARTS = ("_parameters", "_buffers", "_modules")
 
 
 class Predictor:
@@ -77,15 +84,16 @@ class Predictor:
         """Of a prepared sample: (C, H, W), (C, T) or (D,)."""
         raise NotImplementedError
 
-    def _samples(self, x: Any) -> Tensor:
+    def _prepare_samples(self, x: Any) -> Tensor:
         """Prepared samples as the model reads them; flattened ones, and grey images without the axis of their channel,
         get their shape back. UsageError for other shapes."""
-        x = torch.as_tensor(np.asarray(x) if not isinstance(x, Tensor) else x)
+        if not isinstance(x, Tensor):
+            x = torch.as_tensor(np.asarray(x))
         is_flat = x.ndim == 2 and x.shape[1] == prod(self.input_shape)
         if is_flat or (1, *x.shape[1:]) == self.input_shape:
             x = x.reshape(len(x), *self.input_shape)
         if tuple(x.shape[1:]) != self.input_shape:
-            wanted = ", ".join(map(str, self.input_shape))
+            wanted = ", ".join(str(length) for length in self.input_shape)
             raise UsageError(
                 f"The samples have shape {tuple(x.shape)}, but this model reads [N, {wanted}]; prepare them as "
                 "fl.load(...).x_test is, or give raw rows."
@@ -109,14 +117,15 @@ class Predictor:
         shapes or ranges, and for a model that does not know how raw rows become its inputs.
         """
         if isinstance(rows, Tensor) or (self._takes_prepared_arrays() and is_array(rows)):
-            return self.model.predict(self._samples(rows)).cpu().numpy()
+            return self.model.predict(self._prepare_samples(rows)).cpu().numpy()
         if self.inputs is None:
             raise UsageError(
                 "This model was saved by an older fedlab_nb, which kept nothing of how raw rows become what the model "
                 "reads; save it again, or give a tensor that is prepared as the data set's own."
             )
         rows = find_rows(rows)
-        return name_classes(self.model, self.inputs.encode(rows).to(self.device), self.inputs, rows)
+        x = self.inputs.encode(rows).to(self.device)
+        return name_classes(self.model, x, self.inputs, rows)
 
     def _takes_prepared_arrays(self) -> bool:
         """Whether an array can be nothing but samples that are prepared."""
@@ -126,12 +135,14 @@ class Predictor:
     @torch.no_grad()
     def features(self, x: Any) -> np.ndarray:
         """Feature vectors `[N, D]` that the last linear map reads (for ensembles: the concatenated logits)."""
-        return self.model.features(self._samples(x)).cpu().numpy()
+        return self.model.features(self._prepare_samples(x)).cpu().numpy()
 
 
 def is_array(rows: Any) -> bool:
     """Whether `rows` are numbers alone: an array, or lists of numbers."""
-    return isinstance(rows, np.ndarray | list | tuple) and np.asarray(rows).dtype.kind in "biuf"
+    if not isinstance(rows, np.ndarray | list | tuple):
+        return False
+    return np.asarray(rows).dtype.kind in "biuf"
 
 
 def name_classes(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> DataFrame:
@@ -142,9 +153,8 @@ def name_classes(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> Da
     has_probabilities = bool(SCORES[model.score_kind])
     values = scores.softmax(1) if has_probabilities else scores
     ending = "" if has_probabilities else " (score)"
-    answers = pandas.DataFrame(
-        values.numpy(), columns=[f"{name}{ending}" for name in inputs.class_names]
-    )
+    columns = [f"{name}{ending}" for name in inputs.class_names]
+    answers = pandas.DataFrame(values.numpy(), columns=columns)
     answers = answers.rename(columns={LABEL: f"{LABEL} (class)"})  # the first column is called so
     answers.insert(0, LABEL, [inputs.class_names[c] for c in model.predict(x).tolist()])
     if isinstance(rows, pandas.DataFrame):
@@ -155,6 +165,7 @@ def name_classes(model: GlobalModel, x: Tensor, inputs: Inputs, rows: Any) -> Da
 
 
 def is_list_of_files(rows: Any) -> bool:
+    """Whether `rows` are paths, and nothing else."""
     return isinstance(rows, list | tuple) and all(isinstance(row, str | PathLike) for row in rows)
 
 
@@ -173,27 +184,30 @@ class SavedModel(Predictor):
         return tuple(self.about["data"]["input_shape"])
 
     def __repr__(self) -> str:
-        about = self.about
-        return f"SavedModel({about['method']!r}, {about['dataset']!r}, accuracy {about['result']['accuracy']:.1%})"
+        method = self.about["method"]
+        dataset = self.about["dataset"]
+        accuracy = self.about["result"]["accuracy"]
+        return f"SavedModel({method!r}, {dataset!r}, accuracy {accuracy:.1%})"
 
 
 # ---------------------------------------------------------------------------------------------------- what a file names
-def subclasses(base: type) -> Iterator[type]:
+def walk_subclasses(base: type) -> Iterator[type]:
+    """`base`, and all classes below it that this process knows."""
     yield base
     known: type
     for known in base.__subclasses__():
-        yield from subclasses(known)
+        yield from walk_subclasses(known)
 
 
-def classes() -> dict[str, type]:
+def known_classes() -> dict[str, type]:
     """Name -> class, for all that a file can hold: global models and what they are made of, and PyTorch's layers."""
-    layers = [
-        cls
-        for cls in subclasses(nn.Module)
-        if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb."))
-    ]
-    models = (*layers, *subclasses(GlobalModel), ClientModels, Experts, Frozen, Scores)
-    known = {cls.__name__: cls for cls in models}
+    classes: list[type] = []
+    for cls in walk_subclasses(nn.Module):
+        if cls.__module__.startswith(("torch.nn.modules.", "fedlab_nb.")):
+            classes.append(cls)
+    classes += walk_subclasses(GlobalModel)
+    classes += [ClientModels, Experts, Frozen, Scores]
+    known = {cls.__name__: cls for cls in classes}
     for former, name in FORMER_NAMES.items():
         known[former] = known[name]
     return known
@@ -203,151 +217,177 @@ def classes() -> dict[str, type]:
 FORMER_NAMES = {"Represented": "CommonHeadNetwork"}
 
 
-def own_architectures(plan: Plan) -> list[tuple]:
+def find_own_architectures(plan: Plan) -> list[tuple]:
     """(name, input_shape, classes, width) of those networks of a run that a person has added with `add_model`."""
-    kinds = set(plan.architectures)
+    architectures = set(plan.architectures)
     options = dataclasses.asdict(plan.method)  # type: ignore[call-overload]
     for knob in plan.method.fields():
         text = options[knob.name]
         if knob.model and text != "auto":
-            shape, classes = plan.architectures[0][1:3]
-            kinds.add(parse_architecture(text, shape, classes))
-    return sorted((kind for kind in kinds if is_own_model(kind[0])), key=str)
+            _, shape, classes, _ = plan.architectures[0]
+            architectures.add(parse_architecture(text, shape, classes))
+    own = [architecture for architecture in architectures if is_own_model(architecture[0])]
+    return sorted(own, key=str)
 
 
-def own_layers(architectures: Iterable[Sequence]) -> dict[str, type]:
+def find_own_layers(architectures: Iterable[Sequence]) -> dict[str, type]:
     """Name -> class, for the layers of such networks that are a person's own; they are built once, to see them.
     UsageError where this process does not know a network."""
-    found = {}
+    own_layers = {}
     for name, shape, count, width in architectures:
         if not is_own_model(name):
             raise UsageError(
                 f"it has the network {name!r}, which is not of this package; call fl.add_model({name!r}, ...) first, "
                 "with the code that it was trained with"
             )
-        for layer in build(name, tuple(shape), count, width=width).modules():
+        network = build(name, tuple(shape), count, width=width)
+        known = known_classes()
+        for layer in network.modules():
             cls = type(layer)
-            if classes().get(cls.__name__) is not cls:
-                found[f"{OWN}{cls.__name__}"] = cls
-    return found
+            if known.get(cls.__name__) is not cls:
+                own_layers[f"{OWN}{cls.__name__}"] = cls
+    return own_layers
 
 
-def parts_of(cls: type) -> tuple[type, tuple[str, ...]]:
+def find_saved_attributes(cls: type) -> tuple[type, tuple[str, ...]]:
     """The class that a model of `cls` becomes in a file, and the attributes that it is made from; none of a layer."""
     if dataclasses.is_dataclass(cls):
         return cls, tuple(field.name for field in dataclasses.fields(cls))
-    return next(
-        ((base, vars(base)["parts"]) for base in cls.__mro__ if vars(base).get("parts")), (cls, ())
-    )
+    for base in cls.__mro__:
+        if vars(base).get("parts"):
+            return base, vars(base)["parts"]
+    return cls, ()
 
 
 # -------------------------------------------------------------------------------------------------- objects and tensors
-def packed(
+def pack_value(
     value: Any,
     tensors: dict[str, Tensor],
     place: str = "",
-    own: Mapping[str, type] = MappingProxyType({}),
+    own_layers: Mapping[str, type] = MappingProxyType({}),
 ) -> Any:
-    """`value` as JSON has it, its tensors put into `tensors` by their place; `own`: layers that are a person's, by
-    name. UsageError for what cannot be kept."""
+    """`value` as JSON has it, its tensors put into `tensors` by their place in the model.
 
-    def inner(name: object, part: Any) -> Any:
-        return packed(part, tensors, f"{place}.{name}" if place else str(name), own)
+    own_layers: layers that are a person's, by name. UsageError for what cannot be kept.
+    """
+
+    def pack_part(name: object, part: Any) -> Any:
+        return pack_value(part, tensors, f"{place}.{name}" if place else str(name), own_layers)
+
+    def pack_parts(parts: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: pack_part(name, part) for name, part in parts.items()}
 
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Tensor):
-        axes = sorted(
-            range(value.dim()), key=lambda axis: -value.stride()[axis]
-        )  # as they lie in memory
+        strides = value.stride()
+        axes = sorted(range(value.dim()), key=lambda axis: -strides[axis])  # as they lie in memory
         tensors[place] = value.detach().cpu().permute(axes).contiguous().clone()
         return {"tensor": place, "axes": axes}
     if isinstance(value, list | tuple):
-        return {type(value).__name__: [inner(i, part) for i, part in enumerate(value)]}
-    cls, names = parts_of(type(value))
-    known = cls.__name__
-    if own.get(f"{OWN}{known}") is cls:
-        known = f"{OWN}{known}"
-    elif classes().get(known) is not cls:
+        items = [pack_part(i, item) for i, item in enumerate(value)]
+        return {type(value).__name__: items}
+    cls, attributes = find_saved_attributes(type(value))
+    name = name_class(cls, own_layers, place)
+    if attributes:
+        parts = {attribute: getattr(value, attribute) for attribute in attributes}
+        return {"is": name, "of": pack_parts(parts)}
+    if not isinstance(value, nn.Module):
+        raise UsageError(f"A {cls.__name__} names no parts, so that it cannot be saved.")
+    others = {key: part for key, part in vars(value).items() if key not in MODULE_ATTRIBUTES}
+    packed: dict[str, Any] = {"layer": name, "of": pack_parts(others)}
+    for kind in MODULE_PARTS:
+        packed[kind] = pack_parts(getattr(value, kind))
+    return packed
+
+
+def name_class(cls: type, own_layers: Mapping[str, type], place: str) -> str:
+    """What a class is called in a file; UsageError for one that nobody would find again."""
+    name = cls.__name__
+    if own_layers.get(f"{OWN}{name}") is cls:
+        return f"{OWN}{name}"
+    if known_classes().get(name) is not cls:
         raise UsageError(
-            f"A {known} cannot be saved (in {place or 'the model'}): it is no part of fedlab_nb's models, nor a layer "
+            f"A {name} cannot be saved (in {place or 'the model'}): it is no part of fedlab_nb's models, nor a layer "
             "of a network that fl.add_model knows; of functions in a layer of your own make layers, such as nn.ReLU()."
         )
-    if names:
-        return {
-            "is": known,
-            "of": {name: inner(name, getattr(value, name)) for name in names},
-        }
-    demand(
-        isinstance(value, nn.Module),
-        f"A {cls.__name__} names no parts, so that it cannot be saved.",
-    )
-    rest = {name: inner(name, part) for name, part in vars(value).items() if name not in MODULE}
-    held = {
-        kind: {name: inner(name, part) for name, part in getattr(value, kind).items()}
-        for kind in HELD
-    }
-    return {"layer": known, "of": rest, **held}
+    return name
 
 
-HELD = ("_parameters", "_buffers", "_modules")
-
-
-def unpacked(
-    value: Any, tensors: Mapping[str, Tensor], own: Mapping[str, type] = MappingProxyType({})
+def unpack_value(
+    value: Any,
+    tensors: Mapping[str, Tensor],
+    own_layers: Mapping[str, type] = MappingProxyType({}),
 ) -> Any:
-    """What `packed` was given. Any exception for what it has not made."""
+    """What `pack_value` was given. Any exception for what it has not made."""
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
-        stored, axes = tensors[value["tensor"]], value["axes"]
-        return stored.permute([axes.index(axis) for axis in range(len(axes))])
+        axes = value["axes"]
+        return tensors[value["tensor"]].permute([axes.index(axis) for axis in range(len(axes))])
 
-    def each(parts: dict) -> dict[str, Any]:
-        return {name: unpacked(part, tensors, own) for name, part in parts.items()}
+    def unpack_parts(parts: dict) -> dict[str, Any]:
+        return {name: unpack_value(part, tensors, own_layers) for name, part in parts.items()}
 
     for kind in (list, tuple):
         if kind.__name__ in value:
-            return kind(unpacked(part, tensors, own) for part in value[kind.__name__])
+            return kind(unpack_value(item, tensors, own_layers) for item in value[kind.__name__])
     if "is" in value:
-        whole = classes()[value["is"]](**each(value["of"]))
-        return whole.eval() if isinstance(whole, nn.Module) else whole
-    layer: Any = {**classes(), **own}[value["layer"]]
-    layer = layer.__new__(layer)
+        model = known_classes()[value["is"]](**unpack_parts(value["of"]))
+        return model.eval() if isinstance(model, nn.Module) else model
+    return make_layer(
+        {**known_classes(), **own_layers}[value["layer"]],
+        attributes=unpack_parts(value["of"]),
+        parameters=unpack_parts(value["_parameters"]),
+        buffers=unpack_parts(value["_buffers"]),
+        children=unpack_parts(value["_modules"]),
+    )
+
+
+def make_layer(
+    cls: Any,
+    attributes: Mapping[str, Any],
+    parameters: Mapping[str, Tensor | None],
+    buffers: Mapping[str, Tensor | None],
+    children: Mapping[str, nn.Module],
+) -> nn.Module:
+    """A layer of a class with these contents, in eval mode; its `__init__` is not called."""
+    layer = cls.__new__(cls)
     nn.Module.__init__(layer)
-    vars(layer).update(each(value["of"]))
-    for name, part in each(value["_parameters"]).items():
-        layer.register_parameter(
-            name, None if part is None else nn.Parameter(part, requires_grad=False)
-        )
-    for name, part in each(value["_buffers"]).items():
-        layer.register_buffer(name, part)
-    for name, part in each(value["_modules"]).items():
-        layer.add_module(name, part)
+    vars(layer).update(attributes)
+    for name, tensor in parameters.items():
+        parameter = None if tensor is None else nn.Parameter(tensor, requires_grad=False)
+        layer.register_parameter(name, parameter)
+    for name, tensor in buffers.items():
+        layer.register_buffer(name, tensor)
+    for name, child in children.items():
+        layer.add_module(name, child)
     return layer.eval()
 
 
 # ------------------------------------------------------------------------------------------------------------- the file
-def digest(text: str, tensors: Mapping[str, Tensor]) -> str:
-    """Of the text, and of names, types, shapes and numbers of the tensors."""
+def compute_digest(text: str, tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of the text, and of names, types, shapes and numbers of the tensors."""
     total = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name]
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        total.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+        if tensor.numel():
+            total.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
 
 
-def about(outcome: Any) -> dict[str, Any]:
+def describe_outcome(outcome: Any) -> dict[str, Any]:
     """Where a model comes from: what was run, on which data, what came out, and what it was made with."""
-    result = {name: value for name, value in outcome.to_json().items() if name != "extras"}
-    described = outcome.settings.describe()
+    result = outcome.to_json()
+    del result["extras"]
+    dataset = outcome.settings.describe()
     data = {
         "digest": outcome.plan.digest,
-        "input_shape": list(described.input_shape),
-        "classes": described.classes,
+        "input_shape": list(dataset.input_shape),
+        "classes": dataset.classes,
     }
-    return {**outcome.about(), "data": data, "result": result, "made": made()}
+    return {**outcome.about(), "data": data, "result": result, "made": package_versions()}
 
 
 def check_place(path: str | PathLike, *, force: bool = False) -> Path:
@@ -364,8 +404,8 @@ def check_place(path: str | PathLike, *, force: bool = False) -> Path:
 
 @usual_switches()
 def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
-    """Write the outcome's model with all that `about` says. UsageError for another ending, or where a file of somebody
-    else's is there already (unless `force`); RunError where there is no room or permission."""
+    """Write the outcome's model with all that `describe_outcome` says. UsageError for another ending, or where a file
+    of somebody else's is there already (unless `force`); RunError where there is no room or permission."""
     from safetensors.torch import save_file
 
     path = check_place(path, force=force)
@@ -375,22 +415,23 @@ def save(outcome: Any, path: str | PathLike, *, force: bool = False) -> Path:
     except UsageError as error:  # the model is worth more than its columns
         warnings.warn(f"The saved model reads no raw rows: {error}", StoreWarning, stacklevel=5)
         inputs = None
-    networks = own_architectures(outcome.plan)
-    own = own_layers(networks)
+    networks = find_own_architectures(outcome.plan)
+    own_layers = find_own_layers(networks)
     content = {
-        "model": packed(outcome.model, tensors, own=own),
-        "about": {**about(outcome), "networks": networks},
+        "model": pack_value(outcome.model, tensors, own_layers=own_layers),
+        "about": {**describe_outcome(outcome), "networks": networks},
         "inputs": inputs,
     }
     if path.suffix == ".onnx":
-        copy = unpacked(json.loads(json.dumps(content["model"])), tensors, own)
+        copy = unpack_value(json.loads(json.dumps(content["model"])), tensors, own_layers)
         shape = outcome.settings.describe().input_shape
-        kept = {**content["about"], "inputs": inputs}
-        return save_onnx(copy, shape, kept, path, force=force)
+        about = {**content["about"], "inputs": inputs}
+        return save_onnx(copy, shape, about, path, force=force)
     text = json.dumps(content)
+    header = {NAME: f"{FORMAT} {text}", DIGEST: compute_digest(text, tensors)}
     try:
         with open_replacement(path, force=force) as part:
-            save_file(tensors, part, {NAME: f"{FORMAT} {text}", DIGEST: digest(text, tensors)})
+            save_file(tensors, part, header)
     except UsageError:
         raise
     except Exception as error:  # safetensors has its own, for a full disk
@@ -409,47 +450,67 @@ class Scorer(nn.Module):
         return self._scores(x)
 
 
+def export_onnx(model: GlobalModel, input_shape: tuple[int, ...]) -> Any:
+    """PyTorch's export of `model`, whose scores of a few random samples were compared with the model's own. Any
+    exception for a model that has no such form."""
+    import onnx.reference
+
+    samples = torch.export.Dim("samples", min=1, max=MOST_EXPORTED_SAMPLES)
+    options: Any = {
+        "input_names": ["x"],
+        "output_names": ["scores"],
+        "dynamic_shapes": ({0: samples},),
+        "dynamo": True,
+        "verbose": False,
+    }
+    with errors_alone("torch.onnx"):
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            example = torch.zeros(3, *input_shape)
+            program: Any = torch.onnx.export(Scorer(model), (example,), **options)
+        evaluator = onnx.reference.ReferenceEvaluator(program.model_proto)
+        # Other numbers of samples than the example's: what the exporter cannot follow would be a constant.
+        for count in (2, 5):
+            x = torch.rand(count, *input_shape, generator=torch.Generator().manual_seed(0))
+            scores: Any
+            (scores,) = evaluator.run(None, {"x": x.numpy()})
+            np.testing.assert_allclose(scores, model.logits(x), rtol=1e-3, atol=1e-3)
+    return program
+
+
+@contextmanager
+def errors_alone(logger_name: str) -> Iterator[None]:
+    """Within: this logger writes errors, and nothing less."""
+    logger = logging.getLogger(logger_name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def save_onnx(
     model: GlobalModel, input_shape: tuple[int, ...], about: Any, path: Path, *, force: bool = False
 ) -> Path:
     """Write `model`, which this uses up (what it remembers is of no use afterwards). UsageError without the packages,
     RunError for a model that has no such form, or where there is no room or permission."""
-    there = find_spec("onnx") and find_spec("onnxscript")
-    how = f"type {install_command('onnx')}, or save it as .safetensors"
-    demand(there, f"{path} needs the packages onnx and onnxscript; {how}.")
-    free = ({0: torch.export.Dim("samples", min=1, max=MOST)},)
-    names: Any = {"input_names": ["x"], "output_names": ["scores"], "dynamic_shapes": free}
-    names |= {"dynamo": True, "verbose": False}
-    import onnx.reference
-
-    log = logging.getLogger("torch.onnx")
-    before = log.level
+    if not (find_spec("onnx") and find_spec("onnxscript")):
+        raise UsageError(
+            f"{path} needs the packages onnx and onnxscript; type {install_command('onnx')}, or save it as "
+            ".safetensors."
+        )
     try:
-        log.setLevel(logging.ERROR)
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            example = (torch.zeros(3, *input_shape),)
-            made: Any = torch.onnx.export(Scorer(model), example, **names)
-        for count in (
-            2,
-            5,
-        ):  # a part that the exporter cannot follow would be the example's, as a constant
-            x = torch.rand(count, *input_shape, generator=torch.Generator().manual_seed(0))
-            scores: Any
-            (scores,) = onnx.reference.ReferenceEvaluator(made.model_proto).run(
-                None, {"x": x.numpy()}
-            )
-            np.testing.assert_allclose(scores, model.logits(x), rtol=1e-3, atol=1e-3)
-        made.model.metadata_props["fedlab_nb"] = json.dumps(about)
+        program = export_onnx(model, input_shape)
+        program.model.metadata_props["fedlab_nb"] = json.dumps(about)
         with open_replacement(path, force=force) as part:
-            made.save(part)
+            program.save(part)
     except UsageError:
         raise
     except Exception as error:  # whatever a layer, or a full disk, provokes in the exporter
-        what = f"The model could not be written to {path}: {reason(error)}"
-        raise RunError(f"{what}; save it as .safetensors.") from None
-    finally:
-        log.setLevel(before)
+        raise RunError(
+            f"The model could not be written to {path}: {reason(error)}; save it as .safetensors."
+        ) from None
     return path
 
 
@@ -470,34 +531,37 @@ def load_model(path: str | PathLike, device: str = "cpu") -> SavedModel:
         )
     try:
         with safe_open(path, "pt", device) as file:
-            head = file.metadata() or {}
-            tensors = {
-                name: file.get_tensor(name).clone() for name in file.keys()
-            }  # cloned: aligned as any other
+            header = file.metadata() or {}
+            # Cloned, so that they are aligned in memory as any others.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
     except Exception as error:  # whatever a foreign file provokes
         raise UsageError(
             f"{path} is damaged, or no safetensors file ({reason(error)}); save the model again."
         ) from None
-    number, _, text = head.get(NAME, "").partition(" ")
-    demand(
-        number.isdecimal(), f"{path} is no model of fedlab_nb; give a file that Outcome.save wrote."
-    )
-    new = f"{path} was saved by a newer fedlab_nb (form {number}, and this one knows {FORMAT}); update the package."
-    demand(int(number) <= FORMAT, new)
-    whole = digest(text, {name: tensor.cpu() for name, tensor in tensors.items()}) == head.get(
-        DIGEST
-    )
-    demand(whole, f"{path} is damaged: its content is not what was saved; save the model again.")
+    form, _, text = header.get(NAME, "").partition(" ")
+    if not form.isdecimal():
+        raise UsageError(f"{path} is no model of fedlab_nb; give a file that Outcome.save wrote.")
+    if int(form) > FORMAT:
+        raise UsageError(
+            f"{path} was saved by a newer fedlab_nb (form {form}, and this one knows {FORMAT}); update the package."
+        )
+    digest = compute_digest(text, {name: tensor.cpu() for name, tensor in tensors.items()})
+    if digest != header.get(DIGEST):
+        raise UsageError(
+            f"{path} is damaged: its content is not what was saved; save the model again."
+        )
     try:
         content = json.loads(text)
-        own = own_layers(content["about"].get("networks", ()))
-        inputs = content.get("inputs") and Inputs.from_json(content["inputs"])
-        model = unpacked(content["model"], tensors, own)
+        own_layers = find_own_layers(content["about"].get("networks", ()))
+        inputs = content.get("inputs")
+        if inputs:
+            inputs = Inputs.from_json(inputs)
+        model = unpack_value(content["model"], tensors, own_layers)
         return SavedModel(model, content["about"], device, inputs)
     except UsageError as error:
         raise UsageError(f"The model in {path} cannot be made: {reason(error)}.") from None
     except Exception as error:
-        advice = "a layer or a class in it is not known here; import the code that defines it first"
         raise UsageError(
-            f"The model in {path} cannot be made ({reason(error)}): {advice}."
+            f"The model in {path} cannot be made ({reason(error)}): a layer or a class in it is not known here; "
+            "import the code that defines it first."
         ) from None

@@ -16,23 +16,28 @@ from typing import Any
 
 from .. import data
 from ..data import Dataset, Description, Federation
-from ..errors import choose, demand, number, parsed, whole
+from ..errors import UsageError, choose, number, parsed, whole
 from ..methods import METHODS, Method, label_of
 from ..methods.poison import Poison
 from ..models import MODELS, default_model, parse_models
 from ..models.build import check_shape
 from ..training import BACKENDS, Recipe
 from .code_version import core_code, foreign_code, run_code, torch_version
-from .seen import dealt, seen, seen_description
+from .frozen_features import describe_features, make_federation, replace_images
 from .setups import CLASSROOM, SETUPS, Setup, values
 
 ALPHA_RANGE = (1e-3, 1e3)
 HOLDOUT_FOR = ("all", "needed")
 ALLOWED: Mapping[str, Iterable[str]] = {
-    "preset": SETUPS, "partition": data.PARTITIONS, "backend": BACKENDS, "init": ("same", "different"),
-    "cue": data.CUES, "holdout_for": HOLDOUT_FOR, "repair": data.REPAIRS,
-}  # fmt: skip
-# Values with which a partition is as ever.
+    "preset": SETUPS,
+    "partition": data.PARTITIONS,
+    "backend": BACKENDS,
+    "init": ("same", "different"),
+    "cue": data.CUES,
+    "holdout_for": HOLDOUT_FOR,
+    "repair": data.REPAIRS,
+}
+# Settings with which a partition is as if they were not given.
 UNCHANGED = {
     "size_sigma": 0,
     "share": 1,
@@ -41,28 +46,27 @@ UNCHANGED = {
     "absent": "",
     "unseen": "",
 }
-FEATURES = (
-    "features"  # of the methods of frozen features a knob; of all others what their networks read
-)
-RECIPE_FIELDS = tuple(f.name for f in dataclasses.fields(Recipe))
+# How a partition is drawn; data that name their clients have none of it.
+DRAWING = ("alpha", "clients", "size_sigma", "minimum", "repair")
+# The name of a knob of methods with frozen features; of all other methods it says what their networks read.
+FEATURES = "features"
+RECIPE_FIELDS = tuple(field.name for field in dataclasses.fields(Recipe))
 
 
 def classroom_recipe(samples: int, convolutional: bool = False) -> Recipe:
     """Seconds on two cores: 40 epochs of the bundled digits, fewer (10 at least) on larger sets. Chosen on a validation
-    part of the digits' training images (`papers/tuning`), never on test images. Convolutions
-    take a smaller step: at 0.05 the 5-layer CNN dies (10 % on 28x28 letters drawn for validation; 96 % at 0.02)."""
-    return Recipe(
-        epochs=max(10, min(40, round(100_000 / max(samples, 1)))),
-        lr=0.02 if convolutional else 0.05,
-    )
+    part of the digits' training images (`papers/tuning`), never on test images. Convolutions take a smaller step, at
+    which the 5-layer CNN learns, too."""
+    epochs = round(100_000 / max(samples, 1))
+    return Recipe(epochs=max(10, min(40, epochs)), lr=0.02 if convolutional else 0.05)
 
 
 def classroom_epochs(dataset: str, samples: int) -> int:
     """Local epochs of the classroom on that data set, of which the clients have so many training samples."""
-    there = SETUPS[CLASSROOM].at(dataset, Settings.alpha, data.describe(dataset).input_shape)
-    return dataclasses.replace(
-        classroom_recipe(samples), **values(there.lines(RECIPE_FIELDS))
-    ).epochs
+    shape = data.describe(dataset).input_shape
+    setup = SETUPS[CLASSROOM].apply_rows(dataset, Settings.alpha, shape)
+    declared = values(setup.lines(RECIPE_FIELDS))
+    return dataclasses.replace(classroom_recipe(samples), **declared).epochs
 
 
 @dataclass(frozen=True)
@@ -112,34 +116,34 @@ class Settings:
     @classmethod
     def make(cls, **values: Any) -> Settings:
         """Settings from keyword arguments, the others as the set-up has them; names that are not fields here become
-        overrides. `dataset` may also be a Dataset, arrays or a Federation (see `data.to_plain_settings`); of data that
-        name their clients the set-up deals none out."""
-        values, own = data.to_plain_settings(values), setting_names()
-        rest = {k: v for k, v in values.items() if k not in own}
-        unset = {k for k in ("alpha", "clients", "partition") if values.get(k) is None}
-        mine = {k: v for k, v in values.items() if k in own - unset}
-        declared = of_setup(mine)
-        name = {"dataset": cls.dataset, **declared, **mine}["dataset"]
-        dealing = (
-            "size_sigma",
-            "minimum",
-            "repair",
-        )  # as good as not given where they change nothing
-        given = {k: parsed(mine[k]) for k in ("alpha", "clients", *dealing) if k in mine}
-        given = {k: v for k, v in given.items() if v != UNCHANGED.get(k)}
+        overrides. `dataset` may also be a Dataset or arrays, and a Federation is given as `federation` (see
+        `data.to_plain_settings`); where the data name their clients, nothing of the set-up's partition is taken."""
+        values = data.to_plain_settings(values)
+        names = setting_names()
+        overrides = {}
+        given = {}
+        for name, value in values.items():
+            if name not in names:
+                overrides[name] = value
+            elif value is not None or name not in ("alpha", "clients", "partition"):
+                given[name] = value
+        declared = find_declared(given)
+        dataset = {"dataset": cls.dataset, **declared, **given}["dataset"]
+        drawing = {name: parsed(given[name]) for name in DRAWING if name in given}
+        wishes = {name: v for name, v in drawing.items() if v != UNCHANGED.get(name)}
         partition = data.choose_partition(
-            mine.get("partition"), name, data.describe(name).n_clients, given
+            given.get("partition"), dataset, data.describe(dataset).n_clients, wishes
         )
         if partition == "natural":
-            declared = {
-                k: v for k, v in declared.items() if k not in ("alpha", "clients", *dealing)
-            }
-        elif "partition" not in mine:
+            declared = {name: v for name, v in declared.items() if name not in DRAWING}
+        elif "partition" not in given:
             partition = declared.get("partition", partition)
-        mine["partition"] = partition
-        return cls(**{**declared, **mine}, overrides=tuple(sorted(rest.items()))).check()
+        given["partition"] = partition
+        fields = {**declared, **given}
+        return cls(**fields, overrides=tuple(sorted(overrides.items()))).check()
 
     def check(self) -> Settings:
+        """These settings, every value checked and in its one form. UsageError for a wrong one."""
         alpha = number(
             "alpha", parsed(self.alpha), *ALPHA_RANGE, hint="smaller alpha means more label skew"
         )
@@ -151,7 +155,7 @@ class Settings:
         about = data.describe(self.dataset)
         public = data.check_public(self.public, about)
         about = data.describe_with_public(about, public)
-        natural = self.partition == "natural"
+        is_natural = self.partition == "natural"
         if self.partition == "fonts":
             wishes = {
                 "minimum": parsed(self.minimum) or None,
@@ -161,40 +165,43 @@ class Settings:
         share = number(
             "share", parsed(self.share), 0, 1, open_low=True, hint="1 uses all training samples"
         )
-        used = max(1, round(share * about.n_train))
-        clients = about.n_clients if natural else whole("clients", parsed(self.clients), 1)
-        few = f"clients is {clients}, but {self.dataset} has only {used} training samples and each client needs one"
-        demand(natural or clients <= used, f"{few}; choose at most {used}.")
-        hint = f"{clients} clients share {used} training samples, and 0 leaves the choice to the package"
+        samples = max(1, round(share * about.n_train))
+        clients = about.n_clients if is_natural else whole("clients", parsed(self.clients), 1)
+        if not is_natural and clients > samples:
+            raise UsageError(
+                f"clients is {clients}, but {self.dataset} has only {samples} training samples and "
+                f"each client needs one; choose at most {samples}."
+            )
         minimum = whole(
-            "minimum", parsed(self.minimum), 0, max(1, used // max(1, clients)), hint=hint
+            "minimum",
+            parsed(self.minimum),
+            0,
+            max(1, samples // max(1, clients)),
+            hint=f"{clients} clients share {samples} training samples, and 0 leaves the choice to the package",
         )
         seed = whole("seed", parsed(self.seed), 0)
         edits = data.Edits.parse(self.moves).fix_seed(seed)
         count = edits.check(clients, about.classes) if edits.changes else clients
-        sigma = number("size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes")
-        sizes = f"size_sigma is {sigma:g}, but partition {self.partition!r} has no lognormal sizes to set"
-        advice = "use dirichlet or client_dirichlet, or partition='quantity' with alpha = 1/sigma²"
-        demand(sigma == 0 or self.partition in data.SIZED, f"{sizes}; {advice}.")
-        named = [parsed(part) for part in str(self.spurious).split(",") if part.strip()]
-        hint = "give client ids joined by commas"
-        marked = sorted({whole("spurious", client, 0, count - 1, hint=hint) for client in named})
-        names = (
-            data.load(self.dataset).client_names if natural and (self.absent or self.unseen) else ()
+        size_sigma = number(
+            "size_sigma", parsed(self.size_sigma), 0, 10, hint="0 is no lognormal sizes"
         )
-        gone = [
-            data.parse_clients(what, getattr(self, what), count, names)
-            for what in ("absent", "unseen")
-        ]
-        shared = natural and gone[1] and isinstance(public, float) and public > 0
-        advice = "leave public out, or set partition='dirichlet'"
-        demand(
-            not shared,
-            f"public={public} takes samples of every client, the unseen ones, too; {advice}.",
-        )
+        if size_sigma != 0 and self.partition not in data.SIZED:
+            raise UsageError(
+                f"size_sigma is {size_sigma:g}, but partition {self.partition!r} has no lognormal "
+                "sizes to set; use dirichlet or client_dirichlet, or partition='quantity' with "
+                "alpha = 1/sigma²."
+            )
+        spurious = self._read_spurious(count)
+        absent, unseen = self._read_left_out(count)
+        has_public_share = isinstance(public, float) and public > 0
+        if is_natural and unseen and has_public_share:
+            raise UsageError(
+                f"public={public} takes samples of every client, the unseen ones, too; "
+                "leave public out, or set partition='dirichlet'."
+            )
         return dataclasses.replace(
             self,
-            spurious=",".join(map(str, marked)),
+            spurious=",".join(str(client) for client in spurious),
             tint=number("tint", parsed(self.tint), 0, 1),
             alpha=alpha,
             clients=clients,
@@ -205,24 +212,42 @@ class Settings:
             holdout=holdout,
             share=share,
             minimum=minimum,
-            size_sigma=sigma,
-            poison=str(Poison.read(self.poison, len(data.list_present_clients(count, *gone)))),
-            absent=data.format_clients(gone[0]),
-            unseen=data.format_clients(gone[1]),
+            size_sigma=size_sigma,
+            poison=str(
+                Poison.read(self.poison, len(data.list_present_clients(count, absent, unseen)))
+            ),
+            absent=data.format_clients(absent),
+            unseen=data.format_clients(unseen),
             moves=str(edits),
             device=resolve_device(self.device),
         )
+
+    def _read_spurious(self, count: int) -> list[int]:
+        """The ids in `spurious`, sorted, of `count` clients."""
+        clients = set()
+        for part in str(self.spurious).split(","):
+            if part.strip():
+                hint = "give client ids joined by commas"
+                clients.add(whole("spurious", parsed(part), 0, count - 1, hint=hint))
+        return sorted(clients)
+
+    def _read_left_out(self, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The clients that `absent` and `unseen` name, of `count` clients."""
+        names: Sequence[str] = ()
+        if self.partition == "natural" and (self.absent or self.unseen):
+            names = data.load(self.dataset).client_names
+        absent = data.parse_clients("absent", self.absent, count, names)
+        unseen = data.parse_clients("unseen", self.unseen, count, names)
+        return absent, unseen
 
     def federation_options(self) -> dict[str, Any]:
         """Keyword arguments of `federate`, those that change nothing left out."""
         options: dict[str, Any] = {"partition": self.partition, "seed": self.seed}
         if self.partition != "natural":
             options |= {"alpha": self.alpha, "clients": self.clients}
-        options |= {
-            name: getattr(self, name)
-            for name, none in UNCHANGED.items()
-            if getattr(self, name) != none
-        }
+        for name, unchanged in UNCHANGED.items():
+            if getattr(self, name) != unchanged:
+                options[name] = getattr(self, name)
         if self.moves:
             edits = self.edits.without_names()
             if edits.changes or edits.seed not in (None, self.seed):
@@ -230,11 +255,10 @@ class Settings:
         if self.partition == "classes":
             options["classes_per_client"] = self.classes_per_client
         if self.spurious:
-            options |= {
-                "spurious": tuple(int(k) for k in self.spurious.split(",")),
-                "tint": self.tint,
-            }
-            options |= {} if self.cue == "tint" else {"cue": self.cue}
+            options["spurious"] = tuple(int(k) for k in self.spurious.split(","))
+            options["tint"] = self.tint
+            if self.cue != "tint":
+                options["cue"] = self.cue
         return options
 
     @property
@@ -248,62 +272,67 @@ class Settings:
         return self.clients + len(self.edits.doubles) if self.moves else self.clients
 
     @property
-    def gone(self) -> list[tuple[int, ...]]:
-        """The clients that are absent, and those that are unseen."""
-        return [
-            data.parse_clients(what, getattr(self, what), self.count)
-            for what in ("absent", "unseen")
-        ]
+    def absent_clients(self) -> tuple[int, ...]:
+        """The clients that train and never upload."""
+        return data.parse_clients("absent", self.absent, self.count)
+
+    @property
+    def unseen_clients(self) -> tuple[int, ...]:
+        """The clients that take no part."""
+        return data.parse_clients("unseen", self.unseen, self.count)
 
     @property
     def members(self) -> tuple[int, ...]:
         """The clients that take part."""
-        return data.list_present_clients(self.count, *self.gone)
+        return data.list_present_clients(self.count, self.absent_clients, self.unseen_clients)
 
     def federation(self) -> Federation:
-        """The federation that these settings mean: the data set, dealt out."""
-        return dealt(**self.dealing())
+        """The federation that these settings mean: the data set, divided among the clients."""
+        return make_federation(**self.federation_arguments())
 
-    def dealing(self) -> dict[str, Any]:
-        """All that the federation depends on: keyword arguments of `dealt`."""
+    def federation_arguments(self) -> dict[str, Any]:
+        """All that the federation depends on: keyword arguments of `make_federation`."""
         return {
             "dataset": self.dataset,
             "public": self.public,
-            "body": self.seen,
+            "has_body": self.reads_features,
             **self.federation_options(),
         }
 
     def data(self) -> Dataset:
         """The data set that these settings mean, its public samples as `public` says."""
-        images = data.with_public(data.load(self.dataset), self.public)
-        return seen(images) if self.seen else images
+        dataset = data.with_public(data.load(self.dataset), self.public)
+        return replace_images(dataset) if self.reads_features else dataset
 
     @property
-    def seen(self) -> bool:
+    def reads_features(self) -> bool:
         """Whether networks read what a frozen body makes of the images."""
         return self.transform == data.SEEN
 
     def describe(self) -> Description:
         """What can be said of it before it is loaded."""
         about = data.describe_with_public(data.describe(self.dataset), self.public)
-        return seen_description(about) if self.seen else about
+        return describe_features(about) if self.reads_features else about
 
     def keywords(self) -> dict[str, Any]:
         """Keyword arguments that `make` turns into these settings, such as `job` takes."""
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return values | dict(values.pop("overrides"))
+        overrides = dict(values.pop("overrides"))
+        return values | overrides
 
 
-def of_setup(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that the set-up declares for the data and the α that are `given`, or its own; the model is left to
-    each method's plan."""
+def find_declared(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the set-up declares for the data set and the α that are `given`, or for its own; the model is
+    left to each method's plan."""
     setup = SETUPS[choose("preset", given.get("preset", CLASSROOM), SETUPS)]
     general = {"dataset": Settings.dataset, "alpha": Settings.alpha, **values(setup.block.shared)}
     dataset = given.get("dataset", general["dataset"])
+    alpha = parsed(given.get("alpha", general["alpha"]))
     shape = data.describe(dataset).input_shape
-    there = setup.at(dataset, parsed(given.get("alpha", general["alpha"])), shape)
-    images = {"transform"} if len(shape) != 3 else set()
-    return values(there.lines(tuple(setting_names() - {"model"} - images)))
+    names = setting_names() - {"model"}
+    if len(shape) != 3:
+        names -= {"transform"}  # it is one of images
+    return values(setup.apply_rows(dataset, alpha, shape).lines(tuple(names)))
 
 
 def resolve_device(device: str) -> str:
@@ -314,33 +343,35 @@ def resolve_device(device: str) -> str:
         return "cpu"
     import torch
 
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
-        return "cuda" if there else "cpu"
-    missing = (
-        f"Device {device!r} is not there: PyTorch finds {there} CUDA device(s) on this machine"
-    )
-    demand(
-        (index or "0").isdigit() and int(index or 0) < there,
-        f"{missing}; use device='auto' or 'cpu'.",
-    )
+        return "cuda" if cards else "cpu"
+    number_text = index or "0"
+    if not number_text.isdigit() or int(number_text) >= cards:
+        raise UsageError(
+            f"Device {device!r} is not there: PyTorch finds {cards} CUDA device(s) on this machine; "
+            "use device='auto' or 'cpu'."
+        )
     return str(device)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`settings` made concrete for one method."""
+    """`settings` made concrete for one method.
+
+    architectures: (name, input_shape, classes, width), one a client that takes part; then those of the absent ones
+    digest: of the data set
+    """
 
     settings: Settings
     method: Method
-    architectures: tuple[
-        tuple, ...
-    ]  # (name, input_shape, classes, width), one a client; of the absent ones at the end
+    architectures: tuple[tuple, ...]
     recipe: Recipe
-    digest: str  # of the data set
+    digest: str
 
     @property
     def name(self) -> str:
+        """The method's name."""
         return self.method.info.name
 
     @property
@@ -350,14 +381,17 @@ class Plan:
 
     @property
     def model(self) -> str:
-        """The clients' model as it was asked for; for \"auto\" the one that this means."""
-        return self.settings.model if self.settings.model != "auto" else self.architectures[0][0]
+        """The clients' model as it was chosen; for \"auto\" the one that this means."""
+        if self.settings.model != "auto":
+            return self.settings.model
+        return self.architectures[0][0]
 
     @property
     def holdout(self) -> float:
         """Share of its samples that each client holds out of local training in this run."""
-        asked = self.settings.holdout_for == "all" or self.method.holds_out
-        return self.settings.holdout if asked else 0.0
+        if self.settings.holdout_for == "all" or self.method.holds_out:
+            return self.settings.holdout
+        return 0.0
 
     @property
     def scale(self) -> str:
@@ -367,8 +401,8 @@ class Plan:
     def local_passes(self, samples: int) -> float:
         """Passes over its own data that a client trains in the whole run, the mean over clients; `samples`: of the
         training set. Methods can so be compared at equal local work."""
-        each = samples * (1 - self.holdout) / self.settings.clients
-        return self.method.local_passes(self.recipe, [each] * len(self.settings.members))
+        mean_samples = samples * (1 - self.holdout) / self.settings.clients
+        return self.method.local_passes(self.recipe, [mean_samples] * len(self.settings.members))
 
     @property
     def clients_lie(self) -> bool:
@@ -377,123 +411,169 @@ class Plan:
 
     def clients_key(self) -> str:
         """Key of the trained clients: everything that local training depends on."""
-        s = self.settings
-        asked = {"holdout": self.holdout, "init": s.init, "device": s.device, "backend": s.backend}
-        asked |= {"scale": self.scale} if self.scale != "none" else {}
-        if s.poison != "none" and not self.clients_lie:
-            asked["poison"] = s.poison
-        made = {
+        settings = self.settings
+        content: dict[str, Any] = {
+            "holdout": self.holdout,
+            "init": settings.init,
+            "device": settings.device,
+            "backend": settings.backend,
+            **settings.federation_options(),
             "data": self.digest,
             "architectures": self.architectures,
             "recipe": dataclasses.asdict(self.recipe),
+            "torch": torch_version(),
+            "code": core_code(),
         }
-        code = {"torch": torch_version(), "code": core_code()}
-        code |= foreign_code({name: MODELS[name].layout for name, *_ in self.architectures})
-        return content_key({**asked, **s.federation_options(), **made, **code})
+        if self.scale != "none":
+            content["scale"] = self.scale
+        if settings.poison != "none" and not self.clients_lie:
+            content["poison"] = settings.poison
+        layouts = {name: MODELS[name].layout for name, *_ in self.architectures}
+        return make_content_key(content | foreign_code(layouts))
 
     def run_key(self) -> str:
         """Key of the whole run."""
-        method = {"name": self.name, **dataclasses.asdict(self.method)}
-        method |= foreign_code(
-            {name: f for name, f in vars(type(self.method)).items() if callable(f)}
-        )
-        parts = {"clients": self.clients_key(), "method": method, "preset": self.settings.preset}
+        cls = type(self.method)
+        functions = {name: value for name, value in vars(cls).items() if callable(value)}
+        content: dict[str, Any] = {
+            "clients": self.clients_key(),
+            "method": {
+                "name": self.name,
+                **dataclasses.asdict(self.method),
+                **foreign_code(functions),
+            },
+            "preset": self.settings.preset,
+            "code": run_code(cls),  # type: ignore[arg-type]
+        }
         if self.clients_lie:
-            parts["poison"] = self.settings.poison
-        return content_key({**parts, "code": run_code(type(self.method))})  # type: ignore[arg-type]
+            content["poison"] = self.settings.poison
+        return make_content_key(content)
 
 
 def plans_for(settings: Settings, methods: Sequence[str]) -> list[Plan]:
     """A Plan for each method, in order. An override that no method (and no recipe) knows is a UsageError."""
     for name in methods:
         choose("method", name, METHODS)
-    demand(methods, f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
+    if not methods:
+        raise UsageError(f"No method was chosen; choose at least one of: {', '.join(METHODS)}.")
     overrides = dict(settings.overrides)
-    known = {
-        f"{name}.{knob}"
-        for name in methods
-        for knob in (FEATURES, *(k.name for k in METHODS[name].fields()))
-    }
-    short = {name.split(".")[1] for name in known} | set(RECIPE_FIELDS)
-    for key in overrides:
-        choose(
-            "setting",
-            key,
-            [key] if key in known | short else sorted(short | known | setting_names()),
-        )
-    return [_plan_one(settings, METHODS[name], overrides) for name in methods]
+    check_overrides(overrides, methods)
+    return [make_plan(settings, METHODS[name], overrides) for name in methods]
+
+
+def check_overrides(overrides: Iterable[str], methods: Sequence[str]) -> None:
+    """UsageError for the name of an override that is no field of the recipe, nor a knob of one of these methods."""
+    short = set(RECIPE_FIELDS)
+    qualified = set()
+    for method in methods:
+        for knob in (FEATURES, *(knob.name for knob in METHODS[method].fields())):
+            short.add(knob)
+            qualified.add(f"{method}.{knob}")
+    for name in overrides:
+        if name not in short | qualified:
+            choose("setting", name, sorted(short | qualified | setting_names()))
 
 
 def setting_names() -> set[str]:
-    return {f.name for f in dataclasses.fields(Settings)} - {"overrides"}
+    """The names of the settings that a run takes, without those of recipes and methods."""
+    return {field.name for field in dataclasses.fields(Settings)} - {"overrides"}
 
 
-def _plan_one(settings: Settings, cls: type[Method], overrides: Mapping[str, Any]) -> Plan:
-    own = {k.name for k in cls.fields()}
-    asked = overrides.get(f"{cls.info.name}.{FEATURES}", overrides.get(FEATURES))
-    if asked is not None and FEATURES not in own:
-        only = f"features is {asked!r}, but what a network of {cls.info.title} reads is pixels or {data.SEEN}"
-        demand(
-            asked in ("pixels", data.SEEN),
-            f"{only}; choose one of these, or afl, gauss, fedpft or deepafl.",
-        )
-        settings = dataclasses.replace(
-            settings, transform=settings.transform if asked == "pixels" else asked
-        ).check()
+def make_plan(settings: Settings, cls: type[Method], overrides: Mapping[str, Any]) -> Plan:
+    """The plan of one method."""
+    method_name = cls.info.name
+    knobs = {knob.name for knob in cls.fields()}
+    if FEATURES not in knobs:
+        settings = apply_features(settings, cls, overrides)
     about: Any = settings.describe()
-    # A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
-    given = {k: v for k, v in overrides.items() if k in own and k not in RECIPE_FIELDS}
-    qualified = {
-        k.partition(".")[2]: v for k, v in overrides.items() if k.startswith(cls.info.name + ".")
-    }
-    given |= {k: v for k, v in qualified.items() if k != FEATURES or k in own}
-    setup = SETUPS[settings.preset].at(settings.dataset, settings.alpha, about.input_shape)
-    dealt = architectures(model_for(settings, setup, cls, about), settings.count, about)
-    networks = tuple(dealt[k] for k in (*settings.members, *settings.gone[0]))
-    convolutions = any(MODELS[name].needs for name, *_ in networks)
-    knobs = values(setup.lines(tuple(own), cls.info.name))
-    method = cls.configure(convolutions=convolutions, **{**knobs, **given})
-    recipe = shared_recipe(settings, setup, about, convolutions)
-    fields = [
-        name for name in RECIPE_FIELDS if name not in own
-    ]  # a method's own `epochs` are no local ones
-    changes = {
-        k: v for k, v in values(setup.lines(fields, cls.info.name)).items() if k not in overrides
-    }
+    setup = SETUPS[settings.preset].apply_rows(settings.dataset, settings.alpha, about.input_shape)
+    model = choose_model(settings, setup, cls, about)
+    of_all = assign_architectures(model, settings.count, about)
+    networks = tuple(of_all[k] for k in (*settings.members, *settings.absent_clients))
+    is_convolutional = any(MODELS[name].needs for name, *_ in networks)
+    declared = values(setup.lines(tuple(knobs), method_name))
+    given = choose_knob_values(method_name, knobs, overrides)
+    method = cls.configure(convolutions=is_convolutional, **{**declared, **given})
+    recipe = shared_recipe(settings, setup, about, is_convolutional)
+    # A method's own `epochs` are no local ones.
+    recipe_names = [name for name in RECIPE_FIELDS if name not in knobs]
+    declared_recipe = values(setup.lines(recipe_names, method_name))
+    changes = {name: value for name, value in declared_recipe.items() if name not in overrides}
     return Plan(settings, method, networks, dataclasses.replace(recipe, **changes), about.digest)
+
+
+def apply_features(settings: Settings, cls: type[Method], overrides: Mapping[str, Any]) -> Settings:
+    """The settings with what `features` means for a method without such a knob: what its networks read. UsageError for
+    features that networks cannot read."""
+    features = overrides.get(f"{cls.info.name}.{FEATURES}", overrides.get(FEATURES))
+    if features is None:
+        return settings
+    if features not in ("pixels", data.SEEN):
+        raise UsageError(
+            f"features is {features!r}, but what a network of {cls.info.title} reads is pixels or {data.SEEN}; "
+            "choose one of these, or afl, gauss, fedpft or deepafl."
+        )
+    transform = settings.transform if features == "pixels" else features
+    return dataclasses.replace(settings, transform=transform).check()
+
+
+def choose_knob_values(
+    method: str, knobs: Iterable[str], overrides: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The overrides that are a method's `knobs`, by the knob's name.
+
+    A plain name that the recipe has too (`epochs`) means the recipe; `dense.epochs` means the method's own.
+    """
+    plain = {}
+    qualified = {}
+    for name, value in overrides.items():
+        owner, dot, knob = name.partition(".")
+        if name in knobs and name not in RECIPE_FIELDS:
+            plain[name] = value
+        elif dot and owner == method and (knob != FEATURES or knob in knobs):
+            qualified[knob] = value
+    return plain | qualified
 
 
 def shared_recipe(settings: Settings, setup: Setup, about: Any, convolutions: bool) -> Recipe:
     """The clients' recipe for all methods of the set-up, with what the person changed."""
-    usual = classroom_recipe(about.n_train, convolutions) if setup.name == CLASSROOM else Recipe()
-    recipe = dataclasses.replace(usual, **values(setup.lines(RECIPE_FIELDS)))
+    if setup.name == CLASSROOM:
+        recipe = classroom_recipe(about.n_train, convolutions)
+    else:
+        recipe = Recipe()
+    changes = values(setup.lines(RECIPE_FIELDS))
     augmentation = data.find_augmentation(settings.transform)
-    changes: dict[str, Any] = {"augmentation": augmentation} if augmentation != "none" else {}
-    changes |= {k: parsed(v) for k, v in settings.overrides if k in RECIPE_FIELDS}
+    if augmentation != "none":
+        changes["augmentation"] = augmentation
+    for name, value in settings.overrides:
+        if name in RECIPE_FIELDS:
+            changes[name] = parsed(value)
     return dataclasses.replace(recipe, **changes)
 
 
-def model_for(settings: Settings, setup: Setup, cls: type[Method], about: Any) -> str:
-    """The clients' model: the one that was asked for, else the set-up's. Where that is a mixture, `one_model` is for
+def choose_model(settings: Settings, setup: Setup, cls: type[Method], about: Any) -> str:
+    """The clients' model: the one that was chosen, else the set-up's. Where that is a mixture, `one_model` is for
     methods that need one architecture. Other samples get what is usual for them, whatever the paper has for images."""
     if settings.model != "auto":
         return settings.model
     lines = setup.block.shared
     if "model" not in lines or len(about.input_shape) != 3:
         return default_model(about.input_shape)
-    one = "one_model" in lines and "one architecture" in cls.info.needs
-    return lines["one_model" if one else "model"].value
+    if "one_model" in lines and "one architecture" in cls.info.needs:
+        return lines["one_model"].value
+    return lines["model"].value
 
 
-def architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
-    """`name`, `name:width`, or several of them joined by commas and dealt to the clients in turn."""
+def assign_architectures(model: str, clients: int, about: Any) -> tuple[tuple, ...]:
+    """The architecture of each client. `model`: `name`, `name:width`, or several of them joined by commas, which go to
+    the clients in turn."""
     kinds = []
     for name, width in parse_models(model, about.input_shape):
         kinds.append((name, check_shape(name, about.input_shape), about.classes, width))
     return tuple(kinds[k % len(kinds)] for k in range(clients))
 
 
-def content_key(content: Mapping[str, Any]) -> str:
+def make_content_key(content: Mapping[str, Any]) -> str:
     """The first 32 hexadecimal digits of the SHA-256 of `content` as canonical JSON."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

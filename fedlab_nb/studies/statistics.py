@@ -69,20 +69,20 @@ def band(values: Mapping[int, float] | Sequence[float], level: float = LEVEL) ->
     >>> band([0.5, 0.6, 0.7]).half_width.__round__(3)
     0.248
     """
-    return band_of(tuple(values.values() if isinstance(values, Mapping) else values), level)
+    if isinstance(values, Mapping):
+        values = list(values.values())
+    return compute_band(tuple(values), level)
 
 
 # Pictures ask for the same bands again and again, and `stdev` computes with fractions.
 @functools.lru_cache(maxsize=4096)
-def band_of(values: tuple[float, ...], level: float) -> Band:
+def compute_band(values: tuple[float, ...], level: float) -> Band:
     """`band` of a tuple."""
-    if len(values) < 2:
-        return Band(fmean(values), math.nan, len(values))
-    return Band(
-        fmean(values),
-        t_quantile(len(values) - 1, level) * stdev(values) / math.sqrt(len(values)),
-        len(values),
-    )
+    n = len(values)
+    if n < 2:
+        return Band(fmean(values), math.nan, n)
+    standard_error = stdev(values) / math.sqrt(n)
+    return Band(fmean(values), t_quantile(n - 1, level) * standard_error, n)
 
 
 def difference(
@@ -92,17 +92,20 @@ def difference(
     where both have two of their own: Welch's interval of two independent means.
     """
     common = sorted(set(a) & set(b))
-    if paired and common and (len(common) > 1 or min(len(a), len(b)) < 2):
+    has_two_of_each = len(a) > 1 and len(b) > 1
+    if paired and (len(common) > 1 or (common and not has_two_of_each)):
         return band([a[seed] - b[seed] for seed in common], level)
     return welch(list(a.values()), list(b.values()), level)
 
 
 def welch(a: Sequence[float], b: Sequence[float], level: float = LEVEL) -> Band:
     """Mean of `a` minus mean of `b` for independent samples, with Welch's degrees of freedom."""
-    gap, n = fmean(a) - fmean(b), min(len(a), len(b))
+    gap = fmean(a) - fmean(b)
+    n = min(len(a), len(b))
     if n < 2:
         return Band(gap, math.nan, n)
-    return Band(gap, welch_width((variance(a), variance(b)), (len(a), len(b)), level), n)
+    half_width = welch_width((variance(a), variance(b)), (len(a), len(b)), level)
+    return Band(gap, half_width, n)
 
 
 def welch_width(
@@ -113,11 +116,13 @@ def welch_width(
     >>> round(welch_width((3**2, 4**2), (3, 3)), 2)     # t(3.71) = 2.86 times sqrt(9/3 + 16/3) = 2.89
     8.27
     """
-    one, other = (variance / count for variance, count in zip(variances, counts, strict=True))
-    if one + other == 0:
+    squared_error_a = variances[0] / counts[0]
+    squared_error_b = variances[1] / counts[1]
+    total = squared_error_a + squared_error_b
+    if total == 0:
         return 0.0
-    degrees = (one + other) ** 2 / (one**2 / (counts[0] - 1) + other**2 / (counts[1] - 1))
-    return t_quantile(degrees, level) * math.sqrt(one + other)
+    denominator = squared_error_a**2 / (counts[0] - 1) + squared_error_b**2 / (counts[1] - 1)
+    return t_quantile(total**2 / denominator, level) * math.sqrt(total)
 
 
 def over_images(values: np.ndarray, level: float = LEVEL) -> Band:
@@ -127,52 +132,64 @@ def over_images(values: np.ndarray, level: float = LEVEL) -> Band:
     (Cornfield and Tukey 1956), with Satterthwaite's degrees of freedom. One seed has no band.
     """
     seeds, images = values.shape
-    mean, by_seed, by_image = values.mean(), values.mean(1), values.mean(0)
+    mean = values.mean()
     if seeds < 2:
         return Band(float(mean), math.nan, seeds)
-    rest = ((values - by_seed[:, None] - by_image + mean) ** 2).sum() / ((seeds - 1) * (images - 1))
-    of_seeds, of_images = images * by_seed.var(ddof=1), seeds * by_image.var(ddof=1)  # mean squares
-    spread = max(of_seeds + of_images - rest, of_seeds, of_images)
-    squares = (
-        of_seeds**2 / (seeds - 1)
-        + of_images**2 / (images - 1)
-        + rest**2 / ((seeds - 1) * (images - 1))
+    seed_means = values.mean(1)
+    image_means = values.mean(0)
+    residuals = values - seed_means[:, None] - image_means + mean
+    # Degrees of freedom and mean squares of seeds, images and the rest.
+    seed_degrees = seeds - 1
+    image_degrees = images - 1
+    rest_degrees = seed_degrees * image_degrees
+    seed_squares = images * seed_means.var(ddof=1)
+    image_squares = seeds * image_means.var(ddof=1)
+    rest_squares = (residuals**2).sum() / rest_degrees
+    spread = max(seed_squares + image_squares - rest_squares, seed_squares, image_squares)
+    denominator = (
+        seed_squares**2 / seed_degrees
+        + image_squares**2 / image_degrees
+        + rest_squares**2 / rest_degrees
     )
-    degrees = spread**2 / squares if squares else seeds - 1
-    return Band(float(mean), t_quantile(degrees, level) * math.sqrt(spread / values.size), seeds)
+    degrees = spread**2 / denominator if denominator else seed_degrees
+    half_width = t_quantile(degrees, level) * math.sqrt(spread / values.size)
+    return Band(float(mean), half_width, seeds)
 
 
-def holm(of: Sequence[Band], level: float = LEVEL) -> list[str]:
+def holm(differences: Sequence[Band], level: float = LEVEL) -> list[str]:
     """Verdicts on several differences at once (Holm 1979): the chance that any of them is clear without a reason is
     1 - `level` in all. The least p-value has to be below (1 - level)/m, the next below (1 - level)/(m - 1), and so on.
     """
+    verdicts = [difference.verdict for difference in differences]
+    p_values = {}
+    for i, difference in enumerate(differences):
+        if difference.verdict != "one seed":
+            p_values[i] = compute_p_value(difference)
+    ascending = sorted(p_values, key=lambda i: p_values[i])
+    is_clear = True
+    for rank, i in enumerate(ascending):
+        is_clear = is_clear and p_values[i] <= (1 - level) / (len(p_values) - rank)
+        verdicts[i] = "clear" if is_clear else "within the noise"
+    return verdicts
+
+
+def compute_p_value(difference: Band) -> float:
+    """The two-sided p-value of a clear difference; 1 for one within the noise."""
     from scipy.special import stdtr
 
-    verdicts, p = [gap.verdict for gap in of], {}
-    for i, gap in enumerate(of):
-        if gap.verdict != "one seed":
-            errors = (
-                abs(gap.mean) * t_quantile(gap.n - 1) / gap.half_width
-                if gap.half_width
-                else math.inf
-            )
-            p[i] = 2 * stdtr(gap.n - 1, -errors) if gap.verdict == "clear" else 1.0
-    clear = True
-    for place, i in enumerate(sorted(p, key=p.__getitem__)):
-        clear = clear and p[i] <= (1 - level) / (len(p) - place)
-        verdicts[i] = "clear" if clear else "within the noise"
-    return verdicts
+    if difference.verdict != "clear":
+        return 1.0
+    standard_errors = math.inf
+    if difference.half_width:
+        standard_errors = (
+            abs(difference.mean) * t_quantile(difference.n - 1) / difference.half_width
+        )
+    return 2 * float(stdtr(difference.n - 1, -standard_errors))
 
 
 def mean_ranks(values: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     """Mean rank of each name over the seeds that all of them have, the best (1) first; ties share their ranks' mean."""
     from pandas import DataFrame
 
-    return (
-        DataFrame(values)
-        .dropna()
-        .rank(axis=1, ascending=False)
-        .mean()
-        .sort_values(kind="stable")
-        .to_dict()
-    )
+    ranks = DataFrame(values).dropna().rank(axis=1, ascending=False)
+    return ranks.mean().sort_values(kind="stable").to_dict()

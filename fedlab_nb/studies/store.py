@@ -4,8 +4,8 @@ An entry is written under a temporary name and renamed, so it is there whole or 
 format, the key and the arrays' SHA-256; whatever does not fit (half-written, foreign, damaged) is ignored with a
 warning. No pickle is ever loaded. A store that cannot be written to costs a warning, never a result.
 
-The store is bounded: LIMIT bytes, or what the environment variable FEDLAB_NB_STORE_LIMIT says (such as 500MB; 0: no
-bound). What was used longest ago goes first. Taking an entry out costs its time once more, never a result.
+The store is limited: DEFAULT_LIMIT bytes, or what the environment variable FEDLAB_NB_STORE_LIMIT says (such as 500MB;
+0: no limit). What was used longest ago goes first. Taking an entry out costs its time once more, never a result.
 """
 
 import hashlib
@@ -33,18 +33,19 @@ from .code_version import torch_version
 
 FORMAT = "fedlab_nb entry 1"
 KINDS = ("runs", "clients", "features")
-LIMIT = 5_000_000_000
+DEFAULT_LIMIT = 5_000_000_000  # bytes
 UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
-DAY = 86_400
-_calls = itertools.count()
+DAY = 86_400  # seconds
+LIMIT_CHECK_INTERVAL = 100  # calls of `enforce_limit` between two looks at the store
+_limit_calls = itertools.count()
 
 
 class StoreWarning(UserWarning):
     """An entry was ignored, or could not be kept."""
 
 
-def made() -> dict[str, str]:
-    """What an entry is made with."""
+def package_versions() -> dict[str, str]:
+    """What an entry, or a saved model, is made with: the versions of this package and of torch."""
     return {"version": __version__, "torch": torch_version()}
 
 
@@ -89,83 +90,101 @@ class Store:
 
     def put(self, key: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bool:
         """Keep an entry; False, with a StoreWarning, if that was not possible (no room, no permission)."""
-        part = None
+        temporary = None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            part = Path(tempfile.mkdtemp(prefix=".part-", dir=self.folder))
-            np.savez(part / "arrays.npz", **dict[str, Any](arrays))
-            digest = hashlib.sha256((part / "arrays.npz").read_bytes()).hexdigest()
+            temporary = Path(tempfile.mkdtemp(prefix=".part-", dir=self.folder))
+            np.savez(temporary / "arrays.npz", **dict[str, Any](arrays))
+            digest = hashlib.sha256((temporary / "arrays.npz").read_bytes()).hexdigest()
             head = {
                 "format": FORMAT,
                 "key": key,
                 "sha256": digest,
-                "made": made(),
+                "made": package_versions(),
                 "values": dict(values),
             }
-            (part / "entry.json").write_text(json.dumps(head, allow_nan=False), encoding="utf-8")
+            text = json.dumps(head, allow_nan=False)
+            (temporary / "entry.json").write_text(text, encoding="utf-8")
             # One that is there is damaged, or was written by another process meanwhile: the new one replaces it.
             shutil.rmtree(self.folder / key, ignore_errors=True)
-            os.replace(part, self.folder / key)
+            os.replace(temporary, self.folder / key)
             return True
         except OSError as error:
-            if part is not None:
-                shutil.rmtree(part, ignore_errors=True)
-            text = f"The result could not be stored in {self.folder}: {error.strerror or error}"
-            advice = "you get it now, but it will be computed again next time"
-            warnings.warn(f"{text}; {advice}.", StoreWarning, stacklevel=2)
+            if temporary is not None:
+                shutil.rmtree(temporary, ignore_errors=True)
+            warnings.warn(
+                f"The result could not be stored in {self.folder}: {error.strerror or error}; "
+                "you get it now, but it will be computed again next time.",
+                StoreWarning,
+                stacklevel=2,
+            )
             return False
 
 
 # ------------------------------------------------------------------------------------------------ keeping it in order
 class TrainedClients:
     """Trained clients, so that every method of a comparison begins with the same ones: in memory (of a few settings),
-    and in the store."""
+    and in the store.
+
+    An entry is a dict: `states`, the state of each client; `history`, the points of their curve; `seconds`.
+    """
 
     def __init__(self, limit: int = 8) -> None:
         self._memory: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._limit = limit
 
     def get(self, key: str, store: Store | None) -> dict[str, Any] | None:
+        """The entry of `key`, from memory or from the store; None if there is none."""
         if key in self._memory:
             self._memory.move_to_end(key)
             return self._memory[key]
-        stored = store.get(key) if store else None
+        stored = None if store is None else store.get(key)
         if stored is None:
             return None
         values, arrays = stored
-        import torch
-
-        states: list[dict[str, torch.Tensor]] = [{} for _ in range(values["clients"])]
-        for name, array in arrays.items():
-            k, _, tensor = name.partition("/")
-            states[int(k)][tensor] = torch.from_numpy(array)
-        return self._keep(
-            key, {"states": states, "history": values["history"], "seconds": values["seconds"]}
-        )
+        entry = {
+            "states": read_states(values["clients"], arrays),
+            "history": values["history"],
+            "seconds": values["seconds"],
+        }
+        self._put_in_memory(key, entry)
+        return entry
 
     def has(self, key: str, store: Store) -> bool:
+        """Whether there is an entry of `key`."""
         return key in self._memory or store.has(key)
 
     def put(self, key: str, entry: dict[str, Any], store: Store | None) -> None:
-        self._keep(key, entry)
-        if store:
-            arrays = {
-                f"{k}/{name}": t.numpy()
-                for k, state in enumerate(entry["states"])
-                for name, t in state.items()
-            }
-            values = {
-                "clients": len(entry["states"]),
-                "history": entry["history"],
-                "seconds": entry["seconds"],
-            }
-            store.put(key, values, arrays)
+        """Keep an entry in memory, and in the store if there is one."""
+        self._put_in_memory(key, entry)
+        if store is None:
+            return
+        arrays = {}
+        for k, state in enumerate(entry["states"]):
+            for name, tensor in state.items():
+                arrays[f"{k}/{name}"] = tensor.numpy()
+        values = {
+            "clients": len(entry["states"]),
+            "history": entry["history"],
+            "seconds": entry["seconds"],
+        }
+        store.put(key, values, arrays)
 
-    def _keep(self, key: str, entry: dict[str, Any]) -> dict[str, Any]:
+    def _put_in_memory(self, key: str, entry: dict[str, Any]) -> None:
         self._memory[key] = entry
         while len(self._memory) > self._limit:
             self._memory.popitem(last=False)
-        return entry
+
+
+def read_states(clients: int, arrays: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    """The states of so many clients; `arrays`: by "CLIENT/TENSOR"."""
+    import torch
+
+    states: list[dict[str, torch.Tensor]] = [{} for _ in range(clients)]
+    for name, array in arrays.items():
+        k, _, tensor = name.partition("/")
+        states[int(k)][tensor] = torch.from_numpy(array)
+    return states
 
 
 @dataclass(frozen=True)
@@ -191,24 +210,27 @@ class Entry:
         return False
 
 
-def entries() -> list[Entry]:
+def list_entries() -> list[Entry]:
     """All entries, the one that was used longest ago first; what else lies in the folder is none."""
-    listed = []
+    entries = []
     for kind in KINDS:
         folder = store_folder() / kind
-        for path in folder.iterdir() if folder.is_dir() else ():
+        if not folder.is_dir():
+            continue
+        for path in folder.iterdir():
             if path.is_dir() and not path.name.startswith("."):
                 files = [file.stat() for file in path.iterdir()]
                 used = max((stat.st_mtime for stat in files), default=path.stat().st_mtime)
-                listed.append(Entry(kind, path, sum(stat.st_size for stat in files), used))
-    return sorted(listed, key=lambda entry: entry.used)
+                size = sum(stat.st_size for stat in files)
+                entries.append(Entry(kind, path, size, used))
+    return sorted(entries, key=lambda entry: entry.used)
 
 
-def take_out(gone: Sequence[Entry]) -> int:
+def remove_entries(entries: Sequence[Entry]) -> int:
     """Remove entries; returns the bytes that became free."""
-    for entry in gone:
+    for entry in entries:
         shutil.rmtree(entry.path, ignore_errors=True)
-    return sum(entry.bytes for entry in gone)
+    return sum(entry.bytes for entry in entries)
 
 
 def prune(
@@ -217,53 +239,60 @@ def prune(
     """Take out entries that were not used for `days`, that another version of the code or of torch made (`version`),
     and then the oldest until the rest is no larger than `size` ("500MB", or bytes). Returns (entries, bytes) taken out.
     """
-    here, gone = entries(), []
-    if days is not None:
-        gone += [entry for entry in here if entry.used < time.time() - days * DAY]
-    if version:
-        gone += [
-            entry for entry in here if entry not in gone and entry.head().get("made") != made()
-        ]
+    unwanted = []
+    remaining = []
+    for entry in list_entries():
+        is_old = days is not None and entry.used < time.time() - days * DAY
+        is_foreign = version and not is_old and entry.head().get("made") != package_versions()
+        if is_old or is_foreign:
+            unwanted.append(entry)
+        else:
+            remaining.append(entry)
     if size is not None:
-        gone += oldest_beyond([entry for entry in here if entry not in gone], bytes_of(size))
-    return len(gone), take_out(gone)
+        unwanted += find_oldest_beyond(remaining, parse_size(size))
+    return len(unwanted), remove_entries(unwanted)
 
 
-def oldest_beyond(here: list[Entry], limit: float) -> list[Entry]:
-    """The oldest of `here` (oldest first) that must go so that the rest fits into `limit` bytes."""
-    rest = itertools.accumulate(
-        (-entry.bytes for entry in here), initial=sum(entry.bytes for entry in here)
-    )
-    return [entry for entry, total in zip(here, rest, strict=False) if total > limit]
+def find_oldest_beyond(entries: Sequence[Entry], limit: float) -> list[Entry]:
+    """The oldest of `entries` (oldest first) that must go so that the rest fits into `limit` bytes."""
+    total = sum(entry.bytes for entry in entries)
+    oldest = []
+    for entry in entries:
+        if total <= limit:
+            break
+        oldest.append(entry)
+        total -= entry.bytes
+    return oldest
 
 
 def verify() -> list[Entry]:
     """The entries that cannot be trusted: half-written, damaged or foreign."""
-    return [entry for entry in entries() if not entry.is_whole()]
+    return [entry for entry in list_entries() if not entry.is_whole()]
 
 
-def bound() -> None:
+def enforce_limit() -> None:
     """Take the oldest out if the store is larger than its limit, down to nine tenths of it. It looks at the first call
     of a process and at every hundredth."""
-    if next(_calls) % 100:
+    if next(_limit_calls) % LIMIT_CHECK_INTERVAL:
         return
-    here, most = entries(), limit()
-    if most and sum(entry.bytes for entry in here) > most:
-        take_out(oldest_beyond(here, 0.9 * most))
+    limit = read_limit()
+    entries = list_entries()
+    if limit and sum(entry.bytes for entry in entries) > limit:
+        remove_entries(find_oldest_beyond(entries, 0.9 * limit))
 
 
-def limit() -> float:
-    """The store's bound in bytes; 0: none."""
+def read_limit() -> float:
+    """The store's limit in bytes; 0: none."""
     try:
-        return bytes_of(os.environ.get("FEDLAB_NB_STORE_LIMIT", LIMIT))
+        return parse_size(os.environ.get("FEDLAB_NB_STORE_LIMIT", DEFAULT_LIMIT))
     except UsageError as error:
         raise UsageError(f"FEDLAB_NB_STORE_LIMIT is set wrongly: {error}") from None
 
 
-def bytes_of(size: str | float) -> float:
+def parse_size(size: str | float) -> float:
     """500 -> 500, "1.5 GB" -> 1.5e9; UsageError for anything else.
 
-    >>> bytes_of("1.5 GB"), bytes_of("20kB")
+    >>> parse_size("1.5 GB"), parse_size("20kB")
     (1500000000.0, 20000.0)
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b?)\s*", str(size).lower())

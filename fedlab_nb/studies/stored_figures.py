@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ..declared import parse
-from .results import data_size
 from .statistics import Band, band
-from .stored_rows import Row, read
+from .stored_rows import Row, read_rows
+from .text_tables import data_size
 
 SERIES = re.compile(r"(?P<runs>\w+)/(?P<method>\w+)(?:\[(?P<at>[^]]*)\])?(?::(?P<column>\S+))?")
+MINUS_ZERO = re.compile(r"-(?=0(?![\d.]))")  # the sign of a rounded zero
 NUMBER = re.compile(r"-?[\d.]+")
 # The first one binds least.
 ARITHMETIC = {
@@ -31,7 +32,7 @@ Values = dict[int, float]  # by seed
 def read_figure(path: Path, figure: str) -> Values:
     """The values of a figure that a TOML file declares, from the rows in the JSON file beside it."""
     figures = parse(path.read_text(encoding="utf-8"))["figures"]
-    _, rows = read(path.with_suffix(".json"))
+    _, rows = read_rows(path.with_suffix(".json"))
     return figure_values(figure, figures, rows)
 
 
@@ -44,7 +45,8 @@ def figure_values(text: str, figures: Mapping[str, str], rows: Sequence[Row]) ->
     if text in figures:
         return figure_values(figures[text], figures, rows)
     if NUMBER.fullmatch(text):
-        return dict.fromkeys((seed for row in rows for seed in row["seeds"]), float(text))
+        seeds = [seed for row in rows for seed in row["seeds"]]
+        return dict.fromkeys(seeds, float(text))
     for sign, calculate in ARITHMETIC.items():
         if sign in text:
             first, second = text.rsplit(sign, 1)
@@ -113,30 +115,32 @@ def write_figure(values: Values, form: str) -> str:
     >>> write_figure({0: 0.52, 1: 0.54}, ""), write_figure({0: 0.50, 1: 0.60}, "mean")
     ('53 ± 13', '55')
     """
-    of, all_ = band(values), list(values.values())
-    percent = "" if math.isnan(of.half_width) else f" ± {100 * of.half_width:.0f}"
+    interval = band(values)
+    mean = interval.mean
+    half_width = "" if math.isnan(interval.half_width) else f" ± {100 * interval.half_width:.0f}"
+    numbers = list(values.values())
     forms = {
-        "": f"{100 * of.mean:.0f}{percent}",  # mean and 95 % band over seeds, in percent
-        "mean": f"{100 * of.mean:.0f}",
-        "fine": f"{100 * of.mean:.1f} ± {100 * of.half_width:.1f}",
-        "verdict": of.verdict,
-        "effect": describe_effect(of),  # of a difference: the verb is that of its band
-        "counts": " ".join(f"{v:.0f}" for v in all_),  # of whole numbers: each
-        "each": " ".join(f"{100 * v:.0f}" for v in all_),
-        "low": f"{100 * min(all_):.0f}",
-        "high": f"{100 * max(all_):.0f}",
-        "above": f"{sum(v > 0 for v in all_)}",  # number of seeds with a difference above zero
-        "below": f"{sum(v < 0 for v in all_)}",
-        "tenths": f"{of.mean:.1f}",
-        "hundredths": f"{of.mean:.2f}",
-        "whole": f"{of.mean:,.0f}",
-        "bytes": data_size(of.mean),
+        "": f"{100 * mean:.0f}{half_width}",  # mean and 95 % band over seeds, in percent
+        "mean": f"{100 * mean:.0f}",
+        "fine": f"{100 * mean:.1f} ± {100 * interval.half_width:.1f}",
+        "verdict": interval.verdict,
+        "effect": describe_effect(interval),  # of a difference: the verb is that of its band
+        "counts": " ".join(f"{number:.0f}" for number in numbers),  # of whole numbers: each
+        "each": " ".join(f"{100 * number:.0f}" for number in numbers),
+        "low": f"{100 * min(numbers):.0f}",
+        "high": f"{100 * max(numbers):.0f}",
+        "above": str(sum(number > 0 for number in numbers)),  # seeds with a difference above zero
+        "below": str(sum(number < 0 for number in numbers)),
+        "tenths": f"{mean:.1f}",
+        "hundredths": f"{mean:.2f}",
+        "whole": f"{mean:,.0f}",
+        "bytes": data_size(mean),
     }
     if form not in forms:
-        raise ValueError(
-            f"{form!r} is no form of a figure; there are {', '.join(filter(None, forms))}."
-        )
-    return re.sub(r"-(?=0(?![\d.]))", "", forms[form]).replace("-", "−")
+        names = ", ".join(name for name in forms if name)
+        raise ValueError(f"{form!r} is no form of a figure; there are {names}.")
+    text = MINUS_ZERO.sub("", forms[form])
+    return text.replace("-", "−")
 
 
 def describe_effect(difference: Band) -> str:

@@ -13,20 +13,23 @@ from statistics import fmean
 from typing import Any
 
 from ..methods import label_of
-from .stored_rows import Row, file_of, read
+from .stored_rows import Row, find_file, read_rows
 
 DIGITS = "digits"
 SETS = (DIGITS, "glyphs:16g")
 
 
-def sets() -> list[str]:
+def list_stored_sets() -> list[str]:
     """The data sets of which there is a table."""
-    return [name for name in SETS if file_of("stored", name).exists()]
+    return [name for name in SETS if find_file("stored", name).exists()]
 
 
 @dataclass(frozen=True, eq=False)
 class StoredTable:
-    """The table. about: version, torch, date (ISO), command, note;   rows: {(method, alpha, clients): the row}
+    """The stored results of one data set.
+
+    about: version, torch, date (ISO), command, note
+    rows: {(method, alpha, clients): the row}
 
     A row has, by seed, accuracy 0–1 on the test set, rounded to 4 digits; bytes_up, bytes_down; parameters;
     seconds_local, seconds_method: wall time on the machine that made the table, where other work went on; nll and ece,
@@ -42,20 +45,33 @@ class StoredTable:
         """Methods, alphas and numbers of clients, in the table's order."""
         return [list(dict.fromkeys(values)) for values in zip(*self.rows, strict=True)]
 
-    methods = property(lambda self: self.axes[0])
-    alphas = property(lambda self: self.axes[1])
-    clients = property(lambda self: self.axes[2])
-    seeds = property(lambda self: next(iter(self.rows.values()))["seeds"])  # the same for all rows
+    @property
+    def methods(self) -> list[str]:
+        return self.axes[0]
 
-    def made(self, method: str) -> dict[str, Any]:
+    @property
+    def alphas(self) -> list[float]:
+        return self.axes[1]
+
+    @property
+    def clients(self) -> list[int]:
+        return self.axes[2]
+
+    @property
+    def seeds(self) -> list[int]:
+        """The same for all rows."""
+        first_row = next(iter(self.rows.values()))
+        return first_row["seeds"]
+
+    def options(self, method: str) -> dict[str, Any]:
         """What a method's runs were made with, by qualified name: `recipe.epochs`, `fens.rounds`."""
-        return next(row["made"] for (name, *_), row in self.rows.items() if name == method)
+        return next(row["made"] for (name, _, _), row in self.rows.items() if name == method)
 
     def title(self, method: str) -> str:
         """What a method's runs in the table are called."""
-        return label_of(
-            method, {name.removeprefix(f"{method}."): v for name, v in self.made(method).items()}
-        )
+        options = self.options(method)
+        plain = {name.removeprefix(f"{method}."): value for name, value in options.items()}
+        return label_of(method, plain)
 
     @property
     def label(self) -> str:
@@ -65,8 +81,11 @@ class StoredTable:
     def values(self, column: str, method: str, alpha: float, clients: int) -> dict[int, Any]:
         """{seed: a number of the runs} of one stored setting; without the runs that failed; empty if the table lacks
         it."""
-        row = self.rows.get((method, float(alpha), clients), {"seeds": [], column: []})
-        return {seed: v for seed, v in zip(row["seeds"], row[column], strict=True) if v is not None}
+        row = self.rows.get((method, float(alpha), clients))
+        if row is None:
+            return {}
+        pairs = zip(row["seeds"], row[column], strict=True)
+        return {seed: value for seed, value in pairs if value is not None}
 
     def accuracies(self, method: str, alpha: float, clients: int) -> dict[int, float]:
         """{seed: accuracy} of one stored setting."""
@@ -74,12 +93,11 @@ class StoredTable:
 
     def seconds(self) -> dict[str, float]:
         """{method: mean seconds of a run}, training of the clients included."""
-        took: dict[str, list[float]] = {}
-        for (name, *_), row in self.rows.items():
-            took.setdefault(name, []).extend(
-                map(sum, zip(row["seconds_local"], row["seconds_method"], strict=True))
-            )
-        return {name: fmean(of) for name, of in took.items()}
+        seconds: dict[str, list[float]] = {}
+        for (name, _, _), row in self.rows.items():
+            runs = zip(row["seconds_local"], row["seconds_method"], strict=True)
+            seconds.setdefault(name, []).extend(local + method for local, method in runs)
+        return {name: fmean(of_method) for name, of_method in seconds.items()}
 
     def against_alpha(self, method: str, clients: int) -> dict[float, dict[int, float]]:
         """{alpha: {seed: accuracy}} at a stored number of clients."""
@@ -93,6 +111,9 @@ class StoredTable:
 @lru_cache(maxsize=len(SETS))
 def load(dataset: str = DIGITS) -> StoredTable:
     """The table of a data set that came with the package; FedlabError where there is none."""
-    about, rows = read(file_of("stored", dataset))
-    places = ((row["method"], float(row["at"]["alpha"]), row["at"]["clients"]) for row in rows)
-    return StoredTable(dataset, about, dict(zip(places, rows, strict=True)))
+    about, rows = read_rows(find_file("stored", dataset))
+    by_setting = {}
+    for row in rows:
+        setting = row["at"]
+        by_setting[row["method"], float(setting["alpha"]), setting["clients"]] = row
+    return StoredTable(dataset, about, by_setting)

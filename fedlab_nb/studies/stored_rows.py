@@ -16,21 +16,25 @@ FOLDER = Path(__file__).parent / "stored"
 Row = dict[str, Any]
 
 
-def file_of(kind: str, dataset: str) -> Path:
-    """Where the rows of a kind ("stored", "tuning") stand, or would, of a data set."""
+def find_file(kind: str, dataset: str) -> Path:
+    """The path of the rows of a kind ("stored", "tuning") of a data set; the file may be missing."""
     return FOLDER / f"{kind}-{dataset.replace(':', '')}.json"
 
 
-def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """What a file says of itself, and its rows; FedlabError if it is missing or is no such file."""
+def read_rows(path: Path) -> tuple[dict[str, Any], list[Row]]:
+    """What a file says of itself, and its rows; FedlabError if it is missing or is no such file.
+
+    In the file rows that were made with the same options share them: `made` is a number in a list.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        made = content["made"]
-        return content["about"], [{**row, "made": made[row["made"]]} for row in content["rows"]]
+        options = content["made"]
+        rows = [{**row, "made": options[row["made"]]} for row in content["rows"]]
+        return content["about"], rows
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
         raise FedlabError(f"The stored results in {path.name} cannot be read: {error!r}.") from None
 
 
-def key_of(row: Mapping[str, Any]) -> str:
+def make_row_key(row: Mapping[str, Any]) -> str:
     """What tells a row from the others of its study."""
     return json.dumps([row["runs"], row["method"], row["at"]], sort_keys=True)

@@ -4,12 +4,12 @@ from .backend import BACKENDS, auto_backend
 from .clients import ClientModels
 from .evaluate import (
     accuracy,
+    cache_passes,
     class_accuracy,
     client_accuracy,
     group_accuracy,
-    in_chunks,
-    once,
-    one_pass,
+    run_cached,
+    run_in_chunks,
 )
-from .local import Tick, train_clients, trained
+from .local import Tick, train_clients, train_to_end
 from .recipe import Recipe

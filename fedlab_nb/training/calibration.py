@@ -1,11 +1,11 @@
 """Calibration: whether a model that says 90 % is right nine times of ten. Read off the scores of one pass.
 
-Confidence is the probability of the class that is named. The diagram sorts answers into BINS bins of equal width,
+Confidence is the probability of the predicted class. The diagram sorts answers into BINS bins of equal width,
 bin b = (b/15, (b+1)/15], b = 0…14 (Naeini et al., AAAI 2015; Guo et al., ICML 2017). The expected calibration error is
 ECE = Σ_b (n_b/N) |share right in b - mean confidence in b|, 0–1. NLL is the mean of -log p(true class), in nats.
 
-Beside it the area under the ROC curve (`ranking`), which asks for less: whether a class's own samples have the higher
-scores.
+Beside it the area under the ROC curve (`compute_auc`), which asks for less: whether a class's own samples have the
+higher scores.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 BINS = 15
 
-# What a model's scores are. Probabilities are their softmax, but for those that have none.
+# What a model's scores are, and how they become probabilities; "" where they do not.
 SCORES = {
     "logits": "softmax of the logits",
     "log-probabilities": "the method's own probabilities",
@@ -34,9 +35,11 @@ class Calibration:
     """NLL and the counts of a reliability diagram; without numbers where there are no probabilities.
 
     scores: what the model's scores are, a key of SCORES; "" where nobody has measured
-    nll:    mean negative log-likelihood, nats a sample
-    counts, right: answers of each bin and how many of them are right, `[BINS]`;   confidence: their sum, `[BINS]`
-    auc:    area under the ROC curve, 0–1 (`ranking`); also of scores that are no probabilities
+    nll: mean negative log-likelihood, nats a sample
+    counts: answers in each bin `[BINS]`
+    right: how many of them are right `[BINS]`
+    confidence: the sum of their confidences `[BINS]`
+    auc: area under the ROC curve, 0–1 (`compute_auc`); also of scores that are no probabilities
     """
 
     scores: str = ""
@@ -47,11 +50,11 @@ class Calibration:
     auc: float | None = None
 
     @classmethod
-    def restored(cls, values: Mapping[str, Any]) -> Calibration:
-        """From the fields by name as JSON has them; those that are not there are without numbers."""
-        fields: dict[str, Any] = {
-            name: tuple(v) if isinstance(v, list) else v for name, v in values.items()
-        }
+    def from_json(cls, values: Mapping[str, Any]) -> Calibration:
+        """From its fields by name as JSON has them, where tuples are lists; missing fields are without numbers."""
+        fields: dict[str, Any] = {}
+        for name, value in values.items():
+            fields[name] = tuple(value) if isinstance(value, list) else value
         return cls(**fields)
 
     @property
@@ -59,61 +62,69 @@ class Calibration:
         """Expected calibration error, 0–1; None without probabilities."""
         if self.nll is None:
             return None
-        gaps = (
-            abs(right - confidence)
-            for right, confidence in zip(self.right, self.confidence, strict=True)
-        )
-        return math.fsum(gaps) / sum(self.counts)
+        pairs = zip(self.right, self.confidence, strict=True)
+        gap = math.fsum(abs(right - confidence) for right, confidence in pairs)
+        return gap / sum(self.counts)
 
     @property
     def mean_confidence(self) -> float | None:
-        """How sure the answers are on average, 0–1."""
-        return None if self.nll is None else math.fsum(self.confidence) / sum(self.counts)
+        """How sure the answers are on average, 0–1; None without probabilities."""
+        if self.nll is None:
+            return None
+        return math.fsum(self.confidence) / sum(self.counts)
 
 
-def calibration(scores: Tensor, labels: Tensor, kind: str = "logits") -> Calibration:
-    """Of scores `[N, C]`, or `[M, N, C]` of M models (all their answers together), for labels `[N]`; in float64.
+def measure_calibration(scores: Tensor, labels: Tensor, kind: str = "logits") -> Calibration:
+    """The calibration of scores `[N, C]`, or of M models' `[M, N, C]` (all their answers together), for labels `[N]`.
 
-    A score of -inf is a probability that the scores' dtype cannot hold: for the NLL it is the smallest that it can.
+    In float64. A score of -inf is a probability that the scores' dtype cannot hold: for the NLL it is the smallest that
+    it can hold. `kind`: a key of SCORES.
     """
     if not SCORES[kind]:
-        return Calibration(kind, auc=ranking(scores.double(), labels))
-    logs = scores.double().log_softmax(-1)
-    truth = labels.expand(logs.shape[:-1])
-    own = logs.gather(-1, truth[..., None])[..., 0]
-    floor = math.log(torch.finfo(scores.dtype).smallest_normal)
-    nll = -torch.where(own.isneginf(), floor, own).mean()
-    top, named = logs.max(-1)
-    sure = top.exp().flatten()
-    edges = torch.arange(1, BINS, device=sure.device, dtype=sure.dtype) / BINS
-    at = torch.bucketize(sure, edges)
-    columns = torch.stack([torch.ones_like(sure), (named == truth).flatten().double(), sure], 1)
-    sums = sure.new_zeros(BINS, 3).index_add_(0, at, columns)
-    *bins, last = torch.cat([sums.T.flatten(), nll[None]]).tolist()
-    counts, right, confidence = (bins[i * BINS : (i + 1) * BINS] for i in range(3))
+        return Calibration(kind, auc=compute_auc(scores.double(), labels))
+    log_probabilities = scores.double().log_softmax(-1)
+    labels_of_all = labels.expand(log_probabilities.shape[:-1])  # [N] or [M, N]
+    true_class = log_probabilities.gather(-1, labels_of_all[..., None])[..., 0]
+    smallest = math.log(torch.finfo(scores.dtype).smallest_normal)
+    nll = -torch.where(true_class.isneginf(), smallest, true_class).mean()
+
+    highest, predicted = log_probabilities.max(-1)
+    confidence = highest.exp().flatten()
+    is_right = (predicted == labels_of_all).flatten().double()
+    edges = torch.arange(1, BINS, device=confidence.device, dtype=confidence.dtype) / BINS
+    bins = torch.bucketize(confidence, edges)
+    columns = torch.stack([torch.ones_like(confidence), is_right, confidence], 1)
+    sums = confidence.new_zeros(BINS, 3).index_add_(0, bins, columns)
+    # One copy from the device for all numbers.
+    *flat_sums, nll_value = torch.cat([sums.T.flatten(), nll[None]]).tolist()
     return Calibration(
-        kind,
-        last,
-        tuple(map(int, counts)),
-        tuple(map(int, right)),
-        tuple(confidence),
-        ranking(logs, labels),
+        scores=kind,
+        nll=nll_value,
+        counts=tuple(int(count) for count in flat_sums[:BINS]),
+        right=tuple(int(count) for count in flat_sums[BINS : 2 * BINS]),
+        confidence=tuple(flat_sums[2 * BINS :]),
+        auc=compute_auc(log_probabilities, labels),
     )
 
 
-def ranking(scores: Tensor, labels: Tensor) -> float | None:
+def compute_auc(scores: Tensor, labels: Tensor) -> float | None:
     """AUC of scores `[N, C]`, or the mean over M models' `[M, N, C]`, for labels `[N]`: each class against the rest.
 
     AUC_c is the chance that a sample of class c has a higher score s_c than one of another class, a tie counting half:
     (sum of the own samples' ranks - P (P + 1)/2) / (P (N - P)), P own samples, equal scores sharing their mean rank
     (Hanley and McNeil 1982). The plain mean over the classes with test samples; None if they are all of one class.
     """
-    own = torch.nn.functional.one_hot(labels, scores.shape[-1]).T.to(scores)  # [C, N]
-    columns = scores.transpose(-1, -2).contiguous()
+    is_own = F.one_hot(labels, scores.shape[-1]).T.to(scores)  # [C, N]
+    columns = scores.transpose(-1, -2).contiguous()  # [..., C, N]
     ordered = columns.sort(-1).values
-    below = torch.searchsorted(ordered, columns)
-    ranks = (below + torch.searchsorted(ordered, columns, right=True) + 1) / 2
-    held = own.sum(-1)
-    pairs = held * (len(labels) - held)
-    areas = ((ranks * own).sum(-1) - held * (held + 1) / 2) / pairs
-    return areas[..., pairs > 0].mean().item() if bool((pairs > 0).any()) else None
+    lower = torch.searchsorted(ordered, columns)  # how many scores are lower
+    lower_or_equal = torch.searchsorted(ordered, columns, right=True)
+    ranks = (lower + lower_or_equal + 1) / 2
+    own_count = is_own.sum(-1)  # [C], P above
+    pairs = own_count * (len(labels) - own_count)
+    rank_sums = (ranks * is_own).sum(-1)
+    areas = (rank_sums - own_count * (own_count + 1) / 2) / pairs
+    has_pairs = pairs > 0
+    if not bool(has_pairs.any()):
+        return None
+    return areas[..., has_pairs].mean().item()

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from ..models import Network, load_state, model_state, parameter_count
 from ..models.state import copy_model
-from .evaluate import in_chunks, once
+from .evaluate import run_cached, run_in_chunks
 
 
-def by_architecture(models: Sequence[Network]) -> dict[tuple, list[int]]:
-    """Architecture -> the places in `models` of those that have it."""
+def group_by_architecture(models: Sequence[Network]) -> dict[tuple, list[int]]:
+    """Architecture -> the positions in `models` of those that have it."""
     groups: dict[tuple, list[int]] = {}
     for k, model in enumerate(models):
         groups.setdefault(model.architecture, []).append(k)
@@ -55,29 +55,30 @@ class ClientModels:
     @property
     def groups(self) -> dict[tuple, list[int]]:
         """Architecture -> the clients that use it."""
-        return by_architecture(self.modules)
+        return group_by_architecture(self.modules)
 
     def logits(self, x: Tensor) -> Tensor:
         """Pre-softmax outputs of every client, `[M, N, C]`, without gradients."""
-        return torch.stack([once(module, x) for module in self.modules])
+        return torch.stack([run_cached(module, x) for module in self.modules])
 
-    def in_turn(self, x: Tensor) -> Tensor:
+    def predict_in_turn(self, x: Tensor) -> Tensor:
         """Classes `[N]`: client k answers for x_k, x_(k+M), x_(k+2M), ..., so that all M together read each sample
         once."""
         classes = torch.empty(len(x), dtype=torch.long, device=x.device)
         for k, module in enumerate(self.modules[: len(x)]):
-            classes[k :: len(self)] = in_chunks(module, x[k :: len(self)]).argmax(1)
+            logits = run_in_chunks(module, x[k :: len(self)])
+            classes[k :: len(self)] = logits.argmax(1)
         return classes
 
     def features(self, x: Tensor) -> Tensor:
         """Penultimate features of every client, `[M, N, D]`, without gradients."""
-        return torch.stack([once(module.features, x) for module in self.modules])
+        return torch.stack([run_cached(module.features, x) for module in self.modules])
 
     def with_states(self, states: Sequence[Mapping[str, Tensor]]) -> ClientModels:
         """The same architectures with other weights (e.g. as they were received)."""
         modules = []
         for module, state in zip(self.modules, states, strict=True):
-            twin = copy_model(module)
-            load_state(twin, state)
-            modules.append(twin)
+            copied = copy_model(module)
+            load_state(copied, state)
+            modules.append(copied)
         return ClientModels(modules)

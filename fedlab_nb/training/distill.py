@@ -6,7 +6,7 @@ In short:
 - `distil(student, x, teacher, recipe, loss, stream)`: `recipe.epochs` passes over fixed samples; a generator of
   `Tick`s.
 - `Learner(student, recipe, loss)`: one optimizer kept through many passes, for pools that grow:
-  `for value in learner.one_pass(x, teacher, stream, epoch=t): yield ...`, or single steps by
+  `for value in learner.train_one_pass(x, teacher, stream, epoch=t): yield ...`, or single steps by
   `learner.step(x, target)`.
 
 `teacher` is a tensor of targets `[N, ...]` for `x [N, ...]`, or a function from a batch to them (called without
@@ -14,16 +14,17 @@ gradients). The student is in train mode while it learns and in eval mode whenev
 `recipe` is a `Recipe`: SGD or Adam, constant or cosine. Knows nothing of where samples or teachers come from.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from ..errors import choose
-from .local import Tick, curve_epochs
-from .optim import clipped, optimizer_for
-from .recipe import Recipe, autocast_for
+from .local import Tick, choose_curve_epochs
+from .optim import Gradients, clip_gradients, make_optimizer
+from .recipe import Recipe, make_autocast
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Teacher = Tensor | Callable[[Tensor], Tensor]
@@ -37,10 +38,11 @@ def kl_each(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tenso
     The factor τ² keeps the gradient's size: for large τ it tends to (s - mean s - t + mean t) / C, whatever τ.
     Differentiable with respect to both.
     """
-    if temperature != 1:  # a step on small images is made of small operations: none for nothing
+    if temperature != 1:  # no division by 1: a step on small images consists of small operations
         return temperature**2 * kl_each(teacher / temperature, student / temperature)
-    t, s = teacher.log_softmax(-1), student.log_softmax(-1)
-    return (t.exp() * (t - s)).sum(-1)
+    teacher_logs = teacher.log_softmax(-1)
+    student_logs = student.log_softmax(-1)
+    return (teacher_logs.exp() * (teacher_logs - student_logs)).sum(-1)
 
 
 def l1_each(teacher: Tensor, student: Tensor) -> Tensor:
@@ -61,8 +63,10 @@ def distillation_loss(name: str, temperature: float = 1.0) -> Loss:
     """The named loss; `temperature` is for "kl" alone. UsageError for another name."""
     choose("distillation loss", name, LOSSES)
     if name == "kl":
-        return lambda target, student: kl_each(target, student, temperature)
-    return l1_each if name == "l1" else ce_each
+        return functools.partial(kl_each, temperature=temperature)
+    if name == "l1":
+        return l1_each
+    return ce_each
 
 
 # ---------------------------------------------------------------------------------------------------------------- loop
@@ -72,26 +76,31 @@ class Learner:
     def __init__(
         self, student: nn.Module, recipe: Recipe, loss: Loss, *, clip: float | None = None
     ) -> None:
-        self.student, self.recipe, self.loss, self.clip = student, recipe, loss, clip
-        self.optimizer = optimizer_for([p for p in student.parameters() if p.requires_grad], recipe)
+        self.student = student
+        self.recipe = recipe
+        self.loss = loss
+        self.clip = clip
+        trainable = [parameter for parameter in student.parameters() if parameter.requires_grad]
+        self.optimizer = make_optimizer(trainable, recipe)
 
     def set_epoch(self, epoch: int) -> None:
-        """The learning rate of `epoch` (from 0), by the recipe's schedule."""
+        """Set the learning rate of `epoch` (from 0), by the recipe's schedule."""
         self.optimizer.lr = self.recipe.lr_at(epoch)
 
     def step(self, x: Tensor, target: Tensor) -> Tensor:
-        """A step on a batch `x [B, ...]`; returns the loss so far: (1/B) Σ_i ℓ_i."""
-        with autocast_for(self.recipe, x.device):
-            answers = self.student(x)
-        value = self.loss(target, answers.float() if answers.dtype == torch.bfloat16 else answers)
-        value = value.mean()
-        gradients: Sequence[Tensor] = torch.autograd.grad(value, self.optimizer.parameters)
+        """A step on a batch `x [B, ...]`; returns its loss before the step, (1/B) Σ_i ℓ_i."""
+        with make_autocast(self.recipe, x.device):
+            logits = self.student(x)
+        if logits.dtype == torch.bfloat16:
+            logits = logits.float()
+        loss = self.loss(target, logits).mean()
+        gradients: Gradients = torch.autograd.grad(loss, self.optimizer.parameters)
         if self.clip is not None:
-            gradients = clipped(gradients, self.clip)
+            gradients = clip_gradients(gradients, self.clip)
         self.optimizer.step(gradients)
-        return value.detach()
+        return loss.detach()
 
-    def one_pass(
+    def train_one_pass(
         self,
         x: Tensor,
         teacher: Teacher,
@@ -110,16 +119,19 @@ class Learner:
         self.student.train()
         size = self.recipe.batch_size
         order = torch.randperm(len(x), generator=stream).to(x.device)
-        batches = order.split(size) if steps is None else order[: steps * size].split(size)
+        if steps is not None:
+            order = order[: steps * size]
         try:
-            for rows in batches:
-                images = x[rows] if prepare is None else prepare(x[rows])
+            for rows in order.split(size):
+                samples = x[rows]
+                if prepare is not None:
+                    samples = prepare(samples)
                 if isinstance(teacher, Tensor):
                     target = teacher[rows]
                 else:
                     with torch.no_grad():
-                        target = teacher(images)
-                yield self.step(images, target)
+                        target = teacher(samples)
+                yield self.step(samples, target)
         finally:
             self.student.eval()
 
@@ -138,8 +150,8 @@ def distil(
     `Tick.done` counts finished epochs; `fresh` marks the epochs at whose end a curve should be drawn.
     """
     learner = Learner(student, recipe, loss, clip=clip)
-    show = curve_epochs(recipe.epochs) if recipe.epochs else []
+    curve_epochs = choose_curve_epochs(recipe.epochs)
     for epoch in range(recipe.epochs):
-        for _ in learner.one_pass(x, teacher, stream, epoch=epoch):
+        for _ in learner.train_one_pass(x, teacher, stream, epoch=epoch):
             yield Tick(epoch, recipe.epochs)
-        yield Tick(epoch + 1, recipe.epochs, epoch + 1 in show)
+        yield Tick(epoch + 1, recipe.epochs, epoch + 1 in curve_epochs)

@@ -1,20 +1,30 @@
 """Local training of M clients: each group of one architecture goes to the backend that suits it."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from ..models import Network
 from ..rng import generator
-from .backend import choose_backend, cores, pieces, side_by_side, wants_channels_last
-from .clients import by_architecture
+from .backend import (
+    choose_backend,
+    count_cores,
+    count_parts,
+    run_in_parallel,
+    should_use_channels_last,
+)
+from .clients import group_by_architecture
 from .loop import Adjust, Loss, Shard, train_loop
 from .recipe import Recipe
 from .stacked import train_stacked
 from .streams import train_on_streams
 
 CURVE_POINTS = 12
+Epochs = Generator[int, None, None]  # yields how many epochs have been finished
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Tick:
     fresh: bool = False
 
 
-def curve_epochs(epochs: int) -> list[int]:
+def choose_curve_epochs(epochs: int) -> list[int]:
     """The epochs (from 1) after which a training shows its models: at most CURVE_POINTS, the last among them."""
     points = min(epochs, CURVE_POINTS)
     return sorted({round((i + 1) * epochs / points) for i in range(points)})
@@ -52,68 +62,112 @@ def train_clients(
     `adjust` change the local step (`loop` says how). A shard is `(x, y)`, y being labels `[n]` or soft labels `[n, C]`,
     or `(x, y, ...)` with more for the loss.
     """
-    ids = range(len(models)) if ids is None else ids
+    clients = range(len(models))
+    ids = clients if ids is None else ids
     seeds = [seed] * len(models) if isinstance(seed, int) else seed
-    groups = by_architecture(models)
+    streams = [generator(seeds[k], stream, ids[k]) for k in clients]
+    augmentation_streams = []
+    if recipe.augmentation != "none":
+        augmentation_streams = [
+            generator(seeds[k], stream, "augmentation", ids[k]) for k in clients
+        ]
+    groups = group_by_architecture(models)
     total = recipe.epochs * len(groups)
-    show = curve_epochs(recipe.epochs) if len(groups) == 1 and recipe.epochs else []
-    before = 0
-    for members in groups.values():
-        first = models[members[0]]
-        x = shards[members[0]][0]
-        device, input_shape = x.device.type, tuple(x.shape[1:])
-        way = choose_backend(backend, device, first, input_shape, len(members))
-        plain = backend == "auto" and loss is None and adjust is None
-        parts = share_out(
-            members, shards, pieces(device, first, input_shape, len(members)) if plain else 1
+    # A point of the curve needs all models, so where there are several groups there is none.
+    curve_epochs = choose_curve_epochs(recipe.epochs) if len(groups) == 1 else []
+    epochs_before = 0  # of the groups that have ended
+    for group in groups.values():
+        trainings = start_trainings(
+            models,
+            shards,
+            recipe,
+            streams,
+            group,
+            backend=backend,
+            curve_epochs=curve_epochs,
+            loss=loss,
+            adjust=adjust,
+            augmentation_streams=augmentation_streams,
         )
-        trainings = []
-        for part in parts:
-            work = [models[k] for k in part], [shards[k] for k in part], recipe
-            streams = [generator(seeds[k], stream, ids[k]) for k in part]
-            augmented = part if recipe.augmentation != "none" else ()
-            moves = [generator(seeds[k], stream, "augmentation", ids[k]) for k in augmented]
-            change: dict[str, Any] = {
-                "places": part,
-                "loss": loss,
-                "adjust": adjust,
-                "moves": moves,
-            }
-            if way == "stacked":
-                training = train_stacked(*work, streams, show, **change)
-            else:
-                last = wants_channels_last(device, first, input_shape, recipe.precision)
-                train = train_on_streams if plain and x.is_cuda else train_loop
-                training = train(*work, streams, channels_last=last, **change)
-            trainings.append(training)
-        alone = len(parts) == 1
-        epochs = (
-            trainings[0] if alone else side_by_side(trainings, show or [recipe.epochs], cores())
-        )
-        shown = 0
-        with closing(
-            epochs
-        ):  # since Python 3.12 a generator that is closed does not let go of those that it reads
+        if len(trainings) == 1:
+            epochs = trainings[0]
+        else:
+            epochs = run_in_parallel(trainings, curve_epochs or [recipe.epochs], count_cores())
+        last_shown = 0
+        # Since Python 3.12 a generator that is closed does not close those that it reads.
+        with closing(epochs):
             for done in epochs:
-                fresh = done > shown and done in show
-                shown = max(shown, done)
-                yield Tick(before + done, total, fresh)
-        before += recipe.epochs
+                fresh = done > last_shown and done in curve_epochs
+                last_shown = max(last_shown, done)
+                yield Tick(epochs_before + done, total, fresh)
+        epochs_before += recipe.epochs
 
 
-def share_out(members: Sequence[int], shards: Sequence[Shard], parts: int) -> list[list[int]]:
-    """`members` in `parts` lists of like lengths, the clients with the most samples first."""
+def start_trainings(
+    models: Sequence[Network],
+    shards: Sequence[Shard],
+    recipe: Recipe,
+    streams: Sequence[torch.Generator],
+    group: Sequence[int],
+    *,
+    backend: str,
+    curve_epochs: Sequence[int],
+    loss: Loss | None,
+    adjust: Adjust | None,
+    augmentation_streams: Sequence[torch.Generator],
+) -> list[Epochs]:
+    """The trainings of a `group` of clients with one architecture: one, or several that can run at the same time.
+
+    Each is a generator of finished epochs that has not begun. The lists have an entry for each client, also for those
+    outside the group. `curve_epochs`: those after which the plain models must be up to date.
+    """
+    model = models[group[0]]
+    x = shards[group[0]][0]
+    device = x.device.type
+    input_shape = tuple(x.shape[1:])
+    chosen = choose_backend(backend, device, model, input_shape, len(group))
+    is_plain = backend == "auto" and loss is None and adjust is None
+    part_count = count_parts(device, model, input_shape, len(group)) if is_plain else 1
+    channels_last = should_use_channels_last(device, model, input_shape, recipe.precision)
+    trainings: list[Epochs] = []
+    for part in split_clients(group, shards, part_count):
+        part_models = [models[k] for k in part]
+        part_shards = [shards[k] for k in part]
+        part_streams = [streams[k] for k in part]
+        options: dict[str, Any] = {"positions": part, "loss": loss, "adjust": adjust}
+        if augmentation_streams:
+            options["augmentation_streams"] = [augmentation_streams[k] for k in part]
+        if chosen == "stacked":
+            training = train_stacked(
+                part_models, part_shards, recipe, part_streams, curve_epochs, **options
+            )
+        else:
+            train = train_on_streams if is_plain and x.is_cuda else train_loop
+            training = train(
+                part_models,
+                part_shards,
+                recipe,
+                part_streams,
+                channels_last=channels_last,
+                **options,
+            )
+        trainings.append(training)
+    return trainings
+
+
+def split_clients(group: Sequence[int], shards: Sequence[Shard], parts: int) -> list[list[int]]:
+    """The clients of `group` in `parts` lists of similar lengths, those with the most samples first."""
     if parts == 1:
-        return [list(members)]
-    largest_first = sorted(members, key=lambda k: -len(shards[k][0]))
-    ends = [len(members) * i // parts for i in range(parts + 1)]
-    return [largest_first[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+        return [list(group)]
+    largest_first = sorted(group, key=lambda k: -len(shards[k][0]))
+    ends = [len(group) * i // parts for i in range(parts + 1)]
+    return [largest_first[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def trained(
-    models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options
+def train_to_end(
+    models: Sequence[Network], shards: Sequence[Shard], recipe: Recipe, **options: Any
 ) -> Sequence[Network]:
-    """`train_clients` run to its end, for callers who need no progress."""
+    """`train_clients` without a word in between, for callers who show no progress; returns `models`."""
     for _ in train_clients(models, shards, recipe, **options):
         pass
     return models

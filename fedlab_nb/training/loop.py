@@ -11,6 +11,7 @@ A method may change what a local step does in two places, alike in all backends:
   With SAM it changes the second gradient, at the place that the step is taken from; clipping comes after it.
 """
 
+import functools
 from collections.abc import Callable, Generator, Sequence
 
 import torch
@@ -18,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models import Network
-from .optim import clipped, optimizer_for, sharpness_aware
-from .recipe import Augmentation, Recipe, autocast_for
+from .optim import clip_gradients, compute_sam_gradients, make_optimizer
+from .recipe import Augmentation, Recipe, make_autocast
 
 Shard = tuple[Tensor, ...]
 Loss = Callable[..., Tensor]
@@ -30,7 +31,7 @@ class LocalTraining:
     """The training of one client, a step at a time: `start_epoch(e)` gives the batches of epoch e, and
     `take_step(rows)` updates the model on one of them.
 
-    `place` is what `adjust` knows the client by. `gradients(images, *columns)` computes the gradient
+    `position` is what `adjust` knows the client by. `gradients(images, *columns)` computes the gradient
     of the mean loss on one batch; `streams.py` replaces it by a recording of itself.
     """
 
@@ -41,7 +42,7 @@ class LocalTraining:
         recipe: Recipe,
         stream: torch.Generator,
         *,
-        place: int,
+        position: int,
         channels_last: bool = False,
         loss: Loss | None = None,
         adjust: Adjust | None = None,
@@ -52,11 +53,11 @@ class LocalTraining:
         self.x, *self.columns = shard
         self.recipe = recipe
         self.stream = stream
-        self.place = place
+        self.position = position
         self.loss = loss
         self.adjust = adjust
-        self.optimizer = optimizer_for(model.parameters(), recipe)
-        self.norms = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
+        self.optimizer = make_optimizer(model.parameters(), recipe)
+        self.batch_norms = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
         self.augmentation: Augmentation | None = None
         if augmentation_stream is not None:
             self.augmentation = Augmentation(
@@ -70,7 +71,7 @@ class LocalTraining:
         self.optimizer.lr = self.recipe.lr_at(epoch)
         order = torch.randperm(len(self.x), generator=self.stream).to(self.x.device)
         if self.augmentation:
-            self.augmentation.renew()
+            self.augmentation.draw_epoch()
         return order.split(self.recipe.batch_size)
 
     def take_step(self, rows: Tensor) -> None:
@@ -81,21 +82,25 @@ class LocalTraining:
         images = images.to(memory_format=self.memory_format)
         columns = [column.index_select(0, rows) for column in self.columns]
         if self.recipe.sam_rho:
-            gradients = sharpness_aware(
-                lambda: self.compute_gradients(images, *columns),
+            gradients = compute_sam_gradients(
+                functools.partial(self.compute_gradients, images, *columns),
                 self.optimizer.parameters,
                 self.recipe.sam_rho,
                 False,
-                self.norms,
+                self.batch_norms,
             )
         else:
             gradients = self.gradients(images, *columns)
         if self.adjust is not None:
             with torch.no_grad():
-                parameters = {n: p.unsqueeze(0) for n, p in self.model.named_parameters()}
-                self.adjust((self.place,), parameters, [g.unsqueeze(0) for g in gradients])
+                parameters = {
+                    name: parameter.unsqueeze(0)
+                    for name, parameter in self.model.named_parameters()
+                }
+                stacked_gradients = [gradient.unsqueeze(0) for gradient in gradients]
+                self.adjust((self.position,), parameters, stacked_gradients)
         if self.recipe.clip_norm:
-            gradients = clipped(gradients, self.recipe.clip_norm)
+            gradients = clip_gradients(gradients, self.recipe.clip_norm)
         self.optimizer.step(gradients)
 
     def finish(self) -> None:
@@ -104,7 +109,7 @@ class LocalTraining:
 
     def compute_gradients(self, images: Tensor, *columns: Tensor) -> Sequence[Tensor]:
         """The gradient of the mean loss on one batch."""
-        with autocast_for(self.recipe, images.device):
+        with make_autocast(self.recipe, images.device):
             if self.loss is None:
                 value = F.cross_entropy(self.model(images), columns[0])
             else:
@@ -120,32 +125,33 @@ def train_loop(
     streams: Sequence[torch.Generator],
     *,
     channels_last: bool = False,
-    places: Sequence[int] | None = None,
+    positions: Sequence[int] | None = None,
     loss: Loss | None = None,
     adjust: Adjust | None = None,
-    moves: Sequence[torch.Generator] = (),
+    augmentation_streams: Sequence[torch.Generator] = (),
 ) -> Generator[int, None, None]:
     """Train `models[k]` on `shards[k] = (x [n_k, ...], y [n_k])` in place; yield the number of finished epochs.
 
     Between two yields lies at most one step of one client, so that a caller may stop anywhere; the models are up to
     date at every yield. `streams[k]` draws client k's shuffles. All clients finish epoch e before one starts epoch e+1,
     which changes no result (they share nothing) and makes the curve of an unfinished training mean something.
-    `places[k]` is what `adjust` knows client k by (None: k). `moves[k]` draws client k's augmentation.
+    `positions[k]` is what `adjust` knows client k by (None: k). `augmentation_streams[k]` draws client k's
+    augmentation.
     """
-    trainings = [
-        LocalTraining(
+    trainings = []
+    for k, model in enumerate(models):
+        training = LocalTraining(
             model,
             shards[k],
             recipe,
             streams[k],
-            place=k if places is None else places[k],
+            position=k if positions is None else positions[k],
             channels_last=channels_last,
             loss=loss,
             adjust=adjust,
-            augmentation_stream=moves[k] if moves else None,
+            augmentation_stream=augmentation_streams[k] if augmentation_streams else None,
         )
-        for k, model in enumerate(models)
-    ]
+        trainings.append(training)
     for epoch in range(recipe.epochs):
         for training in trainings:
             for rows in training.start_epoch(epoch):

@@ -1,10 +1,10 @@
-"""How a client trains: the settings of one local training, as a frozen value that can be remembered by; and what they
-do to its images.
+"""How a client trains: the settings of one local training, as a frozen value that can be a key; and how they augment
+its images.
 
-Random crop and mirroring of training images are drawn anew in every epoch, the same in both backends. Crop: an image is
+Random crop and mirroring of training images are drawn anew in every epoch, the same in all backends. Crop: an image is
 moved by up to an eighth of its side (1 pixel of 8, 4 of 32) in each direction, and black comes in. Flip: half of the
 images are mirrored. Each client draws for its own samples from its own stream, so that neither the backend nor the
-company changes what an image becomes.
+other clients change what an image becomes.
 """
 
 import math
@@ -16,14 +16,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import choose, demand, number, whole
+from ..errors import UsageError, choose, number, whole
 
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "cosine")
 PRECISIONS = ("float32", "bf16")
-# What most recipes do without.
-OFF = {"sam_rho": 0.0, "clip_norm": 0.0, "augmentation": "none", "precision": "float32"}
 AUGMENTATIONS = ("none", "crop", "flip", "crop+flip")
+# Fields that most recipes leave off, with the values that mean so.
+OFF = {"sam_rho": 0.0, "clip_norm": 0.0, "augmentation": "none", "precision": "float32"}
 
 
 @dataclass(frozen=True)
@@ -55,33 +55,35 @@ class Recipe:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        def set_(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
-        set_("epochs", whole("epochs", self.epochs, 0, 100_000))
-        set_("batch_size", whole("batch_size", self.batch_size, 1, 1_000_000))
+        epochs = whole("epochs", self.epochs, 0, 100_000)
+        batch_size = whole("batch_size", self.batch_size, 1, 1_000_000)
         choose("optimizer", self.optimizer, OPTIMIZERS)
         choose("schedule", self.schedule, SCHEDULES)
         choose("augmentation", self.augmentation, AUGMENTATIONS)
         choose("precision", self.precision, PRECISIONS)
-        set_("lr", number("lr", self.lr, 0, 100, open_low=True))
-        set_("lr_min", number("lr_min", self.lr_min, 0, self.lr))
-        set_("momentum", number("momentum", self.momentum, 0, 0.9999))
-        set_("weight_decay", number("weight_decay", self.weight_decay, 0, 10))
-        set_("sam_rho", number("sam_rho", self.sam_rho, 0, 10))
-        set_("clip_norm", number("clip_norm", self.clip_norm, 0, 1e6))
+        lr = number("lr", self.lr, 0, 100, open_low=True)
+        checked = {
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "lr": lr,
+            "lr_min": number("lr_min", self.lr_min, 0, lr),
+            "momentum": number("momentum", self.momentum, 0, 0.9999),
+            "weight_decay": number("weight_decay", self.weight_decay, 0, 10),
+            "sam_rho": number("sam_rho", self.sam_rho, 0, 10),
+            "clip_norm": number("clip_norm", self.clip_norm, 0, 1e6),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def lr_at(self, epoch: int) -> float:
         """Learning rate of `epoch` (counted from 0)."""
         if self.schedule == "constant":
             return self.lr
-        return (
-            self.lr_min
-            + (self.lr - self.lr_min) * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
-        )
+        share = (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        return self.lr_min + (self.lr - self.lr_min) * share
 
 
-def autocast_for(recipe: Recipe, device: torch.device) -> AbstractContextManager:
+def make_autocast(recipe: Recipe, device: torch.device) -> AbstractContextManager:
     """Within: the operations of a forward pass are computed in the precision that `recipe` asks for."""
     if recipe.precision == "float32":
         return nullcontext()
@@ -90,47 +92,64 @@ def autocast_for(recipe: Recipe, device: torch.device) -> AbstractContextManager
 
 
 class Augmentation:
-    """What becomes of the images `[sum of sizes, C, H, W]` of some clients; `kind`: of `AUGMENTATIONS`.
+    """Random crops and mirror images of the images of some clients, which lie one client after the other.
 
-    `renew()` draws the next epoch, `apply(x [n, C, H, W], rows [n])` gives the images of these rows as it wants them.
+    `draw_epoch()` draws how each image changes in the next epoch, `apply(x [n, C, H, W], rows [n])` changes the images
+    of these rows so.
+
+    kind: one of AUGMENTATIONS;   like: the images `[N, C, H, W]`, for shape and device;   sizes: images of each client,
+    N in all;   streams: a generator for each client. UsageError for samples that are no images.
     """
 
     def __init__(
         self, kind: str, like: Tensor, sizes: Sequence[int], streams: Sequence[torch.Generator]
     ) -> None:
-        shape = tuple(like.shape[1:])
-        demand(
-            like.dim() == 4,
-            f"{kind} needs images [N, C, H, W], not samples of shape {shape}; set transform=none.",
-        )
-        self.crop, self.flip = "crop" in kind, "flip" in kind
-        self.pads = [max(1, side // 8) if self.crop else 0 for side in like.shape[2:]]
-        self.sizes, self.streams, self.device = sizes, streams, like.device
-        self.moves = torch.empty(0)
-
-    def renew(self) -> None:
-        """Top, left and whether mirrored, `[N, 3]`."""
-        drawn = []
-        for n, stream in zip(self.sizes, self.streams, strict=True):
-            columns = [torch.randint(2 * pad + 1, (n,), generator=stream) for pad in self.pads]
-            drawn.append(
-                torch.stack([*columns, torch.randint(1 + self.flip, (n,), generator=stream)], 1)
+        if like.dim() != 4:
+            shape = tuple(like.shape[1:])
+            raise UsageError(
+                f"{kind} needs images [N, C, H, W], not samples of shape {shape}; "
+                "set transform=none."
             )
-        self.moves = torch.cat(drawn).to(self.device)
+        self.crops = "crop" in kind
+        self.flips = "flip" in kind
+        self.padding = [max(1, side // 8) if self.crops else 0 for side in like.shape[2:]]
+        self.sizes = sizes
+        self.streams = streams
+        self.device = like.device
+        self.changes = torch.empty(0)  # [N, 3]: top, left, whether mirrored
+
+    def draw_epoch(self) -> None:
+        """Draw the changes of the next epoch."""
+        changes = []
+        for size, stream in zip(self.sizes, self.streams, strict=True):
+            top, left = (
+                torch.randint(2 * padding + 1, (size,), generator=stream)
+                for padding in self.padding
+            )
+            is_mirrored = torch.randint(1 + self.flips, (size,), generator=stream)
+            changes.append(torch.stack([top, left, is_mirrored], 1))
+        self.changes = torch.cat(changes).to(self.device)
 
     def apply(self, x: Tensor, rows: Tensor) -> Tensor:
-        return moved(x, self.moves.index_select(0, rows), self.pads).contiguous()
+        """The images `x [n, C, H, W]` of these `rows`, changed as this epoch wants them."""
+        changes = self.changes.index_select(0, rows)
+        return crop_and_flip(x, changes, self.padding).contiguous()
 
 
-def moved(x: Tensor, moves: Tensor, pads: Sequence[int]) -> Tensor:
-    """Images `x [n, C, H, W]`, padded by `pads` (rows, columns), cut out at `moves [n, 3]` (top, left, mirrored)."""
+def crop_and_flip(x: Tensor, changes: Tensor, padding: Sequence[int]) -> Tensor:
+    """Crop images `x [n, C, H, W]` to their size from a frame of black pixels around them, and mirror some.
+
+    padding: the frame's pixels above and below, and left and right;   changes: `[n, 3]`, the first row and the first
+    column of the crop in the frame, and whether it is mirrored.
+    """
     n, _, height, width = x.shape
-    top, left, mirrored = moves.unbind(1)
-    padded = F.pad(x, (pads[1], pads[1], pads[0], pads[0]))
-    columns = torch.arange(width, device=x.device).expand(n, -1)
-    columns = torch.where(
-        mirrored.bool().unsqueeze(1), width - 1 - columns, columns
-    ) + left.unsqueeze(1)
+    vertical, horizontal = padding
+    padded = F.pad(x, (horizontal, horizontal, vertical, vertical))
+    top, left, is_mirrored = changes.unbind(1)
     rows = top.unsqueeze(1) + torch.arange(height, device=x.device)
-    image = torch.arange(n, device=x.device)[:, None, None]
-    return padded.movedim(1, -1)[image, rows[:, :, None], columns[:, None, :]].movedim(-1, 1)
+    columns = torch.arange(width, device=x.device).expand(n, -1)
+    columns = torch.where(is_mirrored.bool().unsqueeze(1), width - 1 - columns, columns)
+    columns = columns + left.unsqueeze(1)
+    images = torch.arange(n, device=x.device)[:, None, None]
+    crops = padded.movedim(1, -1)[images, rows[:, :, None], columns[:, None, :]]
+    return crops.movedim(-1, 1)

@@ -1,9 +1,9 @@
 """The loop on a card: every client trains on a CUDA stream beside the others', its gradient replayed as a graph.
 
 For networks whose convolutions fill a card the stack is the slower way: PyTorch's grouped convolution, which it
-rests on, reaches 12 TFLOP/s on an H100 where the plain convolution reaches 20. A single client's step leaves parts
-of the card idle, though, and several clients on streams of their own fill them. Each client does what `loop.py`
-does, kernel for kernel.
+rests on, reaches fewer operations a second than the plain convolution (`tests/benchmarks/RESULTS.md`). A single
+client's step leaves parts of the card idle, though, and several clients on streams of their own fill them. Each client
+does what `loop.py` does, kernel for kernel.
 """
 
 from collections import deque
@@ -21,7 +21,10 @@ STEPS_AHEAD = 2  # steps that may wait on the card: more would delay Stop and th
 
 
 class Lane:
-    """A CUDA stream, and the memory that the graphs of its clients share: they run one after the other."""
+    """A CUDA stream, and the memory that the graphs of its clients share, since they run one after the other.
+
+    `waiting`: events of the steps that the card may not have done yet.
+    """
 
     def __init__(self) -> None:
         self.stream = torch.cuda.Stream()
@@ -29,7 +32,7 @@ class Lane:
         self.waiting: deque[torch.cuda.Event] = deque()
 
     def mark_step(self) -> None:
-        """Call after each step: waits until at most STEPS_AHEAD are still to be done."""
+        """Note that a step has been launched, and wait until at most STEPS_AHEAD steps are still to be done."""
         event = torch.cuda.Event()
         event.record(self.stream)
         self.waiting.append(event)
@@ -44,10 +47,10 @@ def train_on_streams(
     streams: Sequence[torch.Generator],
     *,
     channels_last: bool = False,
-    places: Sequence[int] | None = None,
+    positions: Sequence[int] | None = None,
     loss: Loss | None = None,
     adjust: Adjust | None = None,
-    moves: Sequence[torch.Generator] = (),
+    augmentation_streams: Sequence[torch.Generator] = (),
 ) -> Generator[int, None, None]:
     """Train `models` in place, as `train_loop` does (its arguments, its results); yield the finished epochs.
 
@@ -65,11 +68,11 @@ def train_on_streams(
             shards[k],
             recipe,
             streams[k],
-            place=k if places is None else places[k],
+            position=k if positions is None else positions[k],
             channels_last=channels_last,
             loss=loss,
             adjust=adjust,
-            augmentation_stream=moves[k] if moves else None,
+            augmentation_stream=augmentation_streams[k] if augmentation_streams else None,
         )
         if loss is None and can_record(shards[k][0].device, models[k]):
             training.gradients = GradientGraphs(training.compute_gradients, lane.pool)
@@ -83,13 +86,14 @@ def train_on_streams(
             for training, lane in work:
                 with torch.cuda.stream(lane.stream):
                     batches.append(training.start_epoch(epoch))
-            for step in range(len(batches[0])):
+            step_count = len(batches[0])  # of the client with the most samples
+            for step in range(step_count):
                 for (training, lane), rows in zip(work, batches, strict=True):
                     if step < len(rows):
                         with torch.cuda.stream(lane.stream):
                             training.take_step(rows[step])
                         lane.mark_step()
-                if step + 1 < len(batches[0]):
+                if step + 1 < step_count:
                     yield epoch
             for lane in lanes:
                 main.wait_stream(lane.stream)

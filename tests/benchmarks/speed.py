@@ -22,7 +22,7 @@ import fedlab_nb as fl
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.training import Recipe, train_clients
-from fedlab_nb.training.backend import auto_backend, suited
+from fedlab_nb.training.backend import auto_backend, configure_torch
 
 VARIANTS = ("plain", "loop", "stacked", "auto")
 DIGITS = [
@@ -84,7 +84,7 @@ def training_row(work: tuple, o: argparse.Namespace) -> str:
     def train(variant: str, models: list) -> None:
         if variant == "plain":
             return plain_loop(models, shards, recipe)
-        with suited(o.device, data.input_shape):
+        with configure_torch(o.device, data.input_shape):
             return list(train_clients(models, shards, recipe, seed=o.seed, backend=variant))
 
     turns = []

@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 
 from fedlab_nb.live.classroom.messages import network, read, write
 from fedlab_nb.live.classroom.rounds import Rounds
-from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training import Recipe, train_to_end
 
 pytestmark = pytest.mark.browser
 PHONE = (390, 844)
@@ -189,7 +189,9 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     assert torch.equal(sent.sums.second, there.sums.second)
     assert torch.equal(sent.sums.sums, there.sums.sums)
     shards = [(x[rows].view(-1, 1, 8, 8), y[rows])]
-    model = trained([network(own["seed"])], shards, Recipe(), seed=own["seed"], ids=[sent.seat])[0]
+    model = train_to_end(
+        [network(own["seed"])], shards, Recipe(), seed=own["seed"], ids=[sent.seat]
+    )[0]
     for ours, theirs in zip(sent.network.parameters(), model.parameters(), strict=True):
         np.testing.assert_allclose(ours.detach(), theirs.detach(), atol=1e-4)
 

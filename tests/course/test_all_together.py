@@ -8,7 +8,7 @@ from lessons import SOURCES
 
 from fedlab_nb.course.all_together import lesson
 from fedlab_nb.plots.series import Series
-from fedlab_nb.studies.stored_rows import file_of
+from fedlab_nb.studies.stored_rows import find_file
 
 
 def test_the_front_keeps_whom_nobody_beats():
@@ -36,7 +36,7 @@ def test_the_picture_has_all_methods_of_both_sets():
         assert best == sorted(best)  # cheapest first: who costs more has to be better
     assert len(lesson.prices("heart").table) == count - 1  # F-ADI makes images
     assert len(lesson.prices("mnist:5k").table) == 9
-    rows = json.loads(file_of("stored", "glyphs:16g").read_text(encoding="utf-8"))["rows"]
+    rows = json.loads(find_file("stored", "glyphs:16g").read_text(encoding="utf-8"))["rows"]
     (made,) = [r for r in rows if r["method"] == "afl" and r["at"]["alpha"] == 0.1]
     percent = 100 * sum(made["accuracy"]) / len(made["accuracy"])
     assert lesson.stored_percent("afl", "glyphs:16g") == pytest.approx(percent, abs=1e-9)

@@ -124,10 +124,10 @@ def test_settings_stay_text():
         to_plain_settings({"dataset": OWN})["dataset"],
     ]
     fed = federate("digits", clients=3, seed=5)
-    given = to_plain_settings({"dataset": fed, "epochs": 2})
+    given = to_plain_settings({"federation": fed, "epochs": 2})
     assert given["seed"] == 5
-    assert given["epochs"] == 2
-    assert all(map(torch.equal, federate(given["dataset"]).shards, fed.shards))
+    assert given.pop("epochs") == 2
+    assert all(map(torch.equal, federate(**given).shards, fed.shards))
 
 
 @pytest.mark.parametrize("name", ["digits", "a/b", "mine.npz", "", "a b", 3])
@@ -141,9 +141,11 @@ def test_names_that_cannot_be(name):
     [
         (dict(dataset=3), "A int is not a data set; give a name"),
         (
-            dict(dataset=federate("digits", clients=3), alpha=1),
-            "A federation already has its clients, so alpha cannot",
+            dict(federation=federate("digits", clients=3), alpha=1),
+            "alpha=1 contradicts the federation, which has alpha=0.1; leave it out",
         ),
+        (dict(dataset=federate("digits", clients=3)), "write federation= instead"),
+        (dict(dataset=["digits", federate("digits", clients=3)]), "write federation= instead"),
         (dict(dataset=(X, Y, X, Y)), "A ndarray is not a data set"),
     ],
 )

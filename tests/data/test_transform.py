@@ -13,7 +13,7 @@ from fedlab_nb.models import build, load_state, model_state, normalise_inputs
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.settings import Settings, plans_for
-from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training import Recipe, train_to_end
 
 EXACT = torch.float64
 QUICK = {"clients": 3, "epochs": 2, "alpha": 1, "cache": False}
@@ -49,8 +49,8 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
     assert all(len(a.body) == len(b.body) for a, b in zip(plain, scaled, strict=True))
     recipe = Recipe(epochs=2, batch_size=16)
     there = [((x - mean.view(-1, 1, 1)) / std.view(-1, 1, 1), y) for x, y in shards]
-    trained(plain, there, recipe, seed=3, backend="loop")
-    trained(scaled, shards, recipe, seed=3, backend=backend)
+    train_to_end(plain, there, recipe, seed=3, backend="loop")
+    train_to_end(scaled, shards, recipe, seed=3, backend=backend)
     for own, other in zip(plain, scaled, strict=True):
         pairs = list(
             zip(model_state(own).values(), model_state(other).values(), strict=True)

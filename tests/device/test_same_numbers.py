@@ -13,8 +13,8 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.models import MODELS, model_state
 from fedlab_nb.studies import job
-from fedlab_nb.training import ClientModels, Recipe, trained
-from fedlab_nb.training.stack import stackable
+from fedlab_nb.training import ClientModels, Recipe, train_to_end
+from fedlab_nb.training.stack import can_stack
 from tests.device.emulated import NAME, EmulatedDevice
 from tests.methods.test_all_methods import in_study
 from tests.training.test_backends import clients
@@ -117,18 +117,18 @@ def test_samples_that_come_from_the_host(method, monkeypatch):
 def test_every_model(name, optimizer):
     """As a stack where that can be; methods with other architectures have the loop."""
     models, shards = clients(name, (1, 8, 8), sizes=(1, 9, 20), width=12 if name == "mlp" else 4)
-    backend = "stacked" if stackable(models[0]) else "loop"
+    backend = "stacked" if can_stack(models[0]) else "loop"
     recipe = Recipe(
         epochs=1, batch_size=8, optimizer=optimizer, lr=1e-3 if optimizer == "adam" else 0.05
     )
     twins, x = copy.deepcopy(models), shards[2][0]
-    here = ClientModels(trained(models, shards, recipe, seed=3, backend=backend))
+    here = ClientModels(train_to_end(models, shards, recipe, seed=3, backend=backend))
     with EmulatedDevice():
         on_device = (
             [model.to(NAME) for model in twins],
             [tuple(part.to(NAME) for part in own) for own in shards],
         )
-        there = ClientModels(trained(*on_device, recipe, seed=3, backend=backend))
+        there = ClientModels(train_to_end(*on_device, recipe, seed=3, backend=backend))
         for answers in (lambda of, x: of.logits(x), lambda of, x: of.features(x)):
             assert torch.allclose(answers(there, x.to(NAME)).cpu(), answers(here, x), **CLOSE)
         for one, other in zip(there.modules, here.modules, strict=True):

@@ -11,7 +11,7 @@ from fedlab_nb.comm import Ledger
 from fedlab_nb.front.flight import CARGO, GESTURES, describe_flight, describe_flights
 from fedlab_nb.front.vocabulary import OFFICES
 from fedlab_nb.methods import METHODS
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 PLAN = "text flight_plan"
 GESTURE = {
@@ -57,7 +57,7 @@ GESTURE = {
 def ledger_of(name):
     """What a small run of the method has sent."""
     run = context(share=0.3)
-    finished(METHODS[name].configure(**small(name)).run(run))
+    run_to_end(METHODS[name].configure(**small(name)).run(run))
     return run.link.ledger
 
 

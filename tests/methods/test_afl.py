@@ -24,7 +24,7 @@ from fedlab_nb.methods.afl import (
     solve_weights,
     weights_accuracy,
 )
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
 PARTITIONS = [
@@ -41,7 +41,7 @@ context = functools.partial(method_runs.context, clients=10, alpha=0.1, dtype=EX
 
 def fitted(method, **more):
     ctx = context(**more)
-    return finished(method.run(ctx)), ctx
+    return run_to_end(method.run(ctx)), ctx
 
 
 def with_shards(federation, shards):

@@ -19,7 +19,7 @@ from fedlab_nb.methods.base import NEEDS
 from fedlab_nb.methods.context import Context
 from fedlab_nb.methods.run_outputs import check_report_type
 from fedlab_nb.studies import compare, experiment, job, run
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.studies.settings import Settings, plans_for
 from fedlab_nb.studies.setups import CLASSROOM, SETUPS
 from fedlab_nb.studies.store import TrainedClients
@@ -70,7 +70,7 @@ def once(name):
         remembered["clients"] = clients
         remembered["states"] = [clients.state(k) for k in range(len(clients))]
 
-    return finished(cheap(name).run(context(remember=remember))), remembered
+    return run_to_end(cheap(name).run(context(remember=remember))), remembered
 
 
 # ------------------------------------------------------------------------------------------------ what the server sees
@@ -97,7 +97,7 @@ def test_no_server_step_reads_private_samples(name, monkeypatch):
                 private._x, private._y = samples
 
     monkeypatch.setattr(Context, "server", server)
-    finished(cheap(name).run(ctx))
+    run_to_end(cheap(name).run(ctx))
     assert name in NO_SERVER or ctx.server_steps > 0
 
 
@@ -156,7 +156,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
     )
     monkeypatch.setattr(fens.training, "count_round", rounds)
     monkeypatch.setattr(Ledger, "add", counted)
-    finished(cheap(name).run(ctx))
+    run_to_end(cheap(name).run(ctx))
     ledger = ctx.link.ledger
     assert (
         (ledger.up, ledger.down)
@@ -170,7 +170,7 @@ def test_ledger_counts_what_was_really_sent(name, monkeypatch):
 def test_same_seed_same_digits_and_global_stream_untouched(name):
     state = torch.get_rng_state()
     x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
-    again = finished(cheap(name).run(context()))
+    again = run_to_end(cheap(name).run(context()))
     assert torch.equal(once(name)[0].logits(x), again.logits(x))
     assert torch.equal(state, torch.get_rng_state())
 
@@ -260,7 +260,7 @@ def test_what_is_needed_is_said_at_once_and_nothing_else_is_needed(name, need):
         assert ctx.link.ledger.total == 0 and ctx.server_steps == 0
     else:
         assert need not in METHODS[name].info.needs
-        model = finished(method.run(ctx))
+        model = run_to_end(method.run(ctx))
         x = torch.zeros(4, *ctx.input_shape)
         assert model.logits(x).shape == (4, ctx.classes)
 
@@ -315,7 +315,7 @@ def images(tmp_path_factory):
 
 @pytest.mark.parametrize("preset", [name for name in SETUPS if name != CLASSROOM])
 def test_every_method_runs_in_its_set_up(images, preset, monkeypatch):
-    monkeypatch.setattr(experiment, "_remembered", TrainedClients())
+    monkeypatch.setattr(experiment, "_trained_clients", TrainedClients())
     # With oneDNN, the backward pass of PyTorch 2.13 and 2.14 writes beyond its memory, on some processors, in residual
     # networks as narrow as these.
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)

@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 from fedlab_nb.data import federate
 from fedlab_nb.methods.deepafl import DeepAFL, random_map, solve_layer
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
 SMALL = {"layers": 3, "width": 20, "random": 30}
@@ -48,7 +48,7 @@ def test_the_model_is_the_same_for_every_partition():
         {"alpha": 100.0, "clients": 20, "seed": 1},
         {"partition": "quantity", "alpha": 0.5, "clients": 7, "seed": 2},
     ]:
-        model = finished(DeepAFL(**SMALL).run(context(federate("digits", **setting))))
+        model = run_to_end(DeepAFL(**SMALL).run(context(federate("digits", **setting))))
         scores.append(model.logits(x))
     for one in scores[1:]:
         torch.testing.assert_close(one, scores[0], rtol=0, atol=1e-8)
@@ -56,7 +56,7 @@ def test_the_model_is_the_same_for_every_partition():
 
 def test_without_layers_it_is_ridge_regression_on_random_features():
     ctx = context()
-    model = finished(DeepAFL(layers=0, width=20, rho=0.5).run(ctx))
+    model = run_to_end(DeepAFL(layers=0, width=20, rho=0.5).run(ctx))
     x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
     weight, bias = random_map(0, 0, 64, 20, x)
     rows = np.tanh(x.flatten(1).numpy() @ weight.numpy() + bias.numpy())
@@ -67,7 +67,7 @@ def test_without_layers_it_is_ridge_regression_on_random_features():
 def test_every_layer_lowers_what_is_minimised():
     ctx = context(data="digits")
     method = DeepAFL(**SMALL)
-    model = finished(method.run(ctx))
+    model = run_to_end(method.run(ctx))
     objective = model.report.objective
     assert len(objective) == 4 and (np.diff(objective) < 0).all()
     x, y = (torch.cat(part) for part in zip(*(ctx.private.train(k) for k in range(3)), strict=True))
@@ -81,7 +81,7 @@ def test_every_layer_lowers_what_is_minimised():
 @pytest.mark.parametrize(("dtype", "number"), [(torch.float32, 4), (EXACT, 8)])
 def test_bytes(dtype, number):
     ctx = context(dtype=dtype)
-    finished(DeepAFL(**SMALL).run(ctx))
+    run_to_end(DeepAFL(**SMALL).run(ctx))
     up = 4 * byte_formulas.afl_bytes(20, 10, number) + 3 * byte_formulas.afl_bytes(30, 10, number)
     assert set(ctx.link.ledger.by_client().values()) == {(up, 3 * number * 20 * (10 + 30) + 8)}
 

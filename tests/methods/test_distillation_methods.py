@@ -22,7 +22,7 @@ from fedlab_nb.methods.fedkd import FedKD
 from fedlab_nb.methods.parts.frozen_ensemble import FrozenEnsemble, View
 from fedlab_nb.methods.parts.synthesis import Server
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.studies.settings import Settings, plans_for
 from fedlab_nb.training import ClientModels, Recipe
 
@@ -44,7 +44,7 @@ def finish(method, ctx):
 
 
 def trained_clients(ctx):
-    return finished(ctx.local_training())
+    return run_to_end(ctx.local_training())
 
 
 # ------------------------------------------------------------------------------------------------ the student's rate

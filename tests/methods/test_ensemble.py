@@ -21,7 +21,7 @@ from fedlab_nb.panels.record import Row, Runs
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.engine import study
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def federation():
 
 @pytest.mark.parametrize("rule", ["logits", "probabilities", "votes"])
 def test_both_means_are_measured_from_one_pass(federation, rule, monkeypatch):
-    model = finished(Ensemble(rule=rule).run(context(federation)))
+    model = run_to_end(Ensemble(rule=rule).run(context(federation)))
     x, y = x_test(federation).clone(), federation.dataset.y_test
     passes, ask = [], model.client_logits.function
     monkeypatch.setattr(model.client_logits, "function", lambda x: passes.append(len(x)) or ask(x))
@@ -114,7 +114,7 @@ def test_it_is_a_distribution_and_one_client_keeps_its_own(beta):
 
 def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counted(federation):
     ctx = context(federation)
-    model = finished(Ensemble(rule="beta").run(ctx))
+    model = run_to_end(Ensemble(rule="beta").run(ctx))
     x, y = (
         torch.cat(part) for part in zip(*[ctx.private.held_out(k) for k in range(M)], strict=True)
     )
@@ -135,8 +135,8 @@ def test_beta_is_the_best_on_the_pooled_held_out_samples_and_its_price_is_counte
 def test_a_given_beta_costs_nothing_more(federation):
     ctx, plain = context(federation), context(federation)
     model, mean = (
-        finished(Ensemble(rule="beta", beta=0.3).run(ctx)),
-        finished(Ensemble().run(plain)),
+        run_to_end(Ensemble(rule="beta", beta=0.3).run(ctx)),
+        run_to_end(Ensemble().run(plain)),
     )
     assert ctx.link.ledger.by_phase() == plain.link.ledger.by_phase() and model.report.grid is None
     x = x_test(federation)
@@ -176,7 +176,7 @@ def selected(federation):
     def of(by, keep):
         if (by, keep) not in made:
             ctx = context(federation)
-            made[by, keep] = ctx, finished(Ensemble(keep=keep, by=by).run(ctx))
+            made[by, keep] = ctx, run_to_end(Ensemble(keep=keep, by=by).run(ctx))
         return made[by, keep]
 
     return of
@@ -185,7 +185,7 @@ def selected(federation):
 @pytest.mark.parametrize("by", BY)
 def test_all_of_them_is_the_ensemble_itself(federation, selected, by):
     x, plain = x_test(federation), context(federation)
-    everybody = finished(Ensemble().run(plain)).logits(x)
+    everybody = run_to_end(Ensemble().run(plain)).logits(x)
     for keep in (0, M, M + 3):
         ctx, model = selected(by, keep)
         assert torch.equal(model.logits(x), everybody) and model.report.members is None
@@ -195,7 +195,7 @@ def test_all_of_them_is_the_ensemble_itself(federation, selected, by):
 @pytest.mark.parametrize("keep", range(1, M))
 def test_by_validation_and_by_size_take_the_best_and_at_random_the_draw(selected, keep):
     ctx, model = selected("validation", keep)
-    clients = finished(context_of_all(ctx))
+    clients = run_to_end(context_of_all(ctx))
     own = []
     for k in range(M):
         x, y = ctx.private.held_out(k)

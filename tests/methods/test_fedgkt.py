@@ -11,7 +11,7 @@ from torch import tensor
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.fedgkt import FedGKT, join_halves, lower_half, transfer, upper_half
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import train_clients
 
 SHORT = {"rounds": 2, "local_epochs": 1, "server_epochs": 1}
@@ -45,7 +45,7 @@ def test_the_halves_make_the_network(name):
 def test_bytes():
     """64 pixels, 64 features, 10 classes, two rounds: a half network down, logits once down, twice up with features."""
     ctx = context(clients=3)
-    finished(FedGKT(**SHORT).run(ctx))
+    run_to_end(FedGKT(**SHORT).run(ctx))
     half = 64 * 65 + 10 * 65
     for k, (up, down) in ctx.link.ledger.by_client().items():
         n = ctx.sizes[k]
@@ -55,7 +55,7 @@ def test_bytes():
 def test_a_client_that_comes_for_the_first_time_gets_no_answers_but_its_half():
     """One of three clients a round: bytes of each by how often it was drawn."""
     ctx = context(clients=3)
-    finished(FedGKT(rounds=4, local_epochs=1, server_epochs=1, per_round=1).run(ctx))
+    run_to_end(FedGKT(rounds=4, local_epochs=1, server_epochs=1, per_round=1).run(ctx))
     drawn = [
         int(torch.randperm(3, generator=ctx.generator("participants", t))[0]) for t in range(4)
     ]
@@ -68,7 +68,7 @@ def test_a_client_that_comes_for_the_first_time_gets_no_answers_but_its_half():
 def test_without_weight_both_sides_train_on_labels_alone():
     """Clients: their halves as if each trained alone, round by round. Server: one network on all features."""
     ctx = context(clients=2)
-    out = finished(FedGKT(weight=0.0, **SHORT).run(ctx))
+    out = run_to_end(FedGKT(weight=0.0, **SHORT).run(ctx))
     edges = [
         lower_half(ctx.initial_model(k), ctx.generator("fedgkt", "classifier")) for k in range(2)
     ]
@@ -98,7 +98,7 @@ def test_without_weight_both_sides_train_on_labels_alone():
 def test_with_weight_the_answers_matter():
     halves = []
     for weight in (0.0, 1.0):
-        out = finished(FedGKT(weight=weight, **SHORT).run(context(clients=2)))
+        out = run_to_end(FedGKT(weight=weight, **SHORT).run(context(clients=2)))
         halves.append(out.clients.module(0).body[0].state_dict())
     assert not all(torch.allclose(number, halves[1][name]) for name, number in halves[0].items())
 

@@ -11,7 +11,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods.ensemble import RuledEnsemble
 from fedlab_nb.methods.fedkt import FedKT, measured_epsilon, moments_epsilon
 from fedlab_nb.studies import compare
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import ClientModels
 
 M = 4
@@ -39,7 +39,7 @@ def ended(method, ctx):
         sent.append((k, up(k, payload, **phase))) or sent[-1][1]
     )
     object.__setattr__(method, "aggregate", aggregate.__get__(method))
-    model = finished(method.run(ctx))
+    model = run_to_end(method.run(ctx))
     owners = [k for k, _ in sent]
     modules = [ctx.build(ctx.architectures[k], torch.Generator().manual_seed(0)) for k in owners]
     return model, ClientModels(modules).with_states([state for _, state in sent]), seen
@@ -169,13 +169,13 @@ def test_mixed_architectures_a_single_client_and_single_samples(federation):
     assert torch.equal(seen["labels"], students.logits(context(alone).public)[0].argmax(1))
     many = context(federate("digits", alpha=0.05, clients=40, seed=0))
     many.private._train[3] = many.private._train[3][:1]
-    assert finished(FedKT(**QUICK).run(many)).logits(many.public).shape == (len(many.public), 10)
+    assert run_to_end(FedKT(**QUICK).run(many)).logits(many.public).shape == (len(many.public), 10)
 
 
 def test_the_stack_and_the_loop_agree(federation):
     x = federation.dataset.x_test
     models = [
-        finished(
+        run_to_end(
             FedKT(**QUICK).run(context(federation, backend=backend, dtype=torch.float64))
         ).logits(x.double())
         for backend in ("loop", "stacked")

@@ -12,7 +12,7 @@ from fedlab_nb.data import federate
 from fedlab_nb.methods import fedov as outliers
 from fedlab_nb.methods.fedov import FedOV, OpenSetVote
 from fedlab_nb.models import build
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import ClientModels, Recipe
 
 context = functools.partial(method_runs.context, alpha=0.3)
@@ -125,11 +125,11 @@ def test_harder_outliers_by_hand():
 def test_new_outliers_every_epoch(options):
     """As many epochs, the same bytes, the same digits again; and another model than with outliers drawn once."""
     plain, ctx = context(), context()
-    before, after = finished(FedOV().run(plain)), finished(FedOV(**options).run(ctx))
+    before, after = run_to_end(FedOV().run(plain)), run_to_end(FedOV(**options).run(ctx))
     assert plain.link.ledger.by_client() == ctx.link.ledger.by_client()
     x = torch.rand(5, 1, 8, 8, generator=seeded())
     assert not torch.equal(before.logits(x), after.logits(x))
-    assert torch.equal(after.logits(x), finished(FedOV(**options).run(context())).logits(x))
+    assert torch.equal(after.logits(x), run_to_end(FedOV(**options).run(context())).logits(x))
     steps = list(FedOV(**options).run(context()))
     shown = [
         (s.done, s.total) for s in steps if s.phase == "open-set training" and s.model is not None
@@ -139,7 +139,7 @@ def test_new_outliers_every_epoch(options):
 
 def test_bytes_are_two_models_with_one_output_more():
     ctx = context()
-    out = finished(FedOV().run(ctx))
+    out = run_to_end(FedOV().run(ctx))
     d = sum(p.numel() for p in build("mlp", (1, 8, 8), 11).parameters())
     assert set(ctx.link.ledger.by_client().values()) == {(4 * d, 4 * d)} and out.parameters == 3 * d
     assert out.logits(torch.rand(5, 1, 8, 8)).shape == (5, 10)
@@ -149,7 +149,7 @@ def test_clients_learn_to_know_their_own_and_to_refuse_what_is_destroyed():
     federation = federate("digits", alpha=0.3, clients=3, seed=0)
     ctx = context()
     ctx.recipe = Recipe(epochs=40)
-    out = finished(FedOV().run(ctx))
+    out = run_to_end(FedOV().run(ctx))
     for k in range(3):
         x, _ = ctx.private.held_out(k)
         junk = outliers.make_outliers(x, seeded(5))

@@ -18,7 +18,7 @@ from fedlab_nb.methods.fedpft import (
     fit_mixture,
     maximise_likelihood,
 )
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 from .test_gauss import EXACT, context, digits
 
@@ -29,7 +29,7 @@ QUICK = {"epochs": 3}
 @pytest.mark.parametrize(("components", "smallest"), [(1, 1), (3, 4)])
 def test_bytes(covariance, components, smallest):
     ctx = context(dtype=torch.float32)
-    finished(
+    run_to_end(
         FedPFT(components=components, covariance=covariance, smallest=smallest, **QUICK).run(ctx)
     )
     for k, (up, down) in ctx.link.ledger.by_client().items():
@@ -61,14 +61,14 @@ def test_small_classes_are_left_out_and_too_small_ones_are_refused():
         assert sent["counts"].tolist() == torch.where(counts >= 20, counts, 0).tolist()
         assert list(sent["mixtures"]) == (counts >= 20).nonzero()[:, 0].tolist()
     with pytest.raises(UsageError, match="smallest"):
-        finished(FedPFT(smallest=10_000).run(context()))
+        run_to_end(FedPFT(smallest=10_000).run(context()))
 
 
 def test_the_head_is_a_linear_one_and_learns():
     ctx = context()
-    start = finished(FedPFT(lr=1e-6, epochs=1).run(ctx))
+    start = run_to_end(FedPFT(lr=1e-6, epochs=1).run(ctx))
     x = digits()
-    model = finished(FedPFT(epochs=20).run(context()))
+    model = run_to_end(FedPFT(epochs=20).run(context()))
     slopes = model.head.weight
     torch.testing.assert_close(model.logits(x), x.flatten(1) @ slopes.T + model.head.bias)
     assert model.parameters == 650 and start.head.weight.abs().max() < 1e-3 < slopes.abs().max()

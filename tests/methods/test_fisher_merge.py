@@ -13,7 +13,7 @@ from fedlab_nb.methods import fisher_merge
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.fisher_merge import FisherMerge, diagonal_fisher, merge
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -115,7 +115,7 @@ def test_no_samples_is_one_sentence():
 @pytest.mark.parametrize(("model", "width"), [("mlp", None), ("resnet8", 4)])
 def test_bytes_follow_the_closed_formula(model, width):
     ctx = context(model=model, width=width, dtype=torch.float32)
-    out = finished(FisherMerge(labels="true").run(ctx))  # a pass instead of one for each class
+    out = run_to_end(FisherMerge(labels="true").run(ctx))  # a pass instead of one for each class
     d = sum(t.numel() for t in model_state(out.module).values())
     expected = byte_formulas.fisher_merge_bytes(d, out.parameters)
     assert d > out.parameters if model == "resnet8" else expected == 12 * d

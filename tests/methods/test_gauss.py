@@ -26,7 +26,7 @@ from fedlab_nb.methods.gauss import (
     measure_class_sums,
     read_message,
 )
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
 ORDER = ("means", "nb", "lda", "qda")
@@ -48,7 +48,7 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
     pooled = measure_class_sums(data.x_train.to(EXACT).flatten(1), data.y_train, 10, HEADS[head])
     expected = make_scores(pooled, head, 0.1)(x.flatten(1))
     for alpha, clients, seed in ((0.05, 7, 3), (0.1, 1, 1), (100, 20, 0)):
-        model = finished(
+        model = run_to_end(
             Gauss(head=head, shrinkage=0.1).run(context(clients=clients, alpha=alpha, seed=seed))
         )
         torch.testing.assert_close(model.logits(x), expected, rtol=1e-8, atol=1e-7)
@@ -59,7 +59,7 @@ def test_it_is_the_pooled_classifier_for_every_partition(head):
 @pytest.mark.parametrize("dtype", [torch.float32, EXACT])
 def test_bytes(head, dtype):
     ctx = context(dtype=dtype)
-    finished(Gauss(head=head).run(ctx))
+    run_to_end(Gauss(head=head).run(ctx))
     held = [len(ctx.private.train(k)[1].unique()) for k in range(4)]
     assert min(held) < 10
     expected = {k: byte_formulas.gauss_bytes(64, h, 10, head) for k, h in enumerate(held)}
@@ -72,7 +72,7 @@ def test_bytes(head, dtype):
 @pytest.mark.parametrize("head", HEADS)
 def test_the_report_is_what_the_server_has(head):
     ctx = context()
-    report = finished(Gauss(head=head).run(ctx)).report
+    report = run_to_end(Gauss(head=head).run(ctx)).report
     x, y = ctx.private.train(1)
     assert report.counts[1].tolist() == torch.bincount(y, minlength=10).tolist()
     c = int(y[0])

@@ -10,7 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.poison import Poison
 from fedlab_nb.models import model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.studies.settings import Settings, plans_for
 
 from .test_all_methods import cheap, in_study
@@ -83,10 +83,10 @@ def test_flipped_labels_are_those_of_poisoned_clients_alone():
 )
 def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(poison, factor):
     honest, remembered = [], []
-    finished(context(remembered=honest).local_training())
+    run_to_end(context(remembered=honest).local_training())
     ctx = context(poison, remembered=remembered)
-    first = finished(ctx.local_training())
-    again = finished(
+    first = run_to_end(ctx.local_training())
+    again = run_to_end(
         context(poison, remembered=remembered).local_training()
     )  # from what is remembered
     start = model_state(ctx.initial_model())
@@ -104,8 +104,8 @@ def test_a_models_change_is_turned_or_scaled_and_the_honest_one_is_remembered(po
 def test_batch_norms_statistics_are_left():
     ctx = context("sign:4", model="resnet8")
     honest = []
-    finished(context(model="resnet8", remembered=honest).local_training())
-    for k, state in enumerate(finished(ctx.local_training()).states()):
+    run_to_end(context(model="resnet8", remembered=honest).local_training())
+    for k, state in enumerate(run_to_end(ctx.local_training()).states()):
         for name in state:
             if "running" in name:
                 assert torch.equal(state[name], honest[0][k][name])
@@ -114,7 +114,7 @@ def test_batch_norms_statistics_are_left():
 def test_in_rounds_the_change_is_of_each_round():
     """One round, all clients turned: θ_0 - (θ̄ - θ_0)."""
     method = METHODS["fedavg_multi"](rounds=1, local_epochs=2)
-    honest, turned = (finished(method.run(context(poison))) for poison in ("none", "sign:4"))
+    honest, turned = (run_to_end(method.run(context(poison))) for poison in ("none", "sign:4"))
     start = model_state(context().initial_model())
     for name, value in model_state(turned.module).items():
         torch.testing.assert_close(
@@ -130,7 +130,7 @@ def test_every_method_runs_with_poisoned_clients_or_says_why_not(name):
     ctx, method = context(poison), cheap(name)
     if name in MODELS:
         method.check_poison(ctx)
-        changed, same = finished(method.run(ctx)), finished(method.run(context()))
+        changed, same = run_to_end(method.run(ctx)), run_to_end(method.run(context()))
         x = torch.rand(20, 1, 8, 8, generator=torch.Generator().manual_seed(0))
         assert not torch.equal(changed.logits(x), same.logits(x))
     else:
@@ -168,8 +168,8 @@ def test_a_run_with_none_poisoned_is_the_run_without_the_setting_and_others_are_
 def test_robust_averages_in_a_run():
     """Honest clients that are all alike: whatever one poisoned client sends, the median leaves it out."""
     remembered = []
-    clients = finished(context("scaled:1:1000", remembered=remembered).local_training())
-    model = finished(
+    clients = run_to_end(context("scaled:1:1000", remembered=remembered).local_training())
+    model = run_to_end(
         METHODS["fedavg"](average="median").run(context("scaled:1:1000", remembered=remembered))
     )
     stack = np.stack([state["classifier.weight"].numpy() for state in clients.states()])
@@ -180,6 +180,6 @@ def test_robust_averages_in_a_run():
     one = METHODS["fedavg"](average="trimmed", assumed=1)
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(
-        finished(rounds.run(context("sign:1"))).logits(x),
-        finished(one.run(context("sign:1"))).logits(x),
+        run_to_end(rounds.run(context("sign:1"))).logits(x),
+        run_to_end(one.run(context("sign:1"))).logits(x),
     )

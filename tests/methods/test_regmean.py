@@ -9,7 +9,7 @@ from fedlab_nb.methods.fedlpa.solvers import solve
 from fedlab_nb.methods.parts.kronecker import Factors, Posterior, kronecker_factors, layer_matrix
 from fedlab_nb.methods.regmean import RegMean, merge, shrink_off_diagonal
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 from .test_fisher_merge import EXACT, context, samples
 
@@ -91,7 +91,7 @@ def test_input_moments_are_fedlpas_first_factors(model, scale):
 def test_the_method_merges_every_layer_and_sends_triangles():
     remembered = []
     ctx = context(dtype=torch.float32, remembered=remembered)
-    out = finished(RegMean().run(ctx))
+    out = run_to_end(RegMean().run(ctx))
     state = model_state(out.module)
     weights = [t.shape for name, t in state.items() if name.endswith("weight")]
     expected = byte_formulas.regmean_bytes(sum(t.numel() for t in state.values()), weights)
@@ -110,7 +110,7 @@ def test_the_method_merges_every_layer_and_sends_triangles():
 def test_batch_norm_is_averaged():
     remembered = []
     ctx = context(model="resnet8", width=4, remembered=remembered)
-    state = model_state(finished(RegMean().run(ctx)).module)
+    state = model_state(run_to_end(RegMean().run(ctx)).module)
     average = weighted_mean(remembered[0], ctx.sizes)
     names = [name for name in state if "running" in name]
     assert names and all(torch.equal(state[name], average[name]) for name in names)

@@ -9,7 +9,7 @@ import pytest
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.studies import run
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 from .test_all_methods import cheap
 
@@ -19,7 +19,7 @@ context = functools.partial(method_runs.context, epochs=1)
 
 def finish(method, ctx):
     method.validate(ctx)
-    return finished(method.run(ctx))
+    return run_to_end(method.run(ctx))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import torch
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.ties import Ties, conflict_share, elected_mean, trim
 from fedlab_nb.models import model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 from .test_fisher_merge import EXACT, context
 
@@ -20,7 +20,7 @@ def result(method, clients=3, seed=None, **options):
     ctx = context(clients=clients, remembered=remembered, **options)
     if seed is not None:
         ctx.seed = seed
-    return model_state(finished(method.run(ctx)).module), remembered[0], ctx
+    return model_state(run_to_end(method.run(ctx)).module), remembered[0], ctx
 
 
 def close(one, other, **limits):
@@ -118,7 +118,7 @@ def test_bytes_of_a_trimmed_upload(keep):
 def test_the_report_counts_conflicts():
     remembered = []
     ctx = context(remembered=remembered)
-    model = finished(Ties(keep=0.3).run(ctx))
+    model = run_to_end(Ties(keep=0.3).run(ctx))
     start = model_state(ctx.initial_model())
     signs = [torch.cat([(s[n] - start[n]).flatten() for n in start]).sign() for s in remembered[0]]
     both = sum(

@@ -10,8 +10,8 @@ from fedlab_nb.methods.parts.kronecker import factor_layers
 from fedlab_nb.models import MENU, MODELS, build, parameter_count, parse_models, plain
 from fedlab_nb.models.resnet import _wide_resnet
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, trained
-from fedlab_nb.training.stack import stackable
+from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.training.stack import can_stack
 
 
 def image(*shape):
@@ -61,11 +61,11 @@ def test_vgg11_has_torchvisions_convolutions():
 def test_the_stack_refuses_what_it_cannot_be_and_auto_takes_the_loop():
     models = [build("shufflenet", (1, 8, 8), 3, width=2) for _ in range(2)]
     shards = [(torch.rand(4, 1, 8, 8), torch.tensor([0, 1, 2, 0]))] * 2
-    assert not stackable(models[0]) and not stackable(build("mobilenet", (1, 8, 8), 3, width=2))
+    assert not can_stack(models[0]) and not can_stack(build("mobilenet", (1, 8, 8), 3, width=2))
     with pytest.raises(UsageError, match="backend='loop'"):
-        trained(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
+        train_to_end(models, shards, Recipe(epochs=1), seed=0, backend="stacked")
     before = models[1].classifier.weight.clone()
-    trained(models, shards, Recipe(epochs=1), seed=0)
+    train_to_end(models, shards, Recipe(epochs=1), seed=0)
     assert not torch.equal(before, models[1].classifier.weight)
 
 

@@ -46,7 +46,8 @@ def test_a_federation_a_name_and_a_partition_of_ones_own(make):
     panel = make(dataset="mine", partition="iid")
     assert not panel.controls.alpha.disabled and "north" not in shown(panel)
     assert ("My patients", "mine") in panel.controls.dataset.options
-    panel = make(dataset=federate("digits", clients=3, seed=4), fixed={"clients": 3})
+    shards = federate("digits", clients=3, seed=4).shards
+    panel = make(federation=federate("digits", indices=shards, seed=4), fixed={"clients": 3})
     assert (
         "The 3 clients are the data set&#x27;s own: 0, 1, 2." in shown(panel)
         and panel.controls.seed.value == 4

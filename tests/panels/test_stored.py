@@ -55,7 +55,7 @@ def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
     }
     digits = stored.load()
     tables = {"digits": digits, "glyphs:16g": StoredTable("glyphs:16g", digits.about, rows)}
-    monkeypatch.setattr(stored, "sets", lambda: list(tables))
+    monkeypatch.setattr(stored, "list_stored_sets", lambda: list(tables))
     monkeypatch.setattr(stored, "load", tables.get)
     mine = {"dataset": "glyphs:16g", "alpha": 0.1, "clients": 10}
     picture = nearby(METHODS, mine).picture(kept := StoredPlot())

@@ -9,4 +9,4 @@ from fedlab_nb.studies.store import TrainedClients
 @pytest.fixture(autouse=True)
 def own_store(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("FEDLAB_NB_STORE", str(tmp_path_factory.mktemp("store")))
-    monkeypatch.setattr(experiment, "_remembered", TrainedClients())
+    monkeypatch.setattr(experiment, "_trained_clients", TrainedClients())

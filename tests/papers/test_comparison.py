@@ -17,7 +17,7 @@ from fedlab_nb.papers.comparison import find_differences, is_same_quantity
 from fedlab_nb.papers.published import FOLDER
 from fedlab_nb.papers.reproduction import FILES, beside
 from fedlab_nb.studies.setups import FOLDER as SETUPS_FOLDER
-from fedlab_nb.studies.stored_rows import key_of, read
+from fedlab_nb.studies.stored_rows import make_row_key, read_rows
 
 
 def raw_table(name):
@@ -298,7 +298,7 @@ def test_a_target_that_is_not_reached_is_no_number():
         values = [5000, None] if run.row == "Fed-ET" else [7000, 9000]
         row = {"runs": point.runs, "method": point.method, "at": dict(point.at), "seeds": [0, 1]}
         rows.append({**row, "made": {}, run.label: values})
-    assert len({key_of(row) for row in rows}) == 5
+    assert len({make_row_key(row) for row in rows}) == 5
     result = beside(table, runs, {}, rows, scale="classroom", seeds=(0, 1))
     place = runs[0].place
     assert result.values["Fed-ET", place] == {0: 5000}
@@ -310,7 +310,7 @@ def test_a_target_that_is_not_reached_is_no_number():
 
 def test_the_stored_targets_say_on_how_many_seeds_they_were_reached():
     """Reached is what the best accuracy of the same run says, which another table stores."""
-    _, rows = read(FILES[0])
+    _, rows = read_rows(FILES[0])
     label, seen = "numbers to target 70", 0
     for row in rows:
         if label in row:

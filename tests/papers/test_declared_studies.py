@@ -15,7 +15,7 @@ from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
 from fedlab_nb.studies.stored_figures import write_figure
 from fedlab_nb.studies.stored_results import load
-from fedlab_nb.studies.stored_rows import key_of, read
+from fedlab_nb.studies.stored_rows import make_row_key, read_rows
 
 STUDIES = load_all()
 QUOTING = {name: study for name, study in STUDIES.items() if isinstance(study, Figures)}
@@ -215,7 +215,11 @@ def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(mo
     stale = {point.key for point in study.missing(rows)}
     assert (
         stale
-        == {key_of(r) for r in rows if r["method"] == "fedlpa" and "fedlpa.damping" not in r["at"]}
+        == {
+            make_row_key(r)
+            for r in rows
+            if r["method"] == "fedlpa" and "fedlpa.damping" not in r["at"]
+        }
         != set()
     )
 
@@ -225,12 +229,12 @@ def test_other_values_and_other_seeds_do_not_hold(family):
     (first, *rest) = rows
     for change in ({"made": {**first["made"], "gone": 1}}, {"seeds": first["seeds"][:-1]}):
         assert [point.key for point in study.missing([{**first, **change}, *rest])] == [
-            key_of(first)
+            make_row_key(first)
         ]
     if study.name.startswith("tuning"):
         return
     fewer = {name: value for name, value in first.items() if name != "accuracy"}
-    assert [point.key for point in study.missing([fewer, *rest])] == [key_of(first)]
+    assert [point.key for point in study.missing([fewer, *rest])] == [make_row_key(first)]
     assert study.missing([{**fewer, "failed": "it diverged"}, *rest]) == []
 
 
@@ -272,9 +276,9 @@ def test_making_computes_what_is_missing_and_methods_anew(small):
     assert small.make(anew=["ensemble"], watch=watch) == {} and {
         method for method, *_ in seen[8:]
     } == {"ensemble"}
-    assert small.rows() == rows and read(small.path)[0]["command"].endswith("declared small")
+    assert small.rows() == rows and read_rows(small.path)[0]["command"].endswith("declared small")
     (stamp,) = {row["on"] for row in rows}
-    assert "torch" in stamp and read(small.path)[0]["on"] == {stamp: 4}
+    assert "torch" in stamp and read_rows(small.path)[0]["on"] == {stamp: 4}
 
 
 def test_a_failure_is_told_and_the_rest_is_kept(small, monkeypatch):
@@ -310,7 +314,7 @@ SAMPLES = [
 
 def comes_out_again(study, point, close, seeds):
     """Another processor adds up in another order; `close`: a few images are allowed."""
-    (then,) = [row for row in study.rows() if key_of(row) == point.key]
+    (then,) = [row for row in study.rows() if make_row_key(row) == point.key]
     ((_, now),) = computed([dataclasses.replace(point, seeds=point.seeds[:seeds])], study.decimals)
     assert now["accuracy"] == pytest.approx(then["accuracy"][:seeds], abs=close)
     for column in {"bytes_up", "bytes_down", "parameters"} & set(now):
@@ -345,7 +349,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
     (tmp_path / "other.json").write_text("{}")
     for name in ("none.json", "other.json"):
         with pytest.raises(FedlabError, match=f"The stored results in {name} cannot be read"):
-            read(tmp_path / name)
+            read_rows(tmp_path / name)
 
 
 def test_runs_that_share_their_clients_are_neighbours():

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fedlab_nb.papers import published
-from fedlab_nb.papers.claims import find_claims, first_claims
+from fedlab_nb.papers.claims import drop_repeated_claims, find_claims
 from fedlab_nb.papers.published import (
     TABLES,
     VERDICTS,
@@ -128,7 +128,7 @@ def test_a_claim_is_the_mean_over_the_columns_and_a_run_counts_once():
     assert (claim.better, claim.outcome) == ("A", "holds") and claim.ours.mean == pytest.approx(
         0.0405
     )
-    assert len(claim.numbers) == len(claim.each) == 2
+    assert len(claim.numbers) == len(claim.differences) == 2
 
 
 def test_our_own_runs_say_what_is_mixed_and_compared_columns_say_who_is_ahead():
@@ -161,8 +161,11 @@ def test_a_result_that_two_tables_have_counts_once():
         )
     )
     assert again.outcome == "reversed" and again.numbers < wide.numbers and len(more.numbers) == 2
-    assert first_claims([wide, again, untried, more]) == [wide, more]
-    assert first_claims([again, wide, wide]) == [again, wide] and first_claims([untried]) == []
+    assert drop_repeated_claims([wide, again, untried, more]) == [wide, more]
+    assert (
+        drop_repeated_claims([again, wide, wide]) == [again, wide]
+        and drop_repeated_claims([untried]) == []
+    )
 
 
 def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
@@ -175,7 +178,9 @@ def test_a_row_that_repeats_the_numbers_of_another_one_is_no_second_result():
     )
     values = {**values, ("C", 0): dict(values["B", 0])}
     made = find_claims(table, list(orderings(table, values, {}, {})), values)
-    assert [c.worse for c in made] == ["B", "C"] and [c.worse for c in first_claims(made)] == ["B"]
+    assert [c.worse for c in made] == ["B", "C"] and [
+        c.worse for c in drop_repeated_claims(made)
+    ] == ["B"]
 
 
 def test_what_is_of_another_comparison_is_not_judged():

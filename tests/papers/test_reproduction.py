@@ -22,8 +22,8 @@ from fedlab_nb.papers.cells import (
 from fedlab_nb.papers.points import computed
 from fedlab_nb.papers.published import pairs
 from fedlab_nb.papers.reproduction import FILES, beside
-from fedlab_nb.studies.cost import seconds_of
-from fedlab_nb.studies.stored_rows import key_of, read
+from fedlab_nb.studies.cost import estimate_seconds
+from fedlab_nb.studies.stored_rows import make_row_key, read_rows
 
 TINY = {
     "epochs": 1,
@@ -94,7 +94,7 @@ def test_hours_that_a_table_takes_are_those_of_the_forecast():
         if not table.core_hours:
             continue
         runs, _ = wanted(table, "classroom", "", range(SEEDS), {"device": "cpu"})
-        seconds = seconds_of([point.plan(0) for point in points_of(runs)])
+        seconds = estimate_seconds([point.plan(0) for point in points_of(runs)])
         hours = SEEDS * seconds / 3600
         assert hours > 0.1, name
         assert table.core_hours / 8 < hours < 8 * table.core_hours, (name, hours)
@@ -169,9 +169,9 @@ def test_wrong_use_is_one_sentence(words, capsys, monkeypatch):
 # ------------------------------------------------------------------------------------------------ what is stored
 @pytest.mark.parametrize("large", [False, True])
 def test_the_stored_results_are_whole(large):
-    _, stored = read(FILES[large])
+    _, stored = read_rows(FILES[large])
     rows, points = (
-        {key_of(row): row for row in stored},
+        {make_row_key(row): row for row in stored},
         {point.key: point for point in stored_points(large=large)},
     )
     assert all(("mnist:5k" in key) == large for key in points)

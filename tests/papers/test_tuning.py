@@ -9,18 +9,18 @@ from fedlab_nb.data import load as load_data
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.tuning import (
     STUDY,
-    better,
-    choice,
-    chosen,
-    leads,
+    choose_knobs,
+    choose_try,
+    compare_with_first,
+    find_better,
     load,
-    parts,
+    read_parts,
     validation_set,
 )
 from fedlab_nb.studies.settings import Settings, plans_for
-from fedlab_nb.studies.stored_rows import key_of
+from fedlab_nb.studies.stored_rows import make_row_key
 
-ROWS, PARTS = load(), parts()
+ROWS, PARTS = load(), read_parts()
 FEWER = {"fedavg": 2, "ensemble": 4}  # as many tries as there are choices
 
 
@@ -55,7 +55,7 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
     for name, part in PARTS.items():
         for method, tries in part.items():
             assert len({tuple(knobs) for knobs in tries}) == 1
-            ahead = better(ROWS, name, [method]) if name != "recipe" else []
+            ahead = find_better(ROWS, name, [method]) if name != "recipe" else []
             mild = wanted(tries, STUDY["guard"], sorted({0, *ahead}) if ahead else [])
             for form in forms(name):
                 own = [row for row in ROWS if form.items() <= row["at"].items()]
@@ -65,9 +65,11 @@ def test_every_method_has_the_same_number_of_tries_seeds_and_images():
 
 
 def test_no_try_sends_more_than_the_first_one():
-    at = {key_of(row): row["bytes"][0] for row in ROWS}
+    at = {make_row_key(row): row["bytes"][0] for row in ROWS}
     for row in ROWS:
-        assert row["bytes"][0] <= at[key_of({**row, "at": {**row["at"], "try": 0}})], row["at"]
+        assert row["bytes"][0] <= at[make_row_key({**row, "at": {**row["at"], "try": 0}})], row[
+            "at"
+        ]
 
 
 def test_the_validation_images_are_training_images_and_no_test_images():
@@ -88,9 +90,11 @@ def test_the_validation_images_are_training_images_and_no_test_images():
 def test_classroom_knobs_are_those_that_the_study_took(part, method):
     """`assumed` says how many liars a person expects."""
     classroom = dataclasses.asdict(METHODS[method].configure())
-    taken = {name: value for name, value in choice(method, part=part).items() if name != "assumed"}
+    taken = {
+        name: value for name, value in choose_knobs(method, part=part).items() if name != "assumed"
+    }
     assert {name: classroom[name] for name in taken} == pytest.approx(taken)
-    assert PARTS[part][method][0].get("assumed") == choice(method, part=part).get("assumed")
+    assert PARTS[part][method][0].get("assumed") == choose_knobs(method, part=part).get("assumed")
 
 
 def test_pairs_of_an_option_are_told_apart_by_form_too():
@@ -104,32 +108,34 @@ def test_pairs_of_an_option_are_told_apart_by_form_too():
             {"runs": "o", "method": "m", "at": a, "seeds": [0], "accuracy": [v]}
             for a, v in zip(at, values, strict=True)
         ]
-        assert leads(rows, "o", ["m"])[1].verdict == verdict
+        assert compare_with_first(rows, "o", ["m"])[1].verdict == verdict
 
 
 def test_the_classroom_recipe_is_the_one_that_the_study_took():
     recipe = plans_for(Settings.make(), ["fedavg"])[0].recipe
-    assert {name: getattr(recipe, name) for name in choice("recipe")} == dict(choice("recipe"))
+    assert {name: getattr(recipe, name) for name in choose_knobs("recipe")} == dict(
+        choose_knobs("recipe")
+    )
 
 
 def test_the_second_classroom_set_has_a_recipe_of_its_own_from_the_same_protocol():
-    for judge, tries in parts("glyphs:16g")["recipe"].items():
+    for judge, tries in read_parts("glyphs:16g")["recipe"].items():
         assert tried(load("glyphs:16g"), "recipe", judge) == wanted(tries, STUDY["alphas"])
         steps = {knobs["epochs"] / knobs["batch_size"] for knobs in tries}
         assert steps == {tries[0]["epochs"] / tries[0]["batch_size"]}  # as many for all
-    taken, asked = choice("recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
+    taken, asked = choose_knobs("recipe", "glyphs:16g"), Settings.make(dataset="glyphs:16g")
     recipe = plans_for(asked, ["fedavg"])[0].recipe
     assert {name: getattr(recipe, name, asked.transform) for name in taken} == dict(taken)
 
 
 @pytest.mark.parametrize("method", ["dense", "coboosting"])
 def test_the_time_of_a_class_at_28x28_is_spent_as_the_study_took_it(method):
-    tries = parts("glyphs:28g")["methods"][method]
+    tries = read_parts("glyphs:28g")["methods"][method]
     skewed = [row for row in load("glyphs:28g") if row["at"]["alpha"] in STUDY["alphas"]]
     assert tried(skewed, "methods", method) == wanted(tries, STUDY["alphas"])
     work = [knobs["epochs"] * knobs["generator_steps"] * knobs["images"] for knobs in tries]
     assert max(work) == work[0]
-    taken, always = choice(method, "glyphs:28g"), STUDY["glyphs:28g"]["given"]
+    taken, always = choose_knobs(method, "glyphs:28g"), STUDY["glyphs:28g"]["given"]
     for dataset in ("glyphs:28", "glyphs:28g"):
         plan = plans_for(Settings.make(dataset=dataset), [method])[0]
         assert {name: getattr(plan.method, name) for name in taken} == dict(taken)
@@ -182,5 +188,5 @@ def test_a_try_is_taken_where_it_is_clearly_better_and_not_clearly_worse_without
         for alpha, of in parts.items()
         for n, a in enumerate(of)
     ]
-    assert chosen(rows, "methods", ["m"]) == taken
-    assert taken == 0 or better(rows, "methods", ["m"])[0] == len(tries)
+    assert choose_try(rows, "methods", ["m"]) == taken
+    assert taken == 0 or find_better(rows, "methods", ["m"])[0] == len(tries)

@@ -84,14 +84,14 @@ def test_who_is_left_keeps_its_samples_its_held_out_part_and_its_number():
     for place, k in enumerate(fed.ids):
         assert torch.equal(fed.shards[place], WHOLE.shards[k])
         assert all(map(torch.equal, fed.split(0.2)[place], WHOLE.split(0.2)[k]))
-    assert fl.run("afl", dataset=fed, **{"holdout": 0.2}).settings.members == (0, 2)
+    assert fl.run("afl", federation=fed, **{"holdout": 0.2}).settings.members == (0, 2)
 
 
 @pytest.mark.parametrize("method", ["afl", "gauss"])
 @pytest.mark.parametrize("what", ["absent", "unseen"])
 def test_a_sum_is_that_of_a_federation_without_them(method, what):
     ours = fl.run(method, **STUDY, **{what: "1,2"})
-    theirs = fl.run(method, dataset=without(1, 2), device="cpu", **{"holdout": 0})
+    theirs = fl.run(method, federation=without(1, 2), device="cpu", **{"holdout": 0})
     own = fl.run(method, **STUDY, **{what: "1,2"}, holdout=0)
     x = torch.rand(50, 1, 8, 8)
     assert torch.allclose(

@@ -51,25 +51,25 @@ def test_the_bytes_are_those_of_the_ledger(method, model, monkeypatch, tmp_path)
 
 def test_every_method_says_what_travels_and_how_long_it_takes():
     for plan in plans_for(Settings.make(), [*METHODS]):
-        assert cost.traffic_of(plan).bytes > 0, plan.name
+        assert cost.estimate_traffic(plan).bytes > 0, plan.name
         assert 0 < cost.method_seconds(plan) < 60, plan.name
 
 
 def test_the_time_of_a_stored_setting_is_the_stored_one_as_much_slower_as_a_step_is(monkeypatch):
     """Worked out by hand: a step that takes twice as long makes everything take twice as long."""
     table = stored_results.load("digits")
-    monkeypatch.setattr(cost, "step_of", lambda network, device: cost.Step(2.0, 0.0, 1))
-    cost.speed.cache_clear()
+    monkeypatch.setattr(cost, "measure_step", lambda network, device: cost.Step(2.0, 0.0, 1))
+    cost.compare_speed.cache_clear()
     (plan,) = plans_for(Settings.make(alpha=0.1, clients=5, device="cpu"), ["dense"])
     row = table.rows["dense", 0.1, 5]
     slow = cost.method_seconds(plan)
     batches = 1237 * 0.9 / 32 + 5 / 2
     slower = cost.OVERHEAD * 40 * 2.0 * batches / np.mean(row["seconds_local"])  # 40 passes
     assert slow == pytest.approx(np.median(row["seconds_method"]) * slower)
-    monkeypatch.setattr(cost, "step_of", lambda network, device: cost.Step(4.0, 0.0, 1))
-    cost.speed.cache_clear()
+    monkeypatch.setattr(cost, "measure_step", lambda network, device: cost.Step(4.0, 0.0, 1))
+    cost.compare_speed.cache_clear()
     assert cost.method_seconds(plan) == pytest.approx(2 * slow)
-    cost.speed.cache_clear()
+    cost.compare_speed.cache_clear()
     # 1237 samples, a tenth held out, in batches of 32; of each of 5 clients the last batch is half full.
     assert cost.training_seconds(plan, passes=3) == pytest.approx(cost.OVERHEAD * 3 * 4.0 * batches)
 

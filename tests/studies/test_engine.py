@@ -18,7 +18,7 @@ from fedlab_nb.jupyter import free_port
 from fedlab_nb.methods.fens import Fens
 from fedlab_nb.papers import overview
 from fedlab_nb.studies import Study, engine, store
-from fedlab_nb.studies.cluster import distributed, is_guarded
+from fedlab_nb.studies.cluster import is_guarded, run_on_workers
 from fedlab_nb.studies.engine import study
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import resolve_device
@@ -118,7 +118,7 @@ def test_an_interrupted_study_keeps_what_is_done(tmp_path):
 
 
 def test_nothing_is_computed_before_all_is_checked(monkeypatch, tmp_path):
-    monkeypatch.setattr(engine, "carried_out", lambda *a, **options: pytest.fail("work was begun"))
+    monkeypatch.setattr(engine, "run_cells", lambda *a, **options: pytest.fail("work was begun"))
     (tmp_path / "file").write_text("")
     for wrong in ({"out": tmp_path / "file" / "out"}, {"alpha": [0.1, -1]}, {"workers": 0}):
         with pytest.raises(UsageError):
@@ -155,14 +155,14 @@ def test_the_command_line(tmp_path, capsys):
 
 def test_the_store_in_order(capsys, monkeypatch):
     study(["fedavg", "ensemble"], seeds=2, **QUICK)
-    assert {entry.kind for entry in store.entries()} == {"runs", "clients"}
+    assert {entry.kind for entry in store.list_entries()} == {"runs", "clients"}
     assert main(["store", "size"]) == 0 and "4 entries" in capsys.readouterr().out
     assert main(["store", "list"]) == 0 and "ensemble digits 0.1 3 1" in capsys.readouterr().out
     assert (
         main(["store", "verify"]) == 0
         and "6 of 6 entries are not damaged" in capsys.readouterr().out
     )
-    body = store.entries()[0].path / "arrays.npz"
+    body = store.list_entries()[0].path / "arrays.npz"
     body.write_bytes(body.read_bytes()[:-1])
     assert (
         main(["store", "verify"]) == 1
@@ -181,23 +181,23 @@ def test_the_store_in_order(capsys, monkeypatch):
     monkeypatch.delenv("FEDLAB_NB_STORE_LIMIT")
     assert main(["store", "prune", "--days", "1"]) == 0 and "0 entries" in capsys.readouterr().out
     assert main(["store", "prune", "--version"]) == 0 and "0 entries" in capsys.readouterr().out
-    head = store.entries()[0].path / "entry.json"
+    head = store.list_entries()[0].path / "entry.json"
     head.write_text(head.read_text().replace('"torch"', '"tarch"'))
     assert main(["store", "prune", "--version"]) == 0 and "1 entries" in capsys.readouterr().out
-    assert main(["store", "prune", "--size", "0"]) == 0 and store.entries() == []
+    assert main(["store", "prune", "--size", "0"]) == 0 and store.list_entries() == []
 
 
 def test_the_store_is_bounded_and_the_oldest_goes(monkeypatch):
     study(["fedavg"], seeds=3, **QUICK)
-    here = store.entries()
+    here = store.list_entries()
     for age, entry in enumerate(reversed(here)):  # the last one is the newest
         os.utime(entry.path / "entry.json", (1e9 - age, 1e9 - age))
         os.utime(entry.path / "arrays.npz", (1e9 - age, 1e9 - age))
     total = sum(entry.bytes for entry in here)
     monkeypatch.setenv("FEDLAB_NB_STORE_LIMIT", str(total - 1))
-    monkeypatch.setattr(store, "_calls", iter([0]))
-    store.bound()
-    left = store.entries()
+    monkeypatch.setattr(store, "_limit_calls", iter([0]))
+    store.enforce_limit()
+    left = store.list_entries()
     assert sum(entry.bytes for entry in left) <= 0.9 * total
     assert [entry.path for entry in left] == [entry.path for entry in here[-len(left) :]]
 
@@ -273,7 +273,7 @@ def test_cells_killed_in_the_middle_end_as_if_never_killed(
 @pytest.fixture
 def cluster(tmp_path, monkeypatch):
     """Starts a real `dask scheduler` and `dask worker`s on loopback: (address, start a worker)."""
-    monkeypatch.setattr("fedlab_nb.studies.cluster.WAIT", 300)  # the machine may be busy
+    monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 300)  # the machine may be busy
     processes = []
 
     def start(*words: str, root: Path = Path(__file__).parents[2]) -> subprocess.Popen:
@@ -314,10 +314,10 @@ def test_dask_workers_one_of_them_killed_give_the_same_table(tmp_path, whole, cl
     address, worker = cluster
     first, _ = worker(), worker()
     rows = {}
-    for done in distributed(
+    for done in run_on_workers(
         Study.declare(**FEW).cells(), workers=1, scheduler=address, client=None, cache=True
     ):
-        rows[id(done[0])] = engine.row_of(*done)
+        rows[id(done[0])] = engine.make_row(*done)
         if len(rows) == 15:
             first.kill()
     assert len(rows) == 60 and not any(row["error"] for row in rows.values())
@@ -386,14 +386,14 @@ def test_a_line_under_the_main_guard_is_guarded():
 def test_a_study_that_cannot_begin_leaves_the_earlier_results(tmp_path, monkeypatch):
     study(["local"], out=tmp_path, **QUICK)
     before = (tmp_path / "results.csv").read_bytes()
-    monkeypatch.setattr("fedlab_nb.studies.cluster.WAIT", 1)
+    monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 1)
     with pytest.raises(UsageError):
         study(["local"], out=tmp_path, scheduler="tcp://127.0.0.1:1", **QUICK)
     assert (tmp_path / "results.csv").read_bytes() == before
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch):
-    monkeypatch.setattr("fedlab_nb.studies.cluster.WAIT", 1)
+    monkeypatch.setattr("fedlab_nb.studies.cluster.TIMEOUT", 1)
     with pytest.raises(UsageError, match="No Dask scheduler answers at 'tcp://127.0.0.1:1'"):
         study(["fedavg"], scheduler="tcp://127.0.0.1:1", **QUICK)
 

@@ -27,6 +27,19 @@ def test_clients_are_trained_once(monkeypatch):
     assert len(calls) == 1
 
 
+def test_an_outcome_prints_as_two_lines():
+    outcome = run("fens", **QUICK)
+    up, down = f"{outcome.bytes_up / 1000:.3g} kB", f"{outcome.bytes_down / 1000:.3g} kB"
+    percent, seconds = f"{100 * outcome.accuracy:.1f} %", f"{outcome.seconds_total:.2f} seconds"
+    first = f"FENS on digits (alpha 0.5, 4 clients, seed 0): accuracy {percent}"
+    second = f"{up} up, {down} down, {seconds}"
+    assert repr(outcome) == f"{first}\n{second}"
+    assert repr(run("fens", **QUICK)) == f"{first}\n{second}, from the store"
+    own = run("local", federation=federate("digits", indices=[range(9), range(9, 30)]), epochs=1)
+    assert repr(own).partition(":")[0].endswith("(2 clients, seed 0)")
+    assert len(repr(own).splitlines()) == 2
+
+
 @pytest.fixture
 def trainings(monkeypatch):
     """How many clients each local training of the test has had."""
@@ -52,7 +65,7 @@ def test_clients_trained_in_company_are_what_they_are_alone(trainings, settings)
     ]
     together = [
         event.outcome
-        for event in experiment.events(plans, cache=False, together=True)
+        for event in experiment.run_plans(plans, cache=False, together=True)
         if event.outcome
     ]
     assert trainings == [12] and len(together) == 6
@@ -193,7 +206,7 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_wrong_settings_are_one_sentence_with_the_name_before_any_work(wrong, monkeypatch):
-    monkeypatch.setattr(experiment, "plan_events", lambda *a: pytest.fail("work was begun"))
+    monkeypatch.setattr(experiment, "run_plan", lambda *a: pytest.fail("work was begun"))
     with pytest.raises(UsageError) as caught:
         job(["fedavg"], **wrong)
     words = str(caught.value)

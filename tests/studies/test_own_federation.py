@@ -1,6 +1,7 @@
 """A person's own data and clients through `run`, studies, the store, workers and the command line."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,25 +65,42 @@ def test_every_method_runs_on_a_persons_own_federation_or_says_what_it_lacks():
 
 def test_a_federation_gives_what_its_settings_give():
     fed = federate("digits", alpha=0.3, clients=4, seed=3)
-    given, plain = (
-        fl.run("local", dataset=fed, **QUICK),
-        fl.run("local", alpha=0.3, clients=4, seed=3, **QUICK),
-    )
+    given = fl.run("local", federation=fed, **QUICK)
+    plain = fl.run("local", alpha=0.3, clients=4, seed=3, **QUICK)
     assert (given.accuracy, given.bytes_up) == (plain.accuracy, plain.bytes_up)
     assert np.array_equal(given.label_counts, plain.label_counts)
     assert all(map(torch.equal, given.federation().shards, fed.shards))
-    assert (
-        given.settings.seed == 3
-        and given.settings.partition == "natural"
-        and given.settings.clients == 4
-    )
+    assert given.settings.seed == 3
+    assert given.settings.partition == "dirichlet"
+    assert given.settings.clients == 4
+
+
+def test_a_federation_put_together_by_hand_is_taken_as_it_is():
+    """Without its origin, or with other shards than `federate` has made: nothing is drawn again."""
+    fed = federate("digits", alpha=0.3, clients=4, seed=3)
+    fewer = tuple(shard[:9] for shard in fed.shards)
+    changed = replace(fed, shards=fewer)
+    for by_hand in (changed, replace(changed, origin={})):
+        outcome = fl.run("local", federation=by_hand, **QUICK)
+        assert all(map(torch.equal, outcome.federation().shards, fewer))
+        assert (outcome.settings.seed, outcome.settings.partition) == (3, "natural")
+        with pytest.raises(fl.UsageError, match="alpha=0.1 contradicts the federation"):
+            fl.run("local", federation=by_hand, alpha=0.1)
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("call", [fl.run, fl.compare, fl.study, fl.job])
+def test_a_federation_is_no_data_set(call, several):
+    fed = federate("digits", clients=4)
+    with pytest.raises(fl.UsageError, match="write federation= instead"):
+        call("local", dataset=[fed, "digits"] if several else fed)
 
 
 def test_own_indices_and_the_store():
     lists = [range(0, 30), [31, 35, 40], list(range(50, 90))]
-    first = fl.run("fedavg", dataset=federate("digits", indices=lists), **QUICK)
-    again = fl.run("fedavg", dataset=federate(load("digits"), indices=lists), **QUICK)
-    other = fl.run("fedavg", dataset=federate("digits", indices=lists[::-1]), **QUICK)
+    first = fl.run("fedavg", federation=federate("digits", indices=lists), **QUICK)
+    again = fl.run("fedavg", federation=federate(load("digits"), indices=lists), **QUICK)
+    other = fl.run("fedavg", federation=federate("digits", indices=lists[::-1]), **QUICK)
     assert again.cached and not other.cached and not first.cached
     assert [shard.tolist() for shard in again.federation().shards] == [list(rows) for rows in lists]
     assert fl.run("fedavg", dataset=OWN, clients=3, **QUICK).settings.partition == "dirichlet"

@@ -296,7 +296,9 @@ def test_an_older_file_says_that_it_lacks_the_columns(csv, tmp_path):
     text = json.dumps(content)
     older = tmp_path / "older.safetensors"
     save_file(
-        tensors, older, {saved.NAME: f"{form} {text}", saved.DIGEST: saved.digest(text, tensors)}
+        tensors,
+        older,
+        {saved.NAME: f"{form} {text}", saved.DIGEST: saved.compute_digest(text, tensors)},
     )
     model, x = fl.load_model(older), fl.load(csv).x_test
     assert np.array_equal(model.predict(x), out.predict(x))

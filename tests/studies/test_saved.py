@@ -93,7 +93,9 @@ def rewritten(file, change):
     form, text = change(form, text)
     other = file.with_name("other.safetensors")
     save_file(
-        tensors, other, {saved.NAME: f"{form} {text}", saved.DIGEST: saved.digest(text, tensors)}
+        tensors,
+        other,
+        {saved.NAME: f"{form} {text}", saved.DIGEST: saved.compute_digest(text, tensors)},
     )
     return other
 
@@ -203,7 +205,7 @@ def test_a_model_of_unknown_make_is_not_saved():
         rule = staticmethod(print)
 
     with pytest.raises(UsageError):
-        saved.packed(Own(), {})
+        saved.pack_value(Own(), {})
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:7", "mps", "gpu", ""])
@@ -222,7 +224,7 @@ def test_the_order_of_axes_in_memory_is_kept(tmp_path):
         torch.rand(5),
         torch.tensor(1.0),
     ):
-        again = saved.unpacked(saved.packed(value, tensors, "x"), tensors)
+        again = saved.unpack_value(saved.pack_value(value, tensors, "x"), tensors)
         assert torch.equal(again, value) and again.stride() == value.stride()
 
 

@@ -240,7 +240,7 @@ def test_every_line_is_a_setting_and_says_where_it_is_from():
 @pytest.mark.parametrize("preset", PAPERS)
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32)])
 def test_the_networks_can_be_built(preset, shape):
-    there = SETUPS[preset].at("any", 0.1, shape).block.shared
+    there = SETUPS[preset].apply_rows("any", 0.1, shape).block.shared
     for line in ("model", "one_model"):
         for name, width in parse_models(there[line].value, shape) if line in there else []:
             assert build(name, shape, 10, width=width)(torch.zeros(1, *shape)).shape == (1, 10)

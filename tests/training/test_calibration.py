@@ -8,7 +8,13 @@ import torch
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from fedlab_nb.studies import Outcome, run
-from fedlab_nb.training.calibration import BINS, SCORES, Calibration, calibration, ranking
+from fedlab_nb.training.calibration import (
+    BINS,
+    SCORES,
+    Calibration,
+    compute_auc,
+    measure_calibration,
+)
 
 QUICK = {"clients": 4, "epochs": 2, "alpha": 0.5}
 
@@ -35,7 +41,7 @@ def slow_error(probabilities, labels):
 def test_against_log_loss_and_a_slow_loop(sharp):
     scores, labels = drawn(sharp=sharp)
     probabilities = scores.double().softmax(1).numpy()
-    report = calibration(scores, labels)
+    report = measure_calibration(scores, labels)
     if sharp < 30:  # scikit-learn cuts probabilities below 1e-16 off
         assert report.nll == pytest.approx(
             log_loss(labels, probabilities, labels=range(7)), rel=1e-12
@@ -53,22 +59,22 @@ def test_against_log_loss_and_a_slow_loop(sharp):
 def test_a_bin_holds_its_upper_edge_and_not_its_lower_one():
     at = torch.tensor([0.6, 0.6 + 1e-9, 1.0], dtype=torch.float64)  # 0.6 is 9/15
     scores = torch.stack([at, 1 - at], 1).log()
-    counts = calibration(scores, torch.tensor([0, 0, 0])).counts
+    counts = measure_calibration(scores, torch.tensor([0, 0, 0])).counts
     assert counts[8] == 1 and counts[9] == 1 and counts[14] == 1
 
 
 def test_a_probability_too_small_for_its_numbers_counts_as_the_smallest():
     scores = torch.tensor([[0.0, -torch.inf]])
-    assert calibration(scores, torch.tensor([1])).nll == pytest.approx(
+    assert measure_calibration(scores, torch.tensor([1])).nll == pytest.approx(
         -math.log(torch.finfo(torch.float32).tiny)
     )
-    assert math.isfinite(calibration(scores.double(), torch.tensor([1])).nll)
+    assert math.isfinite(measure_calibration(scores.double(), torch.tensor([1])).nll)
 
 
 def test_several_models_are_judged_by_all_their_answers():
     (one, labels), (other, _) = drawn(seed=0), drawn(seed=1)
-    both = calibration(torch.stack([one, other]), labels)
-    apart = [calibration(scores, labels) for scores in (one, other)]
+    both = measure_calibration(torch.stack([one, other]), labels)
+    apart = [measure_calibration(scores, labels) for scores in (one, other)]
     assert both.nll == pytest.approx(sum(c.nll for c in apart) / 2)
     assert both.counts == tuple(
         a + b for a, b in zip(apart[0].counts, apart[1].counts, strict=True)
@@ -80,24 +86,24 @@ def test_the_area_by_hand_and_against_scikit_learn():
         [0.1, 0.4, 0.35, 0.8]
     )  # of the four pairs 0.4 > 0.35 alone is in the wrong order
     y = torch.tensor([0, 0, 1, 1])
-    assert ranking(torch.stack([-one, one], 1), y) == 0.75
-    assert ranking(torch.tensor([[0.5, 0.5]]).expand(4, 2), y) == 0.5  # ties count half
+    assert compute_auc(torch.stack([-one, one], 1), y) == 0.75
+    assert compute_auc(torch.tensor([[0.5, 0.5]]).expand(4, 2), y) == 0.5  # ties count half
     both = torch.stack([torch.stack([-one, one], 1), torch.stack([one, -one], 1)])
-    assert ranking(both, y) == 0.5  # two models, one as good as the other is bad
-    assert ranking(torch.eye(3), torch.tensor([1, 1, 1])) is None  # nothing to tell apart
+    assert compute_auc(both, y) == 0.5  # two models, one as good as the other is bad
+    assert compute_auc(torch.eye(3), torch.tensor([1, 1, 1])) is None  # nothing to tell apart
     thirds = torch.tensor(
         [[3.0, 0, 9], [2, 1, 9], [1, 0, 9], [0, 5, 9]]
     )  # nobody is of class 2, which does not count
-    assert ranking(thirds, torch.tensor([0, 0, 1, 1])) == pytest.approx((1 + 2.5 / 4) / 2)
+    assert compute_auc(thirds, torch.tensor([0, 0, 1, 1])) == pytest.approx((1 + 2.5 / 4) / 2)
     scores, labels = drawn(sharp=0.5)
     scores[:, 0] = scores[:, 0].round()
-    report, shares = calibration(scores, labels), scores.double().softmax(1)
+    report, shares = measure_calibration(scores, labels), scores.double().softmax(1)
     assert report.auc == pytest.approx(roc_auc_score(labels, shares, multi_class="ovr"), abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", SCORES)
 def test_scores_that_are_no_probabilities_have_no_numbers(kind):
-    report = calibration(*drawn(), kind)
+    report = measure_calibration(*drawn(), kind)
     assert (
         (report.nll is None)
         == (report.ece is None)

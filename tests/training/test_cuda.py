@@ -13,8 +13,8 @@ from fedlab_nb.methods import METHODS
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import compare, run
 from fedlab_nb.studies.cost import cost_of
-from fedlab_nb.training import Recipe, local, stacked, train_clients, trained
-from fedlab_nb.training.backend import suited
+from fedlab_nb.training import Recipe, local, stacked, train_clients, train_to_end
+from fedlab_nb.training.backend import configure_torch
 from fedlab_nb.training.loop import train_loop
 from fedlab_nb.training.stacked import train_stacked
 from fedlab_nb.training.streams import train_on_streams
@@ -67,7 +67,7 @@ def test_float32_ten_steps(name, shape, recipe):
     models, shards = on_card(*clients(name, shape, **sizes))
     exact = [copy.deepcopy(model).double() for model in models]
     far = apart(models, shards, recipe)
-    trained(exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop")
+    train_to_end(exact, [(x.double(), y) for x, y in shards], recipe, seed=3, backend="loop")
     assert far < max(1e-5, 2 * largest_difference(models, [model.float() for model in exact]))
 
 
@@ -75,7 +75,7 @@ def test_the_card_and_the_processor_agree():
     models, shards = clients("cnn", (1, 8, 8))
     twins, same = on_card(copy.deepcopy(models), shards)
     for group, data in ((models, shards), (twins, same)):
-        trained(group, data, MOMENTUM, seed=0)
+        train_to_end(group, data, MOMENTUM, seed=0)
     assert largest_difference(models, [twin.cpu() for twin in twins]) < 1e-9
 
 
@@ -131,14 +131,14 @@ def trained_on_card(name, width, recipe, change=None):
     """Five clients of unlike sizes after `recipe` in float32 on the card, by `change(models, shards)` or by auto."""
     sizes = {"sizes": (80, 64, 33, 17, 80), "dtype": torch.float32, "width": width}
     models, shards = on_card(*clients(name, (3, 32, 32), **sizes))
-    with suited("cuda", (3, 32, 32)):
+    with configure_torch("cuda", (3, 32, 32)):
         if change is None:
-            trained(models, shards, recipe, seed=3)
+            train_to_end(models, shards, recipe, seed=3)
         else:
             streams = [generator(3, "batches", k) for k in range(len(models))]
             moves = [generator(3, "batches", "augmentation", k) for k in range(len(models))]
             drawn = moves if recipe.augmentation != "none" else ()
-            for _ in change(models, shards, recipe, streams, moves=drawn):
+            for _ in change(models, shards, recipe, streams, augmentation_streams=drawn):
                 pass
     return models
 

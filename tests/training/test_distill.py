@@ -16,15 +16,17 @@ from fedlab_nb.training.distill import Learner, ce_each, distil, distillation_lo
 N, C = 12, 4
 
 
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
 def draw(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.randn(*shape, generator=seeded(seed), dtype=torch.float64)
 
 
 @pytest.fixture
 def student():
-    return build(
-        "mlp", (5,), C, width=6, generator=torch.Generator().manual_seed(1), dtype=torch.float64
-    )
+    return build("mlp", (5,), C, width=6, generator=seeded(1), dtype=torch.float64)
 
 
 # ------------------------------------------------------------------------------------------------ losses
@@ -34,21 +36,23 @@ def test_kl_of_hand_made_distributions():
     by_hand = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
     assert kl_each(teacher, student).tolist() == pytest.approx([by_hand, 0.0], abs=1e-15)
     # The teacher comes first: the other way round is another number.
-    other = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
-    assert float(kl_each(student, teacher)[0]) == pytest.approx(other, abs=1e-15)
+    exchanged = 0.25 * math.log(0.25 / 0.5) + 0.75 * math.log(0.75 / 0.5)
+    assert float(kl_each(student, teacher)[0]) == pytest.approx(exchanged, abs=1e-15)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0, 20.0])
 def test_gradient_of_kl_is_tau_times_the_difference_of_the_softened_answers(temperature):
     """d/ds τ² KL(p‖q) = τ (q - p), p = softmax(t/τ), q = softmax(s/τ); and d/dt = τ p (log(p/q) - KL(p‖q))."""
-    t, s = draw(N, C).requires_grad_(), draw(N, C, seed=1).requires_grad_()
-    to_teacher, to_student = torch.autograd.grad(kl_each(t, s, temperature).sum(), (t, s))
-    p, q = (t / temperature).softmax(1), (s / temperature).softmax(1)
+    teacher = draw(N, C).requires_grad_()
+    student = draw(N, C, seed=1).requires_grad_()
+    divergence = kl_each(teacher, student, temperature).sum()
+    to_teacher, to_student = torch.autograd.grad(divergence, (teacher, student))
+    p = (teacher / temperature).softmax(1)
+    q = (student / temperature).softmax(1)
     torch.testing.assert_close(to_student, temperature * (q - p), rtol=0, atol=1e-12)
     gap = (p / q).log()
-    torch.testing.assert_close(
-        to_teacher, temperature * p * (gap - (p * gap).sum(1, keepdim=True)), rtol=0, atol=1e-12
-    )
+    kl = (p * gap).sum(1, keepdim=True)
+    torch.testing.assert_close(to_teacher, temperature * p * (gap - kl), rtol=0, atol=1e-12)
 
 
 def test_l1_and_pseudo_labels():
@@ -66,65 +70,76 @@ def test_l1_and_pseudo_labels():
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("name", ["kl", "l1", "ce"])
 def test_the_loop_is_the_one_written_by_hand(student, optimizer, name):
-    x, targets = draw(N, 5), draw(N, C, seed=2)
+    x = draw(N, 5)
+    targets = draw(N, C, seed=2)
     recipe = Recipe(3, 5, optimizer, lr=0.1, weight_decay=1e-3, schedule="cosine")
-    mine, loss = copy.deepcopy(student), distillation_loss(name, 2.0)
-    ticks = list(distil(mine, x, targets, recipe, loss, torch.Generator().manual_seed(5), clip=0.5))
+    mine = copy.deepcopy(student)
+    loss = distillation_loss(name, 2.0)
+    ticks = list(distil(mine, x, targets, recipe, loss, seeded(5), clip=0.5))
     assert [tick.done for tick in ticks] == [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3] and ticks[-1].fresh
 
-    stream = torch.Generator().manual_seed(5)
-    torch_optimizer = (
-        torch.optim.SGD(student.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-3)
-        if optimizer == "sgd"
-        else torch.optim.Adam(student.parameters(), lr=0.1, weight_decay=1e-3)
-    )
+    stream = seeded(5)
+    options = {"lr": 0.1, "weight_decay": 1e-3}
+    if optimizer == "sgd":
+        torch_optimizer = torch.optim.SGD(student.parameters(), momentum=0.9, **options)
+    else:
+        torch_optimizer = torch.optim.Adam(student.parameters(), **options)
     for epoch in range(3):
         torch_optimizer.param_groups[0]["lr"] = 0.05 * (1 + math.cos(math.pi * epoch / 3))
         for rows in torch.randperm(N, generator=stream).split(5):
             torch_optimizer.zero_grad()
-            s, t = student(x[rows]), targets[rows]
-            value = {
-                "kl": 4
-                * F.kl_div((s / 2).log_softmax(1), (t / 2).softmax(1), reduction="batchmean"),
-                "l1": F.l1_loss(s, t),
-                "ce": F.cross_entropy(s, t.argmax(1)),
-            }[name]
-            value.backward()
+            loss_by_torch(name, student(x[rows]), targets[rows]).backward()
             nn.utils.clip_grad_norm_(student.parameters(), 0.5)
             torch_optimizer.step()
-    for one, other in zip(mine.parameters(), student.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+    for own_parameter, parameter in zip(mine.parameters(), student.parameters(), strict=True):
+        torch.testing.assert_close(own_parameter, parameter, rtol=0, atol=1e-12)
+
+
+def loss_by_torch(name, logits, target):
+    """The mean loss of a batch, at temperature 2."""
+    if name == "kl":
+        softened = (target / 2).softmax(1)
+        return 4 * F.kl_div((logits / 2).log_softmax(1), softened, reduction="batchmean")
+    if name == "l1":
+        return F.l1_loss(logits, target)
+    return F.cross_entropy(logits, target.argmax(1))
 
 
 def test_a_teacher_may_be_a_function_and_a_batch_may_be_prepared(student):
-    x, weights = draw(N, 5), draw(5, C, seed=3)
-    recipe, loss, twin = Recipe(2, 4, lr=0.1), distillation_loss("kl"), copy.deepcopy(student)
-    list(distil(student, x, x @ weights, recipe, loss, torch.Generator().manual_seed(0)))
-    list(
-        distil(
-            twin, x, lambda batch: batch @ weights, recipe, loss, torch.Generator().manual_seed(0)
-        )
-    )
-    assert all(
-        torch.equal(a, b) for a, b in zip(student.parameters(), twin.parameters(), strict=True)
-    )
-    seen = []
-    learner = Learner(twin, recipe, lambda target, s: seen.append(target) or kl_each(target, s))
-    passes = learner.one_pass(
-        x, lambda b: b @ weights, torch.Generator().manual_seed(0), epoch=0, prepare=lambda b: 2 * b
-    )
-    list(passes)
-    order = torch.randperm(N, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(torch.cat(seen), 2 * (x @ weights)[order])
+    x = draw(N, 5)
+    weights = draw(5, C, seed=3)
+    recipe = Recipe(2, 4, lr=0.1)
+    loss = distillation_loss("kl")
+    twin = copy.deepcopy(student)
+
+    def teach(batch):
+        return batch @ weights
+
+    list(distil(student, x, teach(x), recipe, loss, seeded()))
+    list(distil(twin, x, teach, recipe, loss, seeded()))
+    for parameter, twin_parameter in zip(student.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(parameter, twin_parameter)
+
+    targets = []
+
+    def noted_loss(target, logits):
+        targets.append(target)
+        return kl_each(target, logits)
+
+    learner = Learner(twin, recipe, noted_loss)
+    list(learner.train_one_pass(x, teach, seeded(), epoch=0, prepare=lambda batch: 2 * batch))
+    order = torch.randperm(N, generator=seeded())
+    torch.testing.assert_close(torch.cat(targets), 2 * teach(x)[order])
 
 
 def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
-    student = build("resnet8", (1, 8, 8), C, width=2, generator=torch.Generator().manual_seed(1))
-    x, targets = torch.rand(20, 1, 8, 8), torch.randn(20, C)
+    student = build("resnet8", (1, 8, 8), C, width=2, generator=seeded(1))
+    x = torch.rand(20, 1, 8, 8)
+    targets = torch.randn(20, C)
     learner = Learner(student, Recipe(1, 4), distillation_loss("kl"))
-    stream = torch.Generator().manual_seed(0)
-    assert len(list(learner.one_pass(x, targets, stream, epoch=0, steps=3))) == 3
-    steps = learner.one_pass(x, targets, stream, epoch=0)
+    stream = seeded()
+    assert len(list(learner.train_one_pass(x, targets, stream, epoch=0, steps=3))) == 3
+    steps = learner.train_one_pass(x, targets, stream, epoch=0)
     next(steps)
     assert student.training
     steps.close()
@@ -132,10 +147,10 @@ def test_a_pass_can_be_cut_short_and_always_ends_in_eval_mode():
 
 
 def test_no_global_random_state_and_no_epochs(student):
-    state, before = torch.get_rng_state(), model_state(student)
-    ticks = distil(
-        student, draw(N, 5), draw(N, C), Recipe(0, 4), distillation_loss("kl"), torch.Generator()
-    )
+    state = torch.get_rng_state()
+    before = model_state(student)
+    loss = distillation_loss("kl")
+    ticks = distil(student, draw(N, 5), draw(N, C), Recipe(0, 4), loss, torch.Generator())
     assert list(ticks) == []
     assert torch.equal(state, torch.get_rng_state())
     assert all(torch.equal(t, before[name]) for name, t in model_state(student).items())

@@ -11,19 +11,16 @@ from fedlab_nb.models import build
 from fedlab_nb.rng import generator
 from fedlab_nb.studies import run
 from fedlab_nb.studies.experiment import CURVE, EVALUATION, Run
-from fedlab_nb.training import ClientModels, evaluate, in_chunks, once, one_pass
-from fedlab_nb.training.evaluate import CHUNK, Remembered, rows_at_once
+from fedlab_nb.training import ClientModels, cache_passes, evaluate, run_cached, run_in_chunks
+from fedlab_nb.training.evaluate import LARGEST_CHUNK, CachedFunction, choose_chunk_size
 
 
 @pytest.mark.parametrize(
     ("name", "shape", "rows"),
     [
-        ("mlp", (64,), CHUNK),
-        (
-            "resnet8",
-            (1, 8, 8),
-            CHUNK,
-        ),  # small images stay whole, and so to the last bit as they were
+        ("mlp", (64,), LARGEST_CHUNK),
+        # Small images stay whole, and so to the last bit as they were.
+        ("resnet8", (1, 8, 8), LARGEST_CHUNK),
         ("cnn", (1, 28, 28), 256),
         ("resnet8", (1, 28, 28), 128),
         ("resnet8", (3, 32, 32), 128),
@@ -35,15 +32,15 @@ def test_chunks_of_large_maps_are_small(name, shape, rows):
     name, _, width = name.partition(":")
     model = build(name, shape, 10, width=int(width) if width else None)
     x = torch.zeros(2, *shape)
-    assert rows_at_once(model, x) == rows_at_once(model.features, x) == rows
-    assert rows_at_once(model, x.to("meta")) == CHUNK
+    assert choose_chunk_size(model, x) == choose_chunk_size(model.features, x) == rows
+    assert choose_chunk_size(model, x.to("meta")) == LARGEST_CHUNK
 
 
 def test_chunks_change_nothing_but_rounding():
     model = build("resnet8", (1, 28, 28), 10).eval()
     x = torch.rand(150, 1, 28, 28, generator=generator(0, "images"))
     with torch.no_grad():
-        torch.testing.assert_close(in_chunks(model, x), model(x), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(run_in_chunks(model, x), model(x), rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(NetworkModel(model).logits(x), model(x), rtol=1e-5, atol=1e-6)
 
 
@@ -58,29 +55,33 @@ class Counting(nn.Module):
 
 
 def test_once_is_once_within_one_pass_and_follows_the_tensor():
-    network, x = Counting(), torch.zeros(3, 2)
-    once(network, x), once(network, x)
-    assert network.calls == 2  # nothing is remembered outside
-    with one_pass():
-        first = once(network, x)
-        assert once(network, x) is first and network.calls == 3
-        once(network, x.clone())
+    network = Counting()
+    x = torch.zeros(3, 2)
+    run_cached(network, x)
+    run_cached(network, x)
+    assert network.calls == 2  # nothing is kept outside
+    with cache_passes():
+        first = run_cached(network, x)
+        assert run_cached(network, x) is first and network.calls == 3
+        run_cached(network, x.clone())
         assert network.calls == 4
         x.add_(1)
-        assert torch.equal(once(network, x), torch.full((3, 2), 2.0)) and network.calls == 5
-    once(network, x)
+        assert torch.equal(run_cached(network, x), torch.full((3, 2), 2.0)) and network.calls == 5
+    run_cached(network, x)
     assert network.calls == 6
 
 
 def test_remembered_forgets_what_was_written_to_and_what_is_too_large(monkeypatch):
-    network, x = Counting(), torch.zeros(3, 2)
-    remembered = Remembered(network)
-    assert remembered(x) is remembered(x) and network.calls == 1
+    network = Counting()
+    x = torch.zeros(3, 2)
+    function = CachedFunction(network)
+    assert function(x) is function(x) and network.calls == 1
     x.add_(1)
-    assert torch.equal(remembered(x), x + 1) and network.calls == 2
-    monkeypatch.setattr(Remembered, "MOST_BYTES", 23)
-    remembered(x.clone()), remembered(x)
-    remembered(x)
+    assert torch.equal(function(x), x + 1) and network.calls == 2
+    monkeypatch.setattr(CachedFunction, "LARGEST_RESULT", 23)
+    function(x.clone())
+    function(x)
+    function(x)
     assert network.calls == 5
 
 
@@ -91,40 +92,40 @@ def clients(shape: tuple, count: int) -> ClientModels:
 
 
 def test_clients_read_in_turn():
-    models, x = clients((1, 8, 8), 3), torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
-    classes, each = models.in_turn(x), models.logits(x).argmax(-1)
-    assert classes.tolist() == [int(each[i % 3, i]) for i in range(8)]
-    assert clients((1, 8, 8), 5).in_turn(x[:3]).shape == (3,)  # fewer samples than clients
+    models = clients((1, 8, 8), 3)
+    x = torch.rand(8, 1, 8, 8, generator=generator(0, "images"))
+    classes = models.predict_in_turn(x)
+    of_every_client = models.logits(x).argmax(-1)
+    assert classes.tolist() == [int(of_every_client[i % 3, i]) for i in range(8)]
+    assert clients((1, 8, 8), 5).predict_in_turn(x[:3]).shape == (3,)  # fewer samples than clients
 
 
 @pytest.mark.parametrize(("side", "turns"), [(16, False), (18, True)])
 def test_the_curve_shares_out_large_images_alone(side, turns):
-    models, x = (
-        clients((1, side, side), 3),
-        torch.rand(60, 1, side, side, generator=generator(0, "images")),
-    )
+    models = clients((1, side, side), 3)
+    x = torch.rand(60, 1, side, side, generator=generator(0, "images"))
     y = models.logits(x)[0].argmax(1)  # the first client is always right
     y[1::3] = models.logits(x)[1, 1::3].argmax(1)  # and the second one where it is asked
     everyone = (models.logits(x).argmax(-1) == y).double().mean()
-    in_turn = (models.in_turn(x) == y).double().mean()
+    in_turn = (models.predict_in_turn(x) == y).double().mean()
     assert in_turn > everyone
-    assert ClientsAlone(models).accuracy(x, y) == pytest.approx(
-        float(in_turn if turns else everyone)
-    )
+    expected = float(in_turn if turns else everyone)
+    assert ClientsAlone(models).accuracy(x, y) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("method", ["ensemble", "fedavg", "fens", "fusefl", "fedov", "coboosting"])
 def test_no_network_reads_the_test_images_twice(method, monkeypatch):
     """The evaluation of a run: accuracy, features and report come from one pass of each network."""
-    evaluating, passes = Run.evaluate, Counter()
+    original_evaluate = Run.evaluate
+    passes = Counter()
 
     def counted(function, x, dim=0, chunk=None):
         passes[id(getattr(function, "__self__", function)), id(x)] += 1
-        return in_chunks(function, x, dim, chunk)
+        return run_in_chunks(function, x, dim, chunk)
 
     def watched(self, model):
-        monkeypatch.setattr(evaluate, "in_chunks", counted)
-        return evaluating(self, model)
+        monkeypatch.setattr(evaluate, "run_in_chunks", counted)
+        return original_evaluate(self, model)
 
     monkeypatch.setattr(Run, "evaluate", watched)
     short = {"generator_steps": 2, "passes": 2} if method == "coboosting" else {}

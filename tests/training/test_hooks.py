@@ -9,7 +9,7 @@ from differences import largest_difference
 
 from fedlab_nb.models import build
 from fedlab_nb.rng import generator
-from fedlab_nb.training import Recipe, train_clients, trained
+from fedlab_nb.training import Recipe, train_clients, train_to_end
 
 EXACT = torch.float64
 SIZES = (1, 70, 33, 32, 5, 64)
@@ -23,31 +23,35 @@ RECIPES = [
 def clients(kinds, sizes=SIZES, classes=4):
     """Models and shards (x, y, two extra columns), client k of the kind `kinds[k % len(kinds)]`."""
     g = generator(0, "hook data")
-    models, shards = [], []
+    models = []
+    shards = []
     for k, n in enumerate(sizes):
         name, shape, width = kinds[k % len(kinds)]
-        models.append(
-            build(name, shape, classes, width=width, generator=generator(1, k), dtype=EXACT)
-        )
+        stream = generator(1, k)
+        models.append(build(name, shape, classes, width=width, generator=stream, dtype=EXACT))
         x = torch.rand(n, *shape, generator=g, dtype=EXACT)
-        shards.append(
-            (
-                x,
-                torch.randint(classes, (n,), generator=g),
-                torch.rand(n, 2, 3, generator=g, dtype=EXACT),
-            )
-        )
+        y = torch.randint(classes, (n,), generator=g)
+        column = torch.rand(n, 2, 3, generator=g, dtype=EXACT)
+        shards.append((x, y, column))
     return models, shards
+
+
+def train_copies(models, shards, recipe, backend, *, seed=3, **change):
+    """Copies of the models after training."""
+    copies = copy.deepcopy(models)
+    return train_to_end(copies, shards, recipe, seed=seed, backend=backend, **change)
 
 
 def both(models, shards, recipe, **change):
     """The models after training by the loop, and by the stack."""
-    out = []
-    for backend in ("loop", "stacked"):
-        out.append(
-            trained(copy.deepcopy(models), shards, recipe, seed=3, backend=backend, **change)
-        )
-    return out
+    return [
+        train_copies(models, shards, recipe, backend, **change) for backend in ("loop", "stacked")
+    ]
+
+
+def align(numbers, gradient):
+    """`numbers [a]` as `[a, 1, ..., 1]`, to multiply the rows of `gradient [a, ...]`."""
+    return numbers.view(-1, *[1] * (gradient.dim() - 1))
 
 
 def drift(clients, parameters, gradients):
@@ -55,9 +59,7 @@ def drift(clients, parameters, gradients):
     rows = torch.tensor(clients, dtype=EXACT)
     for gradient, parameter in zip(gradients, parameters.values(), strict=True):
         assert gradient.shape == parameter.shape and len(gradient) == len(clients)
-        gradient.mul_(0.5).add_(
-            (parameter - 0.1) * (rows.view(-1, *[1] * (gradient.dim() - 1)) + 1) * 0.05
-        )
+        gradient.mul_(0.5).add_((parameter - 0.1) * (align(rows, gradient) + 1) * 0.05)
 
 
 def pulled(features, logits, labels, column):
@@ -88,11 +90,8 @@ def test_every_gradient_reaches_its_own_client(kinds):
 
     def numbered(clients, parameters, gradients):
         for gradient in gradients:
-            gradient.copy_(
-                torch.tensor(clients, dtype=EXACT)
-                .view(-1, *[1] * (gradient.dim() - 1))
-                .expand_as(gradient)
-            )
+            numbers = torch.tensor(clients, dtype=EXACT)
+            gradient.copy_(align(numbers, gradient).expand_as(gradient))
 
     recipe = Recipe(epochs=2, batch_size=16, lr=0.01, momentum=0, weight_decay=0)
     for ends in both(models, shards, recipe, adjust=numbered):
@@ -105,30 +104,24 @@ def test_every_gradient_reaches_its_own_client(kinds):
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_the_cross_entropy_as_ones_own_loss_changes_nothing(backend):
     models, shards = clients([KINDS[2]])
-    plain = trained(
-        copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend
-    )
+    labelled = [shard[:2] for shard in shards]
+    plain = train_copies(models, labelled, RECIPES[0], backend, seed=0)
 
     def same(features, logits, labels, column):
         return F.cross_entropy(logits, labels, reduction="none")
 
-    again = trained(copy.deepcopy(models), shards, RECIPES[0], seed=0, backend=backend, loss=same)
+    again = train_copies(models, shards, RECIPES[0], backend, seed=0, loss=same)
     assert largest_difference(plain, again) < 1e-12
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
 def test_one_hot_soft_labels_are_labels(backend):
     models, shards = clients([KINDS[0]])
-    hard = trained(
-        copy.deepcopy(models), [s[:2] for s in shards], RECIPES[0], seed=0, backend=backend
-    )
-    soft = [(x, F.one_hot(y, 4).to(EXACT)) for x, y, _ in shards]
-    assert (
-        largest_difference(
-            hard, trained(copy.deepcopy(models), soft, RECIPES[0], seed=0, backend=backend)
-        )
-        < 1e-12
-    )
+    hard_shards = [(x, y) for x, y, _ in shards]
+    soft_shards = [(x, F.one_hot(y, 4).to(EXACT)) for x, y, _ in shards]
+    hard = train_copies(models, hard_shards, RECIPES[0], backend, seed=0)
+    soft = train_copies(models, soft_shards, RECIPES[0], backend, seed=0)
+    assert largest_difference(hard, soft) < 1e-12
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from fedlab_nb.models import build
-from fedlab_nb.training import Recipe, train_clients, trained
-from fedlab_nb.training.backend import cores, pieces, side_by_side, suited
-from fedlab_nb.training.local import share_out
+from fedlab_nb.training import Recipe, train_clients, train_to_end
+from fedlab_nb.training.backend import configure_torch, count_cores, count_parts, run_in_parallel
+from fedlab_nb.training.local import split_clients
 from tests.training.test_backends import clients, largest_difference
 
 
@@ -36,18 +36,16 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     Auto's ticks come in order."""
     torch.set_num_threads(count)
     models, shards = clients("cnn", (1, side, side), sizes=sizes)
-    assert pieces("cpu", models[0], (1, side, side), len(models)) == (
-        parts if count == 2 or side == 8 else 1
-    )
+    expected_parts = 1 if count == 1 and side == 20 else parts
+    assert count_parts("cpu", models[0], (1, side, side), len(models)) == expected_parts
     twins = copy.deepcopy(models)
     recipe = Recipe(epochs=14, batch_size=16)
     ticks = list(train_clients(models, shards, recipe, seed=0))
     done = [tick.done for tick in ticks]
     assert done == sorted(done) and done[-1] == 14 and sum(tick.fresh for tick in ticks) == 12
-    with suited(
-        "cpu", (1, 8, 8)
-    ):  # one thread: two wait for each other where another process is at work
-        trained(twins, shards, recipe, seed=0, backend="loop")
+    # One thread: two wait for each other where another process is at work.
+    with configure_torch("cpu", (1, 8, 8)):
+        train_to_end(twins, shards, recipe, seed=0, backend="loop")
     torch.set_num_threads(2)
     assert largest_difference(models, twins) < 1e-9
     assert not any(model.training for model in models)
@@ -59,7 +57,8 @@ def test_every_curve_point_is_in_step(two_cores):
     for tick in train_clients(models, shards, Recipe(epochs=3, batch_size=8), seed=0):
         if tick.fresh:
             twins, _ = clients("cnn", (1, 20, 20), sizes=(40, 8, 24))
-            trained(twins, shards, Recipe(epochs=tick.done, batch_size=8), seed=0, backend="loop")
+            recipe = Recipe(epochs=tick.done, batch_size=8)
+            train_to_end(twins, shards, recipe, seed=0, backend="loop")
             assert largest_difference(models, twins) < 1e-9
 
 
@@ -83,32 +82,27 @@ def test_an_error_in_one_ends_all(two_cores):
             yield 0
 
     with pytest.raises(ValueError, match="a client failed"):
-        list(side_by_side([endless(), fails()], [5], 2))
+        list(run_in_parallel([endless(), fails()], [5], 2))
     assert not at_work()
 
 
 def test_parts():
     shards = [(torch.zeros(n),) for n in (10, 90, 30, 70, 50, 20)]
-    assert share_out(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
-    assert share_out(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
-    assert share_out([2, 3, 4], shards, 2) == [[3], [4, 2]]
-    assert share_out([3, 4], shards, 1) == [[3, 4]]
+    assert split_clients(range(6), shards, 6) == [[1], [3], [4], [2], [5], [0]]
+    assert split_clients(range(6), shards, 2) == [[1, 3, 4], [2, 5, 0]]
+    assert split_clients([2, 3, 4], shards, 2) == [[3], [4, 2]]
+    assert split_clients([3, 4], shards, 1) == [[3, 4]]
 
 
 def test_how_many_parts(two_cores):
-    mlp, cnn = build("mlp", (1, 8, 8), 10), build("cnn", (1, 8, 8), 10)
-    assert [pieces("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [
-        1,
-        1,
-        2,
-    ]  # its steps are short
-    assert [pieces("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
-    assert [pieces("cpu", build("cnn", (1, 28, 28), 10), (1, 28, 28), m) for m in (1, 2, 50)] == [
-        1,
-        2,
-        50,
-    ]
-    assert pieces("cuda", cnn, (1, 28, 28), 20) == 1
-    with suited("cpu", (1, 8, 8)):
-        assert torch.get_num_threads() == 1 and cores() == 2
-    assert cores() == torch.get_num_threads() == 2
+    mlp = build("mlp", (1, 8, 8), 10)
+    cnn = build("cnn", (1, 8, 8), 10)
+    large_cnn = build("cnn", (1, 28, 28), 10)
+    # The steps of an mlp are short.
+    assert [count_parts("cpu", mlp, (1, 8, 8), m) for m in (20, 49, 50)] == [1, 1, 2]
+    assert [count_parts("cpu", cnn, (1, 8, 8), m) for m in (1, 5, 10, 50)] == [1, 1, 2, 10]
+    assert [count_parts("cpu", large_cnn, (1, 28, 28), m) for m in (1, 2, 50)] == [1, 2, 50]
+    assert count_parts("cuda", cnn, (1, 28, 28), 20) == 1
+    with configure_torch("cpu", (1, 8, 8)):
+        assert torch.get_num_threads() == 1 and count_cores() == 2
+    assert count_cores() == torch.get_num_threads() == 2

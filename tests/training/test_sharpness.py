@@ -2,6 +2,7 @@
 same in both backends, and nothing where they are off."""
 
 import copy
+import dataclasses
 
 import pytest
 import torch
@@ -10,9 +11,9 @@ from differences import largest_difference
 
 from fedlab_nb.errors import UsageError
 from fedlab_nb.models import load_state, model_state
-from fedlab_nb.training import Recipe, trained
-from fedlab_nb.training.optim import clipped
-from fedlab_nb.training.recipe import moved
+from fedlab_nb.training import Recipe, train_to_end
+from fedlab_nb.training.optim import clip_gradients
+from fedlab_nb.training.recipe import crop_and_flip
 from tests.training.test_backends import clients
 
 EXACT = torch.float64
@@ -37,19 +38,21 @@ ON["all"] = ON["sam"] | ON["clip"] | ON["crop+flip"]
 def test_stacked_equals_loop(name, width, change, optimizer):
     models, shards = clients(name, (1, 8, 8), SIZES, width=width)
     plain = Recipe(epochs=2, batch_size=16, lr=0.01, optimizer=optimizer, weight_decay=1e-3)
-    loop, stack, off = (
-        trained(
-            copy.deepcopy(models), shards, Recipe(**{**vars(plain), **own}), seed=3, backend=backend
-        )
-        for backend, own in (("loop", change), ("stacked", change), ("loop", {}))
-    )
+    changed = dataclasses.replace(plain, **change)
+
+    def train(recipe, backend):
+        return train_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend=backend)
+
+    loop = train(changed, "loop")
+    stack = train(changed, "stacked")
+    off = train(plain, "loop")
     assert largest_difference(loop, stack) < 1e-9 < 1e-6 < largest_difference(loop, off)
 
 
 def one_step(model, x, y, **change):
     """The weights after a step of rate 1 on the whole shard, the decay and momentum off."""
     recipe = Recipe(epochs=1, batch_size=len(x), lr=1.0, momentum=0, weight_decay=0, **change)
-    trained([model], [(x, y)], recipe, seed=0, backend="loop")
+    train_to_end([model], [(x, y)], recipe, seed=0, backend="loop")
     return model_state(model)
 
 
@@ -60,19 +63,25 @@ def slope(model, x, y):
 def test_sam_is_the_gradient_at_the_worst_place_nearby():
     """θ - ∇L(θ + ρ g/‖g‖), in two steps of its own."""
     (model,), ((x, y),) = clients("mlp", (1, 8, 8), (30,), width=8)
-    rho, start = 0.2, model_state(model)
-    first = slope(model, x, y)
-    norm = sum(float((g**2).sum()) for g in first) ** 0.5
+    rho = 0.2
+    start = model_state(model)
+    gradients = slope(model, x, y)
+    norm = sum(float((gradient**2).sum()) for gradient in gradients) ** 0.5
     names = [name for name, _ in model.named_parameters()]
+    worst = {}
+    for name, gradient in zip(names, gradients, strict=True):
+        worst[name] = start[name] + rho / norm * gradient
     probe = copy.deepcopy(model)
-    load_state(
-        probe, {name: start[name] + rho / norm * g for name, g in zip(names, first, strict=True)}
-    )
-    second = slope(probe, x, y)
+    load_state(probe, worst)
+    worst_gradients = slope(probe, x, y)
     after = one_step(model, x, y, sam_rho=rho)
-    for name, g in zip(names, second, strict=True):
-        assert float((after[name] - (start[name] - g)).abs().max()) < 1e-12
-    assert max(float((a - b).abs().max()) for a, b in zip(first, second, strict=True)) > 1e-4
+    for name, gradient in zip(names, worst_gradients, strict=True):
+        assert float((after[name] - (start[name] - gradient)).abs().max()) < 1e-12
+    assert largest_gap(gradients, worst_gradients) > 1e-4
+
+
+def largest_gap(these, those):
+    return max(float((a - b).abs().max()) for a, b in zip(these, those, strict=True))
 
 
 @pytest.mark.parametrize("backend", ["loop", "stacked"])
@@ -82,11 +91,18 @@ def test_sam_shows_a_batch_to_batch_norm_once(backend):
     statistics = []
     for rho in (0.0, 0.5):
         recipe = Recipe(epochs=1, batch_size=64, sam_rho=rho)
-        own = trained(copy.deepcopy(models), shards, recipe, seed=0, backend=backend)
-        statistics.append(
-            [b.clone() for m in own for name, b in m.named_buffers() if "running" in name]
-        )
+        trained = train_to_end(copy.deepcopy(models), shards, recipe, seed=0, backend=backend)
+        statistics.append(running_statistics(trained))
     assert all(torch.equal(a, b) for a, b in zip(*statistics, strict=True))
+
+
+def running_statistics(models):
+    buffers = []
+    for model in models:
+        for name, buffer in model.named_buffers():
+            if "running" in name:
+                buffers.append(buffer.clone())
+    return buffers
 
 
 @pytest.mark.parametrize("largest", [0.05, 100.0])
@@ -102,16 +118,18 @@ def test_clipping_is_that_of_torch(largest):
 
 def test_each_client_is_clipped_by_its_own_norm():
     rows = torch.tensor([[3.0, 4.0], [0.3, 0.4]], dtype=EXACT)
-    (together,) = clipped([rows], 1.0, True)
+    (together,) = clip_gradients([rows], 1.0, True)
     assert torch.allclose(together, torch.tensor([[0.6, 0.8], [0.3, 0.4]], dtype=EXACT), atol=1e-6)
 
 
 def test_what_crop_and_flip_do_to_an_image():
     x = torch.arange(1.0, 17).view(1, 1, 4, 4)
-    same, flipped, up_left = (
-        moved(x, torch.tensor([m]), (1, 1)) for m in ([1, 1, 0], [1, 1, 1], [0, 0, 0])
-    )
-    assert torch.equal(same, x) and torch.equal(flipped, x.flip(3))
+
+    def change(top, left, is_mirrored):
+        return crop_and_flip(x, torch.tensor([[top, left, is_mirrored]]), (1, 1))
+
+    up_left = change(0, 0, 0)
+    assert torch.equal(change(1, 1, 0), x) and torch.equal(change(1, 1, 1), x.flip(3))
     assert torch.equal(up_left[0, 0, 1:, 1:], x[0, 0, :3, :3]) and not up_left[0, 0, 0].any()
 
 
@@ -119,8 +137,8 @@ def test_an_augmentation_is_the_clients_own():
     """Alone or in company, a client becomes the same."""
     models, shards = clients("mlp", (1, 8, 8), SIZES, width=8)
     recipe = Recipe(epochs=2, batch_size=16, augmentation="crop")
-    together = trained(copy.deepcopy(models), shards, recipe, seed=3, backend="stacked")
-    alone = trained(
+    together = train_to_end(copy.deepcopy(models), shards, recipe, seed=3, backend="stacked")
+    alone = train_to_end(
         [copy.deepcopy(models[2])], shards[2:3], recipe, seed=3, ids=[2], backend="loop"
     )
     assert largest_difference(together[2:3], alone) < 1e-9
@@ -137,4 +155,4 @@ def test_wrong_values_are_refused(wrong):
 def test_rows_cannot_be_augmented():
     models, shards = clients("mlp", (13,), SIZES, width=8)
     with pytest.raises(UsageError, match="needs images"):
-        trained(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)
+        train_to_end(models, shards, Recipe(epochs=1, augmentation="flip"), seed=0)

@@ -24,7 +24,7 @@ from ...plots.words import data_size, listed, number, percent, tabled
 from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs, title
 from ...studies.statistics import t_quantile
-from ...studies.stored_rows import FOLDER, Row, read
+from ...studies.stored_rows import FOLDER, Row, read_rows
 from ..kit import Build, Verdict, exercises
 from ..kit.claims import BELOW, chosen_gaps, two_kinds
 
@@ -100,7 +100,7 @@ def rows(dataset: str) -> list[Row]:
     if dataset in stored_results.SETS:
         table = stored_results.load(dataset)
         return [table.rows[method, ALPHA, CLIENTS] for method in table.methods]
-    _, rows_of_sets = read(FOLDER / "sets.json")
+    _, rows_of_sets = read_rows(FOLDER / "sets.json")
     return [row for row in rows_of_sets if dataset.startswith(row["runs"]) and "failed" not in row]
 
 

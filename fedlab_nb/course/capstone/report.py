@@ -28,8 +28,8 @@ from ...errors import RunError, UsageError
 from ...files import check_replaceable, expand_path, store_folder, write_file
 from ...methods import label_of
 from ...plots.words import listed, number, plural, points, seeds_of
-from ...studies.results import FORM, markdown
 from ...studies.statistics import Band, band, difference
+from ...studies.text_tables import FORMATS, format_markdown
 
 FORMAT = "fedlab_nb capstone 1"
 STYLE = (
@@ -246,7 +246,7 @@ class Report:
             r=self,
             title=title,
             facts="\n".join(f"- {fact}" for fact in self.facts),
-            tries=markdown(rows),
+            tries=format_markdown(rows),
             accuracy=number(self.band, 1),
             seeds=seeds_of(self.test),
             share=100 * self.bytes / self.budget,
@@ -488,6 +488,6 @@ class Board:
             entries = [entry for entry in self.entries if entry.code == code]
             reports = plural(len(entries), "report")
             parts.append(f"{code}: {reports}, budget {entries[0].budget} bytes of a client.")
-            parts.append(FORM[self.form]([list(BOARD_COLUMNS), *self.rows(code)]))
+            parts.append(FORMATS[self.form]([list(BOARD_COLUMNS), *self.rows(code)]))
             parts += self.ties(code)
         return "\n\n".join(parts)

@@ -21,7 +21,7 @@ from ...methods.base import weighted_mean
 from ...methods.run_outputs import plain_mean
 from ...models import Network, build, load_state
 from ...rng import generator
-from ...training import ClientModels, Recipe, accuracy, once, trained
+from ...training import ClientModels, Recipe, accuracy, run_cached, train_to_end
 
 CLASSES = ("blue", "orange", "red")  # the first colours of `class_colours`; the clients are A to C
 CENTRES = ((0, 3), (1, 4), (2, 5))  # of each class, in sixths of a turn
@@ -94,7 +94,7 @@ class Toy:
         for rows, _ in self.federation.split(HELD_OUT):
             self.shards.append((data.x_train[rows], data.y_train[rows]))
         networks = [self._network(k) for k in range(CLIENTS)]
-        self.clients = ClientModels(trained(networks, self.shards, RECIPE, seed=seed))
+        self.clients = ClientModels(train_to_end(networks, self.shards, RECIPE, seed=seed))
 
     def _network(self, k: int) -> Network:
         """An untrained network, from the common start or client k's own."""
@@ -129,7 +129,7 @@ class Toy:
         return plain_mean(self.clients.logits(x), "logits")
 
     def weights(self, x: Tensor) -> Tensor:
-        return once(self.average, x)
+        return run_cached(self.average, x)
 
     def accuracy(self, predictor: Predictor) -> float:
         """Share of the test points whose class is named."""

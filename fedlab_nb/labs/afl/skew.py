@@ -7,7 +7,7 @@ from ...panels import Asked, PanelState, words
 from ...panels.stored import results_of
 from ...plots import Picture, plural
 from ...plots.study import against
-from ...studies.stored_results import DIGITS, load, sets
+from ...studies.stored_results import DIGITS, list_stored_sets, load
 from ..button_view import ButtonView, accuracies_by_seed
 from ..runs import Steps, run_all, select_settings
 
@@ -46,7 +46,7 @@ class Skew(ButtonView):
 
     def stored_result(self, state: PanelState) -> Any:
         dataset = state.settings["dataset"]
-        table = load(dataset if dataset in sets() else DIGITS)
+        table = load(dataset if dataset in list_stored_sets() else DIGITS)
         clients = table.nearest_clients(state.settings["clients"])
         setting = (
             f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, "

@@ -28,8 +28,8 @@ from ...plots.style import (
     percent_axis,
 )
 from ...plots.words import Setting
-from ...studies.experiment import validation_of
-from ...studies.outcome import WORDS
+from ...studies.experiment import load_validation_samples
+from ...studies.outcome import VALIDATION_SETS
 from ..runs import describe_setting
 from .replay import (
     DAMPINGS,
@@ -110,7 +110,7 @@ class DampingSweep(NamedTuple):
     layers:     their names in words;   setting: of the run, in words
     test_accuracies: rule for π -> test accuracy 0–1 of the exact solution with the λ_damp that is
                 best on validation images
-    judged_on:  where the validation images come from, a key of `outcome.WORDS`
+    judged_on:  where the validation images come from, a key of `outcome.VALIDATION_SETS`
     """
 
     dampings: Sequence[float]
@@ -140,7 +140,7 @@ def sweep_dampings(outcome: Any) -> Generator[None, None, DampingSweep]:
     """Every λ_damp, both rules for π, and every use of the uploads on validation images; then the
     test accuracy of the λ_damp that is best there. RunError where the run has no validation images.
     """
-    validation = validation_of(outcome)
+    validation = load_validation_samples(outcome)
     if validation is None:
         raise RunError(
             "This run has no validation images to compare λ_damp on; choose a holdout above 0."
@@ -244,7 +244,7 @@ def describe_damping(sweep: DampingSweep, rule: str, index: int) -> str:
     overdamped = listed(sweep.overdamped_layers(rule, index)) or "no layer"
     return (
         f"At λ_damp = {format_number(sweep.dampings[index])}, on validation images "
-        f"({WORDS[sweep.judged_on]}): {', '.join(at_index)}. "
+        f"({VALIDATION_SETS[sweep.judged_on]}): {', '.join(at_index)}. "
         f"Best for FedLPA: {format_number(sweep.dampings[best])} ({best_accuracy}). "
         f"λ_damp adds more to B than was measured in {overdamped}."
     )

@@ -17,7 +17,7 @@ from ...plots import Picture, capital, listed, percent, plural
 from ...plots.identity import shorten_title
 from ...plots.words import own_name, shorten
 from ...studies import Outcome
-from ...studies.experiment import test_points
+from ...studies.experiment import choose_test_points
 from ..one_sample import OneSample, draw_one_sample
 from ..runs import describe_setting
 
@@ -77,7 +77,7 @@ class Sample(LabView):
         """
         outcome = state.outcome
         data = load(outcome.settings.dataset)
-        points = test_points(len(data.y_test))
+        points = choose_test_points(len(data.y_test))
         x = data.x_test[points]
         models = models_of(outcome)
         logits, answers = compute_answers(models, x.to(outcome.settings.device))

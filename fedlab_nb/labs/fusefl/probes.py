@@ -49,7 +49,7 @@ from ...plots.kit import lines
 from ...plots.style import ACCENT, SECOND, end_labels, few_ticks, percent_axis
 from ...plots.words import Setting, own_name
 from ...rng import generator
-from ...training import Recipe, accuracy, in_chunks
+from ...training import Recipe, accuracy, run_in_chunks
 from ...training.loop import train_loop
 from ..runs import Steps, describe_setting, rerun
 
@@ -280,7 +280,7 @@ def layer_outputs(isolated: FusedNetwork, x: Tensor) -> Outputs:
         h = x
         outputs = []
         for layer in branch:
-            h = in_chunks(layer, h)
+            h = run_in_chunks(layer, h)
             outputs.append(h)
         by_client.append(outputs)
     if len({len(outputs) for outputs in by_client}) > 1:
@@ -294,7 +294,7 @@ def block_outputs(fused: FusedNetwork, x: Tensor) -> Outputs:
     fused.eval()
 
     def flatten_outputs(samples: Tensor) -> Tensor:
-        """All outputs of all blocks side by side, `[n, ΣD]`: `in_chunks` takes one tensor."""
+        """All outputs of all blocks side by side, `[n, ΣD]`: `run_in_chunks` takes one tensor."""
         outputs = [h.flatten(1) for stage in fused.outputs(samples) for h in stage]
         return torch.cat(outputs, 1)
 
@@ -303,7 +303,7 @@ def block_outputs(fused: FusedNetwork, x: Tensor) -> Outputs:
     for stage in fused.outputs(x[:1]):
         clients_by_block.append(len(stage))
         sizes += [h[0].numel() for h in stage]
-    outputs = iter(in_chunks(flatten_outputs, x).split(sizes, 1))
+    outputs = iter(run_in_chunks(flatten_outputs, x).split(sizes, 1))
     return [[next(outputs) for _ in range(clients)] for clients in clients_by_block]
 
 

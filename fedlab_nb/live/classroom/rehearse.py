@@ -24,7 +24,7 @@ from ...data import load
 from ...errors import FedlabError
 from ...models import load_state, model_state
 from ...rng import numpy_rng
-from ...training import ClientModels, Recipe, trained
+from ...training import ClientModels, Recipe, train_to_end
 from .messages import CLASSES, SIDE, coded, network, write
 from .room import GIVE, Room
 
@@ -123,7 +123,7 @@ def make_student(room: Room, seat: int, x: Tensor, y: Tensor) -> Student:
     given = range(GIVE - 1, len(y), GIVE)
     kept = [i for i in range(len(y)) if i not in given]
     shard = x[kept], y[kept]
-    model = trained([network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
+    model = train_to_end([network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
     text = write(seat, "", x.flatten(1), y, given, model)
     return Student(seat, x[kept].flatten(1), y[kept], text, has_sent=seat in room.messages)
 
@@ -137,7 +137,7 @@ def make_joker(room: Room) -> tuple[int, str]:
     rows = rng.choice(len(digits.y_train), JOKER_DRAWINGS, replace=False)
     x = digits.x_train[rows]
     y = CLASSES - 1 - digits.y_train[rows]
-    model = trained([network(seed)], [(x, y)], Recipe(), seed=seed, ids=[seat])[0]
+    model = train_to_end([network(seed)], [(x, y)], Recipe(), seed=seed, ids=[seat])[0]
     start, end = model_state(network(seed)), model_state(model)
     changed = {name: start[name] + FACTOR * (end[name] - start[name]) for name in end}
     load_state(model, changed)

@@ -26,7 +26,7 @@ from ...data.partition import draw_dirichlet
 from ...errors import UsageError, demand, number, whole
 from ...files import open_replacement
 from ...rng import numpy_rng
-from ...training.evaluate import one_pass
+from ...training.evaluate import cache_passes
 from .conductor import BY_NAME, Conductor, find_answer
 from .messages import CLASSES, FULL, MOST_DRAWINGS, MOST_SEATS, SIDE, Message, read
 from .rounds import HERE, Rounds, describe_need, explain_result
@@ -350,7 +350,7 @@ class Room:
         images = torch.cat([x, digits.x_test.flatten(1)])
         n = len(y)
         rows = []
-        with one_pass():
+        with cache_passes():
             found = answers([*self.messages.values()], images)
             if self.rounds:
                 found["FENS"] = len(self.rounds.table), self.rounds.answers(images)
@@ -482,7 +482,7 @@ class Room:
         if "votes" not in self._remembered:
             x = torch.tensor([self.drawing["image"]])
             messages = [*self.messages.values()]
-            with one_pass():
+            with cache_passes():
                 found = answers(messages, x)
             local = found.pop("Local only", (0, torch.empty(0, 1)))[1][:, 0].tolist()
             senders = [m.seat for m in messages if m.network is not None]

@@ -29,7 +29,7 @@ from ...plots.style import class_colours
 from ...plots.vector import outline
 from ...plots.words import listed
 from ...studies.statistics import band, t_quantile
-from ...studies.stored_results import StoredTable, load, sets
+from ...studies.stored_results import StoredTable, list_stored_sets, load
 
 HERE = Path(__file__).parent
 DASHES = {"-": "none", "--": "7 4", "-.": "8 3 2 3", ":": "2 3.5"}
@@ -99,7 +99,7 @@ def joined(*files: Path) -> str:
 
 def content() -> dict[str, Any]:
     """The page's numbers, {data set: `of_set`}, of all data sets that have a stored table."""
-    return {name: of_set(load(name)) for name in sets()}
+    return {name: of_set(load(name)) for name in list_stored_sets()}
 
 
 def of_set(table: StoredTable) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def figures(labels: Any) -> str:
 
 def words(table: StoredTable) -> str:
     """What is stored, at the end of the page."""
-    about, made = table.about, table.made(table.methods[0])
+    about, made = table.about, table.options(table.methods[0])
     runs = len(table.rows) * len(table.seeds)
     seeds = ", ".join(map(str, table.seeds))
     alphas = listed([f"{a:g}" for a in table.alphas])

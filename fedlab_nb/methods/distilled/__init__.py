@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from ...errors import UsageError
-from ...training import ClientModels, Recipe, in_chunks, train_clients
+from ...training import ClientModels, Recipe, run_in_chunks, train_clients
 from ..base import (
     GlobalModel,
     Method,
@@ -87,10 +87,10 @@ class KernelModel(GlobalModel):
         self.parameters = x.numel() + self.coefficients.numel()
 
     def logits(self, x: Tensor) -> Tensor:
-        return in_chunks(lambda chunk: (self._kernel(chunk) @ self.coefficients).to(x), x)
+        return run_in_chunks(lambda chunk: (self._kernel(chunk) @ self.coefficients).to(x), x)
 
     def features(self, x: Tensor) -> Tensor:
-        return in_chunks(lambda chunk: self._kernel(chunk).to(x), x)
+        return run_in_chunks(lambda chunk: self._kernel(chunk).to(x), x)
 
     def _kernel(self, x: Tensor) -> Tensor:
         return making.tangent_kernel(x, self.x, self.depth)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...models import Network
-from ...training import in_chunks
+from ...training import run_in_chunks
 from ...training.optim import Adam
 
 # --------------------------------------------------------------------------------------------------------------- kernel
@@ -201,7 +201,7 @@ def best_crops(
     best_losses = torch.full((len(x),), torch.inf, device=x.device, dtype=x.dtype)
     for draw in torch.rand(CROPS, 3, len(x), generator=stream).to(x):
         crops = crop_images(x, *draw)
-        losses = F.cross_entropy(in_chunks(network, crops), y, reduction="none")
+        losses = F.cross_entropy(run_in_chunks(network, crops), y, reduction="none")
         is_better = losses < best_losses
         best = torch.where(is_better[:, None, None, None], crops, best)
         best_losses = torch.where(is_better, losses, best_losses)

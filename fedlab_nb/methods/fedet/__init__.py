@@ -351,7 +351,9 @@ class FedET(Method):
             points = 1
         losses: list[Tensor] = []
         while len(losses) < steps:
-            for value in learner.one_pass(x, rows, stream, epoch=0, steps=steps - len(losses)):
+            for value in learner.train_one_pass(
+                x, rows, stream, epoch=0, steps=steps - len(losses)
+            ):
                 losses.append(value)
                 student = None
                 if has_curve_point(t + 1, self.rounds):

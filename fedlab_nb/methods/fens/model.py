@@ -16,7 +16,7 @@ from ...models import Network, model_state
 from ...models.state import copy_model
 from ...training import ClientModels, Recipe
 from ...training.distill import distil, distillation_loss
-from ...training.evaluate import Remembered, accuracy, in_chunks
+from ...training.evaluate import CachedFunction, accuracy, run_in_chunks
 from ..base import Context, GlobalModel, NetworkModel, Report, Steps, report_progress
 from ..parts.byzantine import choose_lie_logit, replace_answers
 from .aggregators import PHASE, Aggregator
@@ -87,7 +87,7 @@ def measure_ranges(module: Network, x: Tensor) -> Tensor:
 
     for layer, row in zip(layers, ranges, strict=True):
         layer.register_forward_pre_hook(functools.partial(note, row))
-    in_chunks(twin, x)
+    run_in_chunks(twin, x)
     return ranges
 
 
@@ -150,7 +150,7 @@ class Experts:
         self.liars, self.lie = list(liars), lie
         for module, own in zip(clients.modules, self.ranges, strict=False):
             round_layer_inputs(module, own, bits)
-        self._remembered = Remembered(self.compute_logits)
+        self._remembered = CachedFunction(self.compute_logits)
 
     def compute_logits(self, x: Tensor) -> Tensor:
         """Without remembering."""

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from ...comm import from_upper_triangle, upper_triangle
 from ...training import Recipe
-from ...training.optim import optimizer_for
-from ...training.stacked import cross_entropy_slope
+from ...training.optim import make_optimizer
+from ...training.stacked import cross_entropy_gradient
 
 
 def class_statistics(features: Tensor, labels: Tensor, classes: int) -> dict[str, Tensor]:
@@ -128,7 +128,7 @@ def calibrate(
     bias.add_(head.weight.detach() @ centre)
     weight.mul_(scale)
     features = (features - centre) / scale
-    optimizer = optimizer_for([weight, bias], recipe)
+    optimizer = make_optimizer([weight, bias], recipe)
     for epoch in range(recipe.epochs):
         optimizer.lr = recipe.lr_at(epoch)
         order = torch.randperm(len(features), generator=generator).to(features.device)
@@ -137,7 +137,7 @@ def calibrate(
             x = features.index_select(0, rows)
             y = labels.index_select(0, rows)
             sample_weights = weight.new_full((len(rows),), 1 / len(rows))
-            slope = cross_entropy_slope(F.linear(x, weight, bias), y, sample_weights)
+            slope = cross_entropy_gradient(F.linear(x, weight, bias), y, sample_weights)
             optimizer.step([slope.t() @ x, slope.sum(0)])
             yield epoch, None
         outer = copy.deepcopy(inner)

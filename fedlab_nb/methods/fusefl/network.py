@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from ...models import Network, load_state, parameter_count
-from ...training import ClientModels, accuracy, in_chunks
-from ...training.evaluate import Remembered, rows_at_once
+from ...training import ClientModels, accuracy, run_in_chunks
+from ...training.evaluate import CachedFunction, choose_chunk_size
 from ..base import NetworkModel, Report
 from .blocks import join, sum_tensors
 
@@ -111,7 +111,7 @@ class ClientInputs:
         self.shards = list(shards)
         self.augments = augments
         self.passed_stages: list[Stage] = []
-        self.pass_stages = Remembered(lambda x: x)
+        self.pass_stages = CachedFunction(lambda x: x)
         self.stages_in_front: list[Stage] = []
 
     def layers_in_front(self) -> list[nn.Module]:
@@ -132,18 +132,18 @@ class ClientInputs:
         stages = self.stages_in_front
         pass_before = self.pass_stages
         self.shards = [(self._run_in_chunks(stages, x), y) for x, y in self.shards]
-        self.pass_stages = Remembered(lambda x: self._run_in_chunks(stages, pass_before(x)))
+        self.pass_stages = CachedFunction(lambda x: self._run_in_chunks(stages, pass_before(x)))
         self.passed_stages = [*self.passed_stages, *stages]
         self.stages_in_front = []
 
     def _run_in_chunks(self, stages: Sequence[Stage], x: Tensor) -> Tensor:
-        chunk = rows_at_once(stages[0], x)
-        return in_chunks(lambda rows: run_stages(stages, self.kind, rows), x, chunk=chunk)
+        chunk = choose_chunk_size(stages[0], x)
+        return run_in_chunks(lambda rows: run_stages(stages, self.kind, rows), x, chunk=chunk)
 
     def apply_behind_stages(self, m: int, function: Callable[[Tensor], Tensor]) -> Tensor:
         """`function` of client m's samples, passed through all stages."""
         x, _ = self.shards[m]
-        return in_chunks(
+        return run_in_chunks(
             lambda rows: function(run_stages(self.stages_in_front, self.kind, rows)), x
         )
 
@@ -158,8 +158,8 @@ class RoundModels(ClientModels):
     def logits(self, x: Tensor) -> Tensor:
         return super().logits(self.pass_stages(x))
 
-    def in_turn(self, x: Tensor) -> Tensor:
-        return super().in_turn(self.pass_stages(x))
+    def predict_in_turn(self, x: Tensor) -> Tensor:
+        return super().predict_in_turn(self.pass_stages(x))
 
     def features(self, x: Tensor) -> Tensor:
         return super().features(self.pass_stages(x))
@@ -191,7 +191,7 @@ class FusedNetwork(nn.Module):
         self.heads = nn.ModuleList(heads)
         self.kind = kind
         self.merge = merge
-        self.client_features = Remembered(self._compute_client_features)
+        self.client_features = CachedFunction(self._compute_client_features)
 
     def with_heads(self, heads: Sequence[nn.Linear]) -> FusedNetwork:
         """The same frozen stages under other classifiers."""
@@ -200,8 +200,8 @@ class FusedNetwork(nn.Module):
         return other
 
     def _compute_client_features(self, x: Tensor) -> Tensor:
-        chunk = rows_at_once(self, x)
-        return in_chunks(lambda rows: torch.stack(self.outputs(rows)[-1]), x, 1, chunk)
+        chunk = choose_chunk_size(self, x)
+        return run_in_chunks(lambda rows: torch.stack(self.outputs(rows)[-1]), x, 1, chunk)
 
     def outputs(self, x: Tensor) -> list[list[Tensor]]:
         """The M outputs of every stage, bottom to top."""
@@ -286,7 +286,7 @@ class RoundCopies:
         self.models.append(copies)
         accuracies = []
         for model, (x, y) in zip(copies.modules, inputs.shards, strict=True):
-            accuracies.append(accuracy(in_chunks(model, x).argmax(1), y))
+            accuracies.append(accuracy(run_in_chunks(model, x).argmax(1), y))
         self.home.append(accuracies)
 
 

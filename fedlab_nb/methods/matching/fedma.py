@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from ...errors import UsageError
 from ...models import Network
 from ...models.state import copy_model
-from ...training import ClientModels, in_chunks
+from ...training import ClientModels, run_in_chunks
 from ..base import Context, Method, NetworkModel, Progress, Report, Steps, knob, register
 from ..parts.frozen_ensemble import class_count_weights
 from ..traffic import Sizes, Traffic
@@ -108,7 +108,7 @@ class FedMA(Method):
             for k in everyone:
                 layer, client_places = ctx.link.down(k, (layer, places[k].int()), phase=phase)
                 x, y = shards[k]
-                shards[k] = (in_chunks(replace_rows(fused.body[n], layer), x), y)
+                shards[k] = (run_in_chunks(replace_rows(fused.body[n], layer), x), y)
                 drop_lowest_layer(models[k], client_places.long(), len(layer))
         # Clients: train the classifiers; these go up. Server: average them by class shares.
         yield from self._train(ctx, models, shards, hidden, hidden)

@@ -28,7 +28,7 @@ from ...data import SEEN, check_transform
 from ...errors import UsageError
 from ...models import lite0, load_state, model_state, parameter_count
 from ...rng import generator
-from ...training import Recipe, in_chunks
+from ...training import Recipe, run_in_chunks
 from ..base import Context, GlobalModel, Method, Report, Steps, knob, report_progress
 from ..context import check_finite
 from ..memory import SquareMatrices
@@ -58,7 +58,7 @@ class Frozen:
         return parameter_count(self.module) + sum(tensor.numel() for tensor in self.moved or ())
 
     def __call__(self, x: Tensor) -> Tensor:
-        rows = in_chunks(self.module, x)[:, : self.size]
+        rows = run_in_chunks(self.module, x)[:, : self.size]
         if self.moved is None:
             return rows
         matrix, shift = self.moved

@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from ...errors import choose
 from ...models import Network, Normalise
 from ...models.state import copy_model
-from ...training import ClientModels, in_chunks
+from ...training import ClientModels, run_in_chunks
 from ...training.backend import choose_backend
-from ...training.evaluate import rows_at_once
+from ...training.evaluate import choose_chunk_size
 from ...training.stack import Stack, StackedLinear
 from ..context import Context
 
@@ -160,10 +160,10 @@ class Stacked(Group):
     def __init__(self, modules: Sequence[Network]) -> None:
         self.count = len(modules)
         stack = Stack(modules)
-        for leaf in stack.use(self.count).values():
+        for leaf in stack.activate(self.count).values():
             leaf.requires_grad_(False)
         self.net: Any = stack.net.eval()
-        super().__init__(stack.norms)
+        super().__init__(stack.batch_norms)
 
     def run(self, x: Tensor) -> tuple[Tensor, Tensor]:
         features = self.net.features(x.expand(self.count, *x.shape))
@@ -385,5 +385,5 @@ class FrozenEnsemble:
 
     def logits_in_chunks(self, x: Tensor) -> Tensor:
         """`[M, N, C]` without gradients, in chunks: to be kept beside the samples."""
-        chunk = min(rows_at_once(network, x) for network in self._kinds)
-        return in_chunks(self.logits, x, dim=1, chunk=chunk)
+        chunk = min(choose_chunk_size(network, x) for network in self._kinds)
+        return run_in_chunks(self.logits, x, dim=1, chunk=chunk)

@@ -16,7 +16,7 @@ from ...errors import UsageError
 from ...models import Network
 from ...models.state import copy_model
 from ...training import Recipe, optim
-from ...training.recipe import moved
+from ...training.recipe import crop_and_flip
 from ..base import Context, NetworkModel, Progress, Report, Steps
 
 CLIP = 10.0  # largest norm of a gradient, of generator and student (Co-Boosting's code)
@@ -54,7 +54,7 @@ def search(
         best, lowest = _choose_lower(best, lowest, x.detach(), value.detach())
         gradients = torch.autograd.grad(value, parameters)
         if clip is not None:
-            clipped_gradients = optim.clipped(gradients[:clipped_count], clip)
+            clipped_gradients = optim.clip_gradients(gradients[:clipped_count], clip)
             gradients = (*clipped_gradients, *gradients[clipped_count:])
         optimizer.step(gradients)
         with torch.no_grad():
@@ -83,7 +83,7 @@ def random_crop(x: Tensor, stream: torch.Generator, *, padding: int, flip: bool 
     else:
         is_mirrored = torch.zeros_like(top)
     offsets = torch.stack([top, left, is_mirrored], 1)
-    return moved(x, offsets.to(x.device), (padding, padding))
+    return crop_and_flip(x, offsets.to(x.device), (padding, padding))
 
 
 class Pool:

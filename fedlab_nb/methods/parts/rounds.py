@@ -31,7 +31,7 @@ from torch import Tensor
 
 from ...errors import UsageError
 from ...models import load_state, model_state
-from ...training import Recipe, in_chunks
+from ...training import Recipe, run_in_chunks
 from ...training.loop import Shard
 from ..base import Context, Method, NetworkModel, Progress, Steps, knob
 from ..context import check_finite
@@ -162,7 +162,7 @@ class Rounds:
         features = []
         for k in self.participants:
             x = self.shards[k][0]
-            features.append(in_chunks(self.models[k].eval().features, x))
+            features.append(run_in_chunks(self.models[k].eval().features, x))
         return features
 
     def train(self, t: int, shards: Sequence[Shard] = (), **options: Any) -> Steps[None]:

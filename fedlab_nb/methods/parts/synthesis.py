@@ -210,7 +210,7 @@ class Server:
             teacher = self.method.teacher(self.pool.logits, self.weights)
         steps = self.method.passes or None
         losses = []
-        for loss in self.learner.one_pass(
+        for loss in self.learner.train_one_pass(
             self.pool.x, teacher, self._order, epoch=t, steps=steps, prepare=prepare
         ):
             losses.append(loss)

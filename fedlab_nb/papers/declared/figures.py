@@ -27,7 +27,7 @@ from ...studies.stored_figures import (
     select_seeds,
     write_figure,
 )
-from ...studies.stored_rows import FOLDER, Row, file_of
+from ...studies.stored_rows import FOLDER, Row, find_file
 from ..cells import stored_points
 from ..points import COMMAND, Declared, Point
 from ..reproduction import FILES
@@ -181,7 +181,7 @@ def load_all() -> dict[str, Declared]:
         *(set(DECLARATIONS.glob("*.toml")) - {DECLARATIONS / "tuning.toml"}),
     ]
     studies: list[Declared] = sorted(map(load, files), key=lambda study: study.name)
-    for path, name in ((file_of("tuning", name), name) for name in SETS):
+    for path, name in ((find_file("tuning", name), name) for name in SETS):
         studies.append(Declared(path.stem, path, note, wanted=partial(tuning_points, name)))
     note = "accuracy: share of the test images; by seed"
     for path, large in zip(FILES, (False, True), strict=True):

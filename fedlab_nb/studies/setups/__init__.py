@@ -35,32 +35,52 @@ Lines = Mapping[str, Line]
 
 @dataclass(frozen=True)
 class Block:
-    """Lines that hold together: those of `[all]`, or those of a row, which hold `when` these values are there."""
+    """Lines that hold together: those of `[all]`, or those of one of the `[[rows]]`.
+
+    shared: lines for all methods;   methods: further lines, by method;   sources: where the paper has each method
+    when: of a row, {dataset, alpha or channels: the values for which it holds}
+    """
 
     shared: Lines
     methods: Mapping[str, Lines]
-    sources: Mapping[str, str]  # where the paper has each method
+    sources: Mapping[str, str]
     when: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Block:
-        tables = {k: v for k, v in content.items() if isinstance(v, Mapping) and k != "when"}
-        shared = {k: Line(*v) for k, v in content.items() if isinstance(v, list)}
-        methods = {
-            k: {n: Line(*v) for n, v in table.items() if n != "source"}
-            for k, table in tables.items()
-        }
-        sources = {k: table["source"] for k, table in tables.items() if "source" in table}
+        """The lines of a table in a set-up's file: lists are shared lines, tables those of methods."""
+        shared = {}
+        methods = {}
+        sources = {}
+        for name, entry in content.items():
+            if isinstance(entry, list):
+                shared[name] = Line(*entry)
+            elif isinstance(entry, Mapping) and name != "when":
+                methods[name] = {k: Line(*line) for k, line in entry.items() if k != "source"}
+                if "source" in entry:
+                    sources[name] = entry["source"]
         return cls(shared, methods, sources, content.get("when", {}))
 
-    def holds(self, **values: Any) -> bool:
+    def is_for(self, **values: Any) -> bool:
+        """Whether the block is for these values: a row's `when` allows them."""
         return all(values[name] in allowed for name, allowed in self.when.items())
+
+    def merge(self, row: Block) -> Block:
+        """The block with the lines of a row in place of its own."""
+        methods = dict(self.methods)
+        for name, lines in row.methods.items():
+            methods[name] = {**methods.get(name, {}), **lines}
+        return Block({**self.shared, **row.shared}, methods, {**self.sources, **row.sources})
 
 
 @dataclass(frozen=True)
 class Setup:
-    """A set-up: `block` is what holds in general, `rows` what some data sets change. `datasets`: those of the paper
-    that are here (none: any); `missing`: what the paper's experiment has and the package cannot express."""
+    """A set-up: `block` is what holds in general, `rows` what some data sets change.
+
+    datasets: those of the paper that are here (none: any)
+    missing: what the paper's experiment has and the package cannot express
+    words: the classroom's sources, by setting
+    """
 
     name: str
     title: str
@@ -70,33 +90,31 @@ class Setup:
     rows: tuple[Block, ...] = ()
     datasets: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-    words: Mapping[str, str] = field(default_factory=dict)  # the classroom's sources, by setting
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, name: str) -> Setup:
+        """The set-up of that name, from its file."""
         content = declared(f"studies/setups/{name}.toml")
-        words = {key: content[key] for key in ("title", "paper", "help")}
-        more: dict[str, Any] = {key: tuple(content.get(key, ())) for key in ("datasets", "missing")}
-        rows = tuple(map(Block.read, content.get("rows", ())))
         return cls(
             name,
+            title=content["title"],
+            paper=content["paper"],
+            help=content["help"],
             block=Block.read(content.get("all", {})),
-            rows=rows,
+            rows=tuple(Block.read(row) for row in content.get("rows", ())),
+            datasets=tuple(content.get("datasets", ())),
+            missing=tuple(content.get("missing", ())),
             words=content.get("sources", {}),
-            **words,
-            **more,
         )
 
-    def at(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:
-        """The set-up on that data: its rows applied."""
+    def apply_rows(self, dataset: Any, alpha: Any, input_shape: Sequence[int]) -> Setup:
+        """The set-up for these data and α: general lines with those of its rows that hold for them."""
         channels = input_shape[0] if len(input_shape) == 3 else 0
         block = self.block
         for row in self.rows:
-            if row.holds(dataset=str(dataset), alpha=alpha, channels=channels):
-                names = block.methods.keys() | row.methods.keys()
-                methods = {n: {**block.methods.get(n, {}), **row.methods.get(n, {})} for n in names}
-                shared = {**block.shared, **row.shared}
-                block = Block(shared, methods, {**block.sources, **row.sources})
+            if row.is_for(dataset=str(dataset), alpha=alpha, channels=channels):
+                block = block.merge(row)
         return replace(self, block=block, rows=())
 
     @property
@@ -106,8 +124,8 @@ class Setup:
 
     def lines(self, names: Sequence[str], method: str = "") -> dict[str, Line]:
         """The lines of those `names` that are declared: the shared ones, or `method`'s."""
-        of = self.block.methods.get(method, {}) if method else self.block.shared
-        return {name: line for name, line in of.items() if name in names}
+        declared_lines = self.block.methods.get(method, {}) if method else self.block.shared
+        return {name: line for name, line in declared_lines.items() if name in names}
 
 
 def values(lines: Lines) -> dict[str, Any]:
@@ -115,7 +133,7 @@ def values(lines: Lines) -> dict[str, Any]:
     return {name: line.value for name, line in lines.items()}
 
 
-def spelled(value: Any) -> str:
+def write_value(value: Any) -> str:
     """A value as it is typed."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -9,7 +9,7 @@ from javascript import javascript
 
 from fedlab_nb.data import load
 from fedlab_nb.live.classroom.messages import FULL, network
-from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training import Recipe, train_to_end
 
 WIDTH = 160
 
@@ -26,7 +26,7 @@ def test_ink_and_width_are_those_of_the_training_images():
 @pytest.fixture(scope="module")
 def net():
     digits = load("digits")
-    return trained([network()], [(digits.x_train, digits.y_train)], Recipe(), seed=0)[0].eval()
+    return train_to_end([network()], [(digits.x_train, digits.y_train)], Recipe(), seed=0)[0].eval()
 
 
 @pytest.mark.parametrize("part", ["public", "test"])

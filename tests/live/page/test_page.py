@@ -14,7 +14,7 @@ from fedlab_nb.methods import label_of
 from fedlab_nb.methods.base import GROUPS
 from fedlab_nb.plots.identity import look
 from fedlab_nb.studies.statistics import band
-from fedlab_nb.studies.stored_results import SETS, load, sets
+from fedlab_nb.studies.stored_results import SETS, list_stored_sets, load
 
 LOADS = re.compile(
     r"""(?:\bsrc|\bsrcset|\bposter|\bdata|\baction)\s*=\s*["']|<(?:link|base|iframe|object|embed)\b[^>]*href\s*=\s*["']|"""
@@ -42,7 +42,7 @@ def data(text, request):
     of = json.loads(
         re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL)[1]
     )
-    assert list(of) == sets()
+    assert list(of) == list_stored_sets()
     if request.param not in of:
         pytest.skip("there is no stored table of this data set")
     return of[request.param] | {"name": request.param}

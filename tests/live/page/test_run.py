@@ -17,7 +17,7 @@ from fedlab_nb.methods.fens.training import Proxy
 from fedlab_nb.models import build, model_state
 from fedlab_nb.rng import generator
 from fedlab_nb.studies.settings import classroom_recipe
-from fedlab_nb.training import ClientModels, Recipe, trained
+from fedlab_nb.training import ClientModels, Recipe, train_to_end
 
 FLOATS = "const floats = (rows) => new Float32Array(rows); "
 
@@ -95,7 +95,7 @@ def test_gaussian_heads_are_pythons(shards, whole):
 def test_a_client_learns_the_weights_that_python_learns(shards):
     (x, y), epochs = shards[1], 3
     model = build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp"))
-    trained([model], [(x.view(-1, 1, 8, 8), y)], Recipe(epochs=epochs), seed=4, ids=[1])
+    train_to_end([model], [(x.view(-1, 1, 8, 8), y)], Recipe(epochs=epochs), seed=4, ids=[1])
     own = torch.cat([part.flatten() for part in model_state(model).values()]).numpy()
     code = FLOATS + "const own = train(floats(xs[0]), ys[0], { seed: 4, client: 1, epochs: 3 });"
     code += "return [[...own], [...logits(own, floats(xs[0]))]]"
@@ -111,7 +111,7 @@ def test_fens_weighs_the_same_networks_as_python_does(shards):
     """Every network in 8 bits, and each one's weight for each class after all tiny rounds."""
     digits, federation = load("digits"), federate("digits", alpha=0.1, clients=4, seed=4)
     models = [build("mlp", (1, 8, 8), 10, generator=generator(4, "init", "mlp")) for _ in shards]
-    trained(models, [(x.view(-1, 1, 8, 8), y) for x, y in shards], Recipe(epochs=3), seed=4)
+    train_to_end(models, [(x.view(-1, 1, 8, 8), y) for x, y in shards], Recipe(epochs=3), seed=4)
     networks = [
         torch.cat([part.flatten() for part in model_state(model).values()]).tolist()
         for model in models

@@ -27,7 +27,7 @@ from fedlab_nb.methods.parts.images import (
     transform_images,
 )
 from fedlab_nb.models import build, load_state, model_state, parameter_count
-from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training import Recipe, train_to_end
 
 KINDS = ["mlp", "cnn", "lenet5", "resnet8"]
 
@@ -74,7 +74,7 @@ def test_represented_networks_stack_like_any_other(name):
     ]
     recipe = Recipe(epochs=2, batch_size=4)
     loop, stack = (
-        trained([represented(name) for _ in shards], shards, recipe, seed=0, backend=backend)
+        train_to_end([represented(name) for _ in shards], shards, recipe, seed=0, backend=backend)
         for backend in ("loop", "stacked")
     )
     for one, other in zip(loop, stack, strict=True):

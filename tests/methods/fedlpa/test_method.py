@@ -25,7 +25,7 @@ from fedlab_nb.methods.fedlpa.server import USES, ServerReplay, layer_systems, s
 from fedlab_nb.methods.regmean import merge
 from fedlab_nb.models import build, model_state
 from fedlab_nb.studies import run
-from fedlab_nb.training import Recipe, trained
+from fedlab_nb.training import Recipe, train_to_end
 
 EXACT = torch.float64
 
@@ -152,7 +152,7 @@ def test_rounds_after_it_are_fedavg_from_its_model():
     end, progress = watched(FedLPA(rounds=1, local_epochs=2).run(ctx))
     models = [ctx.new_model(model_state(start.module)) for _ in range(4)]
     shards = [ctx.private.train(k) for k in range(4)]
-    trained(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
+    train_to_end(models, shards, dataclasses.replace(ctx.recipe, epochs=2), seed=0)
     average = weighted_mean([model_state(model) for model in models], ctx.sizes)
     assert_states_close(model_state(end.module), average, 1e-12)
     state = 4 * 8 * 6570  # four clients, float64

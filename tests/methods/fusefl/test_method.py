@@ -17,7 +17,7 @@ from fedlab_nb.methods.fusefl import FuseFL, network
 from fedlab_nb.methods.fusefl.blocks import Client, cut_into_blocks, narrow_architecture
 from fedlab_nb.methods.fusefl.network import FusedNetwork, FuseFLReport, Stage
 from fedlab_nb.models import build, model_state, parameter_count
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 MIB = 2**20
 WIDTHS = {5: 32, 10: 20, 20: 14, 50: 9}
@@ -74,7 +74,7 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
         ctx.architectures[k] = ("resnet18", (3, 8, 8), 10, 64)
     ctx.private._x = ctx.private._x[:, :1].expand(-1, 3, -1, -1)
     sent = spy(ctx)
-    model = finished(FuseFL(blocks=split, head="average").run(ctx))
+    model = run_to_end(FuseFL(blocks=split, head="average").run(ctx))
     for k, expected in enumerate(rounds):
         for state in sent[f"block {k + 1}"]:
             weights = {name: t for name, t in state.items() if "running" not in name}
@@ -89,7 +89,9 @@ def test_a_resnet18_run_sends_what_the_card_lists_round_by_round(split, rounds):
 def test_ledger_is_the_formulas(split, head, adaptor):
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
     sent = spy(ctx)
-    fused = finished(FuseFL(blocks=split, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx))
+    fused = run_to_end(
+        FuseFL(blocks=split, adaptor=adaptor, head=head, virtual=5, passes=1).run(ctx)
+    )
     kind = narrow_architecture(ctx.architectures[0], 3)
     client = Client(build(*kind[:3], width=kind[3]), split)
     counts = [parameter_count(client.branch(k)) for k in range(split)]
@@ -123,7 +125,7 @@ def test_frozen_is_frozen(monkeypatch, cache, frozen_norm):
     monkeypatch.setattr(network, "CACHE_BYTES", 2**30 if cache else 0)
     ctx = context(model="resnet8", width=4, epochs=3)
     sent = spy(ctx)
-    fused = finished(
+    fused = run_to_end(
         FuseFL(blocks=3, frozen_norm=frozen_norm, virtual=10, passes=1).run(ctx)
     ).module
     for k, stage in enumerate(fused.stages):
@@ -142,7 +144,7 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
     for cache in (2**30, 0):
         monkeypatch.setattr(network, "CACHE_BYTES", cache)
         method = FuseFL(blocks=3, adaptor=adaptor, virtual=10, merge="sum")
-        ends.append(finished(method.run(context(model="cnn", width=6))))
+        ends.append(run_to_end(method.run(context(model="cnn", width=6))))
     states = [model_state(end.module) for end in ends]
     heads = [
         {name: state.pop(name) for name in list(state) if state[name].shape[:1] == (10,)}
@@ -156,7 +158,7 @@ def test_features_kept_or_computed_batch_by_batch_are_the_same(monkeypatch, adap
 
 def test_warm_start_goes_on_and_restart_does_not():
     """With no training after the fusion, the second block is what the first round left, or a fresh draw for all."""
-    first = finished(
+    first = run_to_end(
         FuseFL(blocks=1, adaptor="average", head="own").run(context(epochs=2))
     ).module.stages[0]
     untouched = [branch[1][0].weight for branch in first.branches]
@@ -168,7 +170,7 @@ def test_warm_start_goes_on_and_restart_does_not():
             "_train",
             lambda ctx, models, inputs, k, plain=plain: () if k else _all(ctx, models, inputs),
         )
-        second = finished(method.run(ctx)).module.stages[1]
+        second = run_to_end(method.run(ctx)).module.stages[1]
         weights = [branch[0][0].weight for branch in second.branches]
         assert all(torch.equal(a, b) for a, b in zip(weights, untouched, strict=True)) == warm
         assert torch.equal(weights[0], weights[1]) != warm
@@ -182,7 +184,7 @@ def _all(ctx, models, inputs):
 def test_forward_by_hand():
     """Two clients, two blocks of an MLP, conv adaptor, sum, then classifier: written out with F.linear."""
     ctx = context(clients=2, epochs=2)
-    model = finished(FuseFL(virtual=10, merge="sum").run(ctx))
+    model = run_to_end(FuseFL(virtual=10, merge="sum").run(ctx))
     state, x = model_state(model.module), samples()
     flat = x.flatten(1)
 
@@ -205,15 +207,15 @@ def test_forward_by_hand():
 @pytest.mark.parametrize("merge", ["sum", "mean"])
 def test_k_1_is_isolated_training(merge):
     """One block, full width, everyone's own classifier: the ensemble, to the last digit."""
-    fused = finished(FuseFL(blocks=1, width="full", head="own", merge=merge).run(context()))
-    ensemble = finished(Ensemble(rule="logits").run(context()))
+    fused = run_to_end(FuseFL(blocks=1, width="full", head="own", merge=merge).run(context()))
+    ensemble = run_to_end(Ensemble(rule="logits").run(context()))
     x = samples()
     torch.testing.assert_close(fused.logits(x), ensemble.logits(x))
     features = ensemble.clients.features(x).sum(0)
     torch.testing.assert_close(fused.features(x), features if merge == "sum" else features / 3)
-    average = finished(FuseFL(blocks=1, width="full", head="average").run(context())).module.heads[
-        0
-    ]
+    average = run_to_end(
+        FuseFL(blocks=1, width="full", head="average").run(context())
+    ).module.heads[0]
     weights = torch.stack([ensemble.clients.module(k).classifier.weight for k in range(3)])
     torch.testing.assert_close(average.weight, weights.mean(0))  # not weighted by samples
 
@@ -243,7 +245,7 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
         context(model="cnn", width=6, epochs=epochs),
     )
     monkeypatch.setattr(ctx, "train", record)
-    finished(method.run(ctx))
+    run_to_end(method.run(ctx))
     assert [of_round for of_round, _, _ in seen] == each and method._total(ctx) == sum(each)
     assert [lr for _, lr, _ in seen] == [0.02, 0.01, 0.01]
     assert seen[0][2] == "batches"  # K = 1 is the shared local training
@@ -251,14 +253,14 @@ def test_epochs_are_shared_out_and_no_block_is_sent_untrained(monkeypatch, epoch
 
 def test_calibration_at_the_clients_rate():
     ctx = context()
-    same, own = (finished(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
+    same, own = (run_to_end(FuseFL(virtual=20, passes=1, **o).run(context())).module.heads[0].weight
                  for o in ({"client_rate": True, "rate": 9.0}, {"rate": ctx.recipe.lr}))  # fmt: skip
     assert torch.equal(same, own) and FuseFL().rate != ctx.recipe.lr
 
 
 def test_calibration_leaves_the_trunk_alone():
-    plain = finished(FuseFL(head="average").run(context())).module
-    calibrated = finished(FuseFL(virtual=50).run(context())).module
+    plain = run_to_end(FuseFL(head="average").run(context())).module
+    calibrated = run_to_end(FuseFL(virtual=50).run(context())).module
     assert_same(model_state(plain.stages), model_state(calibrated.stages))
     assert not torch.equal(plain.heads[0].weight, calibrated.heads[0].weight)
 
@@ -305,13 +307,13 @@ def test_every_cut_keeps_every_layer_in_order(name):
 @pytest.mark.parametrize("models", ["cnn,lenet5", "resnet10,resnet18"])
 def test_clients_with_different_networks(models, adaptor):
     ctx = context(model=models, width=6, epochs=2)
-    model = finished(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
+    model = run_to_end(FuseFL(adaptor=adaptor, virtual=10).run(ctx))
     assert model.logits(samples()).shape == (20, 10)
 
 
 def test_own_first_weights_are_not_sent():
     ctx = context(init="different", epochs=1)
-    finished(FuseFL(virtual=5, passes=1).run(ctx))
+    run_to_end(FuseFL(virtual=5, passes=1).run(ctx))
     assert "initial model" not in ctx.link.ledger.by_phase()
 
 
@@ -325,7 +327,7 @@ def test_a_network_can_be_rebuilt_from_its_parts():
 # ------------------------------------------------------------------------------------------------------------- clients
 def test_clients_after_each_round_at_home_and_outside():
     ctx = context(clients=3, epochs=16)
-    model = finished(FuseFL(virtual=10).run(ctx))
+    model = run_to_end(FuseFL(virtual=10).run(ctx))
     x, y = samples(), torch.arange(20) % 10
     report = model.measured(x, y)
     assert np.shape(report.outside) == report.home.shape == (2, 3)
@@ -345,8 +347,8 @@ def test_clients_after_each_round_at_home_and_outside():
 
 def test_round_one_is_kept_as_it_was():
     """Later rounds train on from the same layers, but the models of round 1 must not move with them."""
-    one = finished(FuseFL(blocks=1, head="own").run(context(epochs=3)))
-    two = finished(FuseFL(blocks=2, head="own").run(context(epochs=6)))
+    one = run_to_end(FuseFL(blocks=1, head="own").run(context(epochs=3)))
+    two = run_to_end(FuseFL(blocks=2, head="own").run(context(epochs=6)))
     x = samples()
     torch.testing.assert_close(two.rounds[0].logits(x), one.rounds[0].logits(x))
     assert not torch.equal(two.rounds[0].logits(x), two.rounds[1].logits(x))
@@ -354,7 +356,7 @@ def test_round_one_is_kept_as_it_was():
 
 @pytest.mark.parametrize("head", ["ccvr", "average", "own"])
 def test_classifiers_side_by_side(head):
-    model = finished(FuseFL(head=head, virtual=20).run(context()))
+    model = run_to_end(FuseFL(head=head, virtual=20).run(context()))
     x, y = samples(), torch.arange(20) % 10
     heads = model.measured(x, y).heads
     assert set(heads) == {"own", "average"} | ({"ccvr"} if head == "ccvr" else set())
@@ -362,7 +364,7 @@ def test_classifiers_side_by_side(head):
     torch.testing.assert_close(
         NetworkModel(model.module.with_heads(model.heads[head])).logits(x), model.logits(x)
     )
-    other = finished(FuseFL(head="average").run(context()))
+    other = run_to_end(FuseFL(head="average").run(context()))
     torch.testing.assert_close(
         NetworkModel(model.module.with_heads(model.heads["average"])).logits(x), other.logits(x)
     )
@@ -370,14 +372,14 @@ def test_classifiers_side_by_side(head):
 
 def test_large_networks_keep_no_clients(monkeypatch):
     monkeypatch.setattr(network, "MOST_NUMBERS", 100)
-    model = finished(FuseFL(head="own").run(context(epochs=1)))
+    model = run_to_end(FuseFL(head="own").run(context(epochs=1)))
     report = model.measured(samples(), torch.zeros(20))
     assert report.home is None and report.outside is None
 
 
 def test_shapes_are_those_of_the_first_clients_blocks():
     ctx = context(model="cnn", width=6, dtype=torch.float32, epochs=1)
-    report = finished(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
+    report = run_to_end(FuseFL(blocks=3, virtual=5, passes=1).run(ctx)).report
     assert (
         report.widths == [3, 3, 3] and report.shapes[0] == [3, 4, 4] and len(report.shapes[-1]) == 1
     )

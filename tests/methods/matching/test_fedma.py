@@ -12,7 +12,7 @@ from fedlab_nb.methods.matching.fedma import FedMA
 from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, load_state, model_state
 from fedlab_nb.models.state import copy_model
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import Recipe, train_clients
 
 
@@ -49,7 +49,7 @@ def test_permuted_copies_average_to_the_network(model, units):
     ctx.send_initial_models = lambda: models
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
     before = first(x)
-    out = finished(FedMA().run(ctx))
+    out = run_to_end(FedMA().run(ctx))
     assert out.report.units == units and out.report.shared == [1.0] * len(units)
     torch.testing.assert_close(
         out.module(x), before, rtol=1e-6, atol=1e-6
@@ -62,7 +62,7 @@ def test_with_nothing_matched_it_is_the_clients_weighed_by_their_classes():
     models = [ctx.build(ctx.architectures[0], torch.Generator().manual_seed(k)) for k in range(3)]
     kept = [copy_model(model) for model in models]
     ctx.send_initial_models = lambda: models
-    out = finished(FedMA(gamma=1e9).run(ctx))
+    out = run_to_end(FedMA(gamma=1e9).run(ctx))
     assert out.report.units == [192, 96] and out.report.shared == [0.0, 0.0]
     x = torch.rand(50, 1, 8, 8, dtype=torch.float64)
     counts = torch.stack(
@@ -81,7 +81,7 @@ def test_what_is_fused_no_longer_moves():
     """One client: its layers as they stood when they went up, which a slow loop with frozen layers gives, too."""
     ctx = context(clients=1, epochs=7, recipe=Recipe(weight_decay=0), dtype=torch.float64)
     model, (x, y) = ctx.initial_model(), ctx.private.train(0)
-    out = finished(FedMA().run(ctx))
+    out = run_to_end(FedMA().run(ctx))
     for n, epochs in enumerate((2, 2, 3)):
         stream = f"batches of layer {n + 1}" if n else "batches"
         recipe = replace(ctx.recipe, epochs=epochs)
@@ -102,7 +102,7 @@ def test_what_is_fused_no_longer_moves():
 def test_bytes(gamma, first, second):
     """64 inputs, 64 and 32 own units, 10 classes: layers and classifiers up; the network, layers and places down."""
     ctx = context(clients=3, dtype=torch.float32)
-    assert finished(FedMA(gamma=gamma).run(ctx)).report.units == [first, second]
+    assert run_to_end(FedMA(gamma=gamma).run(ctx)).report.units == [first, second]
     up = 4 * (64 * 65 + 32 * (first + 1) + 10 * (second + 1) + 10)
     down = 4 * (64 * 65 + 32 * 65 + 10 * 33 + first * 65 + 64 + second * (first + 1) + 32)
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}

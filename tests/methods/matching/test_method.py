@@ -9,7 +9,7 @@ from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.methods.matching import RULES, Matching
 from fedlab_nb.methods.matching.wiring import find_wiring, permute_units
 from fedlab_nb.models import build, model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from tests.methods.test_fisher_merge import context
 
 EXACT = torch.float64
@@ -23,7 +23,7 @@ def initial():
 @pytest.mark.parametrize("rule", ORDERS)
 def test_equal_networks_stay_as_they_are(rule):
     """One start and no training: every order is 0, 1, 2, …"""
-    model = finished(Matching(rule=rule).run(context(clients=3, remembered=[[initial()] * 3])))
+    model = run_to_end(Matching(rule=rule).run(context(clients=3, remembered=[[initial()] * 3])))
     report = model.report
     assert np.array_equal(
         report.orders, np.tile(np.concatenate([np.arange(64), np.arange(32)]), (3, 1))
@@ -37,7 +37,7 @@ def test_one_client_of_pfnm_is_itself_but_for_the_prior():
     """σ0 → ∞: no shrinking, and the classes that the client has keep their weights."""
     remembered = []
     ctx = context(clients=1, model="mlp1", remembered=remembered)
-    model = finished(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
+    model = run_to_end(Matching(rule="pfnm", sigma0=1e3, sigma=1e-3).run(ctx))
     held_classes = torch.bincount(ctx.private.train(0)[1], minlength=10) > 0
     state = model_state(model.module)
     for name, tensor in remembered[0][0].items():
@@ -51,7 +51,7 @@ def test_the_result_is_the_average_in_the_orders_that_it_reports(rule, weights):
     remembered = []
     ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
-    model = finished(Matching(rule=rule, weights=weights).run(ctx))
+    model = run_to_end(Matching(rule=rule, weights=weights).run(ctx))
     report, wiring = model.report, find_wiring(model.module)
     orders = [torch.as_tensor(order).split(report.units) for order in report.orders]
     states = [permute_units(s, wiring, o) for s, o in zip(remembered[0], orders, strict=True)]
@@ -67,7 +67,7 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
     remembered = []
     ctx = context(clients=4, remembered=remembered)
     ctx.init = "different"
-    report = finished(Matching(sweeps=0).run(ctx)).report
+    report = run_to_end(Matching(sweeps=0).run(ctx)).report
     assert report.moved[report.reference] == 0 and all(
         m > 0 for k, m in enumerate(report.moved) if k != report.reference
     )
@@ -93,7 +93,7 @@ def test_without_sweeps_all_are_matched_with_the_largest_client():
 def test_bytes(rule, model, init):
     ctx = context(clients=3, model=model, dtype=torch.float32)
     ctx.init = init
-    out = finished(Matching(rule=rule).run(ctx))
+    out = run_to_end(Matching(rule=rule).run(ctx))
     d = sum(t.numel() for t in model_state(out.clients.module(0)).values())
     up, down = byte_formulas.matching_bytes(d, 10 if rule == "pfnm" else 0, init == "different")
     assert set(ctx.link.ledger.by_client().values()) == {(up, down)}

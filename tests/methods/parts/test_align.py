@@ -22,7 +22,7 @@ from fedlab_nb.methods.parts.align import (
     transport,
 )
 from fedlab_nb.methods.parts.frozen import align_features, draw_features
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
 
@@ -111,7 +111,7 @@ def test_both_messages_are_counted_and_without_it_nothing_changes(method):
     for tau in (None, 0.0, 0.7):
         ctx = context(dtype=EXACT)
         made = method(**settings) if tau is None else method(**settings, align=tau)
-        runs[tau] = finished(made.run(ctx)), ctx.link.ledger.by_phase()
+        runs[tau] = run_to_end(made.run(ctx)), ctx.link.ledger.by_phase()
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=EXACT)
     plain, zero, some = (runs[tau][0].logits(x) for tau in runs)
     assert torch.equal(plain, zero) and not torch.allclose(plain, some)
@@ -124,7 +124,7 @@ def test_both_messages_are_counted_and_without_it_nothing_changes(method):
 def test_clients_go_their_own_ways_and_test_samples_that_of_all():
     ctx = context(dtype=EXACT)
     frozen = draw_features("relu", (1, 8, 8), 6, 0, dtype=EXACT)
-    own, tested = finished(align_features(ctx, frozen, 1.0))
+    own, tested = run_to_end(align_features(ctx, frozen, 1.0))
     there = [Moments.measure(features(ctx.private.train(k)[0])) for k, features in enumerate(own)]
     for each in there[1:]:
         torch.testing.assert_close(each.mean, there[0].mean, rtol=0, atol=1e-9)
@@ -138,7 +138,7 @@ def test_what_does_not_go_with_it_is_said():
     for options in ({"secure": True}, {"epsilon": 1.0}):
         with pytest.raises(UsageError, match="align"):
             AFL(align=0.5, **options).validate(context())
-    model = finished(AFL(align=0.5, features="relu", size=8).run(context()))
+    model = run_to_end(AFL(align=0.5, features="relu", size=8).run(context()))
     with pytest.raises(UsageError, match="align=0"):
         forget_client(model.report, 0)
     assert "covariance" in AFL(align=0.5).leaks and "covariance" not in AFL().leaks

@@ -21,7 +21,7 @@ from fedlab_nb.methods.parts.byzantine import (
     replace_answers,
 )
 from fedlab_nb.methods.poison import Poison
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.studies.settings import Settings, plans_for
 
 
@@ -195,7 +195,7 @@ def test_a_rule_on_probabilities_hears_the_same_of_every_large_lie():
         seen = []
         for poison in ("lie:1", "lie:1:100", "lie:1:1000"):
             ctx = context(clients=3, poison=poison, remembered=remembered)
-            seen.append(finished(method.run(ctx)).logits(x))
+            seen.append(run_to_end(method.run(ctx)).logits(x))
         assert torch.equal(seen[0], seen[1]) == torch.equal(seen[1], seen[2]) == (kind != "logits")
 
 
@@ -214,7 +214,7 @@ def test_robust_rules_hold_where_the_mean_does_not():
     for rule in ("probabilities", "trimmed", "median"):
         for poison in ("none", "lie:2"):
             ctx = context(clients=7, alpha=100, poison=poison, remembered=remembered, epochs=10)
-            model = finished(Ensemble(rule=rule, assumed=2).run(ctx))
+            model = run_to_end(Ensemble(rule=rule, assumed=2).run(ctx))
             data = ctx.private._x, ctx.private._y
             accuracy[rule, poison] = model.accuracy(*data)
             report = model.measured(*data)
@@ -246,7 +246,7 @@ def test_who_can_lie():
 def test_fens_is_trained_honestly_and_lied_to():
     remembered = []
     models = {
-        p: finished(Fens(rounds=3).run(context(poison=p, remembered=remembered)))
+        p: run_to_end(Fens(rounds=3).run(context(poison=p, remembered=remembered)))
         for p in ("none", "lie:1")
     }
     x = torch.rand(9, 1, 8, 8, generator=torch.Generator().manual_seed(0))

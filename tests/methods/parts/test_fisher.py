@@ -14,7 +14,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.gauss import Gauss
 from fedlab_nb.methods.parts import fisher
 from fedlab_nb.methods.parts.fisher import Cosine, LowRank, fisher_subspace, train_head
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
 context = functools.partial(
@@ -71,7 +71,7 @@ def test_what_a_head_learns_from_worked_out_in_numpy_and_scipy(kind, monkeypatch
     monkeypatch.setattr(fisher, "distil", instead)
     means, covariances, _ = gaussians(classes=5)
     counts, draws = torch.tensor([30.0, 0, 5, 20, 9], dtype=EXACT), 6
-    finished(
+    run_to_end(
         train_head(context(), kind, means, covariances, counts, draws=draws, epochs=1, lr=0.01)
     )
     held = [0, 2, 3, 4]
@@ -121,11 +121,13 @@ def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_sample
         torch.eye(3, dtype=EXACT).expand(4, 3, 3),
         torch.tensor([30.0, 20, 10, 0], dtype=EXACT),
     )
-    head = finished(train_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01))
+    head = run_to_end(
+        train_head(context(), kind, means, spread, counts, draws=50, epochs=3, lr=0.01)
+    )
     assert head(means[:3]).argmax(1).tolist() == [0, 1, 2]
     assert bool((head(means)[:, 3] == -torch.inf).all())
     with pytest.raises(UsageError, match="only one"):
-        finished(
+        run_to_end(
             train_head(
                 context(), kind, means, spread, counts * (counts == 30), draws=5, epochs=1, lr=0.01
             )
@@ -136,7 +138,7 @@ def test_equal_spreads_and_far_classes_are_told_apart_and_a_class_without_sample
 def test_the_same_for_every_partition(kind):
     x = torch.rand(9, 1, 8, 8, dtype=EXACT, generator=torch.Generator().manual_seed(0))
     one, other = (
-        finished(
+        run_to_end(
             Gauss(head=kind, draws=20, epochs=2).run(context(alpha=alpha, clients=clients))
         ).logits(x)
         for alpha, clients in ((0.05, 7), (100, 3))

@@ -10,7 +10,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.parts.frozen import HeadModel, draw_features, make_common_features
 from fedlab_nb.models import lite0, model_state
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 from fedlab_nb.training import Recipe
 
 EXACT = torch.float64
@@ -22,7 +22,7 @@ def images(n=7, shape=(1, 8, 8)):
 
 def test_pixels_are_the_sample_and_cost_nothing():
     ctx = context()
-    frozen = finished(make_common_features(ctx, "pixels", 256, 0))
+    frozen = run_to_end(make_common_features(ctx, "pixels", 256, 0))
     x = images().float()
     assert torch.equal(frozen(x), x.flatten(1)) and (frozen.size, frozen.parameters) == (64, 0)
     assert ctx.link.ledger.total == 0
@@ -32,7 +32,7 @@ def test_pixels_are_the_sample_and_cost_nothing():
 @pytest.mark.parametrize("size", [16, 50])
 def test_random_features_cost_a_seed_and_are_the_same_in_every_run_of_it(kind, size):
     ctx = context(clients=4)
-    frozen, x = finished(make_common_features(ctx, kind, size, 3)), images().float()
+    frozen, x = run_to_end(make_common_features(ctx, kind, size, 3)), images().float()
     assert frozen(x).shape == (7, size) and frozen.size == size and (frozen(x) >= 0).all()
     assert ctx.link.ledger.by_phase() == {"seed of the features": (0, 8 * 4)}
     assert torch.equal(frozen(x), draw_features(kind, (1, 8, 8), size, 3)(x))
@@ -69,7 +69,7 @@ def test_filters_do_not_see_a_constant_and_average_their_cells():
 def test_the_public_body_costs_nothing_unless_it_is_sent(sent):
     ctx = context(clients=4)
     frozen, x = (
-        finished(make_common_features(ctx, "lite0", 256, 0, send_body=sent)),
+        run_to_end(make_common_features(ctx, "lite0", 256, 0, send_body=sent)),
         images().float(),
     )
     assert torch.equal(frozen(x), lite0.lite0()(x)) and (frozen.size, frozen.parameters) == (
@@ -90,10 +90,10 @@ def test_what_the_public_body_cannot_read_is_said():
 def test_the_largest_clients_network_goes_up_and_to_the_others(init):
     ctx = context(clients=3, init=init)
     largest = max(range(3), key=lambda k: ctx.sizes[k])
-    frozen = finished(make_common_features(ctx, "client", 256, 0))
+    frozen = run_to_end(make_common_features(ctx, "client", 256, 0))
     remembered = {}
     other = context(clients=3, init=init, remember=lambda c: remembered.update(c=c))
-    finished(other.local_training())
+    run_to_end(other.local_training())
     x = images().float()
     torch.testing.assert_close(
         frozen(x), remembered["c"].module(largest).features(x)
@@ -109,7 +109,7 @@ def test_the_largest_clients_network_goes_up_and_to_the_others(init):
 
 def test_one_client_keeps_its_network_to_itself():
     ctx = context(clients=1)
-    frozen = finished(make_common_features(ctx, "client", 256, 0))
+    frozen = run_to_end(make_common_features(ctx, "client", 256, 0))
     body = sum(t.numel() for t in model_state(frozen.module).values())
     assert ctx.link.ledger.by_phase()["features"] == (4 * body, 0)
 

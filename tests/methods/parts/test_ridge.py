@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods.afl import AFL
 from fedlab_nb.methods.parts.ridge import GRID, errors_by_clients, errors_by_samples
-from fedlab_nb.studies.experiment import finished
+from fedlab_nb.studies.experiment import run_to_end
 
 EXACT = torch.float64
 
@@ -54,7 +54,7 @@ def test_by_samples_it_is_the_choice_of_one_place_whoever_holds_which():
     reports = []
     for alpha, clients, seed in ((0.05, 6, 1), (100, 3, 0), (1, 1, 0)):
         ctx = method_runs.context(alpha=alpha, clients=clients, seed=seed, dtype=EXACT, holdout=0.0)
-        reports.append(finished(AFL(choose="samples").run(ctx)).report)
+        reports.append(run_to_end(AFL(choose="samples").run(ctx)).report)
         rows = ctx.link.ledger.rows()
         traffic = {
             r["direction"]: r["bytes"]
@@ -71,10 +71,10 @@ def test_by_clients_nothing_more_is_sent():
     sent = []
     for way in ("given", "clients"):
         ctx = method_runs.context(dtype=EXACT)
-        model = finished(AFL(choose=way).run(ctx))
+        model = run_to_end(AFL(choose=way).run(ctx))
         sent.append(ctx.link.ledger.total)
     assert sent[0] == sent[1] and model.report.rho in GRID
-    given_it = finished(AFL(rho=model.report.rho).run(method_runs.context(dtype=EXACT)))
+    given_it = run_to_end(AFL(rho=model.report.rho).run(method_runs.context(dtype=EXACT)))
     assert np.array_equal(given_it.report.weights, model.report.weights)
 
 

@@ -49,40 +49,36 @@ def test_features_mean_the_body_for_a_network_and_stay_a_knob_where_they_are_one
     (one, other) = plans_for(
         Settings.make(**SMALL, **{"fens.features": "lite0"}), ["fens", "ensemble"]
     )
-    assert (one.settings.seen, other.settings.seen) == (True, False)
+    assert (one.settings.reads_features, other.settings.reads_features) == (True, False)
     cells = Study.declare(["fens", "afl"], features=["pixels", "lite0"], **SMALL).cells()
-    assert [(c.plan.name, c.plan.settings.seen) for c in cells].count(("fens", True)) == 1 and len(
-        cells
-    ) == 4
+    kinds = [(cell.plan.name, cell.plan.settings.reads_features) for cell in cells]
+    assert len(cells) == 4
+    assert kinds.count(("fens", True)) == 1
     (plain,) = plans_for(Settings.make(**SMALL, features="pixels"), ["fens"])
     assert plain.architectures[0][1] == (1, 12, 12)
 
 
 def test_a_rule_that_no_scale_changes_is_the_same_by_either_way():
     """LDA without shrinkage does not depend on the units of its features."""
-    ways = [
-        run("gauss", **SMALL, head="lda", shrinkage=0, **way)
-        for way in ({"features": "lite0"}, {"transform": "lite0"})
-    ]
-    assert np.array_equal(*(way.test_predictions for way in ways))
+    by_features = run("gauss", **SMALL, head="lda", shrinkage=0, features="lite0")
+    by_transform = run("gauss", **SMALL, head="lda", shrinkage=0, transform="lite0")
+    assert np.array_equal(by_features.test_predictions, by_transform.test_predictions)
 
 
 def test_a_run_counts_the_head_alone_and_its_model_can_be_kept(tmp_path):
     out = run("fedavg", **SMALL, features="lite0", cache=False)
-    assert (
-        out.bytes_up == 2 * 4 * out.parameters
-        and out.parameters == 112 * 64 + 64 + 64 * 32 + 32 + 32 * 2 + 2
-    )
-    model, rows = load_model(out.save(tmp_path / "m.safetensors")), out.settings.data().x_test
+    assert out.bytes_up == 2 * 4 * out.parameters
+    assert out.parameters == 112 * 64 + 64 + 64 * 32 + 32 + 32 * 2 + 2
+    model = load_model(out.save(tmp_path / "m.safetensors"))
+    rows = out.settings.data().x_test
     assert np.array_equal(model.predict(rows), out.predict(rows))
     assert torch.equal(out.federation().dataset.x_test, rows)
 
 
 def test_cues_are_on_the_images_that_the_body_sees():
-    plain, marked = (
-        Settings.make(**SMALL, transform="lite0", cue="shape", spurious=s).federation()
-        for s in ("", "0")
-    )
+    settings = {**SMALL, "transform": "lite0", "cue": "shape"}
+    plain = Settings.make(**settings).federation()
+    marked = Settings.make(**settings, spurious="0").federation()
     changed = (plain.dataset.x_train != marked.dataset.x_train).any(1)
     assert bool(changed[marked.shards[0]].all()) and plain.dataset.digest != marked.dataset.digest
 
