@@ -51,7 +51,7 @@ class WhoHoldsWhat(LabView):
         self._picture = plots.Partition()
 
     def draw(self, state: PanelState) -> plots.Picture:
-        stored = state.stored.bars() if state.stored and not narrow() else None
+        stored = state.stored.make_bars() if state.stored and not narrow() else None
         words = {"setting": where(state), "client": state.client, "klass": state.klass}
         return self._picture.show(state.federation, stored=stored, **words)
 
@@ -94,7 +94,7 @@ class Accuracy(ResultView):
 
     def draw(self, state: PanelState) -> plots.Picture:
         if state.stored is not None:
-            return state.stored.picture(self._stored)
+            return state.stored.draw(self._stored)
         rows = state.runs.series(others=True)
         if not state.running and not self.listed.value:
             rows = sorted(rows, key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)

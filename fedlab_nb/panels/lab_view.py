@@ -23,8 +23,8 @@ from ..errors import SAMPLES
 from ..plots import Picture
 from ..plots.words import Setting, duration, setting_of, worded
 from ..studies.cost import Cost, cost_of
+from .nearest_results import NearestResults, find_nearest_results
 from .record import Row, Runs
-from .stored import Nearby, nearby
 
 READY = ("always", "data", "live", "run")
 Asked = Mapping[
@@ -87,7 +87,7 @@ class PanelState:
     epochs: int = 0
     running: bool = False
     shows_stored: bool = True
-    stored: Nearby | None = None
+    stored: NearestResults | None = None
     own: Mapping[str, OwnState] = field(default_factory=dict)
 
     @property
@@ -135,7 +135,7 @@ def next_state(state: PanelState, **changes: Any) -> PanelState:
         setting=words(new.settings if outcome is None else mine.settings) if new.settings else "",
         class_names=current[0].classes if current else names,
         others={row.method: row.outcomes for row in current if row is not mine},
-        stored=nearby(new.methods, new.settings) if speaks else None,
+        stored=find_nearest_results(new.methods, new.settings) if speaks else None,
     )  # fmt: skip
 
 
@@ -160,17 +160,28 @@ def words(settings: Mapping[str, Any]) -> Setting:
     return setting_of(settings, seeds)
 
 
+def has_older_run(state: PanelState) -> bool:
+    """Whether the controls say something else than the settings of the present run."""
+    if not state.runs.current:
+        return False
+    row = state.runs.current[0]
+    run_settings = {"device": None, **row.settings}
+    now = {**state.settings, "device": run_settings["device"]}
+    if row.follows_hand:
+        now["seeds"] = run_settings["seeds"]
+    return now != run_settings
+
+
 def caption(state: PanelState) -> str:
-    """What the result views show, and whether the controls, which now say `settings`, have moved on since."""
+    """What the result views show, and whether the controls have moved on since."""
     if not state.runs.current:
         return ""
-    then = dict(state.runs.current[0].settings)
-    now = {**state.settings, "device": then.get("device")}
-    if state.runs.current[0].follows_hand:
-        now["seeds"] = then["seeds"]
-    what = " since" if state.running else ": press Run"  # Run cannot be pressed twice
-    moved = f" (the controls have moved{what})" if now != {"device": None, **then} else ""
-    return f"Run {state.number}: {words(then)}{moved}"
+    text = f"Run {state.number}: {words(state.runs.current[0].settings)}"
+    if not has_older_run(state):
+        return text
+    if state.running:  # Run cannot be pressed twice
+        return f"{text} (the controls have moved since)"
+    return f"{text} (the controls have moved: press Run)"
 
 
 class LabView:
@@ -183,7 +194,6 @@ class LabView:
     summary: what the picture will show, said until there is one, after "Press Run."
     work_label, work_help: text and tooltip of the button that starts `work`
     needs:  parts of the state that it is drawn from; what it has of its own (`OwnState`) it always depends on
-    hands:  the id of a box of sliders, one a client; bars of clients are their shares, and the page moves them at once
     controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
     """
 
@@ -195,7 +205,6 @@ class LabView:
     summary: ClassVar[str] = ""
     work_label: ClassVar[str] = ""
     work_help: ClassVar[str] = ""
-    hands: str = ""
     needs: ClassVar[Sequence[str]] = tuple(
         "settings knobs methods federation runs report metrics client klass frame".split()
     )
@@ -233,6 +242,10 @@ class LabView:
     def caption(self, state: PanelState) -> str:
         """The line over the picture."""
         return caption(state)
+
+    def is_older(self, state: PanelState) -> bool:
+        """Whether the picture is of another setting than the controls say; then it is dimmed."""
+        return self.ready in ("live", "run") and has_older_run(state)
 
     def is_ready(self, state: PanelState) -> bool:
         """Whether there is what the view is drawn from."""

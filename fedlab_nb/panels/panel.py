@@ -15,17 +15,18 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import load, to_plain_settings
+from ..data import Edits, Federation, load, to_plain_settings
 from ..errors import UsageError, choose, demand
 from ..plots import Picture
 from ..plots.kit import blank
+from ..plots.words import own_name, setting_of
 from . import export, saved, theme
 from .controls import Controls, put
 from .facts import AtRest, facts
 from .figures import COMMON, summary
-from .hand import Hand, called
 from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
 from .link import write as write_link
+from .partition_editor import PartitionEditor
 from .runs_panel import RunsPanel
 from .views import Chores, Views
 from .worker import Status, Worker, guarded
@@ -82,7 +83,7 @@ class Panel(saved.Saved):
         super().__init__(parts)
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
-        self.hand = Hand(self.controls, self.views, self._fitting, self._changed, self._status.warn)
+        self.editor = self._make_editor()
         self.controls.begin(
             methods,
             {**spec.settings, **to_plain_settings(settings)},
@@ -108,6 +109,12 @@ class Panel(saved.Saved):
     def _tab_options(self) -> dict[str, Any]:
         """Further arguments of `Views`."""
         return {}
+
+    def _make_editor(self) -> PartitionEditor | None:
+        """The buttons that change the partition by hand."""
+        return PartitionEditor(
+            self.controls, self.views, self._fitting, self._changed, self._status.warn
+        )
 
     def _show_state(self) -> None:
         """Called after each change of the state, before anything is drawn."""
@@ -267,7 +274,8 @@ class Panel(saved.Saved):
         if not draw:
             return
         self._draw()  # first, as a hand on a slider waits for it
-        self.hand.show(state)
+        if self.editor is not None:
+            self.editor.show(state)
         self.runs_panel.show(state.runs)
         self.controls.later.ask(
             "words", lambda: (facts(state), self.code()), self._say
@@ -294,9 +302,8 @@ class Panel(saved.Saved):
         old = self._state.federation, self._state.settings.get("moves", "")
         if federation is not None and (federation is not old[0] or moves != old[1]):
             with self._fitting:
-                self.views.offer(
-                    called(federation, changes["partition"], moves), federation.dataset.class_names
-                )
+                names = list_client_names(federation, changes["partition"], moves)
+                self.views.offer(names, federation.dataset.class_names)
         return {**changes, **self.views.look}
 
     @guarded
@@ -488,3 +495,13 @@ class Panel(saved.Saved):
 
         theme.wears(self, "fl-mapping", True)
         self._worker.start(lambda: view.prepare(state), lambda _: None, ended, self.views.ahead)
+
+
+def list_client_names(
+    federation: Federation, partition: Mapping[str, Any], moves: str
+) -> list[str]:
+    """What the clients are called: by their file, by hand, or by the course."""
+    everybody = federation.whole or federation
+    dealt = everybody.clients - len(Edits.parse(moves).doubles)
+    setting = setting_of({**partition, "clients": dealt, "moves": moves})
+    return [own_name(k, setting) for k in range(federation.clients)]

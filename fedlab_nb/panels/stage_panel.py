@@ -27,6 +27,7 @@ from . import theme
 from .controls import OWN_FILE
 from .facts import costs
 from .lab_view import LabSpec, LabView
+from .nearest_results import find_nearest_results
 from .panel import Panel
 from .stage import Stage
 from .stage_data import (
@@ -45,7 +46,6 @@ from .stage_data import (
     make_table,
     rank_columns,
 )
-from .stored import nearby
 from .views import NOBODY
 from .worker import guarded
 
@@ -108,6 +108,9 @@ class Playground(Panel):
         first = ["communication", "features", "classes", *(view.name for view in own)]
         order = [*first, "accuracy", *HIDDEN_TABS]
         return [views[name] for name in order]
+
+    def _make_editor(self) -> None:
+        """The piles of the stage are what changes the partition by hand."""
 
     def _tab_options(self) -> dict[str, Any]:
         return {"without_tab": HIDDEN_TABS, "titles": TITLES}
@@ -307,12 +310,8 @@ class Playground(Panel):
         self._send_flights()
         table = None
         if self.views.look["shows_stored"]:
-            table = make_table_once(nearby(state.methods, state.settings))
+            table = make_table_once(find_nearest_results(state.methods, state.settings))
         self._send_once("stored", table, {"table": table})
-        is_older = bool(state.runs.current) and "controls have moved" in (
-            self.views[self.views.visible].kind.caption(state)
-        )
-        theme.wears(self.views.box, "fl-older", is_older)
         self.controls.later.ask("stage", self._describe_next_run, self._send_words)
 
     def _send_once(self, kind: str, content: Any, message: Mapping[str, Any]) -> None:

@@ -18,8 +18,8 @@ import traitlets
 from ..front import HERE as FRONT
 from ..front import join_modules
 from ..plots import Picture
-from ..plots.style import SIZE, current_size, sized
-from ..plots.vector import drawn, marks_of, moved, moves_of
+from ..plots.style import SIZE, sized
+from ..plots.vector import drawn, marks_of
 from .figures import COMMON
 from .lab_view import LabView, PanelState, cost_of_work, in_words
 from .theme import (
@@ -64,25 +64,16 @@ class Frame(anywidget.AnyWidget):
     """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
 
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
-    moves: what has just moved: "parts" {name: groups, each for that with its id}, and "marks" that say something new
-    rested: such parts that have moved earlier; they are not sent again
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
-    hands: the box of sliders whose weights the clients' bars share out at once, its id, or ""
-    movable: whether marks of clients can be dragged to another client;   dropped: the last one: {client, klass, to}
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
 
-    Python sends the first ones and `held`; the browser (`frame.js`) sends `dropped`, `size` and `picked`.
+    Python sends the first ones and `held`; the browser (`frame.js`) sends `size` and `picked`.
     """
 
     _esm = (HERE / "frame.js").read_text(encoding="utf-8")
     value = traitlets.Unicode().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
-    moves: Any = traitlets.Dict().tag(sync=True)
-    rested: Any = traitlets.Dict().tag(sync=True)
-    hands = traitlets.Unicode().tag(sync=True)
-    movable = traitlets.Bool().tag(sync=True)
-    dropped: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
@@ -104,9 +95,9 @@ class Ink(anywidget.AnyWidget):
 
 
 class View:
-    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME (fl-old: out of date while nobody looks), and
-    within it fl-caption, fl-sentence, fl-tools (controls of its own) and fl-frame (the picture). `button` starts the
-    view's own work, where it has any.
+    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME (fl-old: out of date while nobody looks;
+    fl-older: of another setting than the controls say), and within it fl-caption, fl-sentence, fl-tools (controls of
+    its own) and fl-frame (the picture). `button` starts the view's own work, where it has any.
     """
 
     def __init__(self, kind: LabView) -> None:
@@ -115,9 +106,7 @@ class View:
             made(widgets.HTML, "fl-caption"),
             made(widgets.HTML, "fl-sentence"),
         )
-        self.frame = made(
-            Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT}, hands=kind.hands
-        )
+        self.frame = made(Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
         tools, self.button = list(kind.controls), None
         if kind.work_label:
             label, help = kind.work_label, kind.work_help or kind.work_label
@@ -127,61 +116,34 @@ class View:
         parts = [self.caption, self.sentence, *row, self.frame]
         self.box = made(widgets.VBox, "fl-view", f"fl-view-{kind.name}", "fl-old", children=parts)
         self.picture: Picture | None = None
-        self._drawn: Any = None  # figure, size and key of what the frame shows
-        self._parts: dict[
-            str, tuple[Any, str]
-        ] = {}  # what each part shows that moves, with its SVG since then
 
-    def show(self, picture: Picture, caption: str, value: str = "") -> None:
-        """Show a picture: in a browser only what has moved, if that is all that is new. value: its SVG."""
+    def show(self, picture: Picture, caption: str, svg: str = "") -> None:
+        """Show a picture. svg: its figure, where that was drawn before."""
         self.box.remove_class("fl-old")
         if picture.waits:
             self.say(picture.sentence, caption, "fl-todo")
             self.picture = picture
             return
-        self.picture, figure, of = picture, picture.figure, moves_of(picture.figure)
-        key = (figure, current_size(), of[0]) if of and self.frame.size[0] else None
-        marks = marks_of(figure) if figure is not None else {}
-        if key is not None and key == self._drawn and not value:
-            before, self._parts = self._parts, moved(figure, self._parts)
-            parts: tuple[dict[str, str], dict[str, str]] = {}, {}
-            for name, part in self._parts.items():
-                if part[1]:
-                    parts[part is before.get(name)][name] = part[1]
-            marks = {
-                name: about for name, about in marks.items() if about != self.frame.marks.get(name)
-            }
-            with self.frame.hold_sync():
-                self.frame.alt = picture.alt
-                if parts[False] or marks != self.frame.moves.get(
-                    "marks"
-                ):  # else what glides would end at once
-                    self.frame.rested, self.frame.moves = (
-                        parts[True],
-                        {"parts": parts[False], "marks": marks},
-                    )
-            return self.tell(caption)  # a hand waits for the picture
+        self.picture = picture
+        figure = picture.figure
+        marks = {}
+        if figure is not None:
+            svg = svg or drawn(figure)
+            marks = marks_of(figure)
+        value = svg
+        if figure is None or picture.tabled:
+            image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
+            value = WORDS.format(image + table(picture.table))
         self.box.remove_class("fl-waits")
         self.tell(caption)
-        if figure is not None and not value:
-            value = drawn(figure)
-        if figure is None or picture.tabled:
-            seen = value and f'<div role="img" aria-label="{escape(picture.alt)}">{value}</div>'
-            value = WORDS.format(seen + table(picture.table))
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
-            self.frame.alt, self.frame.marks, self.frame.moves, self.frame.rested = (
-                picture.alt,
-                marks,
-                {},
-                {},
-            )
+            self.frame.alt = picture.alt
+            self.frame.marks = marks
             self.frame.value = value
-        self._drawn = key
-        self._parts = {name: (shows, "") for name, (shows, _) in of[1].items()} if of else {}
 
     def say(self, text: str, caption: str = "", style: str = "") -> None:
         """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
-        self.picture = self._drawn = None
+        self.picture = None
         wears(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
         self.sentence.value = ""
@@ -190,6 +152,10 @@ class View:
     def tell(self, caption: str) -> None:
         self.describe(caption)
         self.sentence.value = paragraph(self.picture.sentence, "status")
+
+    def dim(self, is_older: bool) -> None:
+        """Dim what is older than the setting that the controls say."""
+        wears(self.box, "fl-older", is_older)
 
     def describe(self, caption: str) -> None:
         self.caption.value = paragraph(caption)
@@ -371,7 +337,9 @@ class Views:
     def draw(self) -> None:
         """Draw the visible view if it is out of date; the others wait until they are looked at."""
         for name in self.views.keys() - self.dirty:
-            self[name].describe(self[name].kind.caption(self.state))
+            view = self[name]
+            view.describe(view.kind.caption(self.state))
+            view.dim(view.kind.is_older(self.state))
         name = self.state.view
         if name not in self.dirty:
             return
@@ -389,12 +357,14 @@ class Views:
     def _paint(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""
         kind, state = view.kind, self.state.of(view.kind.name)
+        view.dim(True)  # seen where the drawing takes long (theme.css)
         if not kind.is_ready(state):
             self.dirty.add(kind.name)
             if state.running and view.picture is not None and state.federation is not None:
                 view.describe(EARLIER.format(run=state.number))
             elif words := kind.waiting if state.running else kind.empty:
                 view.say(words, kind.caption(state), "" if state.running else "fl-todo")
+                view.dim(False)
             return
         lacks = kind.lacks(state)
         if lacks and not kind.preview:
@@ -404,6 +374,7 @@ class Views:
                 kind.adapt(state)
             with sized(self.inches):
                 view.show(in_words(kind, state), kind.caption(state))
+        view.dim(kind.is_older(state))
         if lacks:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
@@ -448,6 +419,7 @@ class Views:
             with self._lock:
                 if due[0] not in self.dirty and view.picture is before:
                     view.show(picture, view.kind.caption(state), value)
+                    view.dim(view.kind.is_older(state))
                     self.show_table()
                 return True
         self.dirty.add(due[0])

@@ -31,7 +31,7 @@ from .style import (
     heading,
     new_figure,
 )
-from .vector import mark, moves
+from .vector import mark
 from .words import Setting, capital, client_name, listed, own_name, percent, plural, tabled
 
 LIMIT = 26
@@ -63,23 +63,14 @@ class Partition:
                 self._build(*counts.shape, names, rows, gone)
                 self._shape, self._rows = shape, ()
             self._artists.update(counts, client, klass, setting=setting)
-            parts = self._artists.parts
             if rows:
                 if rows is not self._rows:
                     self._bars.update(rows, title)
-                    above = heading(
-                        self._bars.ax, title, size=9.5
-                    )  # the longest setting fits over these narrow bars
-                    self._stored = (
-                        title,
-                        [above, *(one for part in self._bars.parts for one in part)],
-                    )
-                    means = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
-                    self._rows, self._beside = rows, f"; beside it, {title}: {means}"
-                parts["stored"] = self._stored
-                what += self._beside
-            if len(names) <= LIMIT:
-                moves(self.figure, (client, klass), **parts)
+                    # The longest setting fits over these narrow bars.
+                    heading(self._bars.ax, title, size=9.5)
+                    self._rows = rows
+                means = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
+                what += f"; beside it, {title}: {means}"
         about = sentence(federation, client, klass, setting)
         return told(self.figure, what, setting, about, table(federation, setting))
 
@@ -157,15 +148,6 @@ class Artists:
         cell = min(inches[0] * 72 / (clients + 0.2), inches[1] * 72 / (classes + 0.2), 40)
         self.largest = np.pi * (0.47 * cell) ** 2
 
-    @property
-    def parts(self) -> dict[str, Any]:
-        """What moves: see `vector.moves`."""
-        return {
-            "dots": (self.counts.tobytes(), [self.dots, *self.bars]),
-            "sizes": (self.upper.get_ylim(), [self.upper.yaxis]),
-            "clients": (self.lower.get_xlabel(), [self.lower.xaxis]),
-        }
-
     def update(
         self,
         counts: np.ndarray,
@@ -174,7 +156,7 @@ class Artists:
         *,
         setting: Setting | str = "",
     ) -> None:
-        (clients, classes), self.counts = self.shape, counts
+        clients, classes = self.shape
         show_at(self.row, "y", klass, classes)
         most, who = (
             max(int(counts.max()), 1),

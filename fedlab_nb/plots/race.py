@@ -25,7 +25,7 @@ from .style import (
     end_labels,
     percent_axis,
 )
-from .vector import mark, moves
+from .vector import mark
 from .words import data_size, percent, plural, shorten, tabled
 
 STEPS = 288  # from the least bytes to the most
@@ -110,25 +110,18 @@ class Race:
     def _place(self, budget: float) -> None:
         """Put everything where it is when so much is spent."""
         self._now.set_xdata([budget, budget])
-        tracks, texts = {}, [text for *_, text in self._tracks]
-        for i, (s, (xy, line, end, boxes, text)) in enumerate(
-            zip(self.done, self._tracks, strict=True)
-        ):
-            count, stages = paid_for(s, budget), share(s, budget)
+        for s, (xy, line, end, boxes, text) in zip(self.done, self._tracks, strict=True):
+            count = paid_for(s, budget)
             line.set_data(*np.array(xy[:count]).reshape(-1, 2).T)
             end.set_data(*np.array(xy[:count][-1:]).reshape(-1, 2).T)
-            says = (
-                f"{percent(xy[count - 1][1])} for {data_size(xy[count - 1][0])}"
-                if count
-                else "no global model yet"
-            )
+            says = "no global model yet"
+            if count:
+                spent, accuracy = xy[count - 1]
+                says = f"{percent(accuracy)} for {data_size(spent)}"
             mark(end, f"{s.name}\n{says}", method=s.held_as)
-            for box, part in zip(boxes, stages, strict=True):
+            for box, part in zip(boxes, share(s, budget), strict=True):
                 box.set_width(0.9 * part)
             text.set_text(reached(at(s, budget), "–"))
-            tracks[f"track {i}"] = (count, stages), [line, end, *boxes]
-        now, numbers = (budget, [self._now]), (tuple(text.get_text() for text in texts), texts)
-        moves(self.figure, "race", now=now, numbers=numbers, **tracks)
 
 
 def limits(series: Sequence[Series]) -> tuple[float, float]:

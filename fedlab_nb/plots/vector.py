@@ -3,32 +3,22 @@
 A colour stands in the SVG as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` says which one is seen. `dark`
 derives the second one from the first: greys turn round, colours keep their hue and become light enough.
 `mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `marks_of(figure)` has what it says, by its id.
-`moves(figure, key, dots=(what they show, [artist]), …)` says what alone has to be drawn anew while a slider moves.
 """
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.backends.backend_svg import RendererSVG
-from matplotlib.collections import PathCollection
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
-from matplotlib.patches import Rectangle
-from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
-from .style import LOCK, OUTSIDE, fit, settle, written
+from .style import LOCK, fit, settle, written
 
 PAPER = "#111519"  # of a dark page, where its theme does not say
 LIGHT = (
@@ -39,9 +29,6 @@ LIGHT = (
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
 OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same picture has the same ids
-DISC = Path.unit_circle().codes
-INCH = 72  # units of an SVG
-MOST_KEPT = 200  # parts of a drawing that are remembered while they move
 COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 
 
@@ -67,7 +54,6 @@ def drawn(figure: Figure) -> str:
             if ax.get_facecolor() == (1, 1, 1, 1):
                 ax.patch.set_alpha(0)  # the page's own colour
         settle(figure)
-        figure.__dict__["fedlab_kept"] = {}
         text = written(figure, "none", Date=None, Creator=None)
     return coloured(text)
 
@@ -75,118 +61,6 @@ def drawn(figure: Figure) -> str:
 def marks_of(figure: Figure) -> dict[str, Any]:
     """What is known of each mark of a figure, by its id: see `mark`."""
     return dict(getattr(figure, "fedlab_marks", {}))
-
-
-def moves(figure: Figure, key: Any, **parts: tuple[Any, Sequence[Artist]]) -> None:
-    """Say which parts of a figure that is kept may have changed since its last drawing: {name: (what the part shows,
-    its artists)}. They are all that has changed as long as `key` is what it was.
-    """
-    given = figure.__dict__.setdefault("fedlab_moving", [])
-    for artist in (one for _, artists in parts.values() for one in artists):
-        if artist.get_gid() in (None, OUTSIDE):  # a page finds it by its id
-            artist.set_gid(f"{artist.get_gid() or 'moving'}-{len(given)}")
-            given.append(artist)
-    figure.__dict__["fedlab_parts"] = key, parts
-
-
-def moves_of(
-    figure: Figure | None,
-) -> tuple[Any, Mapping[str, tuple[Any, Sequence[Artist]]]] | None:
-    """The key and the parts of a figure, see `moves`; None: it is always drawn as a whole."""
-    return getattr(figure, "fedlab_parts", None)
-
-
-def moved(figure: Figure, before: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
-    """{part: (what it shows, its SVG alone)}; those that show what they showed `before`, or at any time since the whole
-    was drawn, are not drawn again.
-    """
-    kept = figure.__dict__.setdefault("fedlab_kept", {})
-    if len(kept) > MOST_KEPT:
-        kept.clear()
-    now = {}
-    with LOCK:
-        for name, (shows, artists) in figure.__dict__["fedlab_parts"][1].items():
-            if name in before and before[name][0] == shows:
-                now[name] = before[name]
-                continue
-            if (name, shows) not in kept:
-                kept[name, shows] = drawn_alone(figure, artists)
-            now[name] = shows, kept[name, shows]
-    return now
-
-
-def drawn_alone(figure: Figure, artists: Sequence[Artist]) -> str:
-    """These artists as an SVG of the figure's size, in the figure's own points."""
-    groups = [plain(artist, figure) for artist in artists]
-    if None not in groups:
-        return f'<svg xmlns="http://www.w3.org/2000/svg">{"".join(groups)}</svg>'
-    out, dpi = io.StringIO(), figure.dpi
-    with matplotlib.rc_context(OPTIONS):
-        figure.dpi = INCH  # the figure's own pixels are the units of its SVG
-        renderer = RendererSVG(
-            *(INCH * figure.get_size_inches()), out, image_dpi=INCH, metadata={"Date": None}
-        )
-        for artist, group in zip(artists, groups, strict=True):
-            if group is None:
-                artist.draw(renderer)
-            else:
-                out.write(group)
-        renderer.finalize()
-        figure.dpi = dpi
-    return coloured(out.getvalue())
-
-
-def plain(artist: Any, figure: Figure) -> str | None:
-    """A scatter of discs, or a bar, as the SVG of one group, without a clip; matplotlib takes forty times as long for
-    it. None: the artist is neither, or has more to it.
-    """
-    if not artist.get_visible() or artist.get_path_effects():
-        return None
-    unit = INCH / figure.dpi
-    height = unit * figure.bbox.height
-    if isinstance(artist, PathCollection) and [
-        path.codes is DISC for path in artist.get_paths()
-    ] == [True]:
-        middles = (unit * artist.get_offset_transform().transform(artist.get_offsets())).tolist()
-        radii = np.resize(np.sqrt(artist.get_sizes()) / 2, len(middles)).tolist()
-        shapes = [
-            f"M{x - r:.1f} {height - y:.1f}a{r:.2f} {r:.2f} 0 1 0 {2 * r:.2f} 0a{r:.2f} {r:.2f} 0 1 0 {-2 * r:.2f} 0z"
-            for (x, y), r in zip(middles, radii, strict=True)
-        ]
-        looks = (
-            artist.get_facecolor(),
-            artist.get_edgecolor(),
-            np.reshape(artist.get_linewidth(), (-1, 1)),
-        )
-        faces, edges, widths = (
-            np.resize(rows, (len(shapes), np.shape(rows)[-1])).tolist() for rows in looks
-        )
-        inks = [
-            ink(tuple(face), tuple(edge), *width)
-            for face, edge, width in zip(faces, edges, widths, strict=True)
-        ]
-    elif isinstance(artist, Rectangle) and not artist.get_angle() and not artist.get_hatch():
-        (x, y), (wide, tall) = artist.get_xy(), (artist.get_width(), artist.get_height())
-        corners = artist.get_data_transform().transform([(x, y), (x + wide, y + tall)])
-        (left, low), (right, high) = (unit * corners).tolist()
-        shapes = [f"M{left:.2f} {height - low:.2f}H{right:.2f}V{height - high:.2f}H{left:.2f}z"]
-        inks = [ink(artist.get_facecolor(), artist.get_edgecolor(), artist.get_linewidth())]
-    else:
-        return None
-    alike = groupby(zip(shapes, inks, strict=True), key=itemgetter(1))
-    runs = ((look, "".join(f'<path d="{shape}"/>' for shape, _ in group)) for look, group in alike)
-    return f'<g id="{artist.get_gid()}">{"".join(f"""<g style="{look}">{paths}</g>""" for look, paths in runs)}</g>'
-
-
-@lru_cache(maxsize=4096)
-def ink(face: tuple, edge: tuple, width: float) -> str:
-    """The style of a path: its colours (each RGBA, 0-1) on both pages, the width of its edge."""
-    fill = f"fill: {both(to_hex(face))}" + (f"; fill-opacity: {face[3]:.3g}" if face[3] < 1 else "")
-    return (
-        fill
-        if not width or not edge[3]
-        else f"{fill}; stroke: {both(to_hex(edge))}; stroke-width: {width:.3g}"
-    )
 
 
 def outline(marker: str, size: float) -> str:

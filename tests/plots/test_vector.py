@@ -1,17 +1,15 @@
 """Pictures as SVG: colours for both pages, marks that answer, the size of the frame."""
 
-import io
 import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.colors import to_rgb
 
 from fedlab_nb.data import federate
 from fedlab_nb.declared import declared
-from fedlab_nb.plots import Partition, vector
+from fedlab_nb.plots import Partition
 from fedlab_nb.plots.identity import COLOURS
 from fedlab_nb.plots.style import INK, QUIET, SIZE, class_colours, drawing, sized
 from fedlab_nb.plots.vector import both, dark, drawn, marks_of, oklch, rgb
@@ -99,48 +97,3 @@ def test_marks_are_where_their_ids_say():
     )
     for says, client, klass in zip(dots["says"], dots["client"], dots["klass"], strict=True):
         assert f"Client {letter(client)}, class {klass}\n{counts[client, klass]} sample" in says
-
-
-def test_discs_and_bars_stand_where_matplotlib_draws_them():
-    """Written plainly they have its places, sizes and colours; a hatch is left to matplotlib."""
-    with drawing() as (figure, ax):
-        dots = ax.scatter(
-            [1, 2, 3], [3, 1, 2], s=[40, 0, 90], c=["#0072b2", "#d55e00", "#009e73"], linewidths=0
-        )
-        bar = ax.bar([2], [2.5], color="#9aa4ae", edgecolor="#112233", linewidth=1.5, alpha=0.4)[0]
-        odd, square = ax.bar([3], [1], hatch="/")[0], ax.scatter([1], [1], marker="s")
-    figure.dpi = 72
-    height = 72 * figure.get_size_inches()[1]
-    assert vector.plain(odd, figure) is None and vector.plain(square, figure) is None
-
-    def boxes(text):
-        found = []
-        for group in ET.fromstring(text).iter():
-            for path in group.findall(f"{SVG}path"):
-                colours = re.findall(
-                    "#[0-9a-f]{6}(?=[;)]|$)", path.get("style", group.get("style", ""))
-                )
-                found += [(extent(path.get("d")), colours[:1])] * bool(colours)
-        return found
-
-    def extent(d):
-        numbers = [float(n) for n in re.findall(r"-?[\d.]+(?:e-?\d+)?", d)]
-        if "a" in d:
-            left, middle, r = numbers[:3]
-            return pytest.approx((left, left + 2 * r, middle - r, middle + r), abs=0.06)
-        if "H" in d:
-            left, low, right, high, _ = numbers
-            return pytest.approx((left, right, high, low), abs=1e-2)
-        return min(numbers[::2]), max(numbers[::2]), min(numbers[1::2]), max(numbers[1::2])
-
-    for artist in (dots, bar):
-        out = io.StringIO()
-        renderer = RendererSVG(72 * figure.get_size_inches()[0], height, out, image_dpi=72)
-        artist.draw(renderer)
-        renderer.finalize()
-        theirs, mine = (
-            boxes(vector.coloured(out.getvalue())),
-            boxes(vector.drawn_alone(figure, [artist])),
-        )
-        assert len(mine) == (3 if artist is dots else 1) and theirs == mine
-    assert "0.4" in vector.plain(bar, figure)

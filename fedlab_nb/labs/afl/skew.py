@@ -4,7 +4,7 @@ from typing import Any
 
 from ...methods import label_of
 from ...panels import Asked, PanelState, words
-from ...panels.stored import results_of
+from ...panels.nearest_results import collect_accuracies
 from ...plots import Picture, plural
 from ...plots.study import against
 from ...studies.stored_results import DIGITS, load, sets
@@ -52,7 +52,7 @@ class Skew(ButtonView):
             f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, "
             f"seeds 0–{table.seeds[-1]}"
         )
-        return setting, results_of(table, METHODS, clients), STORED_CHANCE
+        return setting, collect_accuracies(table, METHODS, clients), STORED_CHANCE
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, by_method, chance = state.worked

@@ -28,7 +28,6 @@ from ...plots.style import (
     new_figure,
     percent_axis,
 )
-from ...plots.vector import moves
 from ...plots.words import Setting, own_name, points, significance
 from ...studies.statistics import Band, band
 from ..runs import Steps, describe_setting, get_ensemble, rerun
@@ -74,7 +73,6 @@ class WeightsByHand(LabView):
 
     def __init__(self) -> None:
         self.sliders = Sliders()
-        self.hands = self.sliders.model_id
         self.start = made(
             widgets.Dropdown,
             label="Set to",
@@ -303,7 +301,6 @@ class ByHandPicture:
     """The picture of weights by hand. It keeps its figure, so that a slider redraws quickly."""
 
     _shape: tuple | None = None  # clients, classes and names that the figure was built for
-    _key: tuple | None = None  # what it shows apart from the learner's weights
 
     def show(
         self,
@@ -323,23 +320,8 @@ class ByHandPicture:
             if shape != self._shape:
                 self._build(*shape)
                 self._shape = shape
-                self._key = None
-            fixed_weights = [
-                (name, shares.tobytes()) for name, shares in scores.shares.items() if name != YOURS
-            ]
-            key = (
-                client,
-                class_index,
-                setting,
-                tuple(fixed_weights),
-                scores.judge is None,
-                scores.counts.tobytes(),
-            )
-            if key != self._key:
-                self._artists.update(scores.counts, client, class_index, setting=setting)
-                self._key = key
+            self._artists.update(scores.counts, client, class_index, setting=setting)
             self._update(scores, class_index)
-            moves(self.figure, key, **self._parts(scores))
         return told(
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
@@ -385,17 +367,6 @@ class ByHandPicture:
         self._equal_lines = accuracy_ax.vlines(
             [0] * classes, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
-
-    def _parts(self, scores: Scores) -> dict[str, Any]:
-        """What changes with the weights: see `vector.moves`."""
-        weights_ax = self._artists.upper
-        return {
-            "bars": (scores.shares[YOURS].tobytes(), self._artists.bars),
-            "classes": (scores.by_class[YOURS].tobytes(), self._accuracy_bars),
-            "equal": (scores.by_class[EQUAL].tobytes(), [self._equal_lines]),
-            "weights": (weights_ax.get_ylim(), [weights_ax.yaxis, *weights_ax.lines]),
-            "scores": (self._scores_text.get_text(), [self._scores_text]),
-        }
 
     def _update(self, scores: Scores, class_index: int | None) -> None:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
