@@ -27,10 +27,10 @@ function marksOf(svg, marks) {
       if (own.says) made.push({ element, ...own });
     });
   }
-  for (const { element, says, method, client, klass } of made) {
+  for (const { element, says, method, client, class_index: classIndex } of made) {
     element.classList.add("mark");
     put(element, { role: "button", tabindex: "-1", "aria-label": says.replaceAll("\n", "; ") });
-    for (const [name, value] of Object.entries({ method, client, klass })) if (value !== undefined) element.dataset[name] = value;
+    for (const [name, value] of Object.entries({ method, client, classIndex })) if (value !== undefined) element.dataset[name] = value;
     for (const line of element.querySelectorAll("path")) {
       if (!/fill: none/.test(line.getAttribute("style") ?? "") || line.closest("defs") || line.nextSibling?.matches?.(".touch")) continue;
       const touch = line.cloneNode();
@@ -119,9 +119,10 @@ function render({ model, el }) {
     emphasise();
   }
   /** Tell Python what was chosen; counted, so that the same once more is another time. */
-  function pick({ method = null, client = null, klass = null, says } = {}) {
+  function pick(mark = {}) {
     const count = (model.get("picked").count ?? 0) + 1;
-    model.set("picked", { count, method, client, klass, none: !says });
+    const { method = null, client = null, class_index = null, says } = mark;
+    model.set("picked", { count, method, client, class_index, none: !says });
     model.save_changes();
   }
   picture.addEventListener("pointermove", (event) => {

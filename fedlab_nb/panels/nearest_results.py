@@ -13,7 +13,7 @@ from ..errors import FedlabError
 from ..methods import METHODS
 from ..plots import Picture, Series
 from ..plots.stored_curves import StoredPlot, nearest
-from ..plots.words import listed, plural
+from ..plots.words import join_words, plural
 from ..studies.settings import Settings
 from ..studies.stored_results import DIGITS, StoredTable, load, sets
 from ..training.recipe import OFF
@@ -106,7 +106,7 @@ class NearestResults:
                 differing.append(name)
         if not differing:
             return ""
-        return f"Their {listed(differing)} differ from yours."
+        return f"Their {join_words(differing)} differ from yours."
 
 
 def find_nearest_results(

@@ -18,13 +18,13 @@ from .. import studies as study
 from ..data import Edits, Federation, load, to_plain_settings
 from ..errors import UsageError, choose, demand
 from ..plots import Picture
-from ..plots.kit import blank
-from ..plots.words import own_name, setting_of
+from ..plots.kit import make_blank_picture
+from ..plots.words import make_setting, plain_client_name
 from . import export, saved, theme
 from .controls import Controls, put
-from .facts import AtRest, facts
+from .facts import Debouncer, describe_federation
 from .figures import COMMON, summary
-from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
+from .lab_view import READY, LabSpec, LabView, PanelState, apply_event, next_state
 from .link import write as write_link
 from .partition_editor import PartitionEditor
 from .runs_panel import RunsPanel
@@ -56,12 +56,12 @@ class Panel(saved.Saved):
         )
         self.spec, self._opened = spec, False
         self._state = PanelState(method=spec.method)
-        later = AtRest(
+        debouncer = Debouncer(
             self._guard,
             lambda error: self._status.fail(error),
             lambda: inline or not self._state.frame[0],
         )
-        self.controls = Controls(spec, later)
+        self.controls = Controls(spec, debouncer)
         own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
         self.lab_views = {view.name: view for view in own}
         if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
@@ -75,11 +75,16 @@ class Panel(saved.Saved):
             self._prepare,
             **self._tab_options(),
         )
-        self.views.stored = "stored" not in hide
+        self.views.allows_stored = "stored" not in hide
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
         self.runs_panel = RunsPanel(self._pinned, spec.name)
-        style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
-        parts = [style, *self._lay_out(), self.runs_panel.box, theme.made(Chores, "fl-style")]
+        style = theme.make_widget(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
+        parts = [
+            style,
+            *self._lay_out(),
+            self.runs_panel.box,
+            theme.make_widget(Chores, "fl-style"),
+        ]
         super().__init__(parts)
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
@@ -100,7 +105,7 @@ class Panel(saved.Saved):
     def _lay_out(self) -> list[widgets.Widget]:
         """What stands between the style and the record of runs."""
         columns = [self.controls.layout(), self.views.box]
-        return [theme.made(widgets.Box, "fl-body", children=columns)]
+        return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
     def _choose_tabs(self, own: list[LabView], common: list[LabView]) -> list[LabView]:
         """The views, in the order of their tabs."""
@@ -206,7 +211,7 @@ class Panel(saved.Saved):
 
     def state(self, view: str) -> PanelState:
         """What the view is drawn from now; of a view that all panels have, too."""
-        return self._state.of(choose("view", view, self.views.views))
+        return self._state.for_view(choose("view", view, self.views.views))
 
     def work(self, view: str) -> Picture | None:
         """Press the button of a lab's view, wait for the end, and return the view's Picture."""
@@ -222,7 +227,7 @@ class Panel(saved.Saved):
     def close(self) -> None:
         """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""
         if hasattr(self, "_worker"):
-            self.controls.later.cancel()
+            self.controls.debouncer.cancel()
             self._worker.abandon()
             self._worker.wait(20)
         super().close()
@@ -263,7 +268,7 @@ class Panel(saved.Saved):
             return (
                 summary(self._state)
                 if self._state.federation
-                else blank("No data to show.", setting="")
+                else make_blank_picture("No data to show.", setting="")
             )
 
     def _go(self, draw: bool = True, **changes: Any) -> None:
@@ -277,8 +282,8 @@ class Panel(saved.Saved):
         if self.editor is not None:
             self.editor.show(state)
         self.runs_panel.show(state.runs)
-        self.controls.later.ask(
-            "words", lambda: (facts(state), self.code()), self._say
+        self.controls.debouncer.request(
+            "words", lambda: (describe_federation(state), self.code()), self._say
         )  # a hand does not wait for it
         if not self._worker.busy:
             self.controls.tell(
@@ -309,7 +314,7 @@ class Panel(saved.Saved):
     @guarded
     def _changed(self) -> None:
         """A control says something else."""
-        if self._fitting.on:
+        if self._fitting.is_on:
             return
         changes = self._read()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
@@ -319,21 +324,21 @@ class Panel(saved.Saved):
     @guarded
     def _looked(self) -> None:
         """Another view, client or class is looked at."""
-        if not self._fitting.on:
+        if not self._fitting.is_on:
             turned = self.views.visible != self._state.view
             self._go(**self.views.look)
-            if turned and self._opened and not self._worker.busy and self.views.soon():
+            if turned and self._opened and not self._worker.busy and self.views.is_work_quick():
                 self._work_clicked(self.views.visible)
 
     def _projected(self) -> None:
         """A class looks on, or no more: as classes of this widget, since a page asks each change for what it `:has`."""
-        theme.wears(self, "fl-projector", large := self.views.larger.value)
-        theme.wears(self, "fl-covering", large and not self.views.reveal.value)
+        theme.toggle_class(self, "fl-projector", large := self.views.larger.value)
+        theme.toggle_class(self, "fl-covering", large and not self.views.reveal.value)
 
     @guarded
     def _moved(self, view: str) -> None:
         """A person moved a view's own control."""
-        if not self._fitting.on:
+        if not self._fitting.is_on:
             self.views.dirty.add(view)
             self.views.draw()
 
@@ -383,11 +388,11 @@ class Panel(saved.Saved):
 
     @guarded
     def _pinned(self, row: tuple[int, str], pin: bool) -> None:
-        self._go(runs=self._state.runs.pinned(row, pin))
+        self._go(runs=self._state.runs.with_pin(row, pin))
 
     @guarded
     def _clear(self) -> None:
-        self._go(runs=self._state.runs.cleared(keep_current=self._status.running))
+        self._go(runs=self._state.runs.without_unpinned(keep_current=self._status.running))
 
     @guarded
     def _export_clicked(self) -> None:
@@ -417,7 +422,7 @@ class Panel(saved.Saved):
         )
         self._work(
             lambda: self._wrap_job(steps),
-            self._heard,
+            self._take_event,
             lambda *end: self._ended(by_hand, *end),
             self.views.follow,
         )
@@ -428,30 +433,30 @@ class Panel(saved.Saved):
         else:
             self._go()
 
-    def _heard(self, event: Any) -> None:
+    def _take_event(self, event: Any) -> None:
         """An event of the run: tell it, and draw, but not too often."""
         row = self._state.runs.find(event.method)
         if row is not None:
             ended = self._status.run_event(event, row.title)
-            if changes := heard(self._state, row, event):
+            if changes := apply_event(self._state, row, event):
                 self._go(draw=False, **changes)
-                self.views.due |= ended or event.curve is not None
+                self.views.has_news |= ended or event.curve is not None
                 if ended:
                     self.runs_panel.show(self._state.runs)
 
     def _ended(self, by_hand: bool, how: str, error: Exception | None, _: Any) -> None:
         self._status.run_ended(how, error, self._state.runs)
-        self._go(runs=self._state.runs.ended())
+        self._go(runs=self._state.runs.with_end())
         if by_hand:
             self._renew()  # what a cell starts changes no output but its own
-        if by_hand and how == "done" and self.views.soon():
+        if by_hand and how == "done" and self.views.is_work_quick():
             self._work_clicked(self.views.visible)
         self.views.draw_ahead(self._worker)
 
     @guarded
     def _work_clicked(self, name: str) -> None:
         """A view's own button: its work in the worker, then its picture."""
-        view, state = self.views[name].kind, self._state.of(name)
+        view, state = self.views[name].kind, self._state.for_view(name)
         self._status.clear()
         demand(view.is_ready(state), f"{view.work_label} needs a result; press Run first.")
         self._status.start()
@@ -465,7 +470,7 @@ class Panel(saved.Saved):
             self._status.end(how, error, {"done": "Done.", "stopped": "Stopped."}.get(how, ""))
             run = None if view.ready == "data" else state.number
             done = {} if worked is None else {"worked": worked, "run": run}
-            self._go(own=self._state.with_own(name, **done))
+            self._go(view_states=self._state.with_view_state(name, **done))
 
         self._work(lambda: view.work(state), stepped, ended)
 
@@ -473,7 +478,7 @@ class Panel(saved.Saved):
         self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None
     ) -> None:
         """Give the worker a job; pictures that are being prepared are given up."""
-        theme.wears(self, "fl-mapping", False)
+        theme.toggle_class(self, "fl-mapping", False)
         self._worker.start(job, on_event, on_end, between)
 
     def _prepare(self, view: LabView, state: PanelState) -> None:
@@ -482,19 +487,25 @@ class Panel(saved.Saved):
             return
 
         def ended(how: str, error: Exception | None, made: Any) -> None:
-            theme.wears(self, "fl-mapping", False)
+            theme.toggle_class(self, "fl-mapping", False)
             if error is not None:
                 self.views.dirty.discard(view.name)
                 if not view.preview:
-                    self.views[view.name].say(
+                    self.views[view.name].show_message(
                         "This picture could not be made.", view.caption(state)
                     )
                 self._status.fail(error)
             elif how == "done":
-                self._go(own=self._state.with_own(view.name, anchor=state.anchor, prepared=made))
+                self._go(
+                    view_states=self._state.with_view_state(
+                        view.name, anchor=state.anchor, prepared=made
+                    )
+                )
 
-        theme.wears(self, "fl-mapping", True)
-        self._worker.start(lambda: view.prepare(state), lambda _: None, ended, self.views.ahead)
+        theme.toggle_class(self, "fl-mapping", True)
+        self._worker.start(
+            lambda: view.prepare(state), lambda _: None, ended, self.views.draw_one_ahead
+        )
 
 
 def list_client_names(
@@ -503,5 +514,5 @@ def list_client_names(
     """What the clients are called: by their file, by hand, or by the course."""
     everybody = federation.whole or federation
     dealt = everybody.clients - len(Edits.parse(moves).doubles)
-    setting = setting_of({**partition, "clients": dealt, "moves": moves})
-    return [own_name(k, setting) for k in range(federation.clients)]
+    setting = make_setting({**partition, "clients": dealt, "moves": moves})
+    return [plain_client_name(k, setting) for k in range(federation.clients)]

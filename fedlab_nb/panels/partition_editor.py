@@ -14,11 +14,11 @@ import numpy as np
 from PIL import Image
 
 from ..data import Edit, Edits, Federation
-from ..plots.kit import as_tile
+from ..plots.kit import make_tile
 from ..plots.words import letter, plural
 from .controls import Controls
 from .lab_view import PanelState
-from .theme import Fitting, made, offer, paragraph, show_if
+from .theme import Fitting, make_widget, offer, paragraph, show_if
 from .views import NOBODY, Views
 
 MOST_SAMPLES = 24  # shown of a client and class
@@ -47,7 +47,7 @@ class PartitionEditor:
         self._warn = warn
         self._shown_samples: tuple[Any, ...] = (None, None, None)  # client, class and federation
         self._make_buttons()
-        self.samples = made(widgets.HTML, "fl-samples")
+        self.samples = make_widget(widgets.HTML, "fl-samples")
         view_box = views["partition"].box
         view_box.children = (*view_box.children, self.row, self.samples)
         self.show(PanelState())
@@ -56,10 +56,12 @@ class PartitionEditor:
         self.give = make_button(
             "Give", "The samples that are marked go to another client", self._give
         )
-        self.to = made(widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90)
+        self.to = make_widget(
+            widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90
+        )
         self.empty = make_button("Empty", "All but one go to nobody", self._empty)
         self.double = make_button("Double", "One more client with the same samples", self._double)
-        self.name = made(
+        self.name = make_widget(
             widgets.Text,
             label="Name",
             help="What this client is called in pictures",
@@ -71,7 +73,7 @@ class PartitionEditor:
         self.name.observe(lambda change: self._rename(change["new"]), "value")
         self._client_parts = (self.give, self.to, self.empty, self.double, self.name)
         children = [*self._client_parts, self.undo, self.reset]
-        self.row = made(widgets.HBox, "fl-editor", children=children)
+        self.row = make_widget(widgets.HBox, "fl-editor", children=children)
 
     @property
     def edits(self) -> Edits:
@@ -87,14 +89,14 @@ class PartitionEditor:
             self._warn(f"Client {who} keeps its last sample: every client of a run needs one.")
             return
         target = None if to is None else ids[to]
-        is_looked_at = (client, label) == (self.state.client, self.state.klass)
+        is_looked_at = (client, label) == (self.state.client, self.state.class_index)
         if to is not None and label is not None and is_looked_at:
             with self._fitting:  # the same samples stay in sight
                 self._views.client.value = to
         self._add(client, label=label, to=target)
 
     def _give(self) -> None:
-        self.move(self.state.client, self.state.klass, self.to.value)
+        self.move(self.state.client, self.state.class_index, self.to.value)
 
     def _empty(self) -> None:
         self.move(self.state.client, None, None)
@@ -150,8 +152,8 @@ class PartitionEditor:
         has_client = federation is not None and client is not None and client < federation.clients
         has_edits = bool(self.edits.changes)
         has_samples = False
-        if has_client and state.klass is not None:
-            has_samples = bool(federation.label_counts[client, state.klass])
+        if has_client and state.class_index is not None:
+            has_samples = bool(federation.label_counts[client, state.class_index])
         show_if(has_client, *self._client_parts)
         show_if(has_edits, self.undo, self.reset)
         show_if(has_client or has_edits, self.row)
@@ -164,9 +166,11 @@ class PartitionEditor:
     def _fit_buttons(self, state: PanelState) -> None:
         client_id = state.federation.ids[state.client]
         who = letter(client_id)
-        what = "all" if state.klass is None else f"class {state.class_names[state.klass]}"
+        what = (
+            "all" if state.class_index is None else f"class {state.class_names[state.class_index]}"
+        )
         self.give.description = f"Give {what} to"
-        self.give.disabled = not self._count_movable(state.client, state.klass)
+        self.give.disabled = not self._count_movable(state.client, state.class_index)
         self.empty.description = f"Empty {who}"
         self.empty.disabled = not self._count_movable(state.client, None)
         self.double.description = f"Double {who}"
@@ -179,13 +183,13 @@ class PartitionEditor:
 
     def _show_samples(self, state: PanelState) -> None:
         """Show the samples at once where others are looked at; while a slider moves, once it rests."""
-        place = (state.client, state.klass)
+        place = (state.client, state.class_index)
         shown = (*place, state.federation)
         if self._shown_samples == shown:
             return
         is_same_place = self._shown_samples[:2] == place
         self._shown_samples = shown
-        self._controls.later.ask(
+        self._controls.debouncer.request(
             "samples",
             lambda: samples_html(state.federation, *place),
             lambda text: setattr(self.samples, "value", text),
@@ -194,7 +198,7 @@ class PartitionEditor:
 
 
 def make_button(label: str, help: str, on_click: Callable[[], None]) -> widgets.Button:
-    button = made(widgets.Button, label=label, help=help, width="auto")
+    button = make_widget(widgets.Button, label=label, help=help, width="auto")
     button.on_click(lambda _: on_click())
     return button
 
@@ -220,7 +224,7 @@ def samples_html(federation: Federation, client: int, label: int) -> str:
 
 def tile_html(sample: np.ndarray) -> str:
     """One sample as an HTML image: ink is dark on a light page, and light on a dark one, where it has no colours."""
-    pixels = as_tile(sample)
+    pixels = make_tile(sample)
     is_grey = pixels.shape[2] == 1
     shades = 1 - pixels if is_grey else pixels
     page = np.rint(255 * shades).astype(np.uint8).squeeze()

@@ -25,7 +25,7 @@ from ..plots.words import plural
 from ..studies.cost import cost_of
 from . import theme
 from .controls import OWN_FILE
-from .facts import costs
+from .facts import describe_cost
 from .lab_view import LabSpec, LabView
 from .nearest_results import find_nearest_results
 from .panel import Panel
@@ -207,7 +207,7 @@ class Playground(Panel):
         super()._go(draw and not is_waited_for, **changes)
         if is_waited_for:
             draw_all = super()._go
-            self.controls.later.ask("tabs", lambda: None, lambda _: draw_all())
+            self.controls.debouncer.request("tabs", lambda: None, lambda _: draw_all())
 
     def _choose_client(self, message: Mapping[str, Any]) -> None:
         """The pile that is chosen is marked in the tabs' pictures."""
@@ -312,7 +312,7 @@ class Playground(Panel):
         if self.views.look["shows_stored"]:
             table = make_table_once(find_nearest_results(state.methods, state.settings))
         self._send_once("stored", table, {"table": table})
-        self.controls.later.ask("stage", self._describe_next_run, self._send_words)
+        self.controls.debouncer.request("stage", self._describe_next_run, self._send_words)
 
     def _send_once(self, kind: str, content: Any, message: Mapping[str, Any]) -> None:
         if kind in self._sent and self._sent[kind] == content:
@@ -469,7 +469,7 @@ class Playground(Panel):
         forecast = cost_of((state.methods, state.settings)) if state.methods else None
         return {
             "runLabel": f"Run {plural(seeds, 'seed')}" if seeds > 1 else "Run one seed",
-            "cost": costs(forecast),
+            "cost": describe_cost(forecast),
             "waitsForRun": not self._find_quick_methods(),
         }
 
@@ -515,7 +515,7 @@ class Playground(Panel):
         one = replace(self._state, methods=tuple(methods), settings=settings)
         self._go(draw=False, runs=self._state.runs.begin(one, follows_hand=True), metrics=())
         self._work(
-            lambda: self._wrap_job(steps), self._heard, lambda *end: self._ended(False, *end)
+            lambda: self._wrap_job(steps), self._take_event, lambda *end: self._ended(False, *end)
         )
         return None
 
@@ -548,7 +548,7 @@ class Playground(Panel):
             self._status.fail(trouble, "What the models say of the test samples: ", also=True)
         self._send_job()
         if self._follows_hand and how == "done" and any(self._stills):
-            self.controls.later.ask("still", lambda: None, lambda _: self._renew())
+            self.controls.debouncer.request("still", lambda: None, lambda _: self._renew())
 
     def _answer(self, message: Mapping[str, Any]) -> None:
         """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""

@@ -2,7 +2,7 @@
 
 A colour stands in the SVG as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` says which one is seen. `dark`
 derives the second one from the first: greys turn round, colours keep their hue and become light enough.
-`mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `marks_of(figure)` has what it says, by its id.
+`mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `get_marks(figure)` has what each says.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 from matplotlib.transforms import Affine2D
 
-from .style import LOCK, fit, settle, written
+from .style import LOCK, fit_to_frame, lay_out, write_svg
 
 PAPER = "#111519"  # of a dark page, where its theme does not say
 LIGHT = (
@@ -35,7 +35,7 @@ COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     """Let an artist answer: `says` is shown beside it, or for a collection a text for each of its members.
 
-    of: `method` (its name or title), `client`, `klass`: what it stands for; for a collection lists of them.
+    of: `method` (its name or title), `client`, `class_index`: what it stands for; for a collection lists of them.
     """
     figure: Any = artist.get_figure(root=True)
     marks = figure.__dict__.setdefault("fedlab_marks", {})
@@ -46,24 +46,24 @@ def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     marks[gid] = {"says": says, **{name: value for name, value in of.items() if value is not None}}
 
 
-def drawn(figure: Figure) -> str:
+def draw_svg(figure: Figure) -> str:
     """The figure as an SVG that fills its frame: the text of one element."""
     with LOCK, matplotlib.rc_context(OPTIONS):
-        fit(figure)
+        fit_to_frame(figure)
         for ax in figure.axes:
             if ax.get_facecolor() == (1, 1, 1, 1):
                 ax.patch.set_alpha(0)  # the page's own colour
-        settle(figure)
-        text = written(figure, "none", Date=None, Creator=None)
-    return coloured(text)
+        lay_out(figure)
+        text = write_svg(figure, "none", Date=None, Creator=None)
+    return adapt_svg(text)
 
 
-def marks_of(figure: Figure) -> dict[str, Any]:
+def get_marks(figure: Figure) -> dict[str, Any]:
     """What is known of each mark of a figure, by its id: see `mark`."""
     return dict(getattr(figure, "fedlab_marks", {}))
 
 
-def outline(marker: str, size: float) -> str:
+def draw_outline(marker: str, size: float) -> str:
     """The outline of a marker, as matplotlib names it, as the `d` of an SVG path: `size` units from its middle."""
     style = MarkerStyle(marker)
     path = (
@@ -84,33 +84,33 @@ def outline(marker: str, size: float) -> str:
     )
 
 
-def coloured(text: str) -> str:
+def adapt_svg(text: str) -> str:
     """Matplotlib's SVG as one element that fills its frame, in colours for both pages."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", text, count=1)
-    text = COLOUR.sub(lambda colour: both(colour[0]), text)
+    text = COLOUR.sub(lambda colour: light_dark_colour(colour[0]), text)
     return re.sub(r"\s*\n\s*", " ", text)
 
 
 @lru_cache(maxsize=4096)
-def both(colour: str) -> str:
+def light_dark_colour(colour: str) -> str:
     """`light-dark(#rrggbb, #rrggbb)`: a colour for both pages; white is that of the page."""
     if colour == "#ffffff":
         return f"light-dark(#ffffff, var(--jp-layout-color0, {PAPER}))"
-    return f"light-dark({colour}, {dark(colour)})"
+    return f"light-dark({colour}, {darken_colour(colour)})"
 
 
-def dark(colour: str) -> str:
+def darken_colour(colour: str) -> str:
     """A colour `#rrggbb` of a light page as it is on a dark one."""
-    lightness, chroma, hue = oklch(colour)
+    lightness, chroma, hue = to_oklch(colour)
     if (
         chroma < GREY and not 0.4 < lightness < 0.8
     ):  # letters and rules; greys between them stand for data
-        return rgb(1.08 - 0.86 * lightness, chroma, hue)
+        return from_oklch(1.08 - 0.86 * lightness, chroma, hue)
     if lightness > PALE:
-        return rgb(0.34, chroma, hue)
-    return rgb(LIGHT[0] + LIGHT[1] * lightness, chroma, hue)
+        return from_oklch(0.34, chroma, hue)
+    return from_oklch(LIGHT[0] + LIGHT[1] * lightness, chroma, hue)
 
 
 # OKLab (Ottosson 2020): linear sRGB -> cone responses -> lightness and two opponent colours.
@@ -120,7 +120,7 @@ LAB = np.array([[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4
                 [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
 
 
-def oklch(colour: str) -> tuple[float, float, float]:
+def to_oklch(colour: str) -> tuple[float, float, float]:
     """Lightness 0-1, chroma and hue (radians) of `#rrggbb`."""
     values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(values > 0.04045, ((values + 0.055) / 1.055) ** 2.4, values / 12.92)
@@ -128,7 +128,7 @@ def oklch(colour: str) -> tuple[float, float, float]:
     return float(lightness), float(np.hypot(a, b)), float(np.arctan2(b, a))
 
 
-def rgb(lightness: float, chroma: float, hue: float) -> str:
+def from_oklch(lightness: float, chroma: float, hue: float) -> str:
     """`#rrggbb` of a colour in OKLCH; what no screen can show is made less colourful until one can."""
     for share in (1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0):
         lab = np.array([lightness, share * chroma * np.cos(hue), share * chroma * np.sin(hue)])

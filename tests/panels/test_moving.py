@@ -31,8 +31,7 @@ def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
         assert view.frame.value not in ("", before)
         before = view.frame.value
     fresh = make(alpha=0.52).views["partition"]
-    fresh.frame.size = [860, 345]
-    assert fresh.frame.value == before and fresh.frame.marks == view.frame.marks
+    assert fresh.frame.marks == view.frame.marks and fresh.frame.alt == view.frame.alt
     frame = make().views["partition"].frame  # of a panel that nobody has seen
     assert frame.value.startswith("<svg")
 
@@ -42,9 +41,9 @@ def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(seen, monke
 
     def draw(figure):
         dim_while_drawing.append(is_dim(view))
-        return vector.drawn(figure)
+        return vector.draw_svg(figure)
 
-    monkeypatch.setattr(views, "drawn", draw)
+    monkeypatch.setattr(views, "draw_svg", draw)
     seen.controls.alpha.value = 0.5
     assert dim_while_drawing == [True] and not is_dim(view)
 
@@ -69,7 +68,7 @@ def test_results_of_another_setting_are_dim_and_the_partition_is_not(seen, job):
 
 
 def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeypatch):
-    begun, go, lighten = threading.Event(), threading.Event(), style.lighten
+    begun, go, lighten = threading.Event(), threading.Event(), style.exclude_data_from_layout
     panel = make(methods=["fedavg", "fens"], seeds=2)
 
     def layout(figure):
@@ -82,9 +81,9 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeyp
             assert go.wait(20)
         return lighten(figure)
 
-    monkeypatch.setattr(style, "lighten", layout)
+    monkeypatch.setattr(style, "exclude_data_from_layout", layout)
     monkeypatch.setattr(views.Views, "_rest", lambda *_: None)
-    panel.views._rests = 0.0
+    panel.views._resting_until = 0.0
     panel.run()
     assert begun.wait(20) and panel.status == "running"
     stop = threading.Thread(target=panel.stop)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedlab_nb.data import federate, load
-from fedlab_nb.panels.figures import bytes_of
+from fedlab_nb.panels.figures import describe_client_bytes
 from fedlab_nb.panels.partition_editor import MOST_SAMPLES, samples_html
 from fedlab_nb.studies.settings import Settings
 
@@ -49,7 +49,7 @@ def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel
 def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
     editor = panel.editor
     assert editor.row.layout.display == "none" and editor.samples.layout.display == "none"
-    panel.views.client.value, panel.views.klass.value = 3, 6
+    panel.views.client.value, panel.views.class_index.value = 3, 6
     assert editor.row.layout.display is None and editor.undo.layout.display == "none"
     assert (
         editor.samples.value.count("<img") == MOST_SAMPLES
@@ -104,7 +104,7 @@ def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_a
 
 def test_who_is_left_keeps_the_letter_in_all_words(make):
     panel = make(methods=["fedavg"], seeds=1, absent="B")
-    panel.views.client.value, panel.views.klass.value = 1, 6  # the second column is client C
+    panel.views.client.value, panel.views.class_index.value = 1, 6  # the second column is client C
     editor = panel.editor
     assert (editor.empty.description, editor.double.description) == ("Empty C", "Double C")
     assert "at client C" in editor.samples.value
@@ -113,18 +113,19 @@ def test_who_is_left_keeps_the_letter_in_all_words(make):
     assert "Client C keeps its last" in panel.controls.error.value
     panel.run(wait=True)
     runs = panel.state("communication").runs
-    panel.views.klass.value = -1
+    panel.views.class_index.value = -1
     assert (
-        bytes_of(runs, 1).startswith("Client C,") and "client C holds" in panel.show("features").alt
+        describe_client_bytes(runs, 1).startswith("Client C,")
+        and "client C holds" in panel.show("features").alt
     )
 
 
 def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        panel.controls.later, "ask", lambda kind, *_, now=False: asked.append((kind, now))
+        panel.controls.debouncer, "ask", lambda kind, *_, now=False: asked.append((kind, now))
     )
-    panel.views.client.value, panel.views.klass.value = 3, 6
+    panel.views.client.value, panel.views.class_index.value = 3, 6
     panel.controls.alpha.value = 0.2
     assert [now for kind, now in asked if kind == "samples"] == [True, False]
 
@@ -132,8 +133,11 @@ def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
 @pytest.mark.parametrize("name", ["digits", "glyphs", "watch", "heart"])
 def test_a_dot_shows_its_samples_of_every_kind(name):
     held = federate(load(name))
-    client, klass = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
-    shown, count = samples_html(held, client, klass), int(held.label_counts[client, klass])
+    client, class_index = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
+    shown, count = (
+        samples_html(held, client, class_index),
+        int(held.label_counts[client, class_index]),
+    )
     assert (
         shown.count("<img") == (0 if name == "heart" else min(count, MOST_SAMPLES))
         and f"{count} sample" in shown

@@ -12,9 +12,9 @@ import ipywidgets as widgets
 import numpy as np
 import traitlets
 
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, dress, heading, percent, tabled, told
-from ...plots.partition import Artists, beyond
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, dress, heading, percent
+from ...plots.partition import Artists, round_axis_end
 from ...plots.style import (
     ACCENT,
     HALVES,
@@ -23,12 +23,12 @@ from ...plots.style import (
     QUIET,
     SECOND,
     class_colours,
-    few_ticks,
-    level_line,
+    draw_level_line,
+    limit_ticks,
     new_figure,
-    percent_axis,
+    set_percent_axis,
 )
-from ...plots.words import Setting, own_name, points, significance
+from ...plots.words import Setting, describe_significance, format_points, plain_client_name
 from ...studies.statistics import Band, band
 from ..runs import Steps, describe_setting, get_ensemble, rerun
 from .votes import (
@@ -73,20 +73,20 @@ class WeightsByHand(LabView):
 
     def __init__(self) -> None:
         self.sliders = Sliders()
-        self.start = made(
+        self.start = make_widget(
             widgets.Dropdown,
             label="Set to",
             help="Set all sliders",
             width=190,
             options=[("…", OWN)],
         )
-        self.learnt = made(
+        self.learnt = make_widget(
             widgets.ToggleButton,
             label="Show Co-Boosting's",
             help="Show the weights that Co-Boosting has found, and its score",
             width="auto",
         )
-        self.judge = made(
+        self.judge = make_widget(
             widgets.ToggleButton,
             label="Show the judge half",
             help="Accuracy on the half on which nobody chose weights",
@@ -163,7 +163,7 @@ class WeightsByHand(LabView):
             state.class_names,
             setting=describe_setting(state.outcome),
             client=state.client,
-            class_index=state.klass,
+            class_index=state.class_index,
             is_spoilt=self._is_spoilt,
         )
 
@@ -205,7 +205,7 @@ class Sliders(widgets.Box):
     def set_weights(self, weights: Any) -> None:
         """Set all sliders to `weights [M]`, scaled so that the largest is 1."""
         self.value = slider_levels(weights)
-        names = [own_name(k, self.setting) for k in range(len(self.value))]
+        names = [plain_client_name(k, self.setting) for k in range(len(self.value))]
         if names != self._names:
             self._names = names
             self._make_sliders()
@@ -219,7 +219,7 @@ class Sliders(widgets.Box):
             slider.close()
         sliders = []
         for name in self._names:
-            slider = made(
+            slider = make_widget(
                 widgets.FloatSlider,
                 label=name.split()[0],
                 help=f"Weight of client {name}",
@@ -322,7 +322,7 @@ class ByHandPicture:
                 self._shape = shape
             self._artists.update(scores.counts, client, class_index, setting=setting)
             self._update(scores, class_index)
-        return told(
+        return describe_picture(
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
             setting,
@@ -342,9 +342,9 @@ class ByHandPicture:
         for bar in self._artists.bars:
             bar.set_color(ACCENT)
         weights_ax.set_ylabel("weight", fontsize=10, color=QUIET)
-        percent_axis(weights_ax, top=None)
+        set_percent_axis(weights_ax, top=None)
         heading(weights_ax, "Weights", 5)
-        level_line(weights_ax, 1 / clients)
+        draw_level_line(weights_ax, 1 / clients)
         self._marks = {}
         for name, marker, colour in ((LEARNT, "D", SECOND), (REAL, "s", "#009E73")):
             size = 7 if clients <= 16 else 4
@@ -357,7 +357,7 @@ class ByHandPicture:
         self._scores_text = scores_ax.text(0, 1, "", transform=scores_ax.transAxes, **style)
 
         dress(accuracy_ax, x="correct (bar: yours, line: equal)", grid="x", size=9)
-        percent_axis(accuracy_ax, "x", ticks=HALVES)
+        set_percent_axis(accuracy_ax, "x", ticks=HALVES)
         accuracy_ax.set(ylim=samples_ax.get_ylim(), yticks=[])
         band_style = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
         self._class_band = accuracy_ax.axhspan(-0.5, 0.5, **band_style)
@@ -373,8 +373,8 @@ class ByHandPicture:
             bar.set_height(share)
         weights_ax = self._artists.upper
         largest = max(float(shares.max()) for shares in scores.shares.values())
-        weights_ax.set_ylim(0, beyond(largest))
-        few_ticks(weights_ax, "y", 3)
+        weights_ax.set_ylim(0, round_axis_end(largest))
+        limit_ticks(weights_ax, "y", 3)
         for name, line in self._marks.items():
             shares = scores.shares.get(name, np.empty(0))
             line.set_data(range(len(shares)), shares)
@@ -402,18 +402,20 @@ def make_table(scores: Scores, setting: Setting | str) -> list[dict[str, Any]]:
     halves = {"tune half": scores.tune}
     if scores.judge:
         halves["judge half"] = scores.judge
-    clients = [f"client {own_name(k, setting)}" for k in range(len(scores.counts))]
+    clients = [f"client {plain_client_name(k, setting)}" for k in range(len(scores.counts))]
     rows = []
     for name, shares in scores.shares.items():
         accuracies = [accuracy[name] for accuracy in halves.values()]
         rows.append((name, *(percent(value) for value in (*accuracies, *shares))))
-    return tabled(["weights", *halves, *clients], rows)
+    return build_table(["weights", *halves, *clients], rows)
 
 
 def describe_scores(scores: Scores, is_spoilt: bool) -> str:
     """Your weights beside equal ones, on the judge half if it is shown."""
-    verdict = significance(scores.gap, clear="more than noise", one_seed="too few images to tell")
-    gap = f"{points(scores.gap)}, {verdict}"
+    verdict = describe_significance(
+        scores.gap, clear="more than noise", one_seed="too few images to tell"
+    )
+    gap = f"{format_points(scores.gap)}, {verdict}"
     tune = scores.tune
     judge = scores.judge
     if judge is None:
