@@ -188,7 +188,7 @@ class Playground(Panel):
                 controls.beside["moves"] = text
         self._is_dealing = True
         try:
-            self._changed()
+            self._apply_controls()
         finally:
             self._is_dealing = False
 
@@ -515,7 +515,9 @@ class Playground(Panel):
         one = replace(self._state, methods=tuple(methods), settings=settings)
         self._go(draw=False, runs=self._state.runs.begin(one, follows_hand=True), metrics=())
         self._work(
-            lambda: self._wrap_job(steps), self._take_event, lambda *end: self._ended(False, *end)
+            lambda: self._wrap_job(steps),
+            self._take_event,
+            lambda *end: self._finish_run(False, *end),
         )
         return None
 
@@ -538,12 +540,12 @@ class Playground(Panel):
         except Exception as error:  # the results are there all the same
             return None, None, error
 
-    def _ended(self, by_hand: bool, how: str, error: Exception | None, result: Any) -> None:
+    def _finish_run(self, by_hand: bool, how: str, error: Exception | None, result: Any) -> None:
         voices, answers, trouble = result or (None, None, None)
         if voices is not None:
             self._voices, self._answers = voices, answers
             self._answered_run = self._state.runs.number
-        super()._ended(by_hand, how, error, result)
+        super()._finish_run(by_hand, how, error, result)
         if trouble is not None:
             self._status.fail(trouble, "What the models say of the test samples: ", also=True)
         self._send_job()

@@ -365,6 +365,9 @@ class Views:
                 self.dirty.add(name)
                 self._failed.discard(name)
                 toggle_class(view.box, "fl-old", name != self.visible)
+            if name not in self.dirty:
+                view.set_caption(view.kind.caption(state))
+                view.dim(view.kind.is_older(state))
 
     def _rest(self, start: float) -> None:
         """After a drawing that began at `start`: no other one for a while, as long as a job runs."""
@@ -373,10 +376,6 @@ class Views:
 
     def draw(self) -> None:
         """Draw the visible view if it is out of date; the others wait until they are looked at."""
-        for name in self.views.keys() - self.dirty:
-            view = self[name]
-            view.set_caption(view.kind.caption(self.state))
-            view.dim(view.kind.is_older(self.state))
         name = self.state.view
         if name not in self.dirty:
             return

@@ -3,7 +3,7 @@ image.
 
     write_themed_svg(picture, "notebooks/images/which.svg", force=True)
 
-On a page, `vector.drawn` writes each colour as `light-dark(a, b)`, which follows the page's own switch. A file has
+On a page, `vector.draw_svg` writes each colour as `light-dark(a, b)`, which follows the page's own switch. A file has
 variables in their place, which follow the reader's preference, and a title and a text for who cannot see it.
 """
 
