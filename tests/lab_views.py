@@ -20,9 +20,9 @@ def sentence_of(panel, name, setting="digits, α = 0.1"):
     return picture.sentence
 
 
-def look_at(panel, client=-1, klass=-1):
+def look_at(panel, client=-1, class_index=-1):
     """Choose a client and a class; -1: all of them."""
-    panel.views.client.value, panel.views.klass.value = client, klass
+    panel.views.client.value, panel.views.class_index.value = client, class_index
 
 
 def sound(picture, setting, *words):
@@ -50,7 +50,7 @@ def ends(control):
 
 def every_control_at_both_ends(panel, names, setting="digits, α = 0.1"):
     """A client and a class are looked at, and each control of these views goes to its ends, and back."""
-    look_at(panel, client=0, klass=9)
+    look_at(panel, client=0, class_index=9)
     for name in names:
         picture_of(panel, name, setting)
         for control in (

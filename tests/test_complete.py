@@ -9,7 +9,7 @@ import pytest
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers import tuning
 from fedlab_nb.plots.journey import journey
-from fedlab_nb.plots.style import sized
+from fedlab_nb.plots.style import use_size
 from fedlab_nb.studies.stored_results import list_stored_sets, load
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def table() -> str:
 
 def drawn():
     """The map of the methods, three drawings wide."""
-    with sized((7.8, 4)):
+    with use_size((7.8, 4)):
         return journey(*METHODS)
 
 

@@ -8,7 +8,7 @@ from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.panels.choices import KnobBox
 from fedlab_nb.panels.controls import alpha_slider
-from fedlab_nb.panels.theme import made
+from fedlab_nb.panels.theme import make_widget
 from fedlab_nb.symbols import explained, find, letters, of_label, plain, symbols
 
 KNOBS = [(cls.info.title, knob) for cls in METHODS.values() for knob in cls.fields() if knob.symbol]
@@ -81,6 +81,6 @@ def test_tooltips_say_what_a_symbol_means():
         and meaning in KnobBox("fedlpa")["damping"].tooltip
     )
     assert (
-        made(Button, label="Rounds T", help="Help").tooltip == "Help"
+        make_widget(Button, label="Rounds T", help="Help").tooltip == "Help"
     )  # no Greek letter: it may be a word
     assert find("α")[0].short in alpha_slider().tooltip

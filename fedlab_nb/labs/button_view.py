@@ -7,8 +7,8 @@ from statistics import mean
 from typing import Any, ClassVar
 
 from ..panels import LabView, PanelState
-from ..plots import Picture, Series, blank
-from ..plots.words import setting_of
+from ..plots import Picture, Series, make_blank_picture
+from ..plots.words import make_setting
 from ..studies.outcome import Outcome
 from ..studies.stored_rows import FOLDER, Row, read_rows
 
@@ -50,11 +50,13 @@ class ButtonView(LabView):
     def draw(self, state: PanelState) -> Picture:
         result, _ = self.current_result(state)
         if result is None:
-            return blank(f"Press “{self.work_label}”. {self.work_help}", setting=state.setting)
+            return make_blank_picture(
+                f"Press “{self.work_label}”. {self.work_help}", setting=state.setting
+            )
         return self.draw_result(replace(state, worked=result))
 
     def caption(self, state: PanelState) -> str:
-        result, is_stored = self.current_result(state.of(self.name))
+        result, is_stored = self.current_result(state.for_view(self.name))
         if result and is_stored:
             return f"{result[0]}."
         return super().caption(state)
@@ -67,7 +69,7 @@ def read_stored_runs(name: str) -> tuple[str, list[Row]]:
     rows = [row for row in rows if row["runs"] == name]
     first = rows[0]
     seeds = f"seeds {first['seeds'][0]}–{first['seeds'][-1]}"
-    return f"Stored {about['date']}: {setting_of(first['at'], seeds)}", rows
+    return f"Stored {about['date']}: {make_setting(first['at'], seeds)}", rows
 
 
 def values_by_seed(row: Row, column: str = "accuracy") -> dict[int, float]:

@@ -9,9 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..plots import Picture, drawing, dress, heading, plural, tabled, told
-from ..plots.kit import tiles
-from ..plots.style import ACCENT, QUIET, SECOND, current_size, level_line, narrow, rows_axis
+from ..plots import Picture, build_table, describe_picture, drawing, dress, heading, plural
+from ..plots.kit import draw_image_rows
+from ..plots.style import (
+    ACCENT,
+    QUIET,
+    SECOND,
+    current_size,
+    draw_level_line,
+    is_narrow,
+    set_row_axis,
+)
 from ..plots.words import Setting, shorten
 from ..studies.outcome import Outcome
 
@@ -144,14 +152,14 @@ def draw_pairs(
     with drawing(**arrange_axes(len(rows))) as (figure, axes):
         left, *others = axes.flat
         images = [("sent", neighbours.sent[rows]), ("own", neighbours.nearest[rows])]
-        tiles(left, images, columns=columns, under=distances)
+        draw_image_rows(left, images, columns=columns, under=distances)
         heading(left, f"{title} (class: images)" if is_made_of_many else title, 12)
         for ax in others:
             dress(ax, title="How near", x="distance a pixel (line: own to own)", grid="x")
             ax.barh(range(len(rows)), neighbours.distance[rows], 0.5, color=ACCENT)
-            level_line(ax, neighbours.typical, axis="x")
-            rows_axis(ax, columns, least=3)
-    return told(
+            draw_level_line(ax, neighbours.typical, axis="x")
+            set_row_axis(ax, columns, least=3)
+    return describe_picture(
         figure,
         f"{title}, above the nearest of its own: {plural(len(rows), 'pair')} of images",
         setting,
@@ -191,7 +199,7 @@ def arrange_axes(pairs: int) -> dict[str, Any]:
     if pairs <= FEW_PAIRS:
         return {"rows": 1, "columns": 2, "squeeze": False, "width_ratios": [pairs, 2]}
     width, height = current_size()
-    has_room_below = not narrow() and PAIR_HEIGHT * width < LEAST_HEIGHT * height * pairs
+    has_room_below = not is_narrow() and PAIR_HEIGHT * width < LEAST_HEIGHT * height * pairs
     if has_room_below:
         return {"rows": 2, "columns": 1, "squeeze": False, "height_ratios": [3, 2]}
     return {"rows": 1, "columns": 1, "squeeze": False}
@@ -205,4 +213,4 @@ def make_table(neighbours: Neighbours, names: Sequence[str]) -> list[dict[str, A
         distance = round(float(neighbours.distance[i]), 4)
         is_own = "yes" if neighbours.is_copy[i] else "no"
         rows.append((names[label], int(neighbours.counts[i]), nearest, distance, is_own))
-    return tabled("class | images | class of the nearest | distance | its own", rows)
+    return build_table("class | images | class of the nearest | distance | its own", rows)

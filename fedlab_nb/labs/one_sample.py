@@ -9,10 +9,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..plots import Picture, drawing, dress, heading, percent, told
-from ..plots.kit import as_tile, heat_map, photos, unless_zero
-from ..plots.style import ACCENT, INK, QUIET, SECOND, class_ticks, few_ticks, mark, narrow
-from ..plots.words import Setting, own_name, row_name
+from ..plots import Picture, describe_picture, drawing, dress, heading, percent
+from ..plots.kit import draw_heat_map, keep_photo_colours, make_tile, omit_zeros
+from ..plots.style import (
+    ACCENT,
+    INK,
+    QUIET,
+    SECOND,
+    is_narrow,
+    limit_ticks,
+    mark_place,
+    set_class_ticks,
+)
+from ..plots.words import Setting, plain_client_name, row_name
 
 MAX_CLIENTS_WITH_NUMBERS = 16  # more clients than this: no numbers are written into the picture
 MAX_CLASSES_WITH_NUMBERS = 12  # the same for classes
@@ -80,7 +89,10 @@ class OneSample(NamedTuple):
         columns = [f"class {name}" for name in self.names]
         rows = []
         for i, (k, scores) in enumerate(zip(self.members, self.outputs, strict=True)):
-            row = {"who": f"client {own_name(k, self.setting)}", "says": self.top_class(scores)}
+            row = {
+                "who": f"client {plain_client_name(k, self.setting)}",
+                "says": self.top_class(scores),
+            }
             for title, values in self.client_numbers.items():
                 row[title] = f"{values[i]:.3g}"
             for column, score in zip(columns, scores, strict=True):
@@ -111,7 +123,7 @@ def draw_one_sample(sample: OneSample, title: str, sentence: str) -> Picture:
     """A row for each client, and below them the answers. A dot marks the top class of each row, a
     frame the true class.
     """
-    layout = NARROW_LAYOUT if narrow() else WIDE_LAYOUT
+    layout = NARROW_LAYOUT if is_narrow() else WIDE_LAYOUT
     # Fixed places: this picture follows a slider, and computing a layout would take most time.
     with drawing(fixed=True) as (figure, _):
         draw_image(figure, sample, layout)
@@ -119,17 +131,19 @@ def draw_one_sample(sample: OneSample, title: str, sentence: str) -> Picture:
         draw_outputs(left, sample, title)
         right = figure.add_axes((0.675, layout.bottom, 0.15, layout.height), sharey=left)
         draw_client_numbers(right, sample)
-    return told(figure, f"{title}: {sample.name}", sample.setting, sentence, sample.table)
+    return describe_picture(
+        figure, f"{title}: {sample.name}", sample.setting, sentence, sample.table
+    )
 
 
 def draw_image(figure: Figure, sample: OneSample, layout: Layout) -> None:
     """The sample itself, and under it its name and its class."""
     ax = figure.add_axes(layout.image)
-    tile = as_tile(np.asarray(sample.x, dtype=float)).squeeze()
+    tile = make_tile(np.asarray(sample.x, dtype=float)).squeeze()
     ax.imshow(tile, cmap="gray_r")
     has_colours = tile.ndim == 3 and len(sample.x) == 3
     if has_colours:  # grey images are ink on paper, and turn dark on a dark page
-        photos(ax)
+        keep_photo_colours(ax)
     ax.set_axis_off()
     text = sample.name.replace(" sample ", "\nsample ")
     if sample.truth is not None:
@@ -144,11 +158,11 @@ def draw_outputs(ax: Axes, sample: OneSample, title: str) -> None:
     values = np.concatenate([sample.outputs / sample.colour_limit, answers])
     are_probabilities = sample.colour_limit == 1
     unit = 100 if are_probabilities else 1
-    heat_map(
+    draw_heat_map(
         ax,
         values,
         signed=True,
-        text=unless_zero("{:.0f}") if sample.has_numbers else None,
+        text=omit_zeros("{:.0f}") if sample.has_numbers else None,
         numbers=np.concatenate([sample.outputs * unit, 100 * answers]),
         size=8,
     )
@@ -157,7 +171,7 @@ def draw_outputs(ax: Axes, sample: OneSample, title: str) -> None:
     ax.scatter(values.argmax(1) + 0.38, np.arange(len(values)) - 0.34, **dots)
     heading(ax, title, size=10.5)
     ax.set_xlabel("class (answers in %)", fontsize=10, color=QUIET)
-    class_ticks(ax, sample.names, length=6, few=26)
+    set_class_ticks(ax, sample.names, length=6, few=26)
 
     stride = -(-clients // MAX_NAMED_CLIENTS)
     named_rows = [*range(0, clients, stride), *range(clients, len(values))]
@@ -167,8 +181,8 @@ def draw_outputs(ax: Axes, sample: OneSample, title: str) -> None:
     for tick, row in zip(ax.get_yticklabels(), named_rows, strict=True):
         tick.set_color(colours[row])
     ax.axhline(clients - 0.5, color=QUIET, lw=1.5)
-    mark(ax, sample.truth, classes, frame=True, colour=TRUTH_COLOUR)
-    mark(ax, sample.class_index, classes, frame=True, lw=1.2)
+    mark_place(ax, sample.truth, classes, frame=True, colour=TRUTH_COLOUR)
+    mark_place(ax, sample.class_index, classes, frame=True, lw=1.2)
 
 
 def draw_client_numbers(ax: Axes, sample: OneSample) -> None:
@@ -189,10 +203,10 @@ def draw_client_numbers(ax: Axes, sample: OneSample) -> None:
     )
     dress(ax, title=" | ".join((first, *others)), grid="x")
     ax.tick_params(axis="y", left=False, labelleft=False)
-    few_ticks(ax, "x", 2)
-    mark(ax, sample.selected_row, clients, "y")
+    limit_ticks(ax, "x", 2)
+    mark_place(ax, sample.selected_row, clients, "y")
 
-    digits = 2 if narrow() else 3
+    digits = 2 if is_narrow() else 3
     labels = [""] * clients
     if clients <= MAX_CLIENTS_WITH_NUMBERS:
         for i in range(clients):

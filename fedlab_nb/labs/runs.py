@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from ..methods import METHODS
-from ..panels import Asked, PanelState
-from ..plots import listed, percent
-from ..plots.words import Setting, own_name, setting_of
+from ..panels import PanelState, PlannedRuns
+from ..plots import join_words, percent
+from ..plots.words import Setting, make_setting, plain_client_name
 from ..studies import job
 from ..studies.settings import RECIPE_FIELDS, Settings
 
@@ -39,14 +39,14 @@ def describe_setting(source: Any, *more: str) -> Setting:
     settings = source.settings if outcome is None else outcome.settings
     if not isinstance(settings, Mapping):
         settings = vars(settings)
-    return setting_of(settings, f"seed {settings['seed']}", *more)
+    return make_setting(settings, f"seed {settings['seed']}", *more)
 
 
 def list_clients(state: PanelState) -> list[tuple[str, int]]:
     """The clients of the run as options of a menu: (name, index) pairs."""
     setting = describe_setting(state)
     clients = len(state.outcome.label_counts)
-    return [(f"client {own_name(k, setting)}", k) for k in range(clients)]
+    return [(f"client {plain_client_name(k, setting)}", k) for k in range(clients)]
 
 
 def describe_classes(counts: np.ndarray, names: Sequence[str]) -> str:
@@ -58,7 +58,7 @@ def describe_classes(counts: np.ndarray, names: Sequence[str]) -> str:
     for c in np.argsort(-counts, kind="stable")[:NAMED_CLASSES]:
         if counts[c] > 0:
             shares.append(f"{names[c]} ({percent(counts[c] / counts.sum())})")
-    return "mostly " + (listed(shares) or "no class")
+    return "mostly " + (join_words(shares) or "no class")
 
 
 def select_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def get_ensemble(state: PanelState) -> Steps:
 
 def plan_runs(
     method: str, settings: Mapping[str, Any], changes_by_name: Mapping[Any, Mapping[str, Any]]
-) -> Asked:
+) -> PlannedRuns:
     """The runs of `method` that a view's button makes.
 
     changes_by_name: for each run how its settings differ from `settings`
@@ -133,7 +133,7 @@ def plan_runs(
     }
 
 
-def run_all(planned: Asked) -> Steps:
+def run_all(planned: PlannedRuns) -> Steps:
     """Make the `planned` runs, one after the other: returns {name: {seed: Outcome}}."""
     outcomes: dict[Any, dict[int, Any]] = {}
     for part, (name, (method, settings)) in enumerate(planned.items()):

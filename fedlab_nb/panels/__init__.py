@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from .figures import COMPARE, PLAYGROUND, RACE
-from .lab_view import Asked, Extra, LabSpec, LabView, PanelState, words
+from .lab_view import Extra, LabSpec, LabView, PanelState, PlannedRuns, describe_settings
 from .link import read
 from .panel import Panel
 from .stage_panel import Playground
-from .theme import made, offer, player, show_if
+from .theme import make_player, make_widget, offer, show_if
 from .views import Ink
 
 

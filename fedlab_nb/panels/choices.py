@@ -16,7 +16,7 @@ from ..methods.poison import Poison
 from ..models import MENU
 from ..plots.words import letter
 from ..symbols import explained
-from .theme import made, show_if
+from .theme import make_widget, show_if
 
 LABEL = {"description_width": "128px"}
 SLIDER_STEPS = 60  # whole numbers with a narrower range than this get a slider
@@ -44,10 +44,10 @@ class KnobBox:
             self.knobs
         )[:6]
         others = [self.controls[name] for name in self.knobs if name not in first]
-        self.widget = made(
+        self.widget = make_widget(
             widgets.VBox, "fl-knobs", children=[self.controls[name] for name in first]
         )
-        self.rest = made(widgets.VBox, "fl-knobs", children=others)
+        self.rest = make_widget(widgets.VBox, "fl-knobs", children=others)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -133,20 +133,20 @@ class MethodBox:
             self.boxes[name] = widgets.Checkbox(
                 False, description=info.title, indent=False, tooltip=tip
             )
-            self._chips[name] = made(
+            self._chips[name] = make_widget(
                 widgets.Button, "fl-chip", label=info.title, help=f"Take {info.title} out"
             )
             self._chips[name].on_click(lambda _, name=name: self._take_out(name))
             self.boxes[name].observe(lambda _: self._chosen(), "value")
         self.groups = group_methods(self.boxes)
         self.headings = {
-            title: made(widgets.HTML, "fl-group", value=title) for title in self.groups
+            title: make_widget(widgets.HTML, "fl-group", value=title) for title in self.groups
         }
-        self.filter = made(
+        self.filter = make_widget(
             widgets.Text, "fl-filter", placeholder="filter: a name, a group or a year",
             help="Show the methods whose name, group or paper has these letters",
         )  # fmt: skip
-        self.add = made(
+        self.add = make_widget(
             widgets.ToggleButton,
             "fl-add",
             label="+ method",
@@ -156,9 +156,11 @@ class MethodBox:
         children: list[widgets.Widget] = []
         for title, names in self.groups.items():
             children += [self.headings[title], *(self.boxes[name] for name in names)]
-        self.list = made(widgets.VBox, "fl-methods", children=children)
-        self.chips = made(widgets.Box, "fl-chips", children=[self.add])
-        self.widget = made(widgets.VBox, "fl-choice", children=[self.chips, self.filter, self.list])
+        self.list = make_widget(widgets.VBox, "fl-methods", children=children)
+        self.chips = make_widget(widgets.Box, "fl-chips", children=[self.add])
+        self.widget = make_widget(
+            widgets.VBox, "fl-choice", children=[self.chips, self.filter, self.list]
+        )
         self.filter.observe(lambda _: self._show(), "value")
         self.add.observe(lambda change: show_if(change["new"], self.filter, self.list), "value")
         show_if(False, self.filter, self.list)
@@ -200,16 +202,16 @@ class PoisonRow:
     """How many clients are poisoned, and how. `value` is the setting `poison`: "none", "labels:2", "scaled:1:10"."""
 
     def __init__(self) -> None:
-        self.kind = made(
+        self.kind = make_widget(
             widgets.Dropdown, "fl-poisoned", label="Poison", label_width=58, options=POISONS, value=NO_POISON,
             help="Some clients harm the others. They flip their labels, or they send a change of the model with the "
             "opposite sign, or one that is much too large, or they answer falsely when an ensemble asks them",
         )  # fmt: skip
-        self.count = made(
+        self.count = make_widget(
             widgets.BoundedIntText, "fl-bare", label="Poisoned clients", value=1, min=1, max=50, width=56,
             help="How many clients are poisoned. The seed decides which ones", disabled=True,
         )  # fmt: skip
-        self.row = made(widgets.HBox, "fl-poison", children=[self.kind, self.count])
+        self.row = make_widget(widgets.HBox, "fl-poison", children=[self.kind, self.count])
         self.factor = ""
         self.kind.observe(
             lambda change: setattr(self.count, "disabled", change["new"] == NO_POISON), "value"

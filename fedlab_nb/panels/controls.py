@@ -16,10 +16,10 @@ from ..plots.words import duration
 from ..studies.cost import Cost, cost_of
 from ..studies.settings import Settings, classroom_epochs
 from .choices import NO_POISON, KnobBox, MethodBox, PoisonRow
-from .facts import AtRest, costs
+from .facts import Debouncer, describe_cost
 from .file_card import FileCard
 from .lab_view import LabSpec, PanelState
-from .theme import made, offer, paragraph, show_if
+from .theme import make_widget, offer, paragraph, show_if
 
 OWN_FILE = "own file"
 SETTINGS = ("dataset", "alpha", "clients", "epochs", "device", "seed", "seeds")
@@ -49,7 +49,7 @@ def alpha_slider(**traits: Any) -> widgets.FloatLogSlider:
         "readout_format": ".2r",
     }  # what a run uses: two digits
     help = "How unevenly the samples are divided. A smaller α is more skewed"
-    return made(
+    return make_widget(
         widgets.FloatLogSlider,
         "fl-alpha",
         label="α (skew)",
@@ -66,7 +66,7 @@ def whole_field(
 ) -> widgets.BoundedIntText:
     """A field of the grid for a whole number from `low` to `high`."""
     style = f"fl-{label.lower()}"
-    return made(
+    return make_widget(
         widgets.BoundedIntText,
         style,
         label=label,
@@ -93,8 +93,8 @@ class Controls:
     method (`knobs`) and further settings of the run (`extras`).
     """
 
-    def __init__(self, spec: LabSpec, later: AtRest) -> None:
-        self.spec, self.later = spec, later
+    def __init__(self, spec: LabSpec, debouncer: Debouncer) -> None:
+        self.spec, self.debouncer = spec, debouncer
         self.knobs = KnobBox(spec.method, spec.knobs)
         self.extras = {}
         for extra in spec.extras:
@@ -104,35 +104,35 @@ class Controls:
                 "options": extra.options,
                 "value": extra.options[0][1],
             }
-            self.extras[extra.name] = made(widgets.Dropdown, label_width=112, **own)
+            self.extras[extra.name] = make_widget(widgets.Dropdown, label_width=112, **own)
         self.beside: dict[str, Any] = {}  # settings that no control has, and that every run gets
         self.poison = PoisonRow()
         names = [
             (f"{info.title}{'' if info.offline else ' (download)'}", name)
             for name, info in DATASETS.items()
         ]
-        self.dataset = made(
+        self.dataset = make_widget(
             widgets.Dropdown, "fl-dataset", label="Data set", **WIDE,
             options=[*names, ("Choose a file …", OWN_FILE)], value="digits",
             help="The data set. Its training samples are divided among the clients",
         )  # fmt: skip
-        self.path = made(
+        self.path = make_widget(
             widgets.Combobox, "fl-path", label="File", placeholder="path/to/data.csv, then Enter", **WIDE,
             help="A table (.csv, .xlsx, …), arrays (.npz) or a folder of pictures. Files of this folder are suggested",
             continuous_update=False,
         )  # fmt: skip
         self.card = FileCard()
-        self.dealing = made(
+        self.dealing = make_widget(
             widgets.Dropdown, "fl-dealing", label="Divided", options=["dirichlet"], **WIDE,
             help="Use the clients that the data set names, or divide the samples again with the sliders",
         )  # fmt: skip
         self.alpha, self.ends, self.seed = (
             alpha_slider(),
-            made(widgets.HTML, "fl-ends"),
+            make_widget(widgets.HTML, "fl-ends"),
             seed_field(),
         )
         many = "How many share the data (M in formulas)"
-        self.clients = made(
+        self.clients = make_widget(
             widgets.IntSlider,
             "fl-clients",
             label="Clients",
@@ -146,7 +146,7 @@ class Controls:
             "Epochs", 40, 1, 500, "How many times each client goes through its own samples"
         )
         auto = "Where to compute. auto uses a CUDA GPU if there is one"
-        self.device = made(
+        self.device = make_widget(
             widgets.Dropdown,
             "fl-device",
             label="Device",
@@ -157,25 +157,25 @@ class Controls:
         self.seeds = whole_field(
             "Seeds", 3, 1, 50, "Each makes another federation. Bands show how much they differ"
         )
-        self.run = made(
+        self.run = make_widget(
             widgets.Button,
             "fl-run",
             label="Run",
             help="Train the clients and run the chosen methods",
         )
-        self.stop = made(
+        self.stop = make_widget(
             widgets.Button, "fl-stop", label="Stop", help="Stop the run. Finished results are kept"
         )
-        self.progress = made(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
+        self.progress = make_widget(widgets.FloatProgress, "fl-progress", value=0, min=0, max=1)
         self.methods, self.most_clients = MethodBox(spec.method), self.clients.max
         lines = ("phase", "error", "facts", "cost")
         self.phase, self.error, self.facts, self.cost = (
-            made(widgets.HTML, f"fl-{name}") for name in lines
+            make_widget(widgets.HTML, f"fl-{name}") for name in lines
         )
         self.preset_epochs, self.named_clients = self.epochs.value, 0
         self.named = {name: getattr(self, name) for name in SETTINGS} | self.extras
         self.named |= {"methods": self.methods.widget, "poison": self.poison.row}
-        self.more = made(
+        self.more = make_widget(
             widgets.ToggleButton,
             "fl-more",
             label="More",
@@ -198,16 +198,16 @@ class Controls:
                 *self.extras.values(),
                 self.knobs.widget,
             ]
-        grid = made(
+        grid = make_widget(
             widgets.Box, "fl-grid", children=[self.epochs, self.device, self.seed, self.seeds]
         )
         rest = [*([] if own else self.extras.values()), grid, self.poison.row]
         rest += [self.knobs.rest] if self.knobs.rest.children else []
-        folded = made(widgets.VBox, "fl-folded", children=rest)
+        folded = make_widget(widgets.VBox, "fl-folded", children=rest)
         self.more.observe(lambda change: show_if(change["new"], folded), "value")
         show_if(False, folded)
-        buttons = made(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
-        start = made(
+        buttons = make_widget(widgets.HBox, "fl-buttons", children=[self.run, self.stop])
+        start = make_widget(
             widgets.VBox,
             "fl-start",
             children=[buttons, self.cost, self.progress, self.phase, self.error],
@@ -217,7 +217,7 @@ class Controls:
             self.dataset, self.path, self.card.widget, self.dealing, self.alpha, self.ends, self.clients, start,
             self.facts, *own, beside, self.methods.widget, self.more, folded,
         ]  # fmt: skip
-        return made(widgets.VBox, "fl-controls", children=column)
+        return make_widget(widgets.VBox, "fl-controls", children=column)
 
     def preview(self, partition: Mapping[str, Any]) -> None:
         """Show at the slider how the same data would be divided at five values of α."""
@@ -313,10 +313,10 @@ class Controls:
         It takes 10 ms and more to reckon."""
         if asked != self._asked:
             self._asked, self._agreed, self.run.description = asked, False, "Run"
-            self.later.ask(
+            self.debouncer.request(
                 "cost",
                 self.reckon,
-                lambda cost: setattr(self.cost, "value", paragraph(costs(cost))),
+                lambda cost: setattr(self.cost, "value", paragraph(describe_cost(cost))),
             )
 
     def reckon(self) -> Cost | None:

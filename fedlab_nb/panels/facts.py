@@ -1,118 +1,153 @@
-"""What the left column says before a run: how skewed the data are, what an upload and the whole run will cost. What
-takes long to say is said once a hand is off the controls (`AtRest`).
+"""What the controls say before a run: how skewed the data are, what an upload and the whole run will cost; and
+`Debouncer`, by which slow updates wait until a hand is off the controls.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from threading import Lock, RLock, Thread
 from typing import Any
 
 from ..comm.formulas import state_bytes
+from ..data import Federation
 from ..models import build_from_text, model_state
-from ..plots.words import capital, data_size, duration, plural
+from ..plots.words import capitalize, data_size, duration, plural
 from ..studies.cost import Cost
 from .lab_view import PanelState
 
-REST = 0.3  # seconds after which a hand is taken to be off the controls
+DELAY = 0.3  # seconds without a change after which a slow update is made
 
 
-class AtRest:
-    """Does what takes longer than a hand on a slider can wait: once the hand is off, in a thread of its own, and of
-    each kind only the last thing asked for. One thread waits for all, as a new one for each move would cost the hand.
+class Debouncer:
+    """Debounces slow updates: makes them in a thread of its own once nothing has changed for DELAY, and of each kind
+    only the last one that was asked for. One thread waits for all, as a new one for each change would cost the hand.
 
-    guard: held while something is said;   fail(error): told of errors;   now(): whether nobody's hand is waited for
+    guard:   held while something is shown
+    fail(error): told of errors
+    is_immediate(): whether nobody's hand is waited for
     """
 
     def __init__(
-        self, guard: RLock, fail: Callable[[Exception], None], now: Callable[[], bool]
+        self,
+        guard: RLock,
+        fail: Callable[[Exception], None],
+        is_immediate: Callable[[], bool],
     ) -> None:
-        self._guard, self._fail, self._now = guard, fail, now
-        self._lock, self._waiting = Lock(), False  # the lock: of what follows
-        self._last: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+        self._guard = guard
+        self._fail = fail
+        self._is_immediate = is_immediate
+        self._lock = Lock()  # of what follows
+        self._is_waiting = False
+        self._requests: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
         self._due: dict[str, float] = {}
 
-    def ask(
-        self, kind: str, make: Callable[[], Any], say: Callable[[Any], None], now: bool = False
+    def request(
+        self, kind: str, make: Callable[[], Any], show: Callable[[Any], None], now: bool = False
     ) -> None:
-        """`make()` something without the guard, then `say` it, if nothing else of this kind is asked for by then."""
-        at_once, asked = now or self._now(), (make, say)
+        """`make()` something without the guard, then `show` it, unless something else of this kind was requested
+        meanwhile. now: at once, in the calling thread
+        """
+        is_immediate = now or self._is_immediate()
+        request = (make, show)
         with self._lock:
-            self._last[kind], self._due[kind] = asked, time.monotonic() + REST
-            if at_once:
-                del self._due[kind]
-            elif not self._waiting:
-                self._waiting = True
-                Thread(target=self._wait, daemon=True).start()
-        if at_once:
-            self._do(kind, asked)
+            self._requests[kind] = request
+            if is_immediate:
+                self._due.pop(kind, None)
+            else:
+                self._due[kind] = time.monotonic() + DELAY
+                if not self._is_waiting:
+                    self._is_waiting = True
+                    Thread(target=self._wait, daemon=True).start()
+        if is_immediate:
+            self._update(kind, request)
 
     def _wait(self) -> None:
         while True:
             with self._lock:
                 if not self._due:
-                    self._waiting = False
+                    self._is_waiting = False
                     return
-                due, kind = min((due, kind) for kind, due in self._due.items())
-                if (rest := due - time.monotonic()) <= 0:
+                kind = min(self._due, key=lambda kind: self._due[kind])
+                seconds = self._due[kind] - time.monotonic()
+                if seconds <= 0:
                     del self._due[kind]
-                    asked = self._last[kind]
-            if rest > 0:
-                time.sleep(rest)
+                    request = self._requests[kind]
+            if seconds > 0:
+                time.sleep(seconds)
             else:
-                self._do(kind, asked)
+                self._update(kind, request)
 
-    def _do(self, kind: str, asked: tuple[Callable[[], Any], Callable[[Any], None]]) -> None:
-        make, say = asked
+    def _update(self, kind: str, request: tuple[Callable[[], Any], Callable[[Any], None]]) -> None:
+        make, show = request
         try:
-            made = make()
+            content = make()
             with self._guard:
-                if self._last.get(kind) is asked:
-                    say(made)
+                if self._requests.get(kind) is request:
+                    show(content)
         except Exception as error:
             with self._guard:
                 self._fail(error)
 
     def cancel(self) -> None:
-        """What was asked for is not said any more."""
+        """Nothing that was requested is shown any more."""
         with self._lock:
-            self._last.clear()
+            self._requests.clear()
             self._due.clear()
 
 
-def costs(cost: Cost | None) -> str:
+def describe_cost(cost: Cost | None) -> str:
     """What a run takes, in words that fit into a line."""
     if cost is None:
         return ""
     if cost.seconds is None:
-        takes = "How long is not known yet;"
+        text = "How long is not known yet;"
     elif cost.seconds:
-        takes = f"{capital(duration(cost.seconds))};"
+        text = f"{capitalize(duration(cost.seconds))};"
     else:
-        takes = "Remembered:"
-    return f"{takes} {'' if cost.exact else 'about '}{data_size(cost.bytes)} both ways."
+        text = "Cached:"
+    size = data_size(cost.bytes)
+    if not cost.exact:
+        size = f"about {size}"
+    return f"{text} {size} both ways."
 
 
-def facts(state: PanelState) -> str:
+def describe_federation(state: PanelState) -> str:
     """Skew and upload in a sentence, before a training; '' without data."""
-    if (federation := state.federation) is None:
+    federation = state.federation
+    if federation is None:
         return ""
-    skew, dataset, clients = federation.skew, federation.dataset, federation.clients
-    models = state.settings.get("model", "auto").split(",")  # several are dealt out in turn
-    sizes = [model_bytes(model.strip(), dataset.input_shape, dataset.classes) for model in models]
-    sizes = [sizes[k % len(sizes)] for k in range(clients)]
-    each = " to ".join(dict.fromkeys(data_size(size) for size in (min(sizes), max(sizes))))
-    together = f", all {plural(clients, 'client')} {data_size(sum(sizes))}" if clients > 1 else ""
-    return (
-        f"{federation.note + ' ' if federation.partition in ('natural', 'fonts', 'own') else ''}"
-        f"A client effectively sees {skew.effective_classes:.1f} of {dataset.classes} classes (skew "
-        f"{skew.jensen_shannon:.2f}). Uploading its model once costs it {each}{together}."
+    skew = federation.skew
+    classes = federation.dataset.classes
+    text = (
+        f"A client effectively sees {skew.effective_classes:.1f} of {classes} classes (skew "
+        f"{skew.jensen_shannon:.2f}). {describe_upload(federation, state.settings)}"
     )
+    if federation.partition in ("natural", "fonts", "own"):
+        return f"{federation.note} {text}"
+    return text
+
+
+def describe_upload(federation: Federation, settings: Mapping[str, Any]) -> str:
+    """What it costs a client, and all of them, to upload their models once. Several models are dealt out in turn."""
+    dataset = federation.dataset
+    clients = federation.clients
+    models = [name.strip() for name in settings.get("model", "auto").split(",")]
+    sizes = []
+    for client in range(clients):
+        model = models[client % len(models)]
+        sizes.append(count_model_bytes(model, dataset.input_shape, dataset.classes))
+    smallest = data_size(min(sizes))
+    largest = data_size(max(sizes))
+    text = f"Uploading its model once costs it {smallest}"
+    if largest != smallest:
+        text += f" to {largest}"
+    if clients > 1:
+        text += f", all {plural(clients, 'client')} {data_size(sum(sizes))}"
+    return f"{text}."
 
 
 @lru_cache(maxsize=64)
-def model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
+def count_model_bytes(model: str, input_shape: tuple[int, ...], classes: int) -> int:
     """Bytes of the state of a `name` or `name:width` in float32."""
-    return state_bytes(
-        sum(t.numel() for t in model_state(build_from_text(model, input_shape, classes)).values())
-    )
+    state = model_state(build_from_text(model, input_shape, classes))
+    return state_bytes(sum(tensor.numel() for tensor in state.values()))

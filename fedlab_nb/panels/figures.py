@@ -3,7 +3,7 @@ the race have beside them; and the panel in one picture. From a `PanelState` to 
 remembered.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,21 +19,27 @@ from ..plots.embed import POINTS, tsne_apart
 from ..plots.journey import journey
 from ..plots.race import STEPS, Race
 from ..plots.stored_curves import StoredPlot
-from ..plots.style import current_size, narrow, sized
-from ..plots.words import Setting, data_size, listed, own_name, percent, plural
+from ..plots.style import current_size, is_narrow, use_size
+from ..plots.words import (
+    Setting,
+    capitalize,
+    data_size,
+    join_words,
+    percent,
+    plain_client_name,
+    plural,
+)
 from ..studies.settings import Plan, Settings, plans_for
-from .lab_view import LabSpec, LabView, PanelState, caption, words
+from .lab_view import LabSpec, LabView, PanelState, caption, describe_settings
 from .record import Runs
-from .theme import made, offer, player, show_if
+from .theme import make_player, make_widget, offer, show_if
 
 MOST_MAPS = 60  # remembered
 STILL = (10.5, 4.1)  # inches of the picture in a saved notebook
-QUICK, SLOW, STEP = (
-    180,
-    600,
-    3,
-)  # a race that plays: milliseconds from one place to the next, so many steps on
-STRIDE = 6  # steps of the button "Step"
+QUICK = 180  # milliseconds between two steps of a race that plays
+SLOW = 600
+STEP = 3  # places of the slider from one step of a playing race to the next
+STRIDE = 6  # places of the button "Step"
 WHAT_TO_DO = (
     "Set α and the number of clients, then press Run. The chosen methods are then compared."
 )
@@ -43,7 +49,7 @@ class WhoHoldsWhat(LabView):
     """The partition; before the first run with the stored results beside it."""
 
     name, title, ready = "partition", "Who holds what", "data"
-    needs = ("federation", "stored", "client", "klass", "frame")
+    needs = ("federation", "stored", "client", "class_index", "frame")
     empty, waiting = "No data to show.", ""
 
     def __init__(self) -> None:
@@ -51,17 +57,26 @@ class WhoHoldsWhat(LabView):
         self._picture = plots.Partition()
 
     def draw(self, state: PanelState) -> plots.Picture:
-        stored = state.stored.bars() if state.stored and not narrow() else None
-        words = {"setting": where(state), "client": state.client, "klass": state.klass}
-        return self._picture.show(state.federation, stored=stored, **words)
+        stored = None
+        if state.stored and not is_narrow():
+            stored = state.stored.make_bars()
+        return self._picture.show(
+            state.federation,
+            setting=describe_partition(state),
+            client=state.client,
+            class_index=state.class_index,
+            stored=stored,
+        )
 
     def caption(self, state: PanelState) -> str:
         if state.federation is None:
             return ""
-        skewed = " Smaller α is more skewed." if "α" in str(where(state)) else ""
-        return f"{where(state)}.{skewed}" + (
-            f" At the right {state.stored.table.label}." if state.stored else ""
-        )
+        text = f"{describe_partition(state)}."
+        if "α" in text:
+            text += " Smaller α is more skewed."
+        if state.stored:
+            text += f" At the right {state.stored.table.label}."
+        return text
 
 
 class ResultView(LabView):
@@ -81,23 +96,25 @@ class Accuracy(ResultView):
     def __init__(self) -> None:
         super().__init__()
         self._stored = StoredPlot()
-        about = "Bars in the order of the list of methods, in place of the best first"
-        self.listed = made(
-            widgets.Checkbox, label="In the order of the list", help=about, indent=False
+        self.keeps_order = make_widget(
+            widgets.Checkbox,
+            label="Keep list order",
+            help="Bars in the order of the list of methods, in place of the best first",
+            indent=False,
         )
 
     def adapt(self, state: PanelState) -> None:
-        show_if(state.stored is None, self.listed)
+        show_if(state.stored is None, self.keeps_order)
 
     def is_ready(self, state: PanelState) -> bool:
         return super().is_ready(state) or state.stored is not None
 
     def draw(self, state: PanelState) -> plots.Picture:
         if state.stored is not None:
-            return state.stored.picture(self._stored)
+            return state.stored.draw(self._stored)
         rows = state.runs.series(others=True)
-        if not state.running and not self.listed.value:
-            rows = sorted(rows, key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
+        if not state.running and not self.keeps_order.value:
+            rows.sort(key=lambda s: s.mean if s.accuracies else -1.0, reverse=True)
         return plots.accuracy(rows, chance=1 / len(state.class_names))
 
     def caption(self, state: PanelState) -> str:
@@ -110,103 +127,117 @@ class Communication(ResultView):
     name, title, needs = "communication", "Communication", ("runs", "client", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
-        return plots.communication(
-            state.runs.series(), client_bytes=bytes_of(state.runs, state.client)
-        )
+        client_bytes = describe_client_bytes(state.runs, state.client)
+        return plots.communication(state.runs.series(), client_bytes=client_bytes)
 
 
 class Features(ResultView):
     """Maps of the features: PCA at once, t-SNE when it is made."""
 
     name, title, preview = "features", "Features (t-SNE)", True
-    needs = ("runs", "client", "klass", "frame")
+    needs = ("runs", "client", "class_index", "frame")
 
     def __init__(self) -> None:
         super().__init__()
-        self.maps = made(
-            widgets.Dropdown, "fl-maps", label="Methods", label_width=62, options=[("all", 0)],
+        self.maps = make_widget(
+            widgets.Dropdown,
+            "fl-maps",
+            label="Methods",
+            label_width=62,
+            options=[("all", 0)],
             help="Which methods' maps are shown; the table has all of them",
-        )  # fmt: skip
+        )
         self.controls = (self.maps,)
-        self._maps: dict[
-            int, dict[str, Any]
-        ] = {}  # by the identity of the feature array, which is kept with it
+        # By the identity of the feature array, which is kept with its map.
+        self._maps: dict[int, dict[str, Any]] = {}
 
     def draw(self, state: PanelState) -> plots.Picture:
-        names, client, klass, held, who = state.class_names, state.client, state.klass, None, ""
-        setting = state.runs.current[0].setting
-        if klass is not None and klass < len(names):
-            held, who = [c == klass for c in range(len(names))], f"class {names[klass]}"
-        elif client is not None and (
-            first := next((o for row in state.runs.current for o in row.outcomes.values()), None)
-        ):
-            counts = np.asarray(first.label_counts)
-            if client < len(counts):
-                held, who = (
-                    list(counts[client] > 0),
-                    f"classes that client {own_name(client, setting)} holds",
-                )
+        bright_classes, remark = self._choose_bright_classes(state)
         maps = []
         for s in with_features(state.runs):
-            known = self._map(s)
-            how, at = ("t-SNE", known["tsne"]) if "tsne" in known else ("PCA", known["pca"])
-            maps.append(plots.Map(s.lines, at, s.labels[:POINTS], known["score"], how))
+            known = self._find_map(s)
+            kind = "t-SNE" if "tsne" in known else "PCA"
+            points = known.get("tsne", known["pca"])
+            maps.append(plots.Map(s.lines, points, s.labels[:POINTS], known["score"], kind))
         return plots.features(
-            maps, names, setting=setting, held=held, who=who, first=self.maps.value
+            maps,
+            state.class_names,
+            setting=state.runs.current[0].setting,
+            bright=bright_classes,
+            remark=remark,
+            first=self.maps.value,
         )
+
+    def _choose_bright_classes(self, state: PanelState) -> tuple[list[bool] | None, str]:
+        """The classes that stay bright: the one that is looked at, else those of the client that is; and which they
+        are, in words. None: all.
+        """
+        names = state.class_names
+        if state.class_index is not None and state.class_index < len(names):
+            bright = [c == state.class_index for c in range(len(names))]
+            return bright, f"class {names[state.class_index]}"
+        outcomes = [outcome for row in state.runs.current for outcome in row.outcomes.values()]
+        if state.client is None or not outcomes:
+            return None, ""
+        counts = np.asarray(outcomes[0].label_counts)
+        if state.client >= len(counts):
+            return None, ""
+        who = plain_client_name(state.client, state.runs.current[0].setting)
+        return list(counts[state.client] > 0), f"classes that client {who} holds"
 
     def adapt(self, state: PanelState) -> None:
         """With more methods than one picture has room for: which of them are seen."""
         count = len(with_features(state.runs))
-        starts = range(0, max(count, 1), plots.MAPS)
-        offer(
-            self.maps,
-            [
-                (f"{start + 1} to {min(start + plots.MAPS, count)} of {count}", start)
-                for start in starts
-            ],
-        )
-        show_if(len(starts) > 1, self.maps)
+        options = []
+        for start in range(0, max(count, 1), plots.MAPS):
+            end = min(start + plots.MAPS, count)
+            options.append((f"{start + 1} to {end} of {count}", start))
+        offer(self.maps, options)
+        show_if(len(options) > 1, self.maps)
 
-    def _map(self, s: plots.Series) -> dict[str, Any]:
+    def _find_map(self, s: plots.Series) -> dict[str, Any]:
         key = id(s.features)
         if key not in self._maps:
-            score = plots.neighbour_accuracy(s.features, s.labels)
             self._maps[key] = {
                 "features": s.features,
                 "pca": plots.pca(s.features[:POINTS]),
-                "score": score,
+                "score": plots.neighbour_accuracy(s.features, s.labels),
             }
             while len(self._maps) > MOST_MAPS:
                 self._maps.pop(next(iter(self._maps)))
         return self._maps[key]
 
-    def _missing(self, state: PanelState) -> list[plots.Series]:
-        return [s for s in with_features(state.runs) if "tsne" not in self._map(s)]
+    def _find_missing(self, state: PanelState) -> list[plots.Series]:
+        return [s for s in with_features(state.runs) if "tsne" not in self._find_map(s)]
 
-    def lacks(self, state: PanelState) -> bool:
-        return bool(self._missing(state))
+    def needs_preparing(self, state: PanelState) -> bool:
+        return bool(self._find_missing(state))
 
     def prepare(self, state: PanelState) -> Iterator[None]:
         """The t-SNE maps that are missing, one by one; where a browser waits for other pictures, in another process."""
-        for s in self._missing(state):
+        for s in self._find_missing(state):
             features = s.features[:POINTS]
-            self._map(s)["tsne"] = (
-                (yield from tsne_apart(features)) if state.frame[0] else plots.tsne(features)
-            )
+            if state.frame[0]:
+                points = yield from tsne_apart(features)
+            else:
+                points = plots.tsne(features)
+            self._find_map(s)["tsne"] = points
             yield
 
 
 class Classes(ResultView):
-    name, title, needs = "classes", "Clients and classes", ("runs", "client", "klass", "frame")
+    name, title = "classes", "Clients and classes"
+    needs = ("runs", "client", "class_index", "frame")
 
     def draw(self, state: PanelState) -> plots.Picture:
         series = state.runs.series(same_classes=True)
-        return plots.classes(series, state.class_names, client=state.client, klass=state.klass)
+        return plots.classes(
+            series, state.class_names, client=state.client, class_index=state.class_index
+        )
 
 
 class Calibration(LabView):
-    """How sure the methods are, and how often they are right: not of the stored results, which have no such counts."""
+    """How sure the methods are, and how often they are correct; stored results have no such counts."""
 
     name, title = "calibration", "Calibration"
     empty = "The stored results have no reliability diagrams. Press Run: then they are drawn from your results."
@@ -222,8 +253,10 @@ class Times(LabView):
     empty = "Press Run: then this shows how long each method took."
 
     def draw(self, state: PanelState) -> plots.Picture:
-        done = [row for row in state.runs.current if row.outcomes]
-        rows = [(row.title, row.mean("seconds_local"), row.mean("seconds_method")) for row in done]
+        rows = []
+        for row in state.runs.current:
+            if row.outcomes:
+                rows.append((row.title, row.mean("seconds_local"), row.mean("seconds_method")))
         return plots.times(rows, setting=state.setting)
 
 
@@ -231,41 +264,44 @@ class Needs(LabView):
     name, title, ready = "needs", "Needs and leaks", "always"
 
     def draw(self, state: PanelState) -> plots.Picture:
-        plans, rows = plans_of(state), []
-        for info in (METHODS[name].info for name in state.methods):
+        plans = plan_methods(state)
+        rows = []
+        for name in state.methods:
+            info = METHODS[name].info
+            plan = plans.get(name)
             row = {"method": info.title, "rounds": info.rounds, "bytes of one client": info.traffic}
-            plan = plans.get(info.name)
-            own = {"local work": passes(plan)} if plan else {}
-            leaks = plan.method.leaks if plan else info.leaks
-            rows.append(
-                row
-                | {
-                    "extra data": info.extra,
-                    **own,
-                    "what leaks": leaks or "nothing beyond its answers",
-                }
-            )
+            row["extra data"] = info.extra
+            leaks = info.leaks
+            if plan is not None:
+                row["local work"] = describe_local_work(plan)
+                leaks = plan.method.leaks
+            row["what leaks"] = leaks or "nothing beyond its answers"
+            rows.append(row)
         free = [row["method"] for row in rows if row["extra data"] == "nothing"]
-        text = f"{len(free)} of {plural(len(rows), 'method')} need nothing but the uploads: {listed(free) or 'none'}."
-        seen = journey(*state.methods)
-        alt = f"{seen.alt} Below it a table of what methods need and leak."
-        return replace(seen, alt=alt, sentence=text, table=rows, tabled=True)
+        names = join_words(free) or "none"
+        methods = plural(len(rows), "method")
+        text = f"{len(free)} of {methods} need nothing but the uploads: {names}."
+        picture = journey(*state.methods)
+        alt = f"{picture.alt} Below it a table of what methods need and leak."
+        return replace(picture, alt=alt, sentence=text, table=rows, tabled=True)
 
 
-def plans_of(state: PanelState) -> dict[str, Plan]:
+def plan_methods(state: PanelState) -> dict[str, Plan]:
     """What each method would do at the present settings; {} while they are wrong."""
-    asked = {
-        name: value for name, value in state.settings.items() if name not in ("seeds", "cache")
-    }
+    settings = dict(state.settings)
+    for name in ("seeds", "cache"):
+        settings.pop(name, None)
     try:
-        return {p.name: p for p in plans_for(Settings.make(**asked), list(state.methods))}
+        plans = plans_for(Settings.make(**settings), list(state.methods))
     except FedlabError:
         return {}
+    return {plan.name: plan for plan in plans}
 
 
-def passes(p: Plan) -> str:
+def describe_local_work(plan: Plan) -> str:
     """How often a client of the method passes over its own data."""
-    return f"{p.local_passes(describe(p.settings.dataset).n_train):.0f} passes"
+    samples = describe(plan.settings.dataset).n_train
+    return f"{plan.local_passes(samples):.0f} passes"
 
 
 class Track(LabView):
@@ -274,35 +310,51 @@ class Track(LabView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.spent = made(
-            widgets.IntSlider, label="Bytes spent", value=STEPS, min=0, max=STEPS, readout=False, width=280,
-            label_width=84, help="How many bytes have been spent, on a logarithmic scale",
-        )  # fmt: skip
-        self.play = player(
-            self.spent, description="Play", tooltip="Spend the bytes step by step", show_repeat=False, interval=QUICK,
+        self.spent = make_widget(
+            widgets.IntSlider,
+            label="Bytes spent",
+            value=STEPS,
+            min=0,
+            max=STEPS,
+            readout=False,
+            width=280,
+            label_width=84,
+            help="How many bytes have been spent, on a logarithmic scale",
+        )
+        self.play = make_player(
+            self.spent,
+            description="Play",
+            tooltip="Spend the bytes step by step",
+            show_repeat=False,
+            interval=QUICK,
             step=STEP,
-        )  # fmt: skip
-        self.step = made(widgets.Button, label="Step", help="Spend a little more", width=64)
-        self.slow = made(widgets.Checkbox, label="slow", value=False, indent=False, width=66)
+        )
+        self.step = make_widget(widgets.Button, label="Step", help="Spend a little more", width=64)
+        self.slow = make_widget(widgets.Checkbox, label="slow", value=False, indent=False, width=66)
         self.label = widgets.HTML()
-        self.slow.observe(
-            lambda change: setattr(self.play, "interval", SLOW if change["new"] else QUICK), "value"
-        )
-        self.step.on_click(
-            lambda _: setattr(self.spent, "value", (self.spent.value + STRIDE) % (STEPS + STRIDE))
-        )
-        # In a box of its own what the label says is no move of a control, which would draw once more.
+        self.slow.observe(self._set_speed, "value")
+        self.step.on_click(lambda _: self._spend_more())
+        # The label stands in a box: a control's change would draw the picture once more.
         self.controls = [self.play, self.step, self.slow, self.spent, widgets.HBox([self.label])]
-        self._of: tuple = ()
+        self._key: tuple = ()  # runs and size that the race was made for
         self._race = Race(())
+
+    def _set_speed(self, change: Mapping[str, Any]) -> None:
+        self.play.interval = SLOW if change["new"] else QUICK
+
+    def _spend_more(self) -> None:
+        """One stride on; after the end from the start again."""
+        self.spent.value = (self.spent.value + STRIDE) % (STEPS + STRIDE)
 
     def race(self, state: PanelState) -> Race:
         """The race of the present results, made for the size of the frame."""
-        if self._of != (of := (state.runs, current_size())):
-            self._of, self._race = of, Race(state.runs.series())
+        key = (state.runs, current_size())
+        if self._key != key:
+            self._key = key
+            self._race = Race(state.runs.series())
         return self._race
 
-    def draw(self, state: PanelState):
+    def draw(self, state: PanelState) -> plots.Picture:
         race = self.race(state)
         budget = race.budget(self.spent.value)
         self.label.value = f"<span>{data_size(budget)}</span>"
@@ -312,63 +364,85 @@ class Track(LabView):
 COMMON = (WhoHoldsWhat, Accuracy, Communication, Features, Classes)
 
 
-def where(state: PanelState) -> Setting:
+def describe_partition(state: PanelState) -> Setting:
     """The partition's setting in words: that of the first seed."""
-    return words({**state.settings, "seeds": 1})
+    return describe_settings({**state.settings, "seeds": 1})
 
 
 def with_features(runs: Runs) -> list[plots.Series]:
-    return [
-        s for s in runs.series(same_classes=True) if s.features is not None and len(s.features) > 1
-    ]
+    """The shown rows that have features of more than one sample."""
+    rows = []
+    for s in runs.series(same_classes=True):
+        if s.features is not None and len(s.features) > 1:
+            rows.append(s)
+    return rows
 
 
 def summary(state: PanelState) -> plots.Picture:
     """The state in one picture: the present partition, and beside it the results of the last run where there are any;
     its sentence is what a saved notebook keeps as text."""
-    series = [s for s in state.runs.series() if s.accuracies] if state.runs.has_results else []
-    with sized(STILL):
-        stored = (series, f"Test accuracy, {series[0].seeds}") if series else None
-        picture = plots.Partition().show(state.federation, setting=where(state), stored=stored)
-    values = ", ".join(f"{s.name} {percent(s.mean)}" for s in series)
+    series = []
+    if state.runs.has_results:
+        series = [s for s in state.runs.series() if s.accuracies]
+    stored = None
+    results = WHAT_TO_DO
+    if series:
+        title = f"accuracy, {series[0].seeds}"
+        stored = (series, f"Test {title}")
+        values = ", ".join(f"{s.name} {percent(s.mean)}" for s in series)
+        results = f"{capitalize(title)}: {values}. {plots.verdict(series)}"
+    setting = describe_partition(state)
+    with use_size(STILL):
+        picture = plots.Partition().show(state.federation, setting=setting, stored=stored)
     skew = state.federation.skew
-    about = f"skew {skew.jensen_shannon:.2f}, {skew.effective_classes:.1f} of {len(state.class_names)} classes a client"
-    ran = (
-        f"Accuracy, {series[0].seeds}: {values}. {plots.verdict(series)}" if series else WHAT_TO_DO
-    )
-    return replace(picture, sentence=f"{where(state)} ({about}). {ran}", table=table(series))
+    classes = f"{skew.effective_classes:.1f} of {len(state.class_names)} classes a client"
+    sentence = f"{setting} (skew {skew.jensen_shannon:.2f}, {classes}). {results}"
+    return replace(picture, sentence=sentence, table=table(series))
 
 
-def bytes_of(runs: Runs, client: int | None) -> str:
+def describe_client_bytes(runs: Runs, client: int | None) -> str:
     """What one client of the first seed sends and receives, method by method, in a sentence."""
     if client is None:
         return ""
-    firsts = [
-        (row.title, next(iter(row.outcomes.values()))) for row in runs.current if row.outcomes
-    ]
-    parts = [
-        f"{title} {data_size(sum(one.ledger.by_client().get(client, (0, 0))))}"
-        for title, one in firsts
-    ]
-    return (
-        f"Client {own_name(client, runs.current[0].setting)}, up and down: {'; '.join(parts)}."
-        if parts
-        else ""
-    )
+    parts = []
+    for row in runs.current:
+        if row.outcomes:
+            outcome = next(iter(row.outcomes.values()))
+            up_and_down = outcome.ledger.by_client().get(client, (0, 0))
+            parts.append(f"{row.title} {data_size(sum(up_and_down))}")
+    if not parts:
+        return ""
+    who = plain_client_name(client, runs.current[0].setting)
+    return f"Client {who}, up and down: {'; '.join(parts)}."
 
 
 PLAYGROUND = LabSpec(
-    companions=("local", "fedavg", "ensemble", "fens", "fedlpa", "afl", "gauss"), views=(Calibration,),
+    companions=("local", "fedavg", "ensemble", "fens", "fedlpa", "afl", "gauss"),
+    views=(Calibration,),
     first="communication",
-)  # fmt: skip
+)
 COMPARE = LabSpec(
-    name="compare", views=(Calibration, Times, Needs), settings={"seeds": 1}, last=True,
+    name="compare",
+    views=(Calibration, Times, Needs),
+    settings={"seeds": 1},
+    last=True,
     companions=(
-        "local", "fedavg", "ensemble", "feddf", "dense", "fens", "fedet", "coboosting", "fusefl", "fedlpa",
+        "local",
+        "fedavg",
+        "ensemble",
+        "feddf",
+        "dense",
+        "fens",
+        "fedet",
+        "coboosting",
+        "fusefl",
+        "fedlpa",
         "centralized",
     ),
-)  # fmt: skip
+)
 RACE = LabSpec(
-    name="race", views=(Track,), settings={"seeds": 1},
+    name="race",
+    views=(Track,),
+    settings={"seeds": 1},
     companions=("fedavg", "ensemble", "fens", "fedlpa", "fedavg_multi", "fedadam"),
-)  # fmt: skip
+)

@@ -24,7 +24,7 @@ from ..data.card import list_first_rows as first_rows
 from ..data.files import KINDS, join_options, split_options
 from ..data.schema import InputSchema
 from ..errors import UsageError
-from .theme import Fitting, made, show_if
+from .theme import Fitting, make_widget, show_if
 
 CHOICES = (*KINDS.values(), *ROLES)
 NAMES = 110  # pixels for the name of a column
@@ -40,11 +40,11 @@ class FileCard:
         self._fitting = Fitting()
         self._schema: InputSchema | None = None
         self.menus: dict[str, widgets.Dropdown] = {}
-        self.summary = made(widgets.HTML, "fl-card-words")
-        self.columns = made(widgets.VBox, "fl-card-columns")
-        self.rows = made(widgets.HTML, "fl-card-rows")
+        self.summary = make_widget(widgets.HTML, "fl-card-words")
+        self.columns = make_widget(widgets.VBox, "fl-card-columns")
+        self.rows = make_widget(widgets.HTML, "fl-card-rows")
         parts = [self.summary, self.columns, self.rows]
-        self.widget = made(widgets.VBox, "fl-card", children=parts)
+        self.widget = make_widget(widgets.VBox, "fl-card", children=parts)
         self.hide()
 
     def hide(self) -> None:
@@ -74,7 +74,7 @@ class FileCard:
         self.menus = {}
         for name, taken, why, values in rows[:MOST_COLUMNS]:
             help = f"{why} {values}".strip()
-            menu = made(
+            menu = make_widget(
                 widgets.Dropdown,
                 label=name,
                 options=CHOICES,
@@ -88,12 +88,12 @@ class FileCard:
         words = (
             f"{more} more columns: name them in the path, as in ?leave_out=NAME" if more > 0 else ""
         )
-        rest = [made(widgets.HTML, value=f"<p>{words}</p>")] if words else []
+        rest = [make_widget(widgets.HTML, value=f"<p>{words}</p>")] if words else []
         self.columns.children = [*self.menus.values(), *rest]
         show_if(bool(rows), self.columns)
 
     def _choice_made(self, column: str, choice: str) -> None:
-        if not self._fitting.on:
+        if not self._fitting.is_on:
             self.on_choice(column, choice)
 
     def choose(self, column: str, choice: str) -> str:

@@ -21,21 +21,20 @@ import ipywidgets as widgets
 
 from ..errors import SAMPLES
 from ..plots import Picture
-from ..plots.words import Setting, duration, setting_of, worded
+from ..plots.words import Setting, adapt_sample_words, duration, make_setting
 from ..studies.cost import Cost, cost_of
+from .nearest_results import NearestResults, find_nearest_results
 from .record import Row, Runs
-from .stored import Nearby, nearby
 
 READY = ("always", "data", "live", "run")
-Asked = Mapping[
-    Any, tuple[str, Mapping[str, Any]]
-]  # runs: {name: (method, arguments of `study.job`)}
+# {name: (method, arguments of `study.job`)}
+PlannedRuns = Mapping[Any, tuple[str, Mapping[str, Any]]]
 # Parts that hold arrays, or many things: new objects where they differ. All others are compared by value.
 BY_IDENTITY = ("federation", "runs", "outcome", "report", "metrics", "prepared", "worked")
 
 
 @dataclass(frozen=True, eq=False)
-class OwnState:
+class ViewState:
     """What a view has beside the state of all: what its `prepare` (for `anchor`) and its `work` returned (for the run
     of number `run`; None: for none)."""
 
@@ -57,7 +56,7 @@ class PanelState:
     report:   of the finished run, or what the running method has so far; None before
     metrics:  dicts(phase, done, …) of the running method so far
     frame:    width and height of the frames in pixels, (0, 0) before they were seen
-    view, client, klass: what is looked at; None for no client and no class in particular; every view marks them
+    view, client, class_index: what is looked at; None for no client and no class in particular; every view marks them
     prepared, worked: what the view's own `prepare` and `work` returned; None before, and after another run
     running:  whether a job runs
     stored:   the stored results that a panel shows before its first run; None: they say nothing
@@ -75,7 +74,7 @@ class PanelState:
     outcomes: Mapping[int, Any] = field(default_factory=dict)
     others: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
     client: int | None = None
-    klass: int | None = None
+    class_index: int | None = None
     report: Any = None
     metrics: Sequence[Mapping[str, Any]] = ()
     prepared: Any = None
@@ -87,63 +86,84 @@ class PanelState:
     epochs: int = 0
     running: bool = False
     shows_stored: bool = True
-    stored: Nearby | None = None
-    own: Mapping[str, OwnState] = field(default_factory=dict)
+    stored: NearestResults | None = None
+    view_states: Mapping[str, ViewState] = field(default_factory=dict)
 
     @property
     def anchor(self) -> Any:
         """What a view prepares itself for: the outcome, or before there is one the federation."""
         return self.federation if self.outcome is None else self.outcome
 
-    def of(self, view: str) -> PanelState:
+    def for_view(self, view: str) -> PanelState:
         """The state as `view` is drawn from it, with what that view has of its own."""
-        own = self.own.get(view, OwnState())
-        prepared = own.prepared if own.anchor is self.anchor else None
-        worked = own.worked if own.run in (None, self.number) else None
+        state = self.view_states.get(view, ViewState())
+        prepared = None
+        if state.anchor is self.anchor:
+            prepared = state.prepared
+        worked = None
+        if state.run in (None, self.number):
+            worked = state.worked
         return replace(self, view=view, prepared=prepared, worked=worked)
 
-    def with_own(self, view: str, **changes: Any) -> Mapping[str, OwnState]:
-        """`own` with changes for one view."""
-        return {**self.own, view: replace(self.own.get(view, OwnState()), **changes)}
+    def with_view_state(self, view: str, **changes: Any) -> Mapping[str, ViewState]:
+        """`view_states` with changes for one view."""
+        return {
+            **self.view_states,
+            view: replace(self.view_states.get(view, ViewState()), **changes),
+        }
 
     def changes(self, old: PanelState) -> set[str]:
         """Names of the parts in which this state differs from `old`."""
-        pairs = ((f.name, getattr(self, f.name), getattr(old, f.name)) for f in fields(self))
-        return {
-            name
-            for name, now, before in pairs
-            if now is not before and (name in BY_IDENTITY or now != before)
-        }
+        changed = set()
+        for part in fields(self):
+            now = getattr(self, part.name)
+            before = getattr(old, part.name)
+            if now is before:
+                continue
+            if part.name in BY_IDENTITY or now != before:
+                changed.add(part.name)
+        return changed
 
 
 def next_state(state: PanelState, **changes: Any) -> PanelState:
     """The state after `changes`, with all that follows from them."""
     new = replace(state, **changes)
     current = new.runs.current
-    mine = new.runs.find(new.method) if new.method else None
-    outcomes = {} if mine is None else mine.outcomes
+    row = new.runs.find(new.method) if new.method else None
+    outcomes = {} if row is None else row.outcomes
     outcome = next(iter(outcomes.values()), None)
-    report = new.report if outcome is None else outcome.report
-    if (
-        outcome is None and state.outcome is not None and "report" not in changes
-    ):  # it was cleared away
+    report = new.report
+    if outcome is not None:
+        report = outcome.report
+    elif state.outcome is not None and "report" not in changes:  # it was cleared away
         report = None
-    names = () if new.federation is None else tuple(new.federation.dataset.class_names)
-    speaks = new.shows_stored and not new.runs.number and new.federation is not None
+    settings = new.settings if row is None or outcome is None else row.settings
+    class_names: tuple[str, ...] = ()
+    if current:
+        class_names = current[0].classes
+    elif new.federation is not None:
+        class_names = tuple(new.federation.dataset.class_names)
+    stored = None
+    if new.shows_stored and not new.runs.number and new.federation is not None:
+        stored = find_nearest_results(new.methods, new.settings)
     return replace(
-        new, number=new.runs.number, outcome=outcome, outcomes=outcomes, report=report,
-        setting=words(new.settings if outcome is None else mine.settings) if new.settings else "",
-        class_names=current[0].classes if current else names,
-        others={row.method: row.outcomes for row in current if row is not mine},
-        stored=nearby(new.methods, new.settings) if speaks else None,
-    )  # fmt: skip
+        new,
+        number=new.runs.number,
+        outcome=outcome,
+        outcomes=outcomes,
+        report=report,
+        setting=describe_settings(settings) if new.settings else "",
+        class_names=class_names,
+        others={other.method: other.outcomes for other in current if other is not row},
+        stored=stored,
+    )
 
 
-def heard(state: PanelState, row: Row, event: Any) -> dict[str, Any]:
+def apply_event(state: PanelState, row: Row, event: Any) -> dict[str, Any]:
     """The changes that an event of the running job makes; `row`: its method's in the present run."""
     changes: dict[str, Any] = {}
     if event.curve is not None or event.outcome is not None or event.error is not None:
-        changes["runs"] = state.runs.changed(row, row.heard(event))
+        changes["runs"] = state.runs.with_row(row, row.with_event(event))
     if event.method == state.method:
         if event.report is not None:
             changes["report"] = event.report
@@ -153,24 +173,36 @@ def heard(state: PanelState, row: Row, event: Any) -> dict[str, Any]:
     return changes
 
 
-def words(settings: Mapping[str, Any]) -> Setting:
+def describe_settings(settings: Mapping[str, Any]) -> Setting:
     """Settings as a person reads them, seeds included: 'digits, α = 0.1, 10 clients, seeds 0–2'."""
-    first, count = settings["seed"], settings["seeds"]
-    seeds = f"seed {first}" if count == 1 else f"seeds {first}–{first + count - 1}"
-    return setting_of(settings, seeds)
+    first = settings["seed"]
+    last = first + settings["seeds"] - 1
+    seeds = f"seed {first}" if first == last else f"seeds {first}–{last}"
+    return make_setting(settings, seeds)
+
+
+def has_older_run(state: PanelState) -> bool:
+    """Whether the controls say something else than the settings of the present run."""
+    if not state.runs.current:
+        return False
+    row = state.runs.current[0]
+    run_settings = {"device": None, **row.settings}
+    now = {**state.settings, "device": run_settings["device"]}
+    if row.follows_hand:
+        now["seeds"] = run_settings["seeds"]
+    return now != run_settings
 
 
 def caption(state: PanelState) -> str:
-    """What the result views show, and whether the controls, which now say `settings`, have moved on since."""
+    """What the result views show, and whether the controls have moved on since."""
     if not state.runs.current:
         return ""
-    then = dict(state.runs.current[0].settings)
-    now = {**state.settings, "device": then.get("device")}
-    if state.runs.current[0].follows_hand:
-        now["seeds"] = then["seeds"]
-    what = " since" if state.running else ": press Run"  # Run cannot be pressed twice
-    moved = f" (the controls have moved{what})" if now != {"device": None, **then} else ""
-    return f"Run {state.number}: {words(then)}{moved}"
+    text = f"Run {state.number}: {describe_settings(state.runs.current[0].settings)}"
+    if not has_older_run(state):
+        return text
+    if state.running:  # Run cannot be pressed twice
+        return f"{text} (the controls have moved since)"
+    return f"{text} (the controls have moved: press Run)"
 
 
 class LabView:
@@ -182,8 +214,7 @@ class LabView:
     preview: whether there is a picture before `prepare` is done
     summary: what the picture will show, said until there is one, after "Press Run."
     work_label, work_help: text and tooltip of the button that starts `work`
-    needs:  parts of the state that it is drawn from; what it has of its own (`OwnState`) it always depends on
-    hands:  the id of a box of sliders, one a client; bars of clients are their shares, and the page moves them at once
+    needs:  parts of the state that it is drawn from; what it has of its own (`ViewState`) it always depends on
     controls: widgets above the picture; each change redraws it at once. By default all that `__init__` has made
     """
 
@@ -195,9 +226,17 @@ class LabView:
     summary: ClassVar[str] = ""
     work_label: ClassVar[str] = ""
     work_help: ClassVar[str] = ""
-    hands: str = ""
-    needs: ClassVar[Sequence[str]] = tuple(
-        "settings knobs methods federation runs report metrics client klass frame".split()
+    needs: ClassVar[Sequence[str]] = (
+        "settings",
+        "knobs",
+        "methods",
+        "federation",
+        "runs",
+        "report",
+        "metrics",
+        "client",
+        "class_index",
+        "frame",
     )
 
     @property
@@ -208,10 +247,13 @@ class LabView:
     @functools.cached_property
     def controls(self) -> Sequence[widgets.Widget]:
         """In the order in which they were made; a `Play` stands in a box, as only the slider that it moves redraws."""
-        own = [widget for widget in vars(self).values() if isinstance(widget, widgets.Widget)]
-        return [
-            widgets.HBox([widget]) if isinstance(widget, widgets.Play) else widget for widget in own
-        ]
+        widgets_made = []
+        for part in vars(self).values():
+            if isinstance(part, widgets.Play):
+                part = widgets.HBox([part])
+            if isinstance(part, widgets.Widget):
+                widgets_made.append(part)
+        return widgets_made
 
     def adapt(self, state: PanelState) -> None:
         """Fit the view's own controls to `state` before it is drawn."""
@@ -224,7 +266,7 @@ class LabView:
         raise NotImplementedError
         yield
 
-    def asked(self, state: PanelState) -> Asked | None:
+    def planned_runs(self, state: PanelState) -> PlannedRuns | None:
         """The runs that the button makes. If they take no time, opening the view presses it. None: nobody knows."""
 
     def draw(self, state: PanelState) -> Picture:
@@ -234,40 +276,57 @@ class LabView:
         """The line over the picture."""
         return caption(state)
 
+    def is_older(self, state: PanelState) -> bool:
+        """Whether the picture is of another setting than the controls say; then it is dimmed."""
+        return self.ready in ("live", "run") and has_older_run(state)
+
     def is_ready(self, state: PanelState) -> bool:
         """Whether there is what the view is drawn from."""
-        result = state.outcome is not None if state.method else state.runs.has_results
-        running = self.ready == "live" and state.report is not None
-        there = state.federation is not None and (self.ready == "data" or result or running)
-        return there or self.ready == "always"
-
-    def lacks(self, state: PanelState) -> bool:
-        """Whether the view's slow work is still to be done; what is live is drawn without it."""
-        if type(self).prepare is LabView.prepare or (
-            self.ready == "live" and state.outcome is None
-        ):
+        if self.ready == "always":
+            return True
+        if state.federation is None:
             return False
-        return self.name not in state.own or state.own[self.name].anchor is not state.anchor
+        if self.ready == "data":
+            return True
+        if self.ready == "live" and state.report is not None:
+            return True
+        if state.method:
+            return state.outcome is not None
+        return state.runs.has_results
+
+    def needs_preparing(self, state: PanelState) -> bool:
+        """Whether the view's slow work is still to be done; what is live is drawn without it."""
+        has_slow_work = type(self).prepare is not LabView.prepare
+        is_drawn_live = self.ready == "live" and state.outcome is None
+        if is_drawn_live or not has_slow_work:
+            return False
+        view_state = state.view_states.get(self.name)
+        return view_state is None or view_state.anchor is not state.anchor
 
 
-def in_words(kind: LabView, state: PanelState) -> Picture:
+def draw_picture(kind: LabView, state: PanelState) -> Picture:
     """The picture of a view, whose words fit the samples that are shown."""
     picture = kind.draw(state)
-    shape = (1, 8, 8) if state.federation is None else state.federation.dataset.input_shape
-    alt, sentence = (worded(text, SAMPLES[len(shape)]) for text in (picture.alt, picture.sentence))
+    dimensions = 3 if state.federation is None else len(state.federation.dataset.input_shape)
+    samples = SAMPLES[dimensions]
+    sentence = adapt_sample_words(picture.sentence, samples)
     if picture.waits and state.running:
         sentence = LabView.waiting
     elif picture.waits:
-        cost = cost_of_work(kind, state)
+        cost = estimate_work(kind, state)
         if cost is not None and cost.seconds is not None:
             sentence += f" It takes {duration(cost.seconds)}."
-    return replace(picture, alt=alt, sentence=sentence)
+    return replace(picture, alt=adapt_sample_words(picture.alt, samples), sentence=sentence)
 
 
-def cost_of_work(kind: LabView, state: PanelState) -> Cost | None:
+def estimate_work(kind: LabView, state: PanelState) -> Cost | None:
     """What the button of a view will cost; None where there is none, or nobody knows."""
-    asked = kind.asked(state) if kind.work_label and kind.is_ready(state) else None
-    return None if asked is None else cost_of(*asked.values())
+    if not kind.work_label or not kind.is_ready(state):
+        return None
+    runs = kind.planned_runs(state)
+    if runs is None:
+        return None
+    return cost_of(*runs.values())
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ is drawn from it. Nothing below this file knows the panel. Numbers come from `st
 
 import html
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -15,17 +16,18 @@ from typing import Any
 import ipywidgets as widgets
 
 from .. import studies as study
-from ..data import load, to_plain_settings
-from ..errors import UsageError, choose, demand
+from ..data import Edits, Federation, load, to_plain_settings
+from ..errors import UsageError, choose
 from ..plots import Picture
-from ..plots.kit import blank
+from ..plots.kit import make_blank_picture
+from ..plots.words import make_setting, plain_client_name
 from . import export, saved, theme
 from .controls import Controls, put
-from .facts import AtRest, facts
+from .facts import Debouncer, describe_federation
 from .figures import COMMON, summary
-from .hand import Hand, called
-from .lab_view import READY, LabSpec, LabView, PanelState, heard, next_state
+from .lab_view import READY, LabSpec, LabView, PanelState, apply_event, next_state
 from .link import write as write_link
+from .partition_editor import PartitionEditor
 from .runs_panel import RunsPanel
 from .views import Chores, Views
 from .worker import Status, Worker, guarded
@@ -48,41 +50,48 @@ class Panel(saved.Saved):
         job: Callable[..., Generator] | None = None,
         **settings: Any,
     ) -> None:
-        self._guard, self._fitting, self._job = RLock(), theme.Fitting(), job or study.job
-        inline = "google.colab" in sys.modules if inline is None else inline
+        self._guard = RLock()
+        self._fitting = theme.Fitting()
+        self._job = job or study.job
+        if inline is None:
+            inline = "google.colab" in sys.modules
         self._worker = Worker(
             self._guard, inline=inline, on_warning=lambda text: self._status.warn(text)
         )
-        self.spec, self._opened = spec, False
+        self.spec = spec
+        self._is_open = False
         self._state = PanelState(method=spec.method)
-        later = AtRest(
+        debouncer = Debouncer(
             self._guard,
             lambda error: self._status.fail(error),
             lambda: inline or not self._state.frame[0],
         )
-        self.controls = Controls(spec, later)
-        own, common = [kind() for kind in spec.views], [kind() for kind in COMMON]
-        self.lab_views = {view.name: view for view in own}
-        if len(self.lab_views) < len(own) or any(view.ready not in READY for view in own):
-            raise ValueError(
-                f"A view of {spec.name!r} is named twice, or its `ready` is not one of {READY}."
-            )
+        self.controls = Controls(spec, debouncer)
+        lab_views = [kind() for kind in spec.views]
+        common_views = [kind() for kind in COMMON]
+        check_views(spec.name, lab_views)
+        self.lab_views = {view.name: view for view in lab_views}
         self.views = Views(
-            self._choose_tabs(own, common),
+            self._choose_tabs(lab_views, common_views),
             self._guard,
             self._fitting,
             self._prepare,
             **self._tab_options(),
         )
-        self.views.stored = "stored" not in hide
+        self.views.allows_stored = "stored" not in hide
         self.views.larger.value = str(projector).lower() in ("true", "1", "yes", "on")
-        self.runs_panel = RunsPanel(self._pinned, spec.name)
-        style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
-        parts = [style, *self._lay_out(), self.runs_panel.box, theme.made(Chores, "fl-style")]
+        self.runs_panel = RunsPanel(self._pin_row, spec.name)
+        style = theme.make_widget(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
+        parts = [
+            style,
+            *self._lay_out(),
+            self.runs_panel.box,
+            theme.make_widget(Chores, "fl-style"),
+        ]
         super().__init__(parts)
         self.add_class("fl-root").add_class("fl-live").add_class(f"fl-{spec.name}")
         self._status = Status(self.controls, self)
-        self.hand = Hand(self.controls, self.views, self._fitting, self._changed, self._status.warn)
+        self.editor = self._make_editor()
         self.controls.begin(
             methods,
             {**spec.settings, **to_plain_settings(settings)},
@@ -90,24 +99,32 @@ class Panel(saved.Saved):
         )
         self.controls.hide([name for name in hide if name != "stored"])
         self._listen()
-        self._data_changed()
+        self._load_data()
         self._worker.wait()  # so that the first view is complete
         self.views.choose(spec.first)
-        self._opened = True  # from here on what is looked at is a person's choice
+        self._is_open = True  # from here on what is looked at is a person's choice
         saved.stop_earlier(self)
 
     def _lay_out(self) -> list[widgets.Widget]:
         """What stands between the style and the record of runs."""
         columns = [self.controls.layout(), self.views.box]
-        return [theme.made(widgets.Box, "fl-body", children=columns)]
+        return [theme.make_widget(widgets.Box, "fl-body", children=columns)]
 
     def _choose_tabs(self, own: list[LabView], common: list[LabView]) -> list[LabView]:
         """The views, in the order of their tabs."""
-        return [*common, *own] if self.spec.last else [*own, *common]
+        if self.spec.last:
+            return [*common, *own]
+        return [*own, *common]
 
     def _tab_options(self) -> dict[str, Any]:
         """Further arguments of `Views`."""
         return {}
+
+    def _make_editor(self) -> PartitionEditor | None:
+        """The buttons that change the partition by hand."""
+        return PartitionEditor(
+            self.controls, self.views, self._fitting, self._apply_controls, self._status.warn
+        )
 
     def _show_state(self) -> None:
         """Called after each change of the state, before anything is drawn."""
@@ -120,26 +137,21 @@ class Panel(saved.Saved):
         return steps
 
     def _listen(self) -> None:
-        c = self.controls
-
-        def on(parts: Iterable[widgets.Widget], call: Callable, *arguments: Any) -> None:
-            for widget in parts:
-                widget.observe(lambda _: call(*arguments), "value")
-
-        on((c.dataset, c.path), self._data_changed)
-        on(c.choices, self._changed)
-        c.card.on_choice = self._column_chosen
-        on((self.views.larger, self.views.reveal), self._projected)
-        self._projected()
-        self.views.on_look(self._looked)
+        controls = self.controls
+        observe((controls.dataset, controls.path), self._load_data)
+        observe(controls.choices, self._apply_controls)
+        controls.card.on_choice = self._choose_column
+        observe((self.views.larger, self.views.reveal), self._toggle_projector)
+        self._toggle_projector()
+        self.views.on_look(self._apply_look)
         for name, view in self.views.views.items():
-            on(view.kind.controls, self._moved, name)
-            if (button := view.button) is not None:
-                button.on_click(lambda _, name=name: self._work_clicked(name))
-        c.run.on_click(lambda _: self._start(True))
-        c.stop.on_click(lambda _: self.stop())
-        self.runs_panel.clear.on_click(lambda _: self._clear())
-        self.runs_panel.export.on_click(lambda _: self._export_clicked())
+            observe(view.kind.controls, partial(self._redraw_view, name))
+            if view.button is not None:
+                view.button.on_click(lambda _, name=name: self._start_work(name))
+        controls.run.on_click(lambda _: self._start(True))
+        controls.stop.on_click(lambda _: self.stop())
+        self.runs_panel.clear.on_click(lambda _: self._clear_runs())
+        self.runs_panel.export.on_click(lambda _: self._export_files())
 
     @property
     def status(self) -> str:
@@ -199,13 +211,13 @@ class Panel(saved.Saved):
 
     def state(self, view: str) -> PanelState:
         """What the view is drawn from now; of a view that all panels have, too."""
-        return self._state.of(choose("view", view, self.views.views))
+        return self._state.for_view(choose("view", view, self.views.views))
 
     def work(self, view: str) -> Picture | None:
         """Press the button of a lab's view, wait for the end, and return the view's Picture."""
         buttons = [name for name, each in self.views.views.items() if each.button is not None]
         self.views.choose(choose("view with a button", view, buttons))
-        self._work_clicked(view)
+        self._start_work(view)
         return self.show(view)
 
     def stop(self) -> None:
@@ -215,7 +227,7 @@ class Panel(saved.Saved):
     def close(self) -> None:
         """Stop the work, wait for its thread, and remove the widget. The outcomes stay."""
         if hasattr(self, "_worker"):
-            self.controls.later.cancel()
+            self.controls.debouncer.cancel()
             self._worker.abandon()
             self._worker.wait(20)
         super().close()
@@ -236,28 +248,23 @@ class Panel(saved.Saved):
     def export(self, folder: str | Path | None = None) -> Path:
         """Write runs.csv, runs.json, reproduce.py, pictures (PNG, SVG); returns the folder, a new one if need be."""
         with self._guard:
-            demand(
-                self._state.federation is not None,
-                "There is no data to draw; choose a data set first.",
-            )
+            if self._state.federation is None:
+                raise UsageError("There is no data to draw; choose a data set first.")
             pictures = {**self.views.pictures(), "handout": self.still()}
-            return export.write(
-                folder or f"results/{self.spec.name}", self._state.runs, pictures, self.code()
-            )
+            folder = folder or f"results/{self.spec.name}"
+            return export.write(folder, self._state.runs, pictures, self.code())
 
     def __repr__(self) -> str:
-        return (
-            self.still().sentence if self._state.federation is not None else "a panel without data"
-        )
+        if self._state.federation is None:
+            return "a panel without data"
+        return self.still().sentence
 
     def still(self) -> Picture:
         """One picture of the data and of all results, without controls."""
         with self._guard:
-            return (
-                summary(self._state)
-                if self._state.federation
-                else blank("No data to show.", setting="")
-            )
+            if not self._state.federation:
+                return make_blank_picture("No data to show.", setting="")
+            return summary(self._state)
 
     def _go(self, draw: bool = True, **changes: Any) -> None:
         """Something changed: the new state, and with `draw` what follows from it on the screen."""
@@ -267,19 +274,22 @@ class Panel(saved.Saved):
         if not draw:
             return
         self._draw()  # first, as a hand on a slider waits for it
-        self.hand.show(state)
+        if self.editor is not None:
+            self.editor.show(state)
         self.runs_panel.show(state.runs)
-        self.controls.later.ask(
-            "words", lambda: (facts(state), self.code()), self._say
-        )  # a hand does not wait for it
+        # A hand does not wait for it.
+        self.controls.debouncer.request(
+            "words", lambda: (describe_federation(state), self.code()), self._show_words
+        )
         if not self._worker.busy:
-            self.controls.tell(
-                (state.methods if state.federation else (), state.settings, state.number)
-            )
+            methods = state.methods if state.federation else ()
+            self.controls.tell((methods, state.settings, state.number))
 
-    def _say(self, words: tuple[str, str]) -> None:
-        self.controls.facts.value = theme.paragraph(words[0])
-        self.runs_panel.code.value = f"<pre>{html.escape(words[1])}</pre>"
+    def _show_words(self, words: tuple[str, str]) -> None:
+        """What the controls say of the federation, and the Python lines."""
+        facts, code = words
+        self.controls.facts.value = theme.paragraph(facts)
+        self.runs_panel.code.value = f"<pre>{html.escape(code)}</pre>"
         if self._state.partition is not None:
             self.controls.preview(self._state.partition)
 
@@ -287,51 +297,53 @@ class Panel(saved.Saved):
     def _draw(self) -> None:
         self.views.draw()
 
-    def _read(self, fresh: bool = False) -> dict[str, Any]:
+    def _read_controls(self, fresh: bool = False) -> dict[str, Any]:
         """What the controls say and what is looked at, as changes of the state; `fresh`: data are dealt out anew."""
         changes = self.controls.changes(self._state, fresh)
-        federation, moves = changes["federation"], changes["settings"].get("moves", "")
-        old = self._state.federation, self._state.settings.get("moves", "")
-        if federation is not None and (federation is not old[0] or moves != old[1]):
+        federation = changes["federation"]
+        moves = changes["settings"].get("moves", "")
+        is_dealt_anew = federation is not self._state.federation
+        has_other_moves = moves != self._state.settings.get("moves", "")
+        if federation is not None and (is_dealt_anew or has_other_moves):
             with self._fitting:
-                self.views.offer(
-                    called(federation, changes["partition"], moves), federation.dataset.class_names
-                )
+                names = list_client_names(federation, changes["partition"], moves)
+                self.views.offer(names, federation.dataset.class_names)
         return {**changes, **self.views.look}
 
     @guarded
-    def _changed(self) -> None:
-        """A control says something else."""
-        if self._fitting.on:
+    def _apply_controls(self) -> None:
+        """A control changed."""
+        if self._fitting.is_on:
             return
-        changes = self._read()
+        changes = self._read_controls()
         if (changes["partition"], changes["knobs"]) != (self._state.partition, self._state.knobs):
             self._status.clear()
         self._go(**changes)
 
     @guarded
-    def _looked(self) -> None:
+    def _apply_look(self) -> None:
         """Another view, client or class is looked at."""
-        if not self._fitting.on:
+        if not self._fitting.is_on:
             turned = self.views.visible != self._state.view
             self._go(**self.views.look)
-            if turned and self._opened and not self._worker.busy and self.views.soon():
-                self._work_clicked(self.views.visible)
+            if turned and self._is_open and not self._worker.busy and self.views.is_work_quick():
+                self._start_work(self.views.visible)
 
-    def _projected(self) -> None:
-        """A class looks on, or no more: as classes of this widget, since a page asks each change for what it `:has`."""
-        theme.wears(self, "fl-projector", large := self.views.larger.value)
-        theme.wears(self, "fl-covering", large and not self.views.reveal.value)
+    def _toggle_projector(self) -> None:
+        """Toggle projector mode: as classes of this widget, since a page asks each change for what it `:has`."""
+        is_large = self.views.larger.value
+        theme.toggle_class(self, "fl-projector", is_large)
+        theme.toggle_class(self, "fl-covering", is_large and not self.views.reveal.value)
 
     @guarded
-    def _moved(self, view: str) -> None:
+    def _redraw_view(self, view: str) -> None:
         """A person moved a view's own control."""
-        if not self._fitting.on:
+        if not self._fitting.is_on:
             self.views.dirty.add(view)
             self.views.draw()
 
     @guarded
-    def _data_changed(self) -> None:
+    def _load_data(self) -> None:
         """Load the chosen data set, in the background."""
         c = self.controls
         self._status.clear()
@@ -344,16 +356,16 @@ class Panel(saved.Saved):
             draw=False, federation=None, partition=None
         )  # until they are there, sliders have nothing to deal out
         self._status.start(f"Loading {name} …")
-        self._work(lambda: load(name), lambda _: None, self._loaded)
+        self._work(lambda: load(name), lambda _: None, self._finish_loading)
 
     @guarded
-    def _column_chosen(self, column: str, choice: str) -> None:
+    def _choose_column(self, column: str, choice: str) -> None:
         """A person said what a column of the file is: read it again so."""
         self._status.clear()
         self.controls.path.value = self.controls.card.choose(column, choice)
 
     @guarded
-    def _loaded(self, how: str, error: Exception | None, _: Any) -> None:
+    def _finish_loading(self, how: str, error: Exception | None, _: Any) -> None:
         self._status.set("idle" if how == "done" else how)
         self._status.phase("Ready." if how == "done" else "")
         if how == "done":
@@ -368,22 +380,22 @@ class Panel(saved.Saved):
         if fresh:
             with self._fitting:
                 self.controls.adapt()
-        self._go(**self._read(fresh))
+        self._go(**self._read_controls(fresh))
 
     def _without_data(self, error: Exception) -> None:
         self._go(federation=None, partition=None)
         self._status.fail(error)
 
     @guarded
-    def _pinned(self, row: tuple[int, str], pin: bool) -> None:
-        self._go(runs=self._state.runs.pinned(row, pin))
+    def _pin_row(self, row: tuple[int, str], pin: bool) -> None:
+        self._go(runs=self._state.runs.with_pin(row, pin))
 
     @guarded
-    def _clear(self) -> None:
-        self._go(runs=self._state.runs.cleared(keep_current=self._status.running))
+    def _clear_runs(self) -> None:
+        self._go(runs=self._state.runs.without_unpinned(keep_current=self._status.running))
 
     @guarded
-    def _export_clicked(self) -> None:
+    def _export_files(self) -> None:
         self._status.clear()
         self.runs_panel.written.value = ""
         place = self.export(self.runs_panel.folder.value.strip() or None)
@@ -393,10 +405,10 @@ class Panel(saved.Saved):
     @guarded
     def _start(self, by_hand: bool = False) -> None:
         self._status.clear()
-        demand(self.methods, "No method is chosen; open “+ method” and tick at least one.")
-        self._use(
-            fresh=self._state.federation is None
-        )  # tells again what is wrong with the data, or finds them there
+        if not self.methods:
+            raise UsageError("No method is chosen; open “+ method” and tick at least one.")
+        # Says again what is wrong with the data, or finds them there.
+        self._use(fresh=self._state.federation is None)
         state = self._state
         if by_hand and self.controls.doubts():
             return
@@ -405,68 +417,74 @@ class Panel(saved.Saved):
         self._status.run_started(len(state.methods) * state.settings["seeds"])
         self.views.reveal.value = False
         self._go(draw=False, runs=state.runs.begin(state), report=None, metrics=())
-        self.runs_panel.tabs.value = (
-            "runs" if self.runs_panel.tabs.value == "methods" else self.runs_panel.tabs.value
-        )
+        if self.runs_panel.tabs.value == "methods":
+            self.runs_panel.tabs.value = "runs"
         self._work(
             lambda: self._wrap_job(steps),
-            self._heard,
-            lambda *end: self._ended(by_hand, *end),
+            self._take_event,
+            lambda *end: self._finish_run(by_hand, *end),
             self.views.follow,
         )
         if self.views.visible == "partition":
-            self.views.choose(
-                next((n for n, v in self.lab_views.items() if v.ready == "live"), "accuracy")
-            )
+            live = [name for name, view in self.lab_views.items() if view.ready == "live"]
+            self.views.choose(live[0] if live else "accuracy")
         else:
             self._go()
 
-    def _heard(self, event: Any) -> None:
+    def _take_event(self, event: Any) -> None:
         """An event of the run: tell it, and draw, but not too often."""
         row = self._state.runs.find(event.method)
-        if row is not None:
-            ended = self._status.run_event(event, row.title)
-            if changes := heard(self._state, row, event):
-                self._go(draw=False, **changes)
-                self.views.due |= ended or event.curve is not None
-                if ended:
-                    self.runs_panel.show(self._state.runs)
+        if row is None:
+            return
+        has_ended = self._status.run_event(event, row.title)
+        changes = apply_event(self._state, row, event)
+        if not changes:
+            return
+        self._go(draw=False, **changes)
+        self.views.has_news |= has_ended or event.curve is not None
+        if has_ended:
+            self.runs_panel.show(self._state.runs)
 
-    def _ended(self, by_hand: bool, how: str, error: Exception | None, _: Any) -> None:
+    def _finish_run(self, by_hand: bool, how: str, error: Exception | None, _: Any) -> None:
         self._status.run_ended(how, error, self._state.runs)
-        self._go(runs=self._state.runs.ended())
+        self._go(runs=self._state.runs.with_end())
         if by_hand:
             self._renew()  # what a cell starts changes no output but its own
-        if by_hand and how == "done" and self.views.soon():
-            self._work_clicked(self.views.visible)
+        if by_hand and how == "done" and self.views.is_work_quick():
+            self._start_work(self.views.visible)
         self.views.draw_ahead(self._worker)
 
     @guarded
-    def _work_clicked(self, name: str) -> None:
+    def _start_work(self, name: str) -> None:
         """A view's own button: its work in the worker, then its picture."""
-        view, state = self.views[name].kind, self._state.of(name)
+        view = self.views[name].kind
+        state = self._state.for_view(name)
         self._status.clear()
-        demand(view.is_ready(state), f"{view.work_label} needs a result; press Run first.")
+        if not view.is_ready(state):
+            raise UsageError(f"{view.work_label} needs a result; press Run first.")
         self._status.start()
         self._go()
 
-        def stepped(step: tuple[int, int, str]) -> None:
-            self._status.progress(step[0] / max(step[1], 1))
-            self._status.phase(f"{view.title}: {step[2]}")
+        def show_step(step: tuple[int, int, str]) -> None:
+            done, total, words = step
+            self._status.progress(done / max(total, 1))
+            self._status.phase(f"{view.title}: {words}")
 
-        def ended(how: str, error: Exception | None, worked: Any) -> None:
-            self._status.end(how, error, {"done": "Done.", "stopped": "Stopped."}.get(how, ""))
-            run = None if view.ready == "data" else state.number
-            done = {} if worked is None else {"worked": worked, "run": run}
-            self._go(own=self._state.with_own(name, **done))
+        def finish(how: str, error: Exception | None, worked: Any) -> None:
+            words = {"done": "Done.", "stopped": "Stopped."}
+            self._status.end(how, error, words.get(how, ""))
+            changes = {}
+            if worked is not None:
+                changes = {"worked": worked, "run": None if view.ready == "data" else state.number}
+            self._go(view_states=self._state.with_view_state(name, **changes))
 
-        self._work(lambda: view.work(state), stepped, ended)
+        self._work(lambda: view.work(state), show_step, finish)
 
     def _work(
         self, job: Callable, on_event: Callable, on_end: Callable, between: Callable | None = None
     ) -> None:
         """Give the worker a job; pictures that are being prepared are given up."""
-        theme.wears(self, "fl-mapping", False)
+        theme.toggle_class(self, "fl-mapping", False)
         self._worker.start(job, on_event, on_end, between)
 
     def _prepare(self, view: LabView, state: PanelState) -> None:
@@ -474,17 +492,43 @@ class Panel(saved.Saved):
         if self._worker.busy or state.running:
             return
 
-        def ended(how: str, error: Exception | None, made: Any) -> None:
-            theme.wears(self, "fl-mapping", False)
+        def finish(how: str, error: Exception | None, prepared: Any) -> None:
+            theme.toggle_class(self, "fl-mapping", False)
             if error is not None:
                 self.views.dirty.discard(view.name)
                 if not view.preview:
-                    self.views[view.name].say(
-                        "This picture could not be made.", view.caption(state)
-                    )
+                    text = "This picture could not be made."
+                    self.views[view.name].show_message(text, view.caption(state))
                 self._status.fail(error)
             elif how == "done":
-                self._go(own=self._state.with_own(view.name, anchor=state.anchor, prepared=made))
+                changes = {"anchor": state.anchor, "prepared": prepared}
+                self._go(view_states=self._state.with_view_state(view.name, **changes))
 
-        theme.wears(self, "fl-mapping", True)
-        self._worker.start(lambda: view.prepare(state), lambda _: None, ended, self.views.ahead)
+        theme.toggle_class(self, "fl-mapping", True)
+        draw_ahead = self.views.draw_one_ahead
+        self._worker.start(lambda: view.prepare(state), lambda _: None, finish, draw_ahead)
+
+
+def observe(parts: Iterable[widgets.Widget], call: Callable[[], None]) -> None:
+    """`call()` when one of these widgets has another value."""
+    for widget in parts:
+        widget.observe(lambda _: call(), "value")
+
+
+def check_views(name: str, views: Sequence[LabView]) -> None:
+    """ValueError where a view of the lab `name` is named twice, or is ready at an unknown time."""
+    names = {view.name for view in views}
+    if len(names) < len(views) or any(view.ready not in READY for view in views):
+        raise ValueError(
+            f"A view of {name!r} is named twice, or its `ready` is not one of {READY}."
+        )
+
+
+def list_client_names(
+    federation: Federation, partition: Mapping[str, Any], moves: str
+) -> list[str]:
+    """What the clients are called: by their file, by hand, or by the course."""
+    everybody = federation.whole or federation
+    dealt = everybody.clients - len(Edits.parse(moves).doubles)
+    setting = make_setting({**partition, "clients": dealt, "moves": moves})
+    return [plain_client_name(k, setting) for k in range(federation.clients)]

@@ -13,9 +13,22 @@ from typing import Any
 from ..errors import FedlabError
 from ..methods import label_of
 from ..plots import Series
-from ..plots.words import name_of, setting_of
+from ..plots.words import dataset_name, make_setting
 
 BOUNDS = ("local", "centralized")  # references, not competitors
+# Settings that `make_setting` names, or that a row says elsewhere.
+NAMED_SETTINGS = (
+    "dataset",
+    "alpha",
+    "clients",
+    "seed",
+    "seeds",
+    "epochs",
+    "device",
+    "partition",
+    "moves",
+)
+COMPARED_SETTINGS = ("dataset", "alpha", "clients", "seed", "epochs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +51,7 @@ class Row:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What tells this row from all others."""
+        """Run and method: no other row has the same."""
         return self.run, self.method
 
     @property
@@ -48,19 +61,9 @@ class Row:
     @property
     def setting(self) -> str:
         """The setting in words, without method and seed."""
-        in_words = (
-            "dataset",
-            "alpha",
-            "clients",
-            "seed",
-            "seeds",
-            "epochs",
-            "device",
-            "partition",
-            "moves",
-        )
-        more = (f"{k} = {v}" for k, v in self.settings.items() if k not in in_words)
-        return setting_of(self.settings, f"{self.epochs} local epochs", *more)
+        settings = {k: v for k, v in self.settings.items() if k not in NAMED_SETTINGS}
+        others = [f"{name} = {value}" for name, value in settings.items()]
+        return make_setting(self.settings, f"{self.epochs} local epochs", *others)
 
     def mean(self, number: str) -> float:
         """The mean over seeds of a number of the outcomes, such as "bytes_up"."""
@@ -70,23 +73,25 @@ class Row:
         """The row; the models of its outcomes, and the features that no picture shows, are computed again when somebody
         asks for them.
         """
-        shown = next(iter(self.outcomes), None)
-        return replace(
-            self,
-            outcomes={seed: o.without_model(seed == shown) for seed, o in self.outcomes.items()},
-        )
+        first_seed = next(iter(self.outcomes), None)
+        outcomes = {}
+        for seed, outcome in self.outcomes.items():
+            outcomes[seed] = outcome.without_model(seed == first_seed)
+        return replace(self, outcomes=outcomes)
 
-    def heard(self, event: Any) -> Row:
+    def with_event(self, event: Any) -> Row:
         """The row after an event of the running job."""
         live = dict(self.live)
         if event.curve is not None:
             live[event.seed] = (*live.get(event.seed, ()), event.curve)
         if event.outcome is not None or event.error is not None:
             live.pop(event.seed, None)
-        outcomes = (
-            self.outcomes if event.outcome is None else {**self.outcomes, event.seed: event.outcome}
-        )
-        error = self.error if event.error is None else message(event.error)
+        outcomes = dict(self.outcomes)
+        if event.outcome is not None:
+            outcomes[event.seed] = event.outcome
+        error = self.error
+        if event.error is not None:
+            error = describe_error(event.error)
         return replace(self, live=live, outcomes=dict(sorted(outcomes.items())), error=error)
 
 
@@ -101,21 +106,30 @@ class Runs:
         """With the rows of the run that a `PanelState` asks for, still without results. Models of earlier runs go: they
         would take megabytes a run, and are computed again if somebody asks for one."""
         number = self.number + 1
-        names = tuple(state.federation.dataset.class_names)
-        same = {"settings": dict(state.settings), "epochs": state.epochs, "classes": names}
-        fresh = [Row(number, m, follows_hand=follows_hand, **same) for m in state.methods]
-        return Runs((*(row.without_models() for row in self._with_results), *fresh), number)
+        rows = [row.without_models() for row in self._with_results]
+        for method in state.methods:
+            row = Row(
+                number,
+                method,
+                settings=dict(state.settings),
+                epochs=state.epochs,
+                classes=tuple(state.federation.dataset.class_names),
+                follows_hand=follows_hand,
+            )
+            rows.append(row)
+        return Runs(tuple(rows), number)
 
-    def changed(self, row: Row, new: Row) -> Runs:
-        """With `new` in the place of `row`."""
-        return replace(self, rows=tuple(new if each is row else each for each in self.rows))
+    def with_row(self, old: Row, new: Row) -> Runs:
+        """With `new` in the place of `old`."""
+        rows = [new if row is old else row for row in self.rows]
+        return replace(self, rows=tuple(rows))
 
-    def pinned(self, key: tuple[int, str], pin: bool) -> Runs:
-        return replace(
-            self, rows=tuple(replace(r, pinned=pin) if r.key == key else r for r in self.rows)
-        )
+    def with_pin(self, key: tuple[int, str], pinned: bool) -> Runs:
+        """With the row of this key pinned, or not."""
+        rows = [replace(row, pinned=pinned) if row.key == key else row for row in self.rows]
+        return replace(self, rows=tuple(rows))
 
-    def ended(self) -> Runs:
+    def with_end(self) -> Runs:
         """The present run is over: without the rows that came to nothing. If all of them did, the run before it is the
         present one again.
         """
@@ -127,12 +141,14 @@ class Runs:
                 rows.append(replace(row, live={}) if row.live else row)
         return Runs(tuple(rows), last)
 
-    def cleared(self, keep_current: bool) -> Runs:
+    def without_unpinned(self, keep_current: bool) -> Runs:
         """Without the rows that are not pinned; with `keep_current`, without those of earlier runs only."""
-        return replace(
-            self,
-            rows=tuple(r for r in self.rows if r.pinned or (keep_current and r.run == self.number)),
-        )
+        rows = []
+        for row in self.rows:
+            is_current = row.run == self.number
+            if row.pinned or (keep_current and is_current):
+                rows.append(row)
+        return replace(self, rows=tuple(rows))
 
     @property
     def _with_results(self) -> tuple[Row, ...]:
@@ -165,61 +181,92 @@ class Runs:
 
         `others`: after a row one more for each other rule of its runs (`Report.others`), of accuracies alone.
         """
-        current, made = self.current, []
+        current = self.current
+        found = []
         for row in self.shown:
-            if not same_classes or not current or row.classes == current[0].classes:
-                detail = "" if row in current else f"run {row.run}{difference(row, current)}"
-                made += [series(row, detail), *(other_series(row, detail) if others else ())]
-        return made
+            if same_classes and current and row.classes != current[0].classes:
+                continue
+            detail = ""
+            if row not in current:
+                detail = f"run {row.run}{describe_changed_settings(row, current)}"
+            found.append(make_series(row, detail))
+            if others:
+                found += make_other_series(row, detail)
+        return found
 
 
-def message(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """One line: the package's own errors speak for themselves, any other is named with the way to its traceback."""
     if isinstance(error, FedlabError):
         return str(error)
-    first = (str(error).strip().splitlines() or [""])[0]
+    lines = str(error).strip().splitlines()
+    first = lines[0] if lines else ""
     return f"Unexpected {type(error).__name__}: {first} (the traceback is in panel.error)"
 
 
-def difference(row: Row, current: Sequence[Row]) -> str:
+def describe_changed_settings(row: Row, current: Sequence[Row]) -> str:
     """In what an earlier row's settings differ from the present ones: ', α = 1, clients = 20'."""
-    now = current[0] if current else row
-    old, new = (
-        {**r.settings, "epochs": r.epochs, "dataset": name_of(r.settings["dataset"])}
-        for r in (row, now)
-    )
-    return "".join(
-        f", {'α' if key == 'alpha' else key} = {old[key]}"
-        for key in ("dataset", "alpha", "clients", "seed", "epochs")
-        if old.get(key) != new.get(key)
-    )
+    present = current[0] if current else row
+    old = list_compared_settings(row)
+    new = list_compared_settings(present)
+    text = ""
+    for name in COMPARED_SETTINGS:
+        if old.get(name) != new.get(name):
+            label = "α" if name == "alpha" else name
+            text += f", {label} = {old[name]}"
+    return text
 
 
-def other_series(row: Row, detail: str = "") -> list[Series]:
+def list_compared_settings(row: Row) -> dict[str, Any]:
+    """The settings of a row, with its epochs and without the folder of its data."""
+    dataset = dataset_name(row.settings["dataset"])
+    return {**row.settings, "epochs": row.epochs, "dataset": dataset}
+
+
+def make_other_series(row: Row, detail: str = "") -> list[Series]:
     """The accuracies of a row's runs under their other rules."""
     by_rule: dict[str, dict[int, float]] = {}
     for seed, outcome in row.outcomes.items():
         for words, share in outcome.report.others().items():
             by_rule.setdefault(words, {})[seed] = share
-    same: dict[str, Any] = {"setting": row.setting, "detail": detail, "pinned": bool(detail)}
-    return [Series(words, accuracies=shares, **same) for words, shares in by_rule.items()]
+    found = []
+    for words, shares in by_rule.items():
+        rule = Series(words, detail, row.setting, accuracies=shares, pinned=bool(detail))
+        found.append(rule)
+    return found
 
 
-def series(row: Row, detail: str = "") -> Series:
+def make_series(row: Row, detail: str = "") -> Series:
     """A row as plain data for `plots`: means over seeds, the first seed's features."""
-    done = list(row.outcomes.values())
-    phases: dict[str, tuple[float, float]] = {}
-    for outcome in done:
-        for phase, (up, down) in outcome.ledger.by_phase().items():
-            before = phases.get(phase, (0.0, 0.0))
-            phases[phase] = (before[0] + up / len(done), before[1] + down / len(done))
+    outcomes = row.outcomes
+    first = next(iter(outcomes.values()), None)
+    first_seed = next(iter(outcomes), None)
+    per_client = {} if first is None else {first_seed: first.per_client}
     return Series(
-        row.title, detail, row.setting, up=row.mean("bytes_up") if done else 0.0, phases=phases,
-        down=row.mean("bytes_down") if done else 0.0, curves=[*(o.history for o in done), *row.live.values()],
-        accuracies={seed: outcome.accuracy for seed, outcome in row.outcomes.items()},
-        per_class={seed: o.per_class for seed, o in row.outcomes.items()},
-        per_client={seed: o.per_client for seed, o in list(row.outcomes.items())[:1]},
-        calibration={seed: o.calibration for seed, o in row.outcomes.items()},
-        features=done[0].test_features if done else None, labels=done[0].test_labels if done else None,
-        method=label_of(row.method, row.settings, row.method), pinned=bool(detail), bound=row.method in BOUNDS,
-    )  # fmt: skip
+        row.title,
+        detail,
+        row.setting,
+        accuracies={seed: outcome.accuracy for seed, outcome in outcomes.items()},
+        up=row.mean("bytes_up") if outcomes else 0.0,
+        down=row.mean("bytes_down") if outcomes else 0.0,
+        phases=average_phases(list(outcomes.values())),
+        curves=[*(outcome.history for outcome in outcomes.values()), *row.live.values()],
+        per_class={seed: outcome.per_class for seed, outcome in outcomes.items()},
+        per_client=per_client,
+        calibration={seed: outcome.calibration for seed, outcome in outcomes.items()},
+        features=None if first is None else first.test_features,
+        labels=None if first is None else first.test_labels,
+        method=label_of(row.method, row.settings, row.method),
+        pinned=bool(detail),
+        bound=row.method in BOUNDS,
+    )
+
+
+def average_phases(outcomes: Sequence[Any]) -> dict[str, tuple[float, float]]:
+    """{phase: (bytes up, bytes down)}, means over the outcomes."""
+    phases: dict[str, tuple[float, float]] = {}
+    for outcome in outcomes:
+        for phase, (up, down) in outcome.ledger.by_phase().items():
+            before_up, before_down = phases.get(phase, (0.0, 0.0))
+            phases[phase] = (before_up + up / len(outcomes), before_down + down / len(outcomes))
+    return phases

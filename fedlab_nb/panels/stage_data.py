@@ -24,8 +24,8 @@ from ..plots.style import class_colours
 from ..studies.statistics import band
 from ..torch_switches import usual_switches
 from ..training.calibration import SCORES
+from .nearest_results import NearestResults
 from .record import Row, Runs
-from .stored import Nearby
 
 THUMBNAIL = 16  # pixels of a side, where all images in full size would be too much to send
 SQUARE = 4  # pixels of a side of a sample without a picture
@@ -190,13 +190,13 @@ def list_datasets(current: str, own_file: str, file: str = "") -> list[dict[str,
     return [*entries, {"name": own_file, "title": title}]
 
 
-def make_table(nearby: Nearby | None) -> dict[str, Any] | None:
+def make_table(nearest: NearestResults | None) -> dict[str, Any] | None:
     """The stored bands for the stage, by method, then stored M, then stored α; None where nothing stored fits."""
-    if nearby is None or not nearby.methods:
+    if nearest is None or not nearest.methods:
         return None
-    table = nearby.table
+    table = nearest.table
     results: dict[str, list[list[dict[str, float]]]] = {}
-    for method in nearby.methods:
+    for method in nearest.methods:
         rows = []
         for clients in table.clients:
             row = []

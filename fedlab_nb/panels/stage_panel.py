@@ -25,8 +25,9 @@ from ..plots.words import plural
 from ..studies.cost import cost_of
 from . import theme
 from .controls import OWN_FILE
-from .facts import costs
+from .facts import describe_cost
 from .lab_view import LabSpec, LabView
+from .nearest_results import find_nearest_results
 from .panel import Panel
 from .stage import Stage
 from .stage_data import (
@@ -45,7 +46,6 @@ from .stage_data import (
     make_table,
     rank_columns,
 )
-from .stored import nearby
 from .views import NOBODY
 from .worker import guarded
 
@@ -108,6 +108,9 @@ class Playground(Panel):
         first = ["communication", "features", "classes", *(view.name for view in own)]
         order = [*first, "accuracy", *HIDDEN_TABS]
         return [views[name] for name in order]
+
+    def _make_editor(self) -> None:
+        """The piles of the stage are what changes the partition by hand."""
 
     def _tab_options(self) -> dict[str, Any]:
         return {"without_tab": HIDDEN_TABS, "titles": TITLES}
@@ -185,7 +188,7 @@ class Playground(Panel):
                 controls.beside["moves"] = text
         self._is_dealing = True
         try:
-            self._changed()
+            self._apply_controls()
         finally:
             self._is_dealing = False
 
@@ -204,7 +207,7 @@ class Playground(Panel):
         super()._go(draw and not is_waited_for, **changes)
         if is_waited_for:
             draw_all = super()._go
-            self.controls.later.ask("tabs", lambda: None, lambda _: draw_all())
+            self.controls.debouncer.request("tabs", lambda: None, lambda _: draw_all())
 
     def _choose_client(self, message: Mapping[str, Any]) -> None:
         """The pile that is chosen is marked in the tabs' pictures."""
@@ -307,13 +310,9 @@ class Playground(Panel):
         self._send_flights()
         table = None
         if self.views.look["shows_stored"]:
-            table = make_table_once(nearby(state.methods, state.settings))
+            table = make_table_once(find_nearest_results(state.methods, state.settings))
         self._send_once("stored", table, {"table": table})
-        is_older = bool(state.runs.current) and "controls have moved" in (
-            self.views[self.views.visible].kind.caption(state)
-        )
-        theme.wears(self.views.box, "fl-older", is_older)
-        self.controls.later.ask("stage", self._describe_next_run, self._send_words)
+        self.controls.debouncer.request("stage", self._describe_next_run, self._send_words)
 
     def _send_once(self, kind: str, content: Any, message: Mapping[str, Any]) -> None:
         if kind in self._sent and self._sent[kind] == content:
@@ -470,7 +469,7 @@ class Playground(Panel):
         forecast = cost_of((state.methods, state.settings)) if state.methods else None
         return {
             "runLabel": f"Run {plural(seeds, 'seed')}" if seeds > 1 else "Run one seed",
-            "cost": costs(forecast),
+            "cost": describe_cost(forecast),
             "waitsForRun": not self._find_quick_methods(),
         }
 
@@ -516,7 +515,9 @@ class Playground(Panel):
         one = replace(self._state, methods=tuple(methods), settings=settings)
         self._go(draw=False, runs=self._state.runs.begin(one, follows_hand=True), metrics=())
         self._work(
-            lambda: self._wrap_job(steps), self._heard, lambda *end: self._ended(False, *end)
+            lambda: self._wrap_job(steps),
+            self._take_event,
+            lambda *end: self._finish_run(False, *end),
         )
         return None
 
@@ -539,17 +540,17 @@ class Playground(Panel):
         except Exception as error:  # the results are there all the same
             return None, None, error
 
-    def _ended(self, by_hand: bool, how: str, error: Exception | None, result: Any) -> None:
+    def _finish_run(self, by_hand: bool, how: str, error: Exception | None, result: Any) -> None:
         voices, answers, trouble = result or (None, None, None)
         if voices is not None:
             self._voices, self._answers = voices, answers
             self._answered_run = self._state.runs.number
-        super()._ended(by_hand, how, error, result)
+        super()._finish_run(by_hand, how, error, result)
         if trouble is not None:
             self._status.fail(trouble, "What the models say of the test samples: ", also=True)
         self._send_job()
         if self._follows_hand and how == "done" and any(self._stills):
-            self.controls.later.ask("still", lambda: None, lambda _: self._renew())
+            self.controls.debouncer.request("still", lambda: None, lambda _: self._renew())
 
     def _answer(self, message: Mapping[str, Any]) -> None:
         """What everybody says of one image: a test sample's number, "t" and a training sample's, or a drawing."""

@@ -28,7 +28,7 @@ def paragraph(text: str, role: str = "") -> str:
     return f"<p{attribute}>{html.escape(text)}</p>" if text else ""
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
+def numbers_html(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as an HTML table, or a word in its place."""
     return table_html(rows) if rows else paragraph("No numbers yet.")
 
@@ -41,8 +41,8 @@ def show_if(seen: object, *parts: widgets.Widget) -> None:
 
 def show_only(name: str, parts: Mapping[str, widgets.Widget]) -> None:
     """Of these widgets only the one of that name is seen."""
-    for each, part in parts.items():
-        show_if(each == name, part)
+    for part_name, part in parts.items():
+        show_if(part_name == name, part)
 
 
 def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None) -> None:
@@ -50,16 +50,17 @@ def offer(menu: widgets.Dropdown, options: Iterable[Any], otherwise: Any = None)
     `otherwise` is, or the first one.
     """
     options = tuple(options)
-    if menu.options != options:
-        before, values = (
-            menu.value,
-            [option[1] if isinstance(option, tuple) else option for option in options],
-        )
-        menu.options = options
-        menu.value = before if before in values else values[0] if otherwise is None else otherwise
+    if menu.options == options:
+        return
+    values = [option[1] if isinstance(option, tuple) else option for option in options]
+    chosen = menu.value
+    if chosen not in values:
+        chosen = values[0] if otherwise is None else otherwise
+    menu.options = options
+    menu.value = chosen
 
 
-def made(
+def make_widget(
     kind: type[widgets.Widget],
     *classes: str,
     label: str = "",
@@ -78,45 +79,52 @@ def made(
     if help:
         traits["tooltip"] = explained(help, " ".join(GREEK.findall(label)))
     if width:
-        traits["layout"] = {
-            "width": f"{width}px" if isinstance(width, int) else width,
-            **traits.get("layout", {}),
-        }
-    if (label or label_width) and kind is not widgets.Button:  # whose label is all of it
-        label_width = label_width or "initial"
-        wide = f"{label_width}px" if isinstance(label_width, int) else label_width
-        traits["style"] = {"description_width": wide, **traits.get("style", {})}
+        traits["layout"] = {"width": css_length(width), **traits.get("layout", {})}
+    has_label_before_it = kind is not widgets.Button  # a button's label is all of it
+    if has_label_before_it and (label or label_width):
+        style = {"description_width": css_length(label_width or "initial")}
+        traits["style"] = {**style, **traits.get("style", {})}
     widget = kind(**traits)
     for name in classes:
         widget.add_class(name)
     return widget
 
 
-class Fitting:
-    """`with` it controls are fitted to something else; while it is `on`, what they say is no choice of a person."""
+def css_length(length: int | str) -> str:
+    """Pixels as CSS says them; texts such as "auto" stay."""
+    return f"{length}px" if isinstance(length, int) else length
 
-    on = False
+
+class Fitting:
+    """Suppresses change handlers: `with` it the program fits controls to something else; they look at `is_on`."""
+
+    is_on = False
 
     def __enter__(self) -> None:
-        self.on = True
+        self.is_on = True
 
     def __exit__(self, *_: object) -> None:
-        self.on = False
+        self.is_on = False
 
 
-def tabs(options: Mapping[str, str], value: str | None, *classes: str) -> widgets.ToggleButtons:
+def make_tabs(
+    options: Mapping[str, str], value: str | None, *classes: str
+) -> widgets.ToggleButtons:
     """A quiet row of tabs: {title: what its `value` then is}."""
-    return made(
+    return make_widget(
         widgets.ToggleButtons, "fl-tabs", *classes, options=list(options.items()), value=value
     )
 
 
-def wears(widget: widgets.DOMWidget, name: str, on: bool) -> None:
+def toggle_class(widget: widgets.DOMWidget, name: str, is_on: bool) -> None:
     """Let a widget have a CSS class, or not."""
-    (widget.add_class if on else widget.remove_class)(name)
+    if is_on:
+        widget.add_class(name)
+    else:
+        widget.remove_class(name)
 
 
-def player(slider: widgets.Widget, **traits: Any) -> widgets.Play:
+def make_player(slider: widgets.Widget, **traits: Any) -> widgets.Play:
     """A `Play` that replays a slider, from where it starts; `traits` such as interval, tooltip."""
     trait = "index" if hasattr(slider, "index") else "value"
     ends = {"min": getattr(slider, "min", 0), "max": getattr(slider, "max", 0)}

@@ -18,21 +18,21 @@ import traitlets
 from ..front import HERE as FRONT
 from ..front import join_modules
 from ..plots import Picture
-from ..plots.style import SIZE, current_size, sized
-from ..plots.vector import drawn, marks_of, moved, moves_of
+from ..plots.style import SIZE, use_size
+from ..plots.vector import draw_svg, get_marks
 from .figures import COMMON
-from .lab_view import LabView, PanelState, cost_of_work, in_words
+from .lab_view import LabView, PanelState, draw_picture, estimate_work
 from .theme import (
     PICTURE_HEIGHT,
     Fitting,
-    made,
+    make_tabs,
+    make_widget,
+    numbers_html,
     offer,
     paragraph,
     show_if,
     show_only,
-    table,
-    tabs,
-    wears,
+    toggle_class,
 )
 from .worker import Worker, on_thread
 
@@ -64,25 +64,16 @@ class Frame(anywidget.AnyWidget):
     """The frame of a picture: an SVG that fills it, or words. What is in it answers to pointer and keyboard.
 
     value: an SVG element, or HTML;   alt: what the SVG shows, in words;   marks: {id: what it says and stands for}
-    moves: what has just moved: "parts" {name: groups, each for that with its id}, and "marks" that say something new
-    rested: such parts that have moved earlier; they are not sent again
     size:  width and height of the visible frame in pixels, [0, 0] before it was seen
-    hands: the box of sliders whose weights the clients' bars share out at once, its id, or ""
-    movable: whether marks of clients can be dragged to another client;   dropped: the last one: {client, klass, to}
     held:  the method that is held in all pictures, or "";   picked: the last choice, with a number that counts them
 
-    Python sends the first ones and `held`; the browser (`frame.js`) sends `dropped`, `size` and `picked`.
+    Python sends the first ones and `held`; the browser (`frame.js`) sends `size` and `picked`.
     """
 
     _esm = (HERE / "frame.js").read_text(encoding="utf-8")
     value = traitlets.Unicode().tag(sync=True)
     alt = traitlets.Unicode().tag(sync=True)
     marks: Any = traitlets.Dict().tag(sync=True)
-    moves: Any = traitlets.Dict().tag(sync=True)
-    rested: Any = traitlets.Dict().tag(sync=True)
-    hands = traitlets.Unicode().tag(sync=True)
-    movable = traitlets.Bool().tag(sync=True)
-    dropped: Any = traitlets.Dict().tag(sync=True)
     held = traitlets.Unicode().tag(sync=True)
     size = traitlets.List([0, 0]).tag(sync=True)
     picked: Any = traitlets.Dict().tag(sync=True)
@@ -104,94 +95,73 @@ class Ink(anywidget.AnyWidget):
 
 
 class View:
-    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME (fl-old: out of date while nobody looks), and
-    within it fl-caption, fl-sentence, fl-tools (controls of its own) and fl-frame (the picture). `button` starts the
-    view's own work, where it has any.
+    """The widgets of one `LabView`. Classes for the browser: fl-view-NAME (fl-old: out of date while nobody looks;
+    fl-older: of another setting than the controls say), and within it fl-caption, fl-sentence, fl-tools (controls of
+    its own) and fl-frame (the picture). `button` starts the view's own work, where it has any.
     """
 
     def __init__(self, kind: LabView) -> None:
         self.kind = kind
-        self.caption, self.sentence = (
-            made(widgets.HTML, "fl-caption"),
-            made(widgets.HTML, "fl-sentence"),
-        )
-        self.frame = made(
-            Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT}, hands=kind.hands
-        )
-        tools, self.button = list(kind.controls), None
+        self.caption = make_widget(widgets.HTML, "fl-caption")
+        self.sentence = make_widget(widgets.HTML, "fl-sentence")
+        self.frame = make_widget(Frame, "fl-frame", width="auto", layout={"height": PICTURE_HEIGHT})
+        self.button: widgets.Button | None = None
+        tools = list(kind.controls)
         if kind.work_label:
-            label, help = kind.work_label, kind.work_help or kind.work_label
-            self.button = made(widgets.Button, "fl-work", label=label, help=help, width="auto")
+            self.button = make_widget(
+                widgets.Button,
+                "fl-work",
+                label=kind.work_label,
+                help=kind.work_help or kind.work_label,
+                width="auto",
+            )
             tools.append(self.button)
-        row = [made(widgets.HBox, "fl-tools", children=tools)] if tools else []
-        parts = [self.caption, self.sentence, *row, self.frame]
-        self.box = made(widgets.VBox, "fl-view", f"fl-view-{kind.name}", "fl-old", children=parts)
+        children = [self.caption, self.sentence]
+        if tools:
+            children.append(make_widget(widgets.HBox, "fl-tools", children=tools))
+        children.append(self.frame)
+        classes = ("fl-view", f"fl-view-{kind.name}", "fl-old")
+        self.box = make_widget(widgets.VBox, *classes, children=children)
         self.picture: Picture | None = None
-        self._drawn: Any = None  # figure, size and key of what the frame shows
-        self._parts: dict[
-            str, tuple[Any, str]
-        ] = {}  # what each part shows that moves, with its SVG since then
 
-    def show(self, picture: Picture, caption: str, value: str = "") -> None:
-        """Show a picture: in a browser only what has moved, if that is all that is new. value: its SVG."""
+    def show(self, picture: Picture, caption: str, svg: str = "") -> None:
+        """Show a picture. svg: its figure, where that was drawn before."""
         self.box.remove_class("fl-old")
         if picture.waits:
-            self.say(picture.sentence, caption, "fl-todo")
+            self.show_message(picture.sentence, caption, "fl-todo")
             self.picture = picture
             return
-        self.picture, figure, of = picture, picture.figure, moves_of(picture.figure)
-        key = (figure, current_size(), of[0]) if of and self.frame.size[0] else None
-        marks = marks_of(figure) if figure is not None else {}
-        if key is not None and key == self._drawn and not value:
-            before, self._parts = self._parts, moved(figure, self._parts)
-            parts: tuple[dict[str, str], dict[str, str]] = {}, {}
-            for name, part in self._parts.items():
-                if part[1]:
-                    parts[part is before.get(name)][name] = part[1]
-            marks = {
-                name: about for name, about in marks.items() if about != self.frame.marks.get(name)
-            }
-            with self.frame.hold_sync():
-                self.frame.alt = picture.alt
-                if parts[False] or marks != self.frame.moves.get(
-                    "marks"
-                ):  # else what glides would end at once
-                    self.frame.rested, self.frame.moves = (
-                        parts[True],
-                        {"parts": parts[False], "marks": marks},
-                    )
-            return self.tell(caption)  # a hand waits for the picture
-        self.box.remove_class("fl-waits")
-        self.tell(caption)
-        if figure is not None and not value:
-            value = drawn(figure)
+        self.picture = picture
+        figure = picture.figure
+        marks = {}
+        if figure is not None:
+            svg = svg or draw_svg(figure)
+            marks = get_marks(figure)
+        value = svg
         if figure is None or picture.tabled:
-            seen = value and f'<div role="img" aria-label="{escape(picture.alt)}">{value}</div>'
-            value = WORDS.format(seen + table(picture.table))
+            image = f'<div role="img" aria-label="{escape(picture.alt)}">{svg}</div>' if svg else ""
+            value = WORDS.format(image + numbers_html(picture.table))
+        self.box.remove_class("fl-waits")
+        self.set_caption(caption)
+        self.sentence.value = paragraph(picture.sentence, "status")
         with self.frame.hold_sync():  # last: where the picture is seen, its words are there
-            self.frame.alt, self.frame.marks, self.frame.moves, self.frame.rested = (
-                picture.alt,
-                marks,
-                {},
-                {},
-            )
+            self.frame.alt = picture.alt
+            self.frame.marks = marks
             self.frame.value = value
-        self._drawn = key
-        self._parts = {name: (shows, "") for name, (shows, _) in of[1].items()} if of else {}
 
-    def say(self, text: str, caption: str = "", style: str = "") -> None:
+    def show_message(self, text: str, caption: str = "", style: str = "") -> None:
         """Words in place of a picture. style "fl-todo": they say what to do so that there will be one, in less room."""
-        self.picture = self._drawn = None
-        wears(self.box, "fl-waits", bool(style))
+        self.picture = None
+        toggle_class(self.box, "fl-waits", bool(style))
         self.frame.value = f'<div class="fl-empty {style}">{paragraph(text)}</div>'
         self.sentence.value = ""
-        self.describe(caption)
+        self.set_caption(caption)
 
-    def tell(self, caption: str) -> None:
-        self.describe(caption)
-        self.sentence.value = paragraph(self.picture.sentence, "status")
+    def dim(self, is_older: bool) -> None:
+        """Dim what is older than the setting that the controls say."""
+        toggle_class(self.box, "fl-older", is_older)
 
-    def describe(self, caption: str) -> None:
+    def set_caption(self, caption: str) -> None:
         self.caption.value = paragraph(caption)
 
 
@@ -215,47 +185,63 @@ class Views:
         without_tab: Sequence[str] = (),
         titles: Mapping[str, str] | None = None,
     ) -> None:
-        self._lock, self._fitting, self._prepare = lock, fitting, prepare
+        self._lock = lock
+        self._fitting = fitting
+        self._prepare = prepare
         self.views = {kind.name: View(kind) for kind in kinds}
         self.without_tab = set(without_tab)
-        seen = [kind for kind in kinds if kind.name not in self.without_tab]
-        titles = titles or {}
-        first = seen[0].name if "partition" in self.without_tab else "partition"
-        self.tabs = tabs({titles.get(kind.name, kind.title): kind.name for kind in seen}, first)
-        about = {"label": "Numbers as a table", "help": "The numbers of this picture"}
-        self.tables = made(widgets.ToggleButton, "fl-tables", **about)
-        self.larger = made(widgets.ToggleButton, "fl-larger", label="Larger", help=PROJECTOR)
-        self.reveal = made(
+        self._make_tabs(kinds, titles or {})
+        self._make_foot()
+        self.table = make_widget(widgets.HTML, "fl-table", "fl-numbers")
+        boxes = [view.box for view in self.views.values()]
+        children = [self.tabs, *boxes, self._foot, self.table]
+        self.box = make_widget(widgets.VBox, "fl-main", children=children)
+        self.allows_stored = True  # whether stored results are to be seen
+        self.frame = (0, 0)  # width and height of the frames in pixels
+        self.held = ""  # the method that stands out in all pictures
+        self.state = PanelState()
+        self.dirty = set(self.views)
+        self._failed: set[str] = set()  # could not be drawn ahead
+        self.has_news = False  # whether a run has more to show in the visible view
+        self._resting_until = 0.0  # before that time nothing is drawn while a run goes on
+        self._hide_others()
+        self.tables.observe(lambda _: self.show_table(), "value")
+        self.show_table()
+
+    def _make_tabs(self, kinds: Sequence[LabView], titles: Mapping[str, str]) -> None:
+        options = {}
+        for kind in kinds:
+            if kind.name not in self.without_tab:
+                options[titles.get(kind.name, kind.title)] = kind.name
+        first = "partition"
+        if first in self.without_tab:
+            first = next(iter(options.values()))
+        self.tabs = make_tabs(options, first)
+
+    def _make_foot(self) -> None:
+        """The row under the pictures: the table, and what is looked at."""
+        self.tables = make_widget(
+            widgets.ToggleButton,
+            "fl-tables",
+            label="Numbers as a table",
+            help="The numbers of this picture",
+        )
+        self.larger = make_widget(widgets.ToggleButton, "fl-larger", label="Larger", help=PROJECTOR)
+        self.reveal = make_widget(
             widgets.ToggleButton,
             "fl-reveal",
             label="Show the result",
             help="Once it is guessed: key G",
         )
-        self.stored = True  # whether stored results are to be seen
-        mark = {"help": "It is marked in every view", "options": [NONE]}
-        self.client = made(
-            widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **mark
+        menu = {"help": "It is marked in every view", "options": [NONE]}
+        self.client = make_widget(
+            widgets.Dropdown, "fl-client", label="Look at client", width=180, label_width=92, **menu
         )
-        self.klass = made(
-            widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **mark
+        self.class_index = make_widget(
+            widgets.Dropdown, "fl-class", label="class", width=170, label_width=36, **menu
         )
-        foot = made(
-            widgets.HBox,
-            "fl-foot",
-            children=[self.tables, self.client, self.klass, self.reveal, self.larger],
-        )
-        self.table = made(widgets.HTML, "fl-table", "fl-numbers")
-        boxes = [view.box for view in self.views.values()]
-        self.box = made(widgets.VBox, "fl-main", children=[self.tabs, *boxes, foot, self.table])
-        self.frame, self.held, self.state = (0, 0), "", PanelState()
-        self.dirty, self._failed = set(self.views), set()  # _failed: that could not be drawn ahead
-        self.due, self._rests = (
-            False,
-            0.0,
-        )  # whether a run has more to show in the visible view, and when it may
-        self._hide_others()
-        self.tables.observe(lambda _: self.show_table(), "value")
-        self.show_table()
+        parts = [self.tables, self.client, self.class_index, self.reveal, self.larger]
+        self._foot = make_widget(widgets.HBox, "fl-foot", children=parts)
 
     @property
     def visible(self) -> str:
@@ -273,38 +259,42 @@ class Views:
         view. Of a view it is called before that becomes visible, so that no old picture flashes up.
         """
 
-        def turned(_: object) -> None:
+        def show_tab(_: object) -> None:
             call()
             self._hide_others()
             self.show_table()
 
-        def resized(change: Any) -> None:
-            if tuple(change["new"]) != self.frame:
-                self.frame = tuple(change["new"])
+        def resize(change: Mapping[str, Any]) -> None:
+            size = tuple(change["new"])
+            if size != self.frame:
+                self.frame = size
                 call()
 
-        self.tabs.observe(turned, "value")
-        for choice in (self.client, self.klass, self.larger, self.reveal):
+        self.tabs.observe(show_tab, "value")
+        for choice in (self.client, self.class_index, self.larger, self.reveal):
             choice.observe(lambda _: call(), "value")
         for view in self.views.values():
-            view.frame.observe(resized, "size")
-            view.frame.observe(lambda change: self._picked(change["new"]), "picked")
+            view.frame.observe(resize, "size")
+            view.frame.observe(lambda change: self._pick(change["new"]), "picked")
 
     def offer(self, clients: Sequence[str], class_names: Sequence[str]) -> None:
         """Offer the clients, as they are called, and the classes; each choice stays where it can."""
-        for menu, texts in ((self.client, clients), (self.klass, map(str, class_names))):
-            offer(menu, (NONE, *((text, k) for k, text in enumerate(texts))))
+        for menu, names in ((self.client, clients), (self.class_index, class_names)):
+            options = [(str(name), number) for number, name in enumerate(names)]
+            offer(menu, (NONE, *options))
 
     @property
     def look(self) -> dict[str, Any]:
         """What is looked at, as parts of the state: the view, the client and the class (None: none of them); stored
         results are not where a class still guesses."""
-        client, klass = (
-            None if menu.value == NOBODY else menu.value for menu in (self.client, self.klass)
-        )
-        stored = self.stored and (self.reveal.value or not self.larger.value)
-        seen = {"view": self.visible, "frame": self.frame, "shows_stored": stored}
-        return {**seen, "client": client, "klass": klass}
+        is_revealed = self.reveal.value or not self.larger.value
+        return {
+            "view": self.visible,
+            "frame": self.frame,
+            "shows_stored": self.allows_stored and is_revealed,
+            "client": read_choice(self.client),
+            "class_index": read_choice(self.class_index),
+        }
 
     @property
     def inches(self) -> tuple[float, float]:
@@ -312,22 +302,29 @@ class Views:
         width, height = self.frame
         if not width or not height:
             return SIZE
-        inch = min(max(min(height / SIZE[1], width / SIZE[0]), LEAST), MOST)
-        return width / inch, height / inch
+        pixels_an_inch = min(height / SIZE[1], width / SIZE[0])
+        pixels_an_inch = min(max(pixels_an_inch, LEAST), MOST)
+        return width / pixels_an_inch, height / pixels_an_inch
 
-    def _picked(self, mark: dict[str, Any]) -> None:
+    def _pick(self, mark: Mapping[str, Any]) -> None:
         """A mark was chosen: its client and class are those that are looked at, its method is held in all pictures.
         Chosen once more it is let go of; Escape lets go of everything.
         """
         if mark.get("none"):
             self.hold("")
-            self.client.value = self.klass.value = NOBODY
+            self.client.value = NOBODY
+            self.class_index.value = NOBODY
             return
-        if mark.get("method"):
-            self.hold("" if mark["method"] == self.held else mark["method"])
-        for menu, at in ((self.client, mark.get("client")), (self.klass, mark.get("klass"))):
-            if at is not None and any(value == at for _, value in menu.options[1:]):
-                menu.value = NOBODY if menu.value == at and mark.get("method") is None else at
+        method = mark.get("method")
+        if method:
+            self.hold("" if method == self.held else method)
+        for menu, name in ((self.client, "client"), (self.class_index, "class_index")):
+            number = mark.get(name)
+            known = [value for _, value in menu.options[1:]]
+            if number is None or number not in known:
+                continue
+            is_let_go = menu.value == number and method is None
+            menu.value = NOBODY if is_let_go else number
 
     def hold(self, method: str) -> None:
         """Let one method stand out in every picture; "" for none."""
@@ -343,35 +340,42 @@ class Views:
         show_if(self.tables.value, self.table)
         if self.tables.value:
             picture = self.views[self.visible].picture
-            self.table.value = table(picture.table if picture else [])
+            self.table.value = numbers_html(picture.table if picture else [])
 
-    def soon(self) -> bool:
+    def is_work_quick(self) -> bool:
         """Whether the button of the visible view was not pressed yet, and takes no time worth a question."""
-        state = self.state.of(self.visible)
-        cost = cost_of_work(self[self.visible].kind, state) if state.worked is None else None
+        state = self.state.for_view(self.visible)
+        if state.worked is not None:
+            return False
+        cost = estimate_work(self[self.visible].kind, state)
         return cost is not None and cost.seconds is not None and cost.seconds < SOON
 
     # ------------------------------------------------------------------------------------------------- what is drawn
     def update(self, state: PanelState) -> None:
         """Go over to a state; nothing is drawn yet."""
-        old, self.state = self.state, state
+        old = self.state
+        self.state = state
         changes = state.changes(old)
         for name, view in self.views.items():
-            waits = {"running"} if view.picture is not None and view.picture.waits else set()
-            if changes & {*view.kind.needs, *waits} or state.own.get(name) is not old.own.get(name):
+            needs = set(view.kind.needs)
+            if view.picture is not None and view.picture.waits:
+                needs.add("running")
+            has_other_state = state.view_states.get(name) is not old.view_states.get(name)
+            if changes & needs or has_other_state:
                 self.dirty.add(name)
                 self._failed.discard(name)
-                wears(view.box, "fl-old", name != self.visible)
+                toggle_class(view.box, "fl-old", name != self.visible)
+            if name not in self.dirty:
+                view.set_caption(view.kind.caption(state))
+                view.dim(view.kind.is_older(state))
 
     def _rest(self, start: float) -> None:
         """After a drawing that began at `start`: no other one for a while, as long as a job runs."""
         now = time.monotonic()
-        self._rests = now + max(REDRAW, 2 * (now - start))
+        self._resting_until = now + max(REDRAW, 2 * (now - start))
 
     def draw(self) -> None:
         """Draw the visible view if it is out of date; the others wait until they are looked at."""
-        for name in self.views.keys() - self.dirty:
-            self[name].describe(self[name].kind.caption(self.state))
         name = self.state.view
         if name not in self.dirty:
             return
@@ -388,71 +392,93 @@ class Views:
 
     def _paint(self, view: View) -> None:
         """Draw one view, or say what to do so that there will be a picture."""
-        kind, state = view.kind, self.state.of(view.kind.name)
+        kind = view.kind
+        state = self.state.for_view(kind.name)
+        view.dim(True)  # seen where the drawing takes long (theme.css)
         if not kind.is_ready(state):
             self.dirty.add(kind.name)
-            if state.running and view.picture is not None and state.federation is not None:
-                view.describe(EARLIER.format(run=state.number))
-            elif words := kind.waiting if state.running else kind.empty:
-                view.say(words, kind.caption(state), "" if state.running else "fl-todo")
+            self._show_waiting(view, state)
             return
-        lacks = kind.lacks(state)
-        if lacks and not kind.preview:
-            view.say("Computing …", kind.caption(state))
+        needs_preparing = kind.needs_preparing(state)
+        if needs_preparing and not kind.preview:
+            view.show_message("Computing …", kind.caption(state))
         else:
             with self._fitting:
                 kind.adapt(state)
-            with sized(self.inches):
-                view.show(in_words(kind, state), kind.caption(state))
-        if lacks:
+            with use_size(self.inches):
+                view.show(draw_picture(kind, state), kind.caption(state))
+        view.dim(kind.is_older(state))
+        if needs_preparing:
             self.dirty.add(kind.name)
             self._prepare(kind, state)
 
+    def _show_waiting(self, view: View, state: PanelState) -> None:
+        """Of a view that has nothing to draw yet: the earlier picture while a job runs, else what to do."""
+        kind = view.kind
+        has_earlier_picture = view.picture is not None and state.federation is not None
+        if state.running and has_earlier_picture:
+            view.set_caption(EARLIER.format(run=state.number))
+            return
+        text = kind.waiting if state.running else kind.empty
+        if text:
+            style = "" if state.running else "fl-todo"
+            view.show_message(text, kind.caption(state), style)
+            view.dim(False)
+
     def follow(self) -> None:
         """Draw the visible view while a run goes on, if it has more to show and the last drawing is a while ago."""
-        if self.due and (start := time.monotonic()) > self._rests:
-            self.due = False
-            self.ahead(seen=True)
+        start = time.monotonic()
+        if self.has_news and start > self._resting_until:
+            self.has_news = False
+            self._draw_in_background({self.visible}, allows_preview=True)
             self._rest(start)
 
-    def ahead(self, seen: bool = False) -> bool:
-        """Draw one view that nobody looks at yet, so that it is there when it is chosen, or the one that is `seen`;
-        False if there is none. The lock is free meanwhile: a hand does not wait, and what it changes is drawn anew.
+    def draw_one_ahead(self) -> bool:
+        """Draw one view that nobody looks at yet, so that it is there when it is chosen; False if there is none."""
+        if not self.frame[0]:  # nobody looks on
+            return False
+        return self._draw_in_background(
+            set(self.views) - self._failed - {self.visible} - self.without_tab
+        )
+
+    def _draw_in_background(self, names: set[str], *, allows_preview: bool = False) -> bool:
+        """Draw one of these views that is out of date; False if there is none. The lock is free meanwhile: a hand does
+        not wait, and what it changes is drawn again.
         """
         with self._lock:
-            unseen = (
-                self.dirty - self._failed - {self.visible} - self.without_tab
-                if self.frame[0]
-                else set()
-            )  # if somebody looks on
-            asked = [self[name].kind for name in (self.dirty & {self.visible} if seen else unseen)]
-            there = [
-                kind.name for kind in asked if seen and kind.preview or not kind.lacks(self.state)
-            ]
-            if not (
-                due := [name for name in there if self[name].kind.is_ready(self.state.of(name))]
-            ):
+            name = self._choose_drawable(names & self.dirty, allows_preview)
+            if name is None:
                 return False
-            view, state, inches, before = (
-                self[due[0]],
-                self.state.of(due[0]),
-                self.inches,
-                self[due[0]].picture,
-            )
-            self.dirty.discard(due[0])
+            view = self[name]
+            state = self.state.for_view(name)
+            inches = self.inches
+            earlier = view.picture
+            self.dirty.discard(name)
             with self._fitting:
                 view.kind.adapt(state)
-        with suppress(Exception), sized(inches):  # who looks at it will read why
-            picture = in_words(view.kind, state)
-            value = drawn(picture.figure) if picture.figure is not None else ""
+        with suppress(Exception), use_size(inches):  # who looks at it will read why
+            picture = draw_picture(view.kind, state)
+            svg = "" if picture.figure is None else draw_svg(picture.figure)
             with self._lock:
-                if due[0] not in self.dirty and view.picture is before:
-                    view.show(picture, view.kind.caption(state), value)
+                if name not in self.dirty and view.picture is earlier:
+                    view.show(picture, view.kind.caption(state), svg)
+                    view.dim(view.kind.is_older(state))
                     self.show_table()
                 return True
-        self.dirty.add(due[0])
-        self._failed.add(due[0])
+        self.dirty.add(name)
+        self._failed.add(name)
         return True
+
+    def _choose_drawable(self, names: set[str], allows_preview: bool) -> str | None:
+        """One of these views that can be drawn now."""
+        for name in names:
+            kind = self[name].kind
+            is_prepared = not kind.needs_preparing(self.state)
+            if allows_preview and kind.preview:
+                is_prepared = True
+            if is_prepared and kind.is_ready(self.state.for_view(name)):
+                return name
+        return None
 
     def draw_ahead(self, worker: Worker) -> None:
         """Draw what nobody looks at yet, until there is something better to do: a job, or a hand on α. Not where all
@@ -461,8 +487,9 @@ class Views:
         federation = self.state.federation
 
         def draw() -> None:
-            while self.state.federation is federation and not worker.busy and self.ahead():
-                pass
+            while self.state.federation is federation and not worker.busy:
+                if not self.draw_one_ahead():
+                    return
 
         if not worker.inline:
             on_thread(draw)
@@ -471,11 +498,24 @@ class Views:
         """Every picture that there is, drawn anew but for a lab's own; the t-SNE maps that are missing are made."""
         pictures = {}
         for name, view in self.views.items():
-            state = replace(self.state.of(name), stored=None)
-            if type(view.kind) not in COMMON:
-                pictures[name] = view.picture
-            elif name == "partition" or state.runs.has_results:
-                if view.kind.lacks(state):
-                    list(view.kind.prepare(state))
-                pictures[name] = in_words(view.kind, state)
-        return {name: picture for name, picture in pictures.items() if picture is not None}
+            picture = view.picture
+            if type(view.kind) in COMMON:
+                picture = self._draw_common(name)
+            if picture is not None:
+                pictures[name] = picture
+        return pictures
+
+    def _draw_common(self, name: str) -> Picture | None:
+        """A view that every panel has, without stored results; None where there is no result."""
+        kind = self[name].kind
+        state = replace(self.state.for_view(name), stored=None)
+        if name != "partition" and not state.runs.has_results:
+            return None
+        if kind.needs_preparing(state):
+            list(kind.prepare(state))
+        return draw_picture(kind, state)
+
+
+def read_choice(menu: widgets.Dropdown) -> int | None:
+    """The number that a menu says; None where nobody is chosen."""
+    return None if menu.value == NOBODY else menu.value

@@ -24,7 +24,7 @@ import ipywidgets as widgets
 
 from ..plots.words import duration, plural
 from .controls import Controls
-from .record import Runs, message
+from .record import Runs, describe_error
 from .theme import paragraph
 
 ENDS = {"done": "Done", "stopped": "Stopped", "error": "Ended"}
@@ -269,7 +269,7 @@ class Status:
     def fail(self, error: Exception, start: str = "", also: bool = False) -> None:
         """One readable line in the panel, the traceback kept; with `also`, below the lines that are there already."""
         self.traceback = "".join(traceback.format_exception(error))
-        self._say(paragraph(start + message(error), "alert"), also)
+        self._say(paragraph(start + describe_error(error), "alert"), also)
 
     def warn(self, text: str) -> None:
         self._say(paragraph(f"Note: {text}", "status"), also=True)

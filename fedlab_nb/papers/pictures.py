@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..plots.kit import told
-from ..plots.style import ACCENT, INK, QUIET, SECOND, Picture, drawing, dress, legend, level_line
-from ..plots.words import tabled
+from ..plots.kit import describe_picture
+from ..plots.style import (
+    ACCENT,
+    INK,
+    QUIET,
+    SECOND,
+    Picture,
+    draw_level_line,
+    drawing,
+    dress,
+    legend,
+)
+from ..plots.words import build_table
 from .claims import JUDGED, OUTCOMES
 from .published import PAPERS, TRIED, tally
 
@@ -45,7 +55,7 @@ def plot_orderings(result: Any) -> Picture:
                 mew=0,
                 label=f"{verdict} ({len(own)})",
             )
-        level_line(ax, 0)
+        draw_level_line(ax, 0)
         legend(ax, loc="best")
     order = "data set | setting | published order | ahead there | ahead here | verdict"
     rows = (
@@ -58,9 +68,9 @@ def plot_orderings(result: Any) -> Picture:
         )
         for o in tried
     )
-    table = tabled(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
+    table = build_table(order, ((*row, o.verdict) for row, o in zip(rows, tried, strict=True)))
     title = f"A dot for each of {len(tried)} orderings: how far the better method is ahead there and here"
-    return told(
+    return describe_picture(
         figure,
         title,
         f"{result.table.paper}, {result.table.item}",
@@ -133,8 +143,8 @@ def plot_claims(tables: Any) -> Picture:
         )
         for r, claim in every
     )
-    table = tabled("table | claim | here | what is compared", named)
-    return told(
+    table = build_table("table | claim | here | what is compared", named)
+    return describe_picture(
         figure,
         "A sign for each claim of the five papers, a row a table",
         "",

@@ -24,8 +24,8 @@ from ..methods import METHODS
 from ..plots import Picture, Series, png
 from ..plots.frontier import Frontier, draw_frontiers
 from ..plots.identity import shorten_title
-from ..plots.vector import drawn
-from ..plots.words import name_of, seeds_of
+from ..plots.vector import draw_svg
+from ..plots.words import dataset_name, describe_seeds
 from ..studies import run, stored_results
 from ..studies.cost import cost_of
 from ..studies.statistics import band, difference
@@ -369,7 +369,7 @@ def plot_federations(
             frontiers.append(frontier)
     if not frontiers:
         raise UsageError("Nothing that was run fits these answers; answer fewer questions.")
-    seeds = sorted({seeds_of(row.accuracies) for each in frontiers for row in each.rows})
+    seeds = sorted({describe_seeds(row.accuracies) for each in frontiers for row in each.rows})
     return draw_frontiers(frontiers, setting=" or ".join(seeds), columns=columns)
 
 
@@ -426,7 +426,7 @@ def picture_html(picture: Picture, text: str) -> str:
         ".fl-which svg{max-width:900px;width:100%;height:auto}"
         ".fl-which pre{white-space:pre-wrap}</style>"
         f'<div class="fl-which"><div role="img" aria-label="{html.escape(picture.alt)}">'
-        f"{drawn(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
+        f"{draw_svg(picture.figure)}</div><pre>{html.escape(text)}</pre></div>"
     )
 
 
@@ -518,7 +518,7 @@ def which(
             f"Nothing can be judged here within {seconds:g} seconds ({', '.join(left[:3])}, ...); "
             "give more --seconds."
         )
-    federation = Federation(name_of(dataset), dataset, done)
+    federation = Federation(dataset_name(dataset), dataset, done)
     lines = ["Accuracies are of the clients' held-out samples, with bands over seeds."]
     lines += describe_federation(federation, Answers())
     answer = find_ties(done)[0]

@@ -5,7 +5,8 @@ communication   bytes by phase, accuracy against bytes          features   PCA o
 classes         accuracy by class and by client
 calibration     reliability diagrams, and the calibration error   times   wall time of methods
 
-With what every drawing begins and ends: `drawing`, `dress`, `heading`, `legend`, `told`, `blank`, and numbers in words.
+With what every drawing begins and ends: `drawing`, `dress`, `heading`, `legend`, `describe_picture`, and numbers in
+words.
 """
 
 from .accuracy import accuracy, verdict
@@ -14,9 +15,18 @@ from .classes import classes
 from .communication import communication
 from .embed import neighbour_accuracy, pca, tsne
 from .features import MAPS, Map, features
-from .kit import blank, told
+from .kit import describe_picture, make_blank_picture
 from .partition import Partition, partition
 from .series import Series
 from .style import Picture, drawing, dress, heading, legend, png, svg
 from .times import times
-from .words import capital, data_size, listed, mean_percent, percent, plural, seeds_of, tabled
+from .words import (
+    build_table,
+    capitalize,
+    data_size,
+    describe_seeds,
+    join_words,
+    mean_percent,
+    percent,
+    plural,
+)

@@ -1,99 +1,131 @@
-"""Calibration: reliability diagrams (share right against confidence, bin by bin) and the size of the error."""
+"""Calibration: reliability diagrams (share of correct answers against confidence, bin by bin) and their error."""
 
 from collections.abc import Sequence
 from statistics import mean
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 
-from .kit import told
-from .series import Series, finished, settings_of
-from .style import DOTS, FIFTHS, QUIET, Picture, drawing, dress, legend, narrow, percent_axis
+from .kit import describe_picture
+from .series import Series, join_settings, select_finished
+from .style import DOTS, FIFTHS, QUIET, Picture, drawing, dress, is_narrow, legend, set_percent_axis
 from .vector import mark
-from .words import listed, percent, tabled
+from .words import build_table, join_words, percent
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
-LEAST = 5  # answers in a bin, below which no point is drawn
+FEWEST_ANSWERS = 5  # in a bin, below which no point is drawn
 
 
 def calibration(series: Sequence[Series]) -> Picture:
     """Diagrams of the series whose scores are probabilities, counts of all seeds together, with their ECE."""
-    done = [s for s in finished(series) if known(s)]
-    without = [s for s in finished(series) if not known(s)]
+    done = []
+    unknown = []
+    for s in select_finished(series):
+        if has_probabilities(s):
+            done.append(s)
+        else:
+            unknown.append(s)
     with drawing() as (figure, ax):
         title = "Above the dots: too modest; below: too sure"
         dress(ax, title=title, x="confidence", y="share right", grid="both", size=9)
         ax.plot([0, 1], [0, 1], color=QUIET, lw=1, ls=DOTS)
         for s in done[:MOST_LINES]:
-            x, y, counts = bins(s)
-            shown = counts >= LEAST
-            style = {
-                "color": s.look.colour,
-                "marker": s.look.marker,
-                "ls": (0, (4, 2)) if s.pinned else s.look.line,
-            }
-            label = f"{s.lines} ({percent(averages(s)[1])})"
-            faint = {"alpha": 0.55 if s.pinned else 1, "clip_on": False}
-            line = ax.plot(x[shown], y[shown], lw=1.6, ms=5, label=label, **faint, **style)[0]
-            mark(line, f"{s.name}\n{against_truth(s)}", method=s.held_as)
+            draw_reliability(ax, s)
         ax.set(xlim=(0, 1), ylim=(0, 1))
         for axis in "xy":
-            percent_axis(ax, axis, ticks=FIFTHS)
+            set_percent_axis(ax, axis, ticks=FIFTHS)
         if done:
-            beside = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-            below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.11), "ncols": 2}
-            legend(ax, title="calibration error (ECE)", **(below if narrow() else beside))
+            draw_legend(ax)
     title = "Reliability diagrams: the share of right answers against the confidence"
-    return told(figure, title, settings_of(series), sentence(done, without), table(done, without))
+    text = sentence(done, unknown)
+    return describe_picture(figure, title, join_settings(series), text, table(done, unknown))
 
 
-def known(s: Series) -> bool:
-    """Whether all seeds have numbers."""
+def draw_reliability(ax: Axes, s: Series) -> None:
+    """One line of points, of the bins that have enough answers."""
+    confidence, accuracy, counts = merge_bins(s)
+    shown = counts >= FEWEST_ANSWERS
+    style = {
+        "color": s.look.colour,
+        "marker": s.look.marker,
+        "ls": (0, (4, 2)) if s.pinned else s.look.line,
+        "alpha": 0.55 if s.pinned else 1,
+        "lw": 1.6,
+        "ms": 5,
+        "clip_on": False,
+    }
+    _, ece, _ = average_measures(s)
+    label = f"{s.lines} ({percent(ece)})"
+    line = ax.plot(confidence[shown], accuracy[shown], label=label, **style)[0]
+    mark(line, f"{s.name}\n{describe_calibration(s)}", method=s.highlight_key)
+
+
+def draw_legend(ax: Axes) -> None:
+    """The methods with their ECE, at the right or, in a narrow frame, below."""
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+    if is_narrow():
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.11), "ncols": 2}
+    legend(ax, title="calibration error (ECE)", **place)
+
+
+def has_probabilities(s: Series) -> bool:
+    """Whether the scores of all seeds are probabilities."""
     return bool(s.calibration) and all(c.nll is not None for c in s.calibration.values())
 
 
-def bins(s: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean confidence, share right and number of answers of each bin, all seeds together; nan where a bin is empty."""
-    every = list(s.calibration.values())
-    counts, right, sure = (
-        np.sum([getattr(c, n) for c in every], 0) for n in ("counts", "right", "confidence")
-    )
-    some = np.where(counts > 0, counts, np.nan)
-    return sure / some, right / some, counts
+def merge_bins(s: Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean confidence, share correct and number of answers of each bin, of all seeds; nan where a bin is empty."""
+    seeds = list(s.calibration.values())
+    counts = np.sum([one.counts for one in seeds], 0)
+    correct = np.sum([one.right for one in seeds], 0)
+    confidence = np.sum([one.confidence for one in seeds], 0)
+    divisor = np.where(counts > 0, counts, np.nan)
+    return confidence / divisor, correct / divisor, counts
 
 
-def averages(s: Series) -> tuple[float, float, float]:
+def average_measures(s: Series) -> tuple[float, float, float]:
     """Mean confidence, ECE and NLL (nats): the means over the seeds."""
-    sure, ece, nll = (
-        mean(getattr(c, n) for c in s.calibration.values())
-        for n in ("mean_confidence", "ece", "nll")
-    )
-    return sure, ece, nll
+    seeds = list(s.calibration.values())
+    confidence = mean(one.mean_confidence for one in seeds)
+    return confidence, mean(one.ece for one in seeds), mean(one.nll for one in seeds)
 
 
-def sentence(done: Sequence[Series], without: Sequence[Series]) -> str:
+def sentence(done: Sequence[Series], unknown: Sequence[Series]) -> str:
+    """The best and the worst calibrated; references only where there is nothing else."""
     text = "No result with probabilities yet."
     if done:
-        *_, worst = ranked = sorted(
-            [s for s in done if not s.bound] or done, key=lambda s: averages(s)[1]
-        )
-        text = f"{ranked[0].name} is calibrated best: {against_truth(ranked[0])}"
-        ends = "too sure" if averages(worst)[0] > worst.mean else "not sure enough"
-        text += f"; {worst.name} is {ends}: {against_truth(worst)}." if ranked[1:] else "."
-    return text + (
-        f" {listed([s.name for s in without])}: no probabilities are known." if without else ""
+        rivals = [s for s in done if not s.bound] or list(done)
+        ranked = sorted(rivals, key=lambda s: average_measures(s)[1])
+        best = ranked[0]
+        worst = ranked[-1]
+        text = f"{best.name} is calibrated best: {describe_calibration(best)}"
+        if len(ranked) > 1:
+            is_too_sure = average_measures(worst)[0] > worst.mean
+            fault = "too sure" if is_too_sure else "not sure enough"
+            text += f"; {worst.name} is {fault}: {describe_calibration(worst)}"
+        text += "."
+    if unknown:
+        text += f" {join_words([s.name for s in unknown])}: no probabilities are known."
+    return text
+
+
+def describe_calibration(s: Series) -> str:
+    """'it says 62 % on average and is correct on 60 % (ECE 5 %, NLL 1.08)'."""
+    confidence, ece, nll = average_measures(s)
+    measures = f"ECE {percent(ece)}, NLL {nll:.2f}"
+    return (
+        f"it says {percent(confidence)} on average and is correct on {percent(s.mean)} ({measures})"
     )
 
 
-def against_truth(s: Series) -> str:
-    """'it says 62 % on average and is right for 60 % (ECE 5 %, NLL 1.08)'."""
-    sure, ece, nll = averages(s)
-    own = f"ECE {percent(ece)}, NLL {nll:.2f}"
-    return f"it says {percent(sure)} on average and is right for {percent(s.mean)} ({own})"
-
-
-def table(done: Sequence[Series], without: Sequence[Series]) -> list[dict]:
-    rows = [(s.name, percent(s.mean), "", "", "") for s in without]
-    for s in reversed(done):
-        sure, ece, nll = averages(s)
-        rows.insert(0, (s.name, percent(s.mean), percent(sure), f"{100 * ece:.1f} %", f"{nll:.3f}"))
-    return tabled("method | accuracy | mean confidence | ECE | NLL", rows)
+def table(done: Sequence[Series], unknown: Sequence[Series]) -> list[dict]:
+    """A row a method, those without probabilities last."""
+    rows = []
+    for s in done:
+        confidence, ece, nll = average_measures(s)
+        measures = (percent(confidence), f"{100 * ece:.1f} %", f"{nll:.3f}")
+        rows.append((s.name, percent(s.mean), *measures))
+    for s in unknown:
+        rows.append((s.name, percent(s.mean), "", "", ""))
+    return build_table("method | accuracy | mean confidence | ECE | NLL", rows)

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from .kit import clients_and_classes, points, told
-from .series import Series, finished
+from .kit import describe_picture, draw_clients_and_classes, draw_points
+from .series import Series, select_finished
 from .style import ACCENT, QUIET, SECOND, Picture, drawing, dress
 from .vector import mark
-from .words import data_size, letter, listed, plural, tabled
+from .words import build_table, data_size, join_words, letter, plural
 
 
-def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
+def draw_class_counts(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
     """Samples of each client above, its classes below. noisy: counts [M, C] with noise."""
     clients, classes = noisy.shape
     with drawing(2, 1, height_ratios=[1, 3], sharex=True) as (figure, (upper, lower)):
@@ -21,17 +21,21 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
             mark(bar, f"client {letter(k)}\n{plural(sizes[k], 'sample')}", client=k)
         upper.tick_params(labelbottom=False)
         top = max(1.0, float(noisy.max()))
-        clients_and_classes(
+        draw_clients_and_classes(
             lower, noisy, [str(c) for c in range(classes)], "Class counts, with noise", top
         )
-    large, small = int(np.argmax(sizes)), int(np.argmin(sizes))
+    large = int(np.argmax(sizes))
+    small = int(np.argmin(sizes))
     text = (
         f"The largest of {clients} clients, {letter(large)}, has {sizes[large]} samples, the smallest, "
         f"{letter(small)}, {sizes[small]}. The class counts have noise: small numbers may be zero in truth."
     )
-    rows = ((letter(k), sizes[k], " ".join(map(str, noisy[k].tolist()))) for k in range(clients))
-    table = tabled("client | samples | noisy class counts", rows)
-    return told(
+    rows = []
+    for k in range(clients):
+        counts = " ".join(str(count) for count in noisy[k].tolist())
+        rows.append((letter(k), sizes[k], counts))
+    table = build_table("client | samples | noisy class counts", rows)
+    return describe_picture(
         figure,
         f"Bars of the sizes of {clients} clients, and their class counts with noise",
         code,
@@ -40,7 +44,7 @@ def seen(sizes: Sequence[int], noisy: np.ndarray, *, code: str) -> Picture:
     )
 
 
-def tried(
+def draw_tries(
     series: Sequence[Series], budget: int, *, code: str, tested: Series | None = None
 ) -> Picture:
     """Validation accuracy of each try against the bytes of a client, and a line at the budget.
@@ -48,7 +52,7 @@ def tried(
     series: one a try; its `up` has the bytes of a client, both ways
     tested: the submitted try with its accuracies on the test images, a large diamond
     """
-    done = finished(series)
+    done = select_finished(series)
     with drawing() as (figure, ax):
         dress(
             ax,
@@ -58,7 +62,7 @@ def tried(
         )
         ax.axvline(budget, color=SECOND, lw=1.6, ls=(0, (4, 2)))
         ax.text(budget, 0.02, " budget", color=SECOND, fontsize=9.5)
-        points(ax, [replace(s, pinned=s.total > budget) for s in done], besides=[budget])
+        draw_points(ax, [replace(s, pinned=s.total > budget) for s in done], besides=[budget])
         if tested is not None:
             place = ([tested.total], [tested.mean])
             ax.plot(*place, "D", ms=12, color=ACCENT, mec="white", mew=1.4, zorder=5)
@@ -71,18 +75,27 @@ def tried(
                 weight="bold",
                 fontsize=10,
             )
-    text, over = "No try yet.", [s.name for s in done if s.total > budget]
+    within = [s for s in done if s.total <= budget]
+    over = [s.name for s in done if s.total > budget]
+    text = "No try yet."
     if done:
         text = f"No try is within the budget of {data_size(budget)}."
-    if len(over) < len(done):
-        top = max((s for s in done if s.total <= budget), key=lambda s: s.mean)
-        text = f"Within the budget of {data_size(budget)} {top.name} is best on validation images, with {top.number} %."
-        text += f" Over it: {listed(over)}." if over else ""
+    if within:
+        best = max(within, key=lambda s: s.mean)
+        text = (
+            f"Within the budget of {data_size(budget)} {best.name} is best on validation images, "
+            f"with {best.number} %."
+        )
+        if over:
+            text += f" Over it: {join_words(over)}."
     if tested is not None:
         text += f" On the test images {tested.name} gets {tested.number} %."
-    rows = ((s.name, s.number, round(s.total), "yes" if s.total <= budget else "no") for s in done)
-    table = tabled("try | validation accuracy, % | bytes | within the budget", rows)
-    return told(
+    rows = []
+    for s in done:
+        is_within = "yes" if s.total <= budget else "no"
+        rows.append((s.name, s.number, round(s.total), is_within))
+    table = build_table("try | validation accuracy, % | bytes | within the budget", rows)
+    return describe_picture(
         figure,
         "Validation accuracy against the bytes of a client, with the budget",
         code,

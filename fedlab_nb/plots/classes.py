@@ -1,34 +1,49 @@
 """Who gains and who loses: accuracy for each class and for each client's own mix of classes, one row a method."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
-from .kit import heat_map, mark_cells, told
-from .series import Series, finished, settings_of
+from .kit import describe_picture, draw_heat_map, mark_cells
+from .series import Series, join_settings, select_finished
 from .style import (
     PERCENT,
     QUIET,
     SECOND,
     Picture,
-    class_ticks,
-    client_axis,
-    colour_bar,
     current_size,
+    draw_colour_bar,
     drawing,
     heading,
-    mark,
-    narrow,
+    is_narrow,
+    mark_place,
+    set_class_ticks,
+    set_client_axis,
 )
-from .words import capital, client_name, own_name, percent, setting_of_rows
+from .words import (
+    Setting,
+    capitalize,
+    client_name,
+    describe_shared_setting,
+    percent,
+    plain_client_name,
+)
 
-STACKED = 9  # more rows than this, and the two heat-maps stand side by side
-BESIDE, DIGITS = (
-    2.4,
-    0.21,
-)  # inches that names and the colour bar take; and those of "100" in a cell
+MOST_STACKED = 9  # more rows than this, and the two heat maps stand side by side
+NAMES_WIDTH = 2.4  # inches that names and the colour bar take
+CELL_WIDTH = 0.21  # inches of "100" in a cell
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a heat map. name: in words;   marks: what it stands for, as `vector.mark` takes it"""
+
+    name: str
+    marks: dict[str, int]
 
 
 def classes(
@@ -36,136 +51,175 @@ def classes(
     class_names: Sequence[str],
     *,
     client: int | None = None,
-    klass: int | None = None,
+    class_index: int | None = None,
 ) -> Picture:
-    """Two heat-maps (means over seeds): methods × classes, methods × clients. `client` and `klass` are marked."""
-    done = finished(series)
-    per_class, per_client = averages(done, "per_class"), averages(done, "per_client")
-    place = setting_of_rows(
-        (s.setting for s in done), (seed for s in done for seed in s.per_client)
-    )
-    many = len(done) > STACKED
-    short = many or narrow()
-    with drawing(**{"columns": 2, "sharey": True} if many else {"rows": 2}) as (
-        figure,
-        (first, second),
-    ):
-        title = "By class" if short else "Accuracy for each class"
-        heat(
-            first,
-            per_class,
-            done,
-            title,
-            klass,
-            lambda c: ({"klass": c}, f"class {class_names[c]}"),
-        )
-        class_ticks(first, class_names, length=10, most=15)
+    """Two heat maps (means over seeds): methods × classes, methods × clients. `client` and `class_index` are marked."""
+    done = select_finished(series)
+    per_class = average_seeds(done, "per_class")
+    per_client = average_seeds(done, "per_client")
+    setting = find_shared_setting(done)
+    is_side_by_side = len(done) > MOST_STACKED
+    layout: dict[str, Any] = {"columns": 2, "sharey": True} if is_side_by_side else {"rows": 2}
+    has_short_titles = is_side_by_side or is_narrow()
+    with drawing(**layout) as (figure, (first, second)):
+        columns = [
+            Column(f"class {name}", {"class_index": c}) for c, name in enumerate(class_names)
+        ]
+        title = "By class" if has_short_titles else "Accuracy for each class"
+        draw_accuracies(first, per_class, done, title, columns, class_index)
+        set_class_ticks(first, class_names, length=10, most=15)
         first.set_xlabel("class", fontsize=9, color=QUIET, labelpad=1)
-        title = "By client" if short else "Accuracy for each client's own mix of classes"
-        own = "{}'s own mix".format
-        image = heat(
-            second,
-            per_client,
-            done,
-            title,
-            client,
-            lambda k: ({"client": k}, own(client_name(k, place))),
-        )
-        client_axis(second, image.get_array().shape[1], place, few=20)
-        colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
-    text = sentence(done, per_class, per_client, class_names, client, klass, place)
-    rows = []
-    for s, *values in zip(done, per_class, per_client, strict=True):
-        by_class, by_client = (["" if np.isnan(v) else percent(v) for v in row] for row in values)
-        row = {
-            "method": s.name,
-            **beside(s),
-            **{f"class {n}": v for n, v in zip(class_names, by_class, strict=False)},
-        }
-        rows.append(row | {f"client {own_name(k, place)}": v for k, v in enumerate(by_client)})
+        columns = []
+        for k in range(per_client.shape[1]):
+            columns.append(Column(f"{client_name(k, setting)}'s own mix", {"client": k}))
+        title = "By client" if has_short_titles else "Accuracy for each client's own mix of classes"
+        image = draw_accuracies(second, per_client, done, title, columns, client)
+        set_client_axis(second, image.get_array().shape[1], setting, few=20)
+        draw_colour_bar(image, [first, second], pad=0.015, aspect=32, format=PERCENT)
+    text = sentence(done, per_class, per_client, class_names, client, class_index, setting)
+    rows = table(done, per_class, per_client, class_names, setting)
     title = "Heat-maps of accuracy for each class and each client"
-    return told(figure, title, place or settings_of(series), text, rows)
+    return describe_picture(figure, title, setting or join_settings(series), text, rows)
 
 
-def beside(s: Series) -> dict[str, str]:
+def find_shared_setting(series: Sequence[Series]) -> Setting | str:
+    """The setting by which clients are named; '' where the series have several federations."""
+    seeds = [seed for s in series for seed in s.per_client]
+    return describe_shared_setting([s.setting for s in series], seeds)
+
+
+def table(
+    series: Sequence[Series],
+    per_class: np.ndarray,
+    per_client: np.ndarray,
+    class_names: Sequence[str],
+    setting: Setting | str,
+) -> list[dict[str, Any]]:
+    """A row a method: balanced accuracy, AUC, the worst client, then by class and by client."""
+    rows = []
+    for s, class_accuracies, client_accuracies in zip(series, per_class, per_client, strict=True):
+        row = {"method": s.name, **summarize_row(s)}
+        for name, accuracy in zip(class_names, class_accuracies, strict=False):
+            row[f"class {name}"] = write_accuracy(accuracy)
+        for k, accuracy in enumerate(client_accuracies):
+            row[f"client {plain_client_name(k, setting)}"] = write_accuracy(accuracy)
+        rows.append(row)
+    return rows
+
+
+def write_accuracy(accuracy: float) -> str:
+    """'84 %'; '' where nothing is known."""
+    return "" if np.isnan(accuracy) else percent(accuracy)
+
+
+def summarize_row(s: Series) -> dict[str, str]:
     """What tables say beside the accuracy, where it is known: balanced accuracy, AUC, the worst client."""
-    by_class, by_client = (averages([s], name)[0] for name in ("per_class", "per_client"))
-    areas = [c.auc for c in s.calibration.values()]
-    said = {
-        "balanced accuracy": "" if np.isnan(by_class).all() else percent(np.nanmean(by_class)),
-        "AUC": f"{np.mean(areas):.3f}" if areas and None not in areas else "",
-        "worst client": "" if np.isnan(by_client).all() else percent(np.nanmin(by_client)),
-    }
-    return {name: words for name, words in said.items() if words}
+    class_accuracies = average_seeds([s], "per_class")[0]
+    client_accuracies = average_seeds([s], "per_client")[0]
+    areas = [calibration.auc for calibration in s.calibration.values()]
+    summary = {}
+    if not np.isnan(class_accuracies).all():
+        summary["balanced accuracy"] = percent(np.nanmean(class_accuracies))
+    if areas and None not in areas:
+        summary["AUC"] = f"{np.mean(areas):.3f}"
+    if not np.isnan(client_accuracies).all():
+        summary["worst client"] = percent(np.nanmin(client_accuracies))
+    return summary
 
 
-def averages(series: Sequence[Series], name: str) -> np.ndarray:
+def average_seeds(series: Sequence[Series], name: str) -> np.ndarray:
     """Means over seeds, `[rows, columns]`, nan where there is nothing; rows of fewer clients are filled with nan."""
     from pandas import DataFrame
 
-    return DataFrame(
-        [DataFrame(getattr(s, name).values(), dtype=float).mean() for s in series]
-    ).to_numpy()
+    means = [DataFrame(getattr(s, name).values(), dtype=float).mean() for s in series]
+    return DataFrame(means).to_numpy()
 
 
-def heat(
-    ax: Axes, values: np.ndarray, series: Sequence[Series], title: str, at: int | None,
-    of: Callable[[int], tuple[dict, str]],
-) -> AxesImage:  # fmt: skip
-    """One heat-map, 0–100 %, whose cells say their values and have them written in while they fit.
+def draw_accuracies(
+    ax: Axes,
+    values: np.ndarray,
+    series: Sequence[Series],
+    title: str,
+    columns: Sequence[Column],
+    marked: int | None,
+) -> AxesImage:
+    """One heat map, 0–100 %, whose cells say their values and have them written in while they fit.
 
-    at: the column that is looked at;   of: what a column stands for, and its name
+    marked: the column that is looked at
     """
     shown = values if values.size else np.full((1, 1), np.nan)
-    rows, columns = shown.shape
-    room = current_size()[0] - BESIDE > DIGITS * columns and columns <= 20 and rows <= 8
-    image = heat_map(ax, shown, text=(lambda v: f"{100 * v:.0f}") if room else None)
+    rows, count = shown.shape
+    has_width = current_size()[0] - NAMES_WIDTH > CELL_WIDTH * count
+    has_room = has_width and count <= 20 and rows <= 8
+    image = draw_heat_map(ax, shown, text=write_per_cent if has_room else None)
     heading(ax, title, 5)
-    ax.set_xlim(-0.5, columns - 0.5)
-    size = 9.5 if rows <= 8 else 8.5 if rows <= 16 else 7
-    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=size)
-    mark(ax, at, columns, frame=True, colour=SECOND)
+    ax.set_xlim(-0.5, count - 0.5)
+    ax.set_yticks(range(len(series)), [s.lines for s in series], fontsize=name_font_size(rows))
+    mark_place(ax, marked, count, frame=True, colour=SECOND)
     cells = {}
     for i, j in np.argwhere(np.isfinite(shown)).tolist():
-        what, name = of(j)
-        says = f"{series[i].name}, {name}\n{100 * shown[i, j]:.1f} %"
-        cells[i, j] = {"says": says, "method": series[i].held_as, **what}
+        text = f"{series[i].name}, {columns[j].name}\n{100 * shown[i, j]:.1f} %"
+        cells[i, j] = {"says": text, "method": series[i].highlight_key, **columns[j].marks}
     mark_cells(ax, cells)
     return image
 
 
+def write_per_cent(value: float) -> str:
+    """0.834 -> '83'."""
+    return f"{100 * value:.0f}"
+
+
+def name_font_size(rows: int) -> float:
+    """Size of the letters that name so many rows."""
+    if rows <= 8:
+        return 9.5
+    if rows <= 16:
+        return 8.5
+    return 7
+
+
 def sentence(
-    series: Sequence[Series], per_class: np.ndarray, per_client: np.ndarray, names: Sequence[str], client: int | None,
-    klass: int | None, place: str,
-) -> str:  # fmt: skip
+    series: Sequence[Series],
+    per_class: np.ndarray,
+    per_client: np.ndarray,
+    names: Sequence[str],
+    client: int | None,
+    class_index: int | None,
+    setting: Setting | str,
+) -> str:
     """Of the class and the client that are looked at, else of the best method."""
     if not series:
         return "No result yet."
     parts = []
-    if klass is not None and klass < per_class.shape[1]:
-        parts.append(f"Class {names[klass]}: {each(series, per_class[:, klass])}.")
+    if class_index is not None and class_index < per_class.shape[1]:
+        accuracies = list_accuracies(series, per_class[:, class_index])
+        parts.append(f"Class {names[class_index]}: {accuracies}.")
     if client is not None and client < per_client.shape[1]:
-        parts.append(
-            f"Client {own_name(client, place)} on its own mix: {each(series, per_client[:, client])}."
-        )
-    if not parts:
-        rivals = [i for i, s in enumerate(series) if not s.bound] or range(len(series))
-        best = max(rivals, key=lambda i: series[i].mean)
-        parts.append(
-            f"{capital(series[best].name)}, the best on average, has {ends(per_class[best])} on the classes;"
-        )
-        parts.append(f"its clients see {ends(per_client[best])} on their own mix.")
-    return " ".join(parts)
-
-
-def each(series: Sequence[Series], values: np.ndarray) -> str:
-    """'FedAvg 31 %, FENS 84 %', those that are known."""
-    return ", ".join(
-        f"{s.name} {percent(a)}" for s, a in zip(series, values, strict=True) if not np.isnan(a)
+        accuracies = list_accuracies(series, per_client[:, client])
+        parts.append(f"Client {plain_client_name(client, setting)} on its own mix: {accuracies}.")
+    if parts:
+        return " ".join(parts)
+    rivals = [i for i, s in enumerate(series) if not s.bound] or range(len(series))
+    best = max(rivals, key=lambda i: series[i].mean)
+    return (
+        f"{capitalize(series[best].name)}, the best on average, has "
+        f"{describe_range(per_class[best])} on the classes; its clients see "
+        f"{describe_range(per_client[best])} on their own mix."
     )
 
 
-def ends(values: np.ndarray) -> str:
+def list_accuracies(series: Sequence[Series], values: np.ndarray) -> str:
+    """'FedAvg 31 %, FENS 84 %', those that are known."""
+    parts = []
+    for s, accuracy in zip(series, values, strict=True):
+        if not np.isnan(accuracy):
+            parts.append(f"{s.name} {percent(accuracy)}")
+    return ", ".join(parts)
+
+
+def describe_range(values: np.ndarray) -> str:
     """'12 % to 80 %', of those that are known."""
     known = values[np.isfinite(values)]
-    return f"{percent(known.min())} to {percent(known.max())}" if len(known) else "nothing"
+    if not len(known):
+        return "nothing"
+    return f"{percent(known.min())} to {percent(known.max())}"

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from itertools import cycle
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from .identity import shorten_title
-from .kit import told
+from .kit import describe_picture
 from .style import (
     MARKERS,
     QUIET,
@@ -19,12 +21,14 @@ from .style import (
     current_size,
     drawing,
     heading,
+    is_narrow,
     legend,
-    narrow,
 )
-from .words import Setting, capital, percent, plural, shorten, tabled
+from .words import Setting, build_table, capitalize, percent, plural, shorten
 
-MAPS = 8
+MAPS = 8  # in one picture, at most
+MOST_NAMED_CLASSES = 20  # in the legend
+LETTERS_AN_INCH = 9.5  # of a map's title
 
 
 @dataclass(frozen=True)
@@ -32,14 +36,14 @@ class Map:
     """One method's points in the plane.
 
     label: its title, perhaps on two lines;   points `[N, 2]`, labels `[N]`
-    score: neighbour accuracy in the original features, 0–1;   how: "PCA" or "t-SNE"
+    score: neighbour accuracy in the original features, 0–1;   kind: "PCA" or "t-SNE"
     """
 
     label: str
     points: np.ndarray
     labels: np.ndarray
     score: float
-    how: str = "t-SNE"
+    kind: str = "t-SNE"
 
     @property
     def name(self) -> str:
@@ -51,82 +55,108 @@ def features(
     class_names: Sequence[str],
     *,
     setting: Setting | str,
-    held: Sequence[bool] | None = None,
-    who: str = "",
+    bright: Sequence[bool] | None = None,
+    remark: str = "",
     first: int = 0,
 ) -> Picture:
-    """Small multiples of at most MAPS maps, from number `first` on. `held`: classes that stay bright; `who`: which they
-    are, in words.
+    """Small multiples of at most MAPS maps, from number `first` on.
+
+    bright: for each class whether it stays bright, None for all;   remark: in words, which do
     """
     shown = list(maps[first : first + MAPS])
-    columns = max(1, len(shown) if len(shown) <= 3 else math.ceil(len(shown) / 2))
-    columns = min(columns, 2) if narrow() else columns
+    columns = count_columns(len(shown))
     rows = max(1, math.ceil(len(shown) / columns))
     with drawing(rows, columns, squeeze=False) as (figure, axes):
-        paint(figure, axes.ravel(), shown, class_names, held)
-    each = ((m.name, percent(m.score), len(m.points), m.how) for m in maps)
-    table = tabled("method | neighbour accuracy | points | map", each)
-    how = " and ".join(dict.fromkeys(m.how for m in shown)) or "t-SNE"
-    title = f"{how} maps of the features of the same test points, coloured and shaped by class"
-    return told(figure, title, setting, sentence(shown, len(maps) - len(shown), who), table)
+        for ax in axes.ravel()[len(shown) :]:
+            ax.set_axis_off()
+        for ax, one_map in zip(axes.ravel(), shown, strict=False):
+            draw_map(ax, one_map, len(class_names), bright, is_alone=len(shown) <= 3)
+            write_titles(ax, one_map, columns)
+        if len(class_names) <= MOST_NAMED_CLASSES:
+            draw_legend(figure, class_names)
+    kinds = " and ".join(dict.fromkeys(one_map.kind for one_map in shown)) or "t-SNE"
+    title = f"{kinds} maps of the features of the same test points, coloured and shaped by class"
+    text = sentence(shown, len(maps) - len(shown), remark)
+    return describe_picture(figure, title, setting, text, table(maps))
 
 
-def paint(
-    figure, axes, maps: Sequence[Map], names: Sequence[str], held: Sequence[bool] | None
+def count_columns(maps: int) -> int:
+    """Columns of so many maps: one row of up to three, else two rows; two columns at most in a narrow frame."""
+    columns = maps
+    if maps > 3:
+        columns = math.ceil(maps / 2)
+    if is_narrow():
+        columns = min(columns, 2)
+    return max(1, columns)
+
+
+def draw_map(
+    ax: Axes, one_map: Map, classes: int, bright: Sequence[bool] | None, *, is_alone: bool
 ) -> None:
-    columns = axes[0].get_gridspec().ncols if len(axes) else 1
-    colours, size = class_colours(len(names)), 17 if len(maps) <= 3 else 12
-    for ax in axes[len(maps) :]:
-        ax.set_axis_off()
-    for ax, m in zip(axes, maps, strict=False):
-        for c in np.unique(m.labels):
-            bright = (
-                {"alpha": 0.9, "zorder": 2}
-                if held is None or held[c]
-                else {"alpha": 0.15, "zorder": 1}
-            )
-            look = {
-                "color": colours[c],
-                "marker": MARKERS[c % len(MARKERS)],
-                "linewidths": 0,
-                **bright,
-            }
-            ax.scatter(*m.points[m.labels == c].T, s=size, **look)
-        room = int(current_size()[0] / columns * 9.5)  # letters over one map
-        titles = [
-            line if len(line) <= room else shorten_title(line) for line in m.label.split("\n")
-        ]
-        heading(ax, "\n".join(shorten(titles, room)), 4, 10.5 if columns < 4 else 9.5)
-        whole = f"{m.how} · neighbours {percent(m.score)}"
-        words = (
-            whole if columns < 4 and len(whole) <= 1.2 * room else f"{m.how} · {percent(m.score)}"
+    """The points of one map; those of classes that are not bright are faint and lie behind."""
+    colours = class_colours(classes)
+    for c in np.unique(one_map.labels):
+        is_bright = bright is None or bright[c]
+        ax.scatter(
+            *one_map.points[one_map.labels == c].T,
+            s=17 if is_alone else 12,
+            color=colours[c],
+            marker=MARKERS[c % len(MARKERS)],
+            linewidths=0,
+            alpha=0.9 if is_bright else 0.15,
+            zorder=2 if is_bright else 1,
         )
-        ax.set_xlabel(words, fontsize=9 if columns < 4 else 8.5, color=QUIET)
-        ax.set(xticks=[], yticks=[])
-        ax.margins(0.06)
-        ax.spines[:].set_color(RULE)
-    if len(names) <= 20:
-        styles = zip(names, colours, cycle(MARKERS), strict=False)
-        handles = [
-            Line2D([], [], ls="", marker=m, color=hue, ms=6, label=name[:12])
-            for name, hue, m in styles
-        ]
-        legend(
-            figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1
-        )
+    ax.set(xticks=[], yticks=[])
+    ax.margins(0.06)
+    ax.spines[:].set_color(RULE)
 
 
-def sentence(maps: Sequence[Map], left_out: int, who: str = "") -> str:
+def write_titles(ax: Axes, one_map: Map, columns: int) -> None:
+    """The method over a map, and under it how well neighbours agree, in the words that there is room for."""
+    is_wide = columns < 4
+    letters = int(current_size()[0] / columns * LETTERS_AN_INCH)
+    lines = []
+    for line in one_map.label.split("\n"):
+        lines.append(line if len(line) <= letters else shorten_title(line))
+    heading(ax, "\n".join(shorten(lines, letters)), 4, 10.5 if is_wide else 9.5)
+    text = f"{one_map.kind} · neighbours {percent(one_map.score)}"
+    if not is_wide or len(text) > 1.2 * letters:
+        text = f"{one_map.kind} · {percent(one_map.score)}"
+    ax.set_xlabel(text, fontsize=9 if is_wide else 8.5, color=QUIET)
+
+
+def draw_legend(figure: Figure, names: Sequence[str]) -> None:
+    """A mark for each class, at the right."""
+    handles = []
+    for name, colour, marker in zip(names, class_colours(len(names)), cycle(MARKERS), strict=False):
+        handles.append(Line2D([], [], ls="", marker=marker, color=colour, ms=6, label=name[:12]))
+    legend(figure, handles=handles, loc="outside right center", title="class", handletextpad=0.1)
+
+
+def sentence(maps: Sequence[Map], left_out: int, remark: str = "") -> str:
+    """The best and the worst map. left_out: maps that are not shown;   remark: which classes are bright"""
     if not maps:
         return "No features yet."
-    best, worst = max(maps, key=lambda m: m.score), min(maps, key=lambda m: m.score)
+    best = max(maps, key=lambda one_map: one_map.score)
+    worst = min(maps, key=lambda one_map: one_map.score)
     text = (
-        f"{capital(best.name)}: {percent(best.score)} of the points have the class of most of their 10 nearest "
-        f"neighbours in its features (least: {worst.name}, {percent(worst.score)}). "
-        "Distances between islands mean little."
+        f"{capitalize(best.name)}: {percent(best.score)} of the points have the class of most of "
+        f"their 10 nearest neighbours in its features (least: {worst.name}, "
+        f"{percent(worst.score)}). Distances between islands mean little."
     )
-    text += f" Bright: {who}." if who else ""
-    text += f" {plural(left_out, 'more method')} in the table." if left_out > 0 else ""
-    return text + (
-        " PCA preview, t-SNE is on its way." if any(m.how == "PCA" for m in maps) else ""
-    )
+    if remark:
+        text += f" Bright: {remark}."
+    if left_out > 0:
+        text += f" {plural(left_out, 'more method')} in the table."
+    if any(one_map.kind == "PCA" for one_map in maps):
+        text += " PCA preview, t-SNE is on its way."
+    return text
+
+
+def table(maps: Sequence[Map]) -> list[dict]:
+    """A row a map."""
+    rows = []
+    for one_map in maps:
+        score = percent(one_map.score)
+        rows.append((one_map.name, score, len(one_map.points), one_map.kind))
+    return build_table("method | neighbour accuracy | points | map", rows)

@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .kit import beside, told
+from .kit import describe_picture, place_label
 from .series import Series
 from .style import (
     ACCENT,
@@ -27,10 +27,10 @@ from .style import (
     dress,
     heading,
     legend,
-    log_axis,
-    percent_axis,
+    set_log_axis,
+    set_percent_axis,
 )
-from .words import data_size, listed, percent, plural, tabled
+from .words import build_table, data_size, join_words, percent, plural
 
 BAND_SEEDS = 10  # a band of fewer seeds is not drawn
 LEAST_RANGE = 0.16  # of accuracies, from the lower to the upper end of the axes
@@ -105,12 +105,12 @@ def draw_frontiers(frontiers: Sequence[Frontier], *, setting: str, columns: int 
     rows = []
     for each in frontiers:
         rows += table_rows(each)
-    return told(
+    return describe_picture(
         figure,
         "Accuracy against the bytes of one client",
         setting,
         " ".join(map(describe_frontier, frontiers)),
-        tabled("federation | method | accuracy | bytes a client | seeds | place", rows),
+        build_table("federation | method | accuracy | bytes a client | seeds | place", rows),
     )
 
 
@@ -119,9 +119,9 @@ def draw_frontier(ax: Axes, frontier: Frontier, limits: tuple[float, float]) -> 
     heading(ax, frontier.title)
     ax.set_xlim(*limits)
     ticks = [power for power in POWERS if limits[0] <= power <= limits[1]]
-    log_axis(ax, ticks=ticks, form=data_size)
+    set_log_axis(ax, ticks=ticks, form=data_size)
     low, high = accuracy_range(frontier)
-    percent_axis(ax, "y", high, low=low, ticks=percent_ticks(low, high))
+    set_percent_axis(ax, "y", high, low=low, ticks=percent_ticks(low, high))
     joined = [row for row in frontier.named if row.name in frontier.unbeaten]
     ax.plot(
         [row.total for row in joined],
@@ -218,7 +218,7 @@ def write_names(
     for row in frontier.named:
         x, y = places[row.name]
         wide = letter * (1 + len(row.name))
-        side, middle = beside(taken, x, y, wide, line, 1.6 * letter)
+        side, middle = place_label(taken, x, y, wide, line, 1.6 * letter)
         is_answer = row.name == frontier.answer
         ax.text(
             x + 1.7 * side * letter,
@@ -262,11 +262,13 @@ def describe_frontier(frontier: Frontier) -> str:
     for name in frontier.unbeaten:
         row = by_name[name]
         parts.append(f"{name} ({data_size(row.total)}, {percent(row.mean)})")
-    text = f"{frontier.title}: not beaten {'is' if len(parts) == 1 else 'are'} {listed(parts)}; "
+    text = (
+        f"{frontier.title}: not beaten {'is' if len(parts) == 1 else 'are'} {join_words(parts)}; "
+    )
     if len(frontier.ties) == 1:
         return f"{text}{frontier.answer} is the most accurate, and nothing is level with it."
     return (
-        f"{text}{listed(frontier.ties)} are level with the best, and {frontier.answer} is the "
+        f"{text}{join_words(frontier.ties)} are level with the best, and {frontier.answer} is the "
         "cheapest of these."
     )
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .kit import blank, told
+from .kit import describe_picture, make_blank_picture
 from .style import ACCENT, FAINT, INK, QUIET, SECOND, Picture, drawing, heading, legend
-from .words import listed, tabled
+from .words import build_table, join_words
 
 LETTERS = 95  # of a question in each of its two lines
 
@@ -32,7 +32,9 @@ def guesses(made: Sequence[Guess]) -> Picture:
     stands at its end, and the words say the true number.
     """
     if not made:
-        return blank("No guess yet that has an answer. Guess first, then come back.", setting="")
+        return make_blank_picture(
+            "No guess yet that has an answer. Guess first, then come back.", setting=""
+        )
     with drawing(size=(7.2, 0.8 + 0.95 * len(made))) as (figure, ax):
         heading(ax, "What I guessed, and what was measured")
         for row, of in enumerate(made):
@@ -51,13 +53,13 @@ def guesses(made: Sequence[Guess]) -> Picture:
         ax.set(xlim=(-0.03, 1.03), ylim=(len(made) - 0.3, -0.8))
         ax.set_axis_off()
         legend(ax, handles=ax.lines[3:5], loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-    table = tabled(
+    table = build_table(
         "question | guess | measured | gap", [(of.question, *of.written, of.gap) for of in made]
     )
-    return told(
+    return describe_picture(
         figure,
         "Guesses against what was measured",
         "",
-        f"By guess: {listed([of.gap for of in made])}.",
+        f"By guess: {join_words([of.gap for of in made])}.",
         table,
     )

@@ -12,9 +12,9 @@ from matplotlib.patches import FancyBboxPatch
 
 from ..methods import METHODS
 from ..methods.base import Info, group_methods, shorten_title
-from .kit import told
+from .kit import describe_picture
 from .style import ACCENT, FAINT, INK, LEAST, QUIET, SECOND, Picture, current_size, drawing, heading
-from .words import letter, tabled
+from .words import build_table, letter
 
 WIDE, TALL, SMALL = 2.6, 1.2, 2.5  # one drawing; and its least width with its edges
 NEAR, FAR = 0.52, 1.7  # where an arrow begins at the clients, and where it ends at the server
@@ -81,7 +81,9 @@ def journey(*methods: str) -> Picture:
         "Not drawn: the start, or the seed, that all clients get first.",
         map(row_of, tiles.values()),
     )
-    return told(figure, "What travels between clients and server", "", text, tabled(COLUMNS, table))
+    return describe_picture(
+        figure, "What travels between clients and server", "", text, build_table(COLUMNS, table)
+    )
 
 
 def draw(ax: Axes, scale: float, tile: list[Info], extra: str) -> None:

@@ -1,6 +1,7 @@
 """Who holds what: a dot for each client and class, its area the number of samples; above, the size of each client.
 
-Up to LIMIT classes have dots in the class's colour; more become a heat-map. `Partition` redraws in place, for sliders.
+Up to MOST_COLOURED_CLASSES classes have dots in the class's colour; more become a heat map. `Partition` keeps its
+figure, so that the axes stay where they are while a slider moves.
 """
 
 import math
@@ -13,75 +14,87 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from ..data import Dataset, Federation
-from .kit import Bars, heat_map, told
-from .series import Series, finished
+from .kit import Bars, describe_picture, draw_heat_map
+from .series import Series, select_finished
 from .style import (
     ACCENT,
     FAINT,
     LOCK,
     Picture,
     class_colours,
-    class_ticks,
-    client_axis,
-    client_ticks,
-    colour_bar,
     current_size,
+    draw_colour_bar,
     dress,
-    few_ticks,
     heading,
+    limit_ticks,
     new_figure,
+    set_class_ticks,
+    set_client_axis,
+    set_client_ticks,
 )
-from .vector import mark, moves
-from .words import Setting, capital, client_name, listed, own_name, percent, plural, tabled
+from .vector import mark
+from .words import (
+    Setting,
+    build_table,
+    capitalize,
+    client_name,
+    join_words,
+    percent,
+    plain_client_name,
+    plural,
+)
 
-LIMIT = 26
+MOST_COLOURED_CLASSES = 26
 PALE = 0.3  # opacity of clients that take no part
 NOBODY = -1  # the client of a mark that stands for none to look at
+SMALLEST_DOT = 2.5  # area in square points
+ROUND_ENDS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5)  # of an axis, times a power of ten
+NAMED_CLASSES = 4  # of a client, in the sentence
+ABOUT = "Who holds what: a dot for each client and class, its area the number of training samples"
 
 
 class Partition:
-    """The picture of a partition; `show(...)` brings it up to date, quickly where the table keeps its shape."""
+    """The picture of a partition; `show` draws another one into the same axes where it has the same shape."""
 
     _shape: tuple | None = None
-    _rows: Sequence[Series] = ()
+    _stored_rows: Sequence[Series] = ()
 
     def show(
-        self, federation: Federation, *, setting: Setting | str, client: int | None = None, klass: int | None = None,
+        self,
+        federation: Federation,
+        *,
+        setting: Setting | str,
+        client: int | None = None,
+        class_index: int | None = None,
         stored: tuple[Sequence[Series], str] | None = None,
-    ) -> Picture:  # fmt: skip
-        """Picture of a federation; `client` and `klass`, where given, are marked.
+    ) -> Picture:
+        """Picture of a federation; `client` and `class_index`, where given, are marked.
 
         setting: in words;   stored: results to show beside it, one Series a method, and the title that says where they
         come from
         """
-        (counts, gone), names = everybody(federation), called(federation.dataset)
+        counts, remarks = count_all_clients(federation)
+        names = quote_class_names(federation.dataset)
         rows, title = stored or ((), "")
-        what = "Who holds what: a dot for each client and class, its area the number of training samples"
+        about = ABOUT
         with LOCK:
-            shape = (*counts.shape, names, tuple(s.label for s in rows), tuple(gone))
+            labels = tuple(s.label for s in rows)
+            shape = (*counts.shape, names, labels, tuple(remarks))
             if shape != self._shape:
-                self._build(*counts.shape, names, rows, gone)
-                self._shape, self._rows = shape, ()
-            self._artists.update(counts, client, klass, setting=setting)
-            parts = self._artists.parts
+                self._build(*counts.shape, names, rows, remarks)
+                self._shape = shape
+                self._stored_rows = ()
+            self._artists.update(counts, client, class_index, setting=setting)
             if rows:
-                if rows is not self._rows:
+                if rows is not self._stored_rows:
                     self._bars.update(rows, title)
-                    above = heading(
-                        self._bars.ax, title, size=9.5
-                    )  # the longest setting fits over these narrow bars
-                    self._stored = (
-                        title,
-                        [above, *(one for part in self._bars.parts for one in part)],
-                    )
-                    means = ", ".join(f"{s.label} {percent(s.mean)}" for s in finished(rows))
-                    self._rows, self._beside = rows, f"; beside it, {title}: {means}"
-                parts["stored"] = self._stored
-                what += self._beside
-            if len(names) <= LIMIT:
-                moves(self.figure, (client, klass), **parts)
-        about = sentence(federation, client, klass, setting)
-        return told(self.figure, what, setting, about, table(federation, setting))
+                    # The longest setting fits over these narrow bars.
+                    heading(self._bars.ax, title, size=9.5)
+                    self._stored_rows = rows
+                means = ", ".join(f"{s.label} {percent(s.mean)}" for s in select_finished(rows))
+                about += f"; beside it, {title}: {means}"
+        text = sentence(federation, client, class_index, setting)
+        return describe_picture(self.figure, about, setting, text, table(federation, setting))
 
     def _build(
         self,
@@ -89,214 +102,257 @@ class Partition:
         classes: int,
         names: Sequence[str],
         rows: Sequence[Series],
-        gone: Sequence[str],
+        remarks: Sequence[str],
     ) -> None:
         """The axes: the partition's two, and one for bars where there are rows for it."""
         self.figure = new_figure()
-        columns = {"width_ratios": [1.35, 1]} if rows else {}
-        grid = self.figure.add_gridspec(2, 1 + len(columns), height_ratios=[1, 4], **columns)
+        width_share = 0.88
+        columns: dict[str, Any] = {"ncols": 1}
+        if rows:
+            width_share = 0.46
+            columns = {"ncols": 2, "width_ratios": [1.35, 1]}
+        grid = self.figure.add_gridspec(2, height_ratios=[1, 4], **columns)
         upper = self.figure.add_subplot(grid[0, 0])
         lower = self.figure.add_subplot(grid[1, 0], sharex=upper)
-        inches = (current_size()[0] * (0.46 if rows else 0.88), 2.75)
-        self._artists = Artists(upper, lower, clients, classes, names, inches, gone)
+        inches = (current_size()[0] * width_share, 2.75)
+        self._artists = Artists(upper, lower, clients, classes, names, inches, remarks)
         if rows:
-            right = self.figure.add_subplot(grid[:, 1])
-            self._bars = Bars(right, rows)
+            self._bars = Bars(self.figure.add_subplot(grid[:, 1]), rows)
 
 
 class Artists:
-    """The artists of one partition on two axes: sizes above, classes below. inches: size of the lower axes, about.
+    """The artists of one partition on two axes: sizes above, classes below.
 
-    gone: what to call each of the last clients, which take no part and are drawn pale
+    inches:  size of the lower axes, about
+    remarks: what to say of each of the last clients, which take no part and are drawn pale
     """
 
     def __init__(
-        self, upper: Axes, lower: Axes, clients: int, classes: int, names: Sequence[str], inches: tuple[float, float],
-        gone: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        self.upper, self.lower, self.shape, self.names = upper, lower, (clients, classes), names
-        self.gone, self.who = ("",) * (clients - len(gone)) + tuple(gone), list[str]()
-        colours = class_colours(classes)
-        self.marks = [
-            ax.axvspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0) for ax in (upper, lower)
-        ]
-        self.row = lower.axhspan(-0.5, 0.5, color=ACCENT, alpha=0.13, lw=0, zorder=0)
-        self.bars = upper.bar(range(clients), np.ones(clients), width=0.7, color="#9aa4ae")
-        for bar in self.bars[clients - len(gone) :]:
-            bar.set(alpha=PALE)
-        dress(upper, y="samples", grid="y")
-        upper.tick_params(labelbottom=False, bottom=False)
-        few_ticks(upper, "y", 2, whole=True)
-        # An unseen number at the top: the layout is the same whether or not a tick stands there.
-        letters = upper.yaxis.get_ticklabels()[0].get_fontsize()
-        upper.text(
-            0,
-            1,
-            "0",
-            transform=upper.transAxes,
-            va="center_baseline",
-            alpha=0,
-            fontsize=letters,
-            gid="outside",
-        )
+        self,
+        upper: Axes,
+        lower: Axes,
+        clients: int,
+        classes: int,
+        names: Sequence[str],
+        inches: tuple[float, float],
+        remarks: Sequence[str] = (),
+    ) -> None:
+        self.upper = upper
+        self.lower = lower
+        self.shape = (clients, classes)
+        self.names = names
+        self.remarks = ("",) * (clients - len(remarks)) + tuple(remarks)
+        self._client_names: list[str] = []
+        band = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
+        self._columns = [ax.axvspan(-0.5, 0.5, **band) for ax in (upper, lower)]
+        self._row = lower.axhspan(-0.5, 0.5, **band)
+        self._draw_sizes(clients)
         dress(lower, x="client", y="class")
-        if classes <= LIMIT:
-            self.shades = np.array(
-                [[to_rgba(c, PALE if away else 1) for away in self.gone] for c in colours]
-            )
-            self.dots = lower.scatter([0], [0], linewidths=0)
-            lower.set_axisbelow(True)
-            lower.grid(True, axis="y", color=FAINT, linewidth=1)
+        if classes <= MOST_COLOURED_CLASSES:
+            self._draw_dots(classes)
         else:
-            self.dots = heat_map(lower, np.zeros((classes, clients)))
-            colour_bar(self.dots, [upper, lower], "samples", pad=0.01, aspect=30)
-        class_ticks(lower, names, "y", length=12, few=LIMIT)
+            self.dots = draw_heat_map(lower, np.zeros((classes, clients)))
+            draw_colour_bar(self.dots, [upper, lower], "samples", pad=0.01, aspect=30)
+        set_class_ticks(lower, names, "y", length=12, few=MOST_COLOURED_CLASSES)
         lower.set(xlim=(-0.6, clients - 0.4), ylim=(classes - 0.4, -0.6))
-        client_ticks(lower, clients)
+        set_client_ticks(lower, clients)
         # The largest dot just fits its cell: diameter in points = 2 sqrt(area / pi).
-        cell = min(inches[0] * 72 / (clients + 0.2), inches[1] * 72 / (classes + 0.2), 40)
-        self.largest = np.pi * (0.47 * cell) ** 2
+        points_of_cell = min(72 * inches[0] / (clients + 0.2), 72 * inches[1] / (classes + 0.2), 40)
+        self._largest_dot = np.pi * (0.47 * points_of_cell) ** 2
 
-    @property
-    def parts(self) -> dict[str, Any]:
-        """What moves: see `vector.moves`."""
-        return {
-            "dots": (self.counts.tobytes(), [self.dots, *self.bars]),
-            "sizes": (self.upper.get_ylim(), [self.upper.yaxis]),
-            "clients": (self.lower.get_xlabel(), [self.lower.xaxis]),
+    def _draw_sizes(self, clients: int) -> None:
+        ax = self.upper
+        self.bars = ax.bar(range(clients), np.ones(clients), width=0.7, color="#9aa4ae")
+        for bar, remark in zip(self.bars, self.remarks, strict=True):
+            if remark:
+                bar.set(alpha=PALE)
+        dress(ax, y="samples", grid="y")
+        ax.tick_params(labelbottom=False, bottom=False)
+        limit_ticks(ax, "y", 2, whole=True)
+        # An unseen number at the top: the layout is the same whether or not a tick stands there.
+        style = {
+            "fontsize": ax.yaxis.get_ticklabels()[0].get_fontsize(),
+            "va": "center_baseline",
+            "alpha": 0,
+            "gid": "outside",
         }
+        ax.text(0, 1, "0", transform=ax.transAxes, **style)
+
+    def _draw_dots(self, classes: int) -> None:
+        rows = []
+        for colour in class_colours(classes):
+            rows.append([to_rgba(colour, PALE if remark else 1) for remark in self.remarks])
+        self._colours = np.array(rows)  # [C, M, 4]
+        self.dots = self.lower.scatter([0], [0], linewidths=0)
+        self.lower.set_axisbelow(True)
+        self.lower.grid(True, axis="y", color=FAINT, linewidth=1)
 
     def update(
         self,
         counts: np.ndarray,
         client: int | None = None,
-        klass: int | None = None,
+        class_index: int | None = None,
         *,
         setting: Setting | str = "",
     ) -> None:
-        (clients, classes), self.counts = self.shape, counts
-        show_at(self.row, "y", klass, classes)
-        most, who = (
-            max(int(counts.max()), 1),
-            [capital(client_name(k, setting)) for k in range(clients)],
-        )
-        if who != self.who:
-            client_axis(self.lower, clients, setting)
-            self.who = who
-        if classes <= LIMIT:
-            y, x = np.nonzero(counts.T)
-            self.dots.set_offsets(np.stack([x, y], 1))
-            self.dots.set_sizes(np.maximum(counts[x, y] / most * self.largest, 2.5))
-            self.dots.set_facecolors(self.shades[y, x])
-            cells = list(zip(y.tolist(), x.tolist(), strict=True))
-            mine, all_ = counts.sum(1).tolist(), counts.sum(0).tolist()
-            says = [cell(counts[k, c], mine[k], all_[c], self.names[c], who[k]) for c, k in cells]
-            mark(
-                self.dots,
-                says,
-                client=[NOBODY if self.gone[k] else k for _, k in cells],
-                klass=[c for c, _ in cells],
-            )
+        """Show these samples `[M, C]`."""
+        clients, classes = self.shape
+        client_names = [capitalize(client_name(k, setting)) for k in range(clients)]
+        if client_names != self._client_names:
+            set_client_axis(self.lower, clients, setting)
+            self._client_names = client_names
+        if classes <= MOST_COLOURED_CLASSES:
+            self._update_dots(counts)
         else:
             self.dots.set_data(counts.T)
-            self.dots.set_clim(0, most)
+            self.dots.set_clim(0, max(int(counts.max()), 1))
+        self._update_sizes(counts)
+        for span in self._columns:
+            move_mark(span, "x", client, clients)
+        move_mark(self._row, "y", class_index, classes)
+
+    def _update_dots(self, counts: np.ndarray) -> None:
+        labels, owners = np.nonzero(counts.T)
+        areas = counts[owners, labels] / max(int(counts.max()), 1) * self._largest_dot
+        self.dots.set_offsets(np.stack([owners, labels], 1))
+        self.dots.set_sizes(np.maximum(areas, SMALLEST_DOT))
+        self.dots.set_facecolors(self._colours[labels, owners])
+        client_sizes = counts.sum(1).tolist()
+        class_sizes = counts.sum(0).tolist()
+        texts = []
+        marked_clients = []
+        for k, c in zip(owners.tolist(), labels.tolist(), strict=True):
+            name = self.names[c]
+            texts.append(
+                describe_dot(
+                    counts[k, c], client_sizes[k], class_sizes[c], name, self._client_names[k]
+                )
+            )
+            marked_clients.append(NOBODY if self.remarks[k] else k)
+        mark(self.dots, texts, client=marked_clients, class_index=labels.tolist())
+
+    def _update_sizes(self, counts: np.ndarray) -> None:
         sizes = counts.sum(1)
         for k, (bar, size) in enumerate(zip(self.bars, sizes, strict=True)):
             bar.set_height(size)
             held = plural(int((counts[k] > 0).sum()), "class")
-            away = f", {self.gone[k]}" * bool(self.gone[k])
-            here = {} if self.gone[k] else {"client": k}
-            mark(bar, f"{who[k]}{away}\n{plural(int(size), 'sample')} of {held}", **here)
-        self.upper.set_ylim(0, beyond(max(int(sizes.max()), 1)))
-        for span in self.marks:
-            show_at(span, "x", client, clients)
+            samples = f"{plural(int(size), 'sample')} of {held}"
+            if self.remarks[k]:
+                mark(bar, f"{self._client_names[k]}, {self.remarks[k]}\n{samples}")
+            else:
+                mark(bar, f"{self._client_names[k]}\n{samples}", client=k)
+        self.upper.set_ylim(0, round_axis_end(max(int(sizes.max()), 1)))
 
 
-def beyond(most: float) -> float:
+def round_axis_end(most: float) -> float:
     """A round end of an axis above `most`, which stays while that changes a little."""
     unit = 10 ** math.floor(math.log10(most))
-    return next(
-        step * unit
-        for step in (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12.5)
-        if step * unit >= 1.06 * most
-    )
+    ends = [step * unit for step in ROUND_ENDS]
+    return next(end for end in ends if end >= 1.06 * most)
 
 
-def cell(count: int, mine: int, all_: int, name: str, who: str) -> str:
-    """What the dot of a client and a class says. mine, all_: samples of the client, of the class."""
-    shares = f"{percent(count / mine)} of the client's, {percent(count / all_)} of the class's"
-    return f"{who}, class {name}\n{plural(int(count), 'sample')}\n{shares}"
+def describe_dot(count: int, client_size: int, class_size: int, name: str, who: str) -> str:
+    """What the dot of a client and a class says. client_size, class_size: samples of the client, of the class."""
+    of_client = percent(count / client_size)
+    of_class = percent(count / class_size)
+    samples = plural(int(count), "sample")
+    return f"{who}, class {name}\n{samples}\n{of_client} of the client's, {of_class} of the class's"
 
 
-def show_at(span: Rectangle, axis: str, at: int | None, count: int) -> None:
-    """Move a mark to column or row `at` of `count`; without one it is not seen."""
-    span.set(visible=at is not None and at < count, **{} if at is None else {axis: at - 0.5})
+def move_mark(span: Rectangle, axis: str, place: int | None, count: int) -> None:
+    """Move a mark to column or row `place` of `count`; without one it is not seen."""
+    if place is None or place >= count:
+        span.set(visible=False)
+    else:
+        span.set(visible=True, **{axis: place - 0.5})
 
 
 def sentence(
-    federation: Federation, client: int | None, klass: int | None, setting: Setting | str = ""
+    federation: Federation, client: int | None, class_index: int | None, setting: Setting | str = ""
 ) -> str:
     """Of the class that is looked at, else of the client, else of all."""
-    counts, names, skew = (
-        np.asarray(federation.label_counts),
-        called(federation.dataset),
-        federation.skew,
-    )
-    if klass is not None and klass < len(names):
-        column = counts[:, klass]
-        most = int(column.argmax())
-        who = f"client {own_name(most, setting)} holds {column[most]} of its {column.sum()} samples"
-        return f"Class {names[klass]}: {who}; {plural(int((column == 0).sum()), 'client')} never saw it."
+    counts = np.asarray(federation.label_counts)
+    names = quote_class_names(federation.dataset)
+    if class_index is not None and class_index < len(names):
+        return describe_class(counts[:, class_index], names[class_index], setting)
     if client is not None and client < len(counts):
-        row = counts[client]
-        order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]
-        words = [f"{row[c]} of class {names[c]}" for c in order[:4]]
-        words += (
-            [f"{row[order[4:]].sum()} of {plural(len(order) - 4, 'more class')}"]
-            if len(order) > 4
-            else []
-        )
-        lacking = len(names) - len(order)
-        never = f"; it has never seen the other {plural(lacking, 'class')}" if lacking else ""
-        return (
-            f"Client {own_name(client, setting)} holds {row.sum()} samples: {listed(words)}{never}."
-        )
-    sizes = " to ".join(
-        dict.fromkeys(str(size) for size in (counts.sum(1).min(), counts.sum(1).max()))
-    )
+        return describe_client(counts[client], names, plain_client_name(client, setting))
+    return describe_all_clients(federation, counts, len(names))
+
+
+def describe_class(column: np.ndarray, name: str, setting: Setting | str) -> str:
+    """Who has most samples of a class, and who has none. column: samples `[M]` of it."""
+    most = int(column.argmax())
+    without = plural(int((column == 0).sum()), "client")
+    who = plain_client_name(most, setting)
     return (
-        f"A client effectively sees {skew.effective_classes:.1f} of {len(names)} classes. Knowing who holds a sample "
-        f"gives {percent(skew.jensen_shannon)} of the information about its label (skew "
-        f"{skew.jensen_shannon:.2f} between 0 and 1). A client has {sizes} samples. {federation.note}"
-    ).strip()
-
-
-def called(dataset: Dataset) -> tuple[str, ...]:
-    """The names of the classes; letters, which name clients, too, stand in quotation marks."""
-    return tuple(
-        f"“{name}”" if name.isupper() and len(name) < 3 else name for name in dataset.class_names
+        f"Class {name}: client {who} holds {column[most]} of its {column.sum()} samples; "
+        f"{without} never saw it."
     )
 
 
-def everybody(federation: Federation) -> tuple[np.ndarray, list[str]]:
-    """Samples `[M, C]` of all clients, those that take no part at the end, and what to call each of these."""
+def describe_client(row: np.ndarray, names: Sequence[str], who: str) -> str:
+    """A client's commonest classes. row: its samples `[C]`"""
+    order = [int(c) for c in np.argsort(-row, kind="stable") if row[c] > 0]
+    parts = [f"{row[c]} of class {names[c]}" for c in order[:NAMED_CLASSES]]
+    others = order[NAMED_CLASSES:]
+    if others:
+        parts.append(f"{row[others].sum()} of {plural(len(others), 'more class')}")
+    text = f"Client {who} holds {row.sum()} samples: {join_words(parts)}"
+    missing = len(names) - len(order)
+    if missing:
+        text += f"; it has never seen the other {plural(missing, 'class')}"
+    return f"{text}."
+
+
+def describe_all_clients(federation: Federation, counts: np.ndarray, classes: int) -> str:
+    """How skewed the partition is. counts: samples `[M, C]`"""
+    skew = federation.skew
+    smallest = int(counts.sum(1).min())
+    largest = int(counts.sum(1).max())
+    sizes = f"{smallest}" if smallest == largest else f"{smallest} to {largest}"
+    text = (
+        f"A client effectively sees {skew.effective_classes:.1f} of {classes} classes. Knowing who "
+        f"holds a sample gives {percent(skew.jensen_shannon)} of the information about its label "
+        f"(skew {skew.jensen_shannon:.2f} between 0 and 1). A client has {sizes} samples. "
+    )
+    return (text + federation.note).strip()
+
+
+def quote_class_names(dataset: Dataset) -> tuple[str, ...]:
+    """The names of the classes; letters, which name clients, too, stand in quotation marks."""
+    names = []
+    for name in dataset.class_names:
+        is_like_client = name.isupper() and len(name) < 3
+        names.append(f"“{name}”" if is_like_client else name)
+    return tuple(names)
+
+
+def count_all_clients(federation: Federation) -> tuple[np.ndarray, list[str]]:
+    """Samples `[M, C]` of all clients, those that take no part at the end, and a remark on each of these."""
     if federation.whole is None:
         return np.asarray(federation.label_counts), []
     order = [*federation.ids, *federation.absent, *federation.unseen]
-    gone = ["absent"] * len(federation.absent) + ["unseen"] * len(federation.unseen)
-    return np.asarray(federation.whole.label_counts)[order], gone
+    remarks = ["absent"] * len(federation.absent) + ["unseen"] * len(federation.unseen)
+    return np.asarray(federation.whole.label_counts)[order], remarks
 
 
 def table(federation: Federation, setting: Setting | str) -> list[dict[str, Any]]:
-    columns = ["client", "samples", *(f"class {n}" for n in called(federation.dataset))]
-    counts, gone = everybody(federation)
-    words = [""] * (len(counts) - len(gone)) + [f", {word}" for word in gone]
-    rows = enumerate(zip(counts.tolist(), words, strict=True))
-    return tabled(
-        columns, ((own_name(k, setting) + word, sum(row), *row) for k, (row, word) in rows)
-    )
+    """A row for each client: its samples, all and by class."""
+    columns = ["client", "samples"]
+    for name in quote_class_names(federation.dataset):
+        columns.append(f"class {name}")
+    counts, remarks = count_all_clients(federation)
+    present = len(counts) - len(remarks)
+    rows = []
+    for k, row in enumerate(counts.tolist()):
+        name = plain_client_name(k, setting)
+        if k >= present:
+            name += f", {remarks[k - present]}"
+        rows.append((name, sum(row), *row))
+    return build_table(columns, rows)
 
 
 def partition(federation: Federation, *, setting: Setting | str) -> Picture:
-    """`Partition().show(...)`: one picture, for those who do not redraw it."""
+    """The picture of one partition, for those who do not redraw it."""
     return Partition().show(federation, setting=setting)

@@ -18,9 +18,9 @@ from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
-from .kit import told
+from .kit import describe_picture
 from .style import INK, MARKERS, QUIET, RULE, Picture, class_colours, drawing
-from .vector import mark, oklch, rgb
+from .vector import from_oklch, mark, to_oklch
 from .words import Setting
 
 MARGIN, GAP = 0.06, 0.14  # inches round all and between two squares
@@ -63,8 +63,8 @@ class Plane:
 @lru_cache(64)
 def tint(colour: str) -> str:
     """The pale colour of a class's region."""
-    _, chroma, hue = oklch(to_hex(colour))
-    return rgb(PALE, min(CHROMA, chroma), hue)
+    _, chroma, hue = to_oklch(to_hex(colour))
+    return from_oklch(PALE, min(CHROMA, chroma), hue)
 
 
 def regions(scores: np.ndarray, edge: float) -> list[Path]:
@@ -145,7 +145,7 @@ def plane(
         )
         mark(covers, [s.says for s in squares], client=[s.client for s in squares])
         legend(ax, about.names, min(y for _, y in corners) - FOOT - 0.16, width)
-    return told(figure, "Decision regions in the plane", setting, sentence, table)
+    return describe_picture(figure, "Decision regions in the plane", setting, sentence, table)
 
 
 def add(

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 
 from .accuracy import LOCAL
 from .identity import shorten_title
-from .kit import told
-from .series import Series, finished, settings_of
+from .kit import describe_picture
+from .series import Series, join_settings, select_finished
 from .style import (
     ACCENT,
     FAINT,
@@ -19,42 +19,51 @@ from .style import (
     QUIET,
     RULE,
     Picture,
-    bytes_axis,
+    draw_end_labels,
     drawing,
     dress,
-    end_labels,
-    percent_axis,
+    set_bytes_axis,
+    set_percent_axis,
 )
-from .vector import mark, moves
-from .words import data_size, percent, plural, shorten, tabled
+from .vector import mark
+from .words import build_table, data_size, percent, plural, shorten
 
 STEPS = 288  # from the least bytes to the most
 STAGES = ("train", "upload", "fuse")
+TOLERANCE = 1 + 1e-9  # a budget of a point's own bytes pays for it
 
 
 class Race:
-    """The picture of one race; `show(budget)` moves it."""
+    """The picture of one race; `show(budget)` draws it for so many bytes into the same axes."""
 
     def __init__(self, series: Sequence[Series]) -> None:
-        self.done = finished(series)
-        self.limits = limits(series)
+        self.series = select_finished(series)
+        self.limits = find_byte_limits(series)
         with drawing(1, 2, width_ratios=[1.5, 1]) as (self.figure, (left, right)):
-            self._axes(left, right)
-            self._tracks = [self._track(left, right, row, s) for row, s in enumerate(self.done)]
-            tracks = zip(self.done, self._tracks, strict=True)
-            end_labels(
-                left,
-                [(xy[-1][1], shorten_title(s.name), s.look.colour) for s, (xy, *_) in tracks if xy],
-                size=8.5,
-            )
+            self._prepare_axes(left, right)
+            self._tracks = []
+            ends = []
+            for row, s in enumerate(self.series):
+                track = Track(left, right, row, s, is_crowded=len(self.series) > 8)
+                self._tracks.append(track)
+                if track.points:
+                    ends.append((track.points[-1][1], shorten_title(s.name), s.look.colour))
+            draw_end_labels(left, ends, size=8.5)
 
     def show(self, budget: float) -> Picture:
+        """The picture once `budget` bytes are spent."""
         with LOCK:
-            self._place(budget)
-        done = self.done
-        title = f"Accuracy against bytes spent, up to {data_size(budget)}, and the stages of each method"
-        return told(
-            self.figure, title, settings_of(done), sentence(done, budget), table(done, budget)
+            self._now.set_xdata([budget, budget])
+            for track in self._tracks:
+                track.update(budget)
+        spent = data_size(budget)
+        title = f"Accuracy against bytes spent, up to {spent}, and the stages of each method"
+        return describe_picture(
+            self.figure,
+            title,
+            join_settings(self.series),
+            sentence(self.series, budget),
+            table(self.series, budget),
         )
 
     def budget(self, step: float) -> float:
@@ -62,136 +71,154 @@ class Race:
         low, high = self.limits
         return low * (high / low) ** (step / STEPS)
 
-    # ------------------------------------------------------------------------------------------------ artists
-    def _axes(self, left: Axes, right: Axes) -> None:
+    def _prepare_axes(self, left: Axes, right: Axes) -> None:
         """What all methods share: at the left accuracy against bytes, at the right the names of the stages."""
         x = "bytes spent, both ways, all clients"
         dress(left, title="Test accuracy when so much is spent", x=x, grid="both", size=9.5)
-        bytes_axis(left, [p["bytes"] for s in self.done for p in points(s)] or [1e3, 1e6], pad=2)
+        all_bytes = []
+        for s in self.series:
+            all_bytes += [point["bytes"] for point in find_global_points(s)]
+        set_bytes_axis(left, all_bytes or [1e3, 1e6], pad=2)
         self._now = left.axvline(self.limits[1], color=ACCENT, lw=1.2, ls=(0, (3, 2)))
-        percent_axis(left, "y", 1.03)
+        set_percent_axis(left, "y", 1.03)
         right.set_axis_off()
-        right.set(xlim=(0, 4.1), ylim=(max(len(self.done), 4) - 0.3, -0.9))
+        right.set(xlim=(0, 4.1), ylim=(max(len(self.series), 4) - 0.3, -0.9))
+        style = {"ha": "center", "va": "center", "fontsize": 9.5, "color": QUIET}
         for column, name in enumerate(STAGES):
-            right.text(
-                column + 0.45, -0.62, name, ha="center", va="center", fontsize=9.5, color=QUIET
-            )
+            right.text(column + 0.45, -0.62, name, **style)
 
-    def _track(self, left: Axes, right: Axes, row: int, s: Series) -> tuple:
-        """One method: its points; the line behind and the mark at its end; its row of boxes that fill up, and the
-        accuracy so far."""
-        xy, small = (
-            [(max(p["bytes"], 1), p["accuracy"]) for p in points(s)],
-            10 if len(self.done) <= 8 else 8.5,
-        )
-        left.plot(*np.array(xy).reshape(-1, 2).T, color=RULE, lw=1.3, zorder=1)
-        line = left.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)[0]
-        end = left.plot([], [], s.look.marker, color=s.look.colour, ms=9, clip_on=False)[0]
-        right.text(
-            0,
-            row - 0.28,
-            shorten([s.name], 30)[0],
-            va="center",
-            fontsize=small,
-            color=INK,
-            fontweight="bold",
-        )
-        places = {
+
+class Track:
+    """One method in the race: at the left a line and a mark at its end, at the right a row of boxes that fill up and
+    the accuracy so far.
+
+    points: (bytes, accuracy) of its global models, in order
+    """
+
+    def __init__(self, left: Axes, right: Axes, row: int, s: Series, *, is_crowded: bool) -> None:
+        self.series = s
+        self.points = []
+        for point in find_global_points(s):
+            self.points.append((max(point["bytes"], 1), point["accuracy"]))
+        size = 8.5 if is_crowded else 10
+        x, y = split_points(self.points)
+        left.plot(x, y, color=RULE, lw=1.3, zorder=1)
+        self._line = left.plot([], [], color=s.look.colour, ls=s.look.line, lw=2.2)[0]
+        end_style = {"color": s.look.colour, "ms": 9, "clip_on": False}
+        self._end = left.plot([], [], s.look.marker, **end_style)[0]
+        style = {"va": "center", "fontsize": size, "color": INK}
+        right.text(0, row - 0.28, shorten([s.name], 30)[0], fontweight="bold", **style)
+        boxes = {
             "y": [row + 0.12] * len(STAGES),
             "left": range(len(STAGES)),
             "width": 0.9,
             "height": 0.3,
         }
-        right.barh(**places, color=FAINT)
-        boxes = right.barh(**places, color=s.look.colour)
-        text = right.text(4.1, row + 0.12, "–", ha="right", va="center", fontsize=small, color=INK)
-        return xy, line, end, boxes, text
+        right.barh(**boxes, color=FAINT)
+        self._boxes = right.barh(**boxes, color=s.look.colour)
+        self._text = right.text(4.1, row + 0.12, "–", ha="right", **style)
 
-    def _place(self, budget: float) -> None:
-        """Put everything where it is when so much is spent."""
-        self._now.set_xdata([budget, budget])
-        tracks, texts = {}, [text for *_, text in self._tracks]
-        for i, (s, (xy, line, end, boxes, text)) in enumerate(
-            zip(self.done, self._tracks, strict=True)
-        ):
-            count, stages = paid_for(s, budget), share(s, budget)
-            line.set_data(*np.array(xy[:count]).reshape(-1, 2).T)
-            end.set_data(*np.array(xy[:count][-1:]).reshape(-1, 2).T)
-            says = (
-                f"{percent(xy[count - 1][1])} for {data_size(xy[count - 1][0])}"
-                if count
-                else "no global model yet"
-            )
-            mark(end, f"{s.name}\n{says}", method=s.held_as)
-            for box, part in zip(boxes, stages, strict=True):
-                box.set_width(0.9 * part)
-            text.set_text(reached(at(s, budget), "–"))
-            tracks[f"track {i}"] = (count, stages), [line, end, *boxes]
-        now, numbers = (budget, [self._now]), (tuple(text.get_text() for text in texts), texts)
-        moves(self.figure, "race", now=now, numbers=numbers, **tracks)
+    def update(self, budget: float) -> None:
+        """Put everything where it is once `budget` bytes are spent."""
+        count = count_paid_points(self.series, budget)
+        paid = self.points[:count]
+        self._line.set_data(*split_points(paid))
+        self._end.set_data(*split_points(paid[-1:]))
+        text = "no global model yet"
+        if paid:
+            spent, accuracy = paid[-1]
+            text = f"{percent(accuracy)} for {data_size(spent)}"
+        mark(self._end, f"{self.series.name}\n{text}", method=self.series.highlight_key)
+        for box, part in zip(self._boxes, find_stage_shares(self.series, budget), strict=True):
+            box.set_width(0.9 * part)
+        self._text.set_text(describe_accuracy(find_last_point(self.series, budget), "–"))
 
 
-def limits(series: Sequence[Series]) -> tuple[float, float]:
+def split_points(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """x and y of points, as matplotlib takes them."""
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def find_byte_limits(series: Sequence[Series]) -> tuple[float, float]:
     """Least and most bytes at which something happens, for the slider."""
-    values = [p["bytes"] for s in finished(series) for p in points(s) if p["bytes"] > 0]
-    return (min(values) / 1.1, max(values)) if values else (1e3, 1e6)
+    values = []
+    for s in select_finished(series):
+        values += [point["bytes"] for point in find_global_points(s) if point["bytes"] > 0]
+    if not values:
+        return 1e3, 1e6
+    return min(values) / 1.1, max(values)
 
 
-def points(s: Series) -> list[Mapping[str, Any]]:
+def find_global_points(s: Series) -> list[Mapping[str, Any]]:
     """The first seed's curve, without what clients can do alone: from a global model on."""
-    return [p for p in (s.curves[0] if s.curves else []) if p["phase"] != LOCAL]
+    if not s.curves:
+        return []
+    return [point for point in s.curves[0] if point["phase"] != LOCAL]
 
 
 def is_round_based(s: Series) -> bool:
     """Whether the method spends its bytes over many rounds."""
-    return (
-        bool(s.curves)
-        and all(p["phase"] != LOCAL for p in s.curves[0])
-        and len({p["bytes"] for p in points(s)}) > 2
-    )
+    if not s.curves or any(point["phase"] == LOCAL for point in s.curves[0]):
+        return False
+    return len({point["bytes"] for point in find_global_points(s)}) > 2
 
 
-def at(s: Series, budget: float) -> Mapping[str, Any] | None:
+def find_last_point(s: Series, budget: float) -> Mapping[str, Any] | None:
     """The last point that `budget` bytes pay for; None: there is no global model yet."""
-    paid = paid_for(s, budget)
-    return points(s)[paid - 1] if paid else None
+    count = count_paid_points(s, budget)
+    if not count:
+        return None
+    return find_global_points(s)[count - 1]
 
 
-def paid_for(s: Series, budget: float) -> int:
+def count_paid_points(s: Series, budget: float) -> int:
     """How many of its points, from the first on, `budget` bytes pay for."""
-    return sum(p["bytes"] <= budget * (1 + 1e-9) for p in points(s))
+    return sum(point["bytes"] <= budget * TOLERANCE for point in find_global_points(s))
 
 
-def reached(point: Mapping[str, Any] | None, none: str = "none") -> str:
+def describe_accuracy(point: Mapping[str, Any] | None, none: str = "none") -> str:
     """The accuracy of a point in words."""
     return none if point is None else percent(point["accuracy"])
 
 
-def share(s: Series, budget: float) -> tuple[float, float, float]:
+def find_stage_shares(s: Series, budget: float) -> tuple[float, float, float]:
     """How far the stages train, upload and fuse have come, each 0–1."""
-    first = next((p["bytes"] for p in (s.curves[0] if s.curves else []) if p["phase"] == LOCAL), 0)
-    ends = [p["bytes"] for p in points(s)] or [first]
+    curve = s.curves[0] if s.curves else []
+    local_bytes = [point["bytes"] for point in curve if point["phase"] == LOCAL]
+    start = local_bytes[0] if local_bytes else 0
+    ends = [point["bytes"] for point in find_global_points(s)] or [start]
     if is_round_based(s):
-        return (min(1.0, budget / ends[-1]),) * 3
-    upload, fuse = (
-        float(np.interp(budget, way, [0, 1])) for way in ([first, ends[0]], [ends[0], ends[-1]])
-    )
-    return float(budget >= first), upload, fuse
+        share = min(1.0, budget / ends[-1])
+        return share, share, share
+    upload = float(np.interp(budget, [start, ends[0]], [0, 1]))
+    fuse = float(np.interp(budget, [ends[0], ends[-1]], [0, 1]))
+    return float(budget >= start), upload, fuse
 
 
 def sentence(series: Sequence[Series], budget: float) -> str:
-    shown = [(now["accuracy"], s.name) for s in series if (now := at(s, budget)) is not None]
-    if not shown:
-        return f"With {data_size(budget)} spent by all clients together, no method has a global model yet."
-    share, best = max(shown)
-    text = f"With {data_size(budget)} spent by all clients together, {best} leads with {percent(share)}"
-    return f"{text}; {len(shown)} of {plural(len(series), 'method')} have a global model. One seed's curves."
+    """Which method leads once so much is spent."""
+    spent = f"With {data_size(budget)} spent by all clients together"
+    reached = []
+    for s in series:
+        point = find_last_point(s, budget)
+        if point is not None:
+            reached.append((point["accuracy"], s.name))
+    if not reached:
+        return f"{spent}, no method has a global model yet."
+    accuracy, leader = max(reached)
+    methods = plural(len(series), "method")
+    return (
+        f"{spent}, {leader} leads with {percent(accuracy)}; {len(reached)} of {methods} have a "
+        "global model. One seed's curves."
+    )
 
 
 def table(series: Sequence[Series], budget: float) -> list[dict]:
-    ends = [(s, at(s, math.inf)) for s in series]
-    rows = (
-        (s.name, reached(at(s, budget)), reached(p), 0 if p is None else round(p["bytes"]))
-        for s, p in ends
-    )
-    return tabled("method | accuracy so far | at the end | bytes at the end", rows)
+    """A row a method: accuracy so far and at the end, bytes at the end."""
+    rows = []
+    for s in series:
+        now = describe_accuracy(find_last_point(s, budget))
+        last = find_last_point(s, math.inf)
+        total = 0 if last is None else round(last["bytes"])
+        rows.append((s.name, now, describe_accuracy(last), total))
+    return build_table("method | accuracy so far | at the end | bytes at the end", rows)

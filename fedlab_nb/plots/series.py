@@ -9,7 +9,7 @@ import numpy as np
 
 from ..studies.statistics import Band, band
 from .style import Look, look
-from .words import Setting, data_size, number, seeds_of
+from .words import Setting, data_size, describe_seeds, format_share
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Series:
     @property
     def number(self) -> str:
         """'84 ± 2', in percent."""
-        return number(self.band)
+        return format_share(self.band)
 
     @property
     def seeds(self) -> str:
-        return seeds_of(self.accuracies)
+        return describe_seeds(self.accuracies)
 
     @property
     def total(self) -> float:
@@ -85,7 +85,7 @@ class Series:
         return self.up + self.down
 
     @property
-    def says(self) -> str:
+    def hover_text(self) -> str:
         """What a mark of it answers: its name, accuracy with its band, each seed's, and bytes."""
         if not self.accuracies:
             return f"{self.name}\nno result yet"
@@ -103,7 +103,7 @@ class Series:
         return "\n".join(lines)
 
     @property
-    def held_as(self) -> str:
+    def highlight_key(self) -> str:
         """The method that a choice of one of its marks holds."""
         return self.method or self.label
 
@@ -113,11 +113,11 @@ class Series:
         return look(self.method or self.label)
 
 
-def finished(series: Sequence[Series]) -> list[Series]:
+def select_finished(series: Sequence[Series]) -> list[Series]:
     """Those with at least one result."""
     return [s for s in series if s.accuracies]
 
 
-def settings_of(series: Sequence[Series]) -> str:
+def join_settings(series: Sequence[Series]) -> str:
     """The settings that occur, each once, for alt texts."""
     return "; ".join(dict.fromkeys(str(s.setting) for s in series if s.setting)) or "no setting yet"

@@ -6,27 +6,30 @@ and the words say which setting it belongs to.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from ..studies.statistics import band
+from matplotlib.axes import Axes
+
+from ..studies.statistics import Band, band
 from .accuracy import verdict
 from .identity import shorten_title
-from .kit import Bars, lines, told
-from .series import Series, finished
+from .kit import Bars, describe_picture, draw_lines
+from .series import Series, select_finished
 from .style import (
     HALVES,
     INK,
     LOCK,
     Picture,
+    draw_end_labels,
+    draw_level_line,
     dress,
-    end_labels,
-    level_line,
-    log_axis,
     look,
     new_figure,
-    percent_axis,
+    set_log_axis,
+    set_percent_axis,
 )
 from .vector import mark
-from .words import capital, number, plural, tabled
+from .words import build_table, capitalize, format_share, plural
 
 MOST_LINES = 8  # more lines cannot be told apart; bars and table have every method
 Results = Mapping[str, Mapping[float, Mapping[int, float]]]
@@ -38,9 +41,18 @@ class StoredPlot:
     _results: Results | None = None
 
     def show(
-        self, results: Results, *, alpha: float, clients: int, source: str, wanted: int | None = None,
-        bounds: Collection[str] = (), chance: float | None = None, note: str = "", dataset: str = "digits",
-    ) -> Picture:  # fmt: skip
+        self,
+        results: Results,
+        *,
+        alpha: float,
+        clients: int,
+        source: str,
+        wanted: int | None = None,
+        bounds: Collection[str] = (),
+        chance: float | None = None,
+        note: str = "",
+        dataset: str = "digits",
+    ) -> Picture:
         """`results`: {method's title: {stored α: {seed: accuracy 0–1}}}, at `clients` clients.
 
         alpha:   the present α, which need not be stored;   wanted: the present number of clients
@@ -54,69 +66,89 @@ class StoredPlot:
         if results is not self._results:
             self._build(results, chance)
             self._results = results
-        at = self.alphas[nearest(self.alphas, alpha)]
-        here = f"α = {at:g}, {plural(clients, 'client')}"
-        where = f"{dataset}, {here}"
-        found = {title: points.get(at, {}) for title, points in results.items()}
-        rows = [
-            Series(title, setting=where, accuracies=of, bound=title in bounds)
-            for title, of in found.items()
-        ]
+        stored_alpha = self.alphas[nearest(self.alphas, alpha)]
+        place = f"α = {stored_alpha:g}, {plural(clients, 'client')}"
+        setting = f"{dataset}, {place}"
+        rows = []
+        for title, by_alpha in results.items():
+            accuracies = by_alpha.get(stored_alpha, {})
+            bound = title in bounds
+            rows.append(Series(title, setting=setting, accuracies=accuracies, bound=bound))
         with LOCK:
-            self._bars.update(rows, f"Stored: {here}")
-            self._now.set_xdata([min(max(alpha, self.alphas[0]), self.alphas[-1])] * 2)
-            for title, ring in self._rings.items():
-                y = self._bands[title][at].mean if at in self._bands[title] else math.nan
-                ring.set_data([at], [y])
-                mark(ring, f"{title}, α = {at:g}\n{100 * y:.1f} %", method=title)
-        near = nearness(alpha, at, clients, wanted)
-        sentence = f"{capital(source)}, at {here}{near}: {verdict(finished(rows))} {note}".strip()
-        return told(
-            self.figure,
-            "Bars of test accuracy, and lines of it against α",
-            where,
-            sentence,
-            self._table,
-        )
+            self._bars.update(rows, f"Stored: {place}")
+            within = min(max(alpha, self.alphas[0]), self.alphas[-1])
+            self._now.set_xdata([within, within])
+            self._place_rings(stored_alpha)
+        remark = describe_distance(alpha, stored_alpha, clients, wanted)
+        results_text = verdict(select_finished(rows))
+        text = f"{capitalize(source)}, at {place}{remark}: {results_text} {note}".strip()
+        title = "Bars of test accuracy, and lines of it against α"
+        return describe_picture(self.figure, title, setting, text, self._table)
+
+    def _place_rings(self, alpha: float) -> None:
+        """Put each method's ring on its line at a stored α."""
+        for title, ring in self._rings.items():
+            bands = self._bands[title]
+            accuracy = bands[alpha].mean if alpha in bands else math.nan
+            ring.set_data([alpha], [accuracy])
+            mark(ring, f"{title}, α = {alpha:g}\n{100 * accuracy:.1f} %", method=title)
 
     def _build(self, results: Results, chance: float | None) -> None:
         """The axes: bars at the left; at the right a line and a band a method, which the bars name."""
-        bands = {
-            title: {a: band(v) for a, v in sorted(of.items()) if v} for title, of in results.items()
-        }
-        self.alphas = tuple(sorted({a for of in bands.values() for a in of}))
+        bands: dict[str, dict[float, Band]] = {}
+        for title, by_alpha in results.items():
+            bands[title] = {a: band(seeds) for a, seeds in sorted(by_alpha.items()) if seeds}
+        alphas = set()
+        for by_alpha in bands.values():
+            alphas.update(by_alpha)
+        self.alphas = tuple(sorted(alphas))
         if not self.alphas:
             raise ValueError("there are no stored results to draw")
-        cells = (
-            (title, *(f"{number(of[a])} %" if a in of else "– %" for a in self.alphas))
-            for title, of in bands.items()
-        )
-        self._table = tabled(["method", *(f"α = {a:g}" for a in self.alphas)], cells)
-        self._bands = dict([(title, of) for title, of in bands.items() if of][:MOST_LINES])
+        self._table = make_table(bands, self.alphas)
+        with_results = [title for title, by_alpha in bands.items() if by_alpha]
+        self._bands = {title: bands[title] for title in with_results[:MOST_LINES]}
         with LOCK:
             self.figure = new_figure()
-            left, ax = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
+            left, right = self.figure.subplots(1, 2, width_ratios=[1.1, 1])
             self._bars = Bars(left, [Series(title) for title in results], chance)
-            few = f" (first {MOST_LINES})" if len(bands) > MOST_LINES else ""
-            dress(ax, title=f"Accuracy against α{few}", x="α; the upright is yours", grid="y")
-            self._now = ax.axvline(self.alphas[0], color=INK, lw=1.3, zorder=1)
-            self._rings, ends = {}, []
-            for title, of in self._bands.items():
-                own = look(title)
-                ends += [
-                    (y, shorten_title(title), colour)
-                    for y, _, colour in lines(ax, {title: of}, {title: own})
-                ]
-                each = [f"α = {a:g}: {number(b, 1)} %" for a, b in of.items()]
-                mark(ax.lines[-1], "\n".join([title, *each]), method=title)
-                style = {"color": own.colour, "ms": 9, "mec": INK, "mew": 1.1, "zorder": 3}
-                self._rings[title] = ax.plot([], [], own.marker, **style)[0]
-            if chance:
-                level_line(ax, chance, "guessing", under=True)
-            ax.set_xlim(self.alphas[0] / 1.35, self.alphas[-1] * 1.35)
-            log_axis(ax)
-            percent_axis(ax, "y", 1.02, ticks=HALVES)
-            end_labels(ax, ends, size=8)
+            self._draw_lines(right, len(bands), chance)
+
+    def _draw_lines(self, ax: Axes, methods: int, chance: float | None) -> None:
+        """Accuracy against α. methods: how many there are, also without a line"""
+        remark = f" (first {MOST_LINES})" if methods > MOST_LINES else ""
+        x = "α; the upright is yours"
+        dress(ax, title=f"Accuracy against α{remark}", x=x, grid="y")
+        self._now = ax.axvline(self.alphas[0], color=INK, lw=1.3, zorder=1)
+        self._rings = {}
+        ends = []
+        for title, by_alpha in self._bands.items():
+            method_look = look(title)
+            for y, _, colour in draw_lines(ax, {title: by_alpha}, {title: method_look}):
+                ends.append((y, shorten_title(title), colour))
+            text = title
+            for a, share in by_alpha.items():
+                text += f"\nα = {a:g}: {format_share(share, 1)} %"
+            mark(ax.lines[-1], text, method=title)
+            style = {"color": method_look.colour, "ms": 9, "mec": INK, "mew": 1.1, "zorder": 3}
+            self._rings[title] = ax.plot([], [], method_look.marker, **style)[0]
+        if chance:
+            draw_level_line(ax, chance, "guessing", under=True)
+        ax.set_xlim(self.alphas[0] / 1.35, self.alphas[-1] * 1.35)
+        set_log_axis(ax)
+        set_percent_axis(ax, "y", 1.02, ticks=HALVES)
+        draw_end_labels(ax, ends, size=8)
+
+
+def make_table(
+    bands: Mapping[str, Mapping[float, Band]], alphas: Sequence[float]
+) -> list[dict[str, Any]]:
+    """A row a method, a column a stored α."""
+    columns = ["method", *(f"α = {a:g}" for a in alphas)]
+    rows = []
+    for title, by_alpha in bands.items():
+        cells = [f"{format_share(by_alpha[a])} %" if a in by_alpha else "– %" for a in alphas]
+        rows.append((title, *cells))
+    return build_table(columns, rows)
 
 
 def nearest(alphas: Sequence[float], alpha: float) -> int:
@@ -124,8 +156,13 @@ def nearest(alphas: Sequence[float], alpha: float) -> int:
     return min(range(len(alphas)), key=lambda i: abs(math.log(alphas[i] / alpha)))
 
 
-def nearness(alpha: float, at: float, clients: int, wanted: int | None) -> str:
+def describe_distance(alpha: float, stored: float, clients: int, wanted: int | None) -> str:
     """' (the nearest to your α = 0.13 and 12 clients)', or nothing where the stored setting is the present one."""
-    words = [f"α = {alpha:.2g}"] if abs(math.log(alpha / at)) > 0.005 else []
-    words += [plural(wanted, "client")] if wanted is not None and wanted != clients else []
-    return f" (the nearest to your {' and '.join(words)})" if words else ""
+    words = []
+    if abs(math.log(alpha / stored)) > 0.005:
+        words.append(f"α = {alpha:.2g}")
+    if wanted is not None and wanted != clients:
+        words.append(plural(wanted, "client"))
+    if not words:
+        return ""
+    return f" (the nearest to your {' and '.join(words)})"

@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING, Any
 from ..errors import choose, demand
 from ..studies.results import Results
 from ..studies.statistics import Band, band, difference
-from .kit import heat_map, lines, points, told
+from .kit import describe_picture, draw_heat_map, draw_lines, draw_points
 from .series import Series
 from .style import (
     PERCENT,
     QUIET,
     Look,
     Picture,
-    colour_bar,
+    draw_colour_bar,
+    draw_end_labels,
+    draw_level_line,
     drawing,
     dress,
-    end_labels,
-    level_line,
-    log_axis,
+    is_narrow,
     look,
     looks,
-    narrow,
-    percent_axis,
-    rows_axis,
+    set_log_axis,
+    set_percent_axis,
+    set_row_axis,
 )
-from .words import Setting, data_size, number, percent, tabled
+from .words import Setting, build_table, data_size, format_share, percent
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -97,20 +97,20 @@ def against(
     values = sorted({x for of in bands.values() for x in of})
     with drawing() as (figure, ax):
         dress(ax, x=label or LABELS.get(axis, axis), y="test accuracy", grid="y")
-        names = lines(
+        names = draw_lines(
             ax,
             bands,
             {line: look(m) if isinstance(m, str) else m for line, m in (methods or {}).items()},
         )
         if values[0] > 0 and values[-1] >= 10 * values[0]:
-            log_axis(ax, ticks=values[:: 1 + narrow()])
+            set_log_axis(ax, ticks=values[:: 1 + is_narrow()])
         else:
             ax.set_xticks(values)
-        percent_axis(ax)
+        set_percent_axis(ax)
         if chance:
-            level_line(ax, chance)
+            draw_level_line(ax, chance)
             names.append((chance, "guessing", QUIET))
-        end_labels(ax, names)
+        draw_end_labels(ax, names)
     table = [
         {"method": line} | {f"{axis} = {x:g}": wide(of) for x, of in at.items()}
         for line, at in bands.items()
@@ -120,7 +120,7 @@ def against(
         for line, at in bands.items()
     )
     sentence = sentence or f"From {axis} = {values[0]:g} to {values[-1]:g}: {ends}."
-    return told(
+    return describe_picture(
         figure, f"Lines of test accuracy against {axis}, with 95 % bands", setting, sentence, table
     )
 
@@ -132,7 +132,7 @@ def against_bytes(results: Results, *, setting: Setting | str = "") -> Picture:
     front = pareto({s.name: (s.total, s.mean) for s in rows})
     with drawing() as (figure, ax):
         dress(ax, x="bytes of all clients, both ways", y="test accuracy", grid="both")
-        points(ax, rows)
+        draw_points(ax, rows)
         at = {s.name: (max(s.total, 1.0), s.mean) for s in rows}
         ax.plot(
             *zip(*(at[name] for name in front), strict=True),
@@ -147,8 +147,8 @@ def against_bytes(results: Results, *, setting: Setting | str = "") -> Picture:
         for s in ranked
     )
     sentence = f"No method has both fewer bytes and a higher accuracy than {', '.join(front)}."
-    table = tabled("method | accuracy | bytes | Pareto", cells)
-    return told(figure, "Accuracy against bytes", setting, sentence, table)
+    table = build_table("method | accuracy | bytes | Pareto", cells)
+    return describe_picture(figure, "Accuracy against bytes", setting, sentence, table)
 
 
 def pareto(points: Mapping[str, tuple[float, float]]) -> list[str]:
@@ -176,18 +176,18 @@ def heat(
     means = cells[cells["method"] == name].pivot_table("accuracy", down, across)
     means = means.rename(columns=written)
     with drawing() as (figure, ax):
-        image = heat_map(ax, means.to_numpy(), text=percent, size=9)
+        image = draw_heat_map(ax, means.to_numpy(), text=percent, size=9)
         ax.set_xticks(range(means.shape[1]), means.columns)
         ax.set_yticks(range(means.shape[0]), map(written, means.index))
         dress(ax, title=name, x=LABELS.get(across, across), y=LABELS.get(down, down))
-        colour_bar(image, ax, "test accuracy", format=PERCENT)
+        draw_colour_bar(image, ax, "test accuracy", format=PERCENT)
     table = (
         means.map(percent, na_action="ignore").fillna("").add_prefix(f"{across} = ").reset_index()
     )
     row, column = means.stack().idxmax()
     sentence = f"{name} is best at {across} = {column}, {down} = {written(row)} ({percent(means.loc[row, column])})."
     title = f"Heat-map of {name}'s accuracy over {across} and {down}"
-    return told(figure, title, setting, sentence, table.to_dict("records"))
+    return describe_picture(figure, title, setting, sentence, table.to_dict("records"))
 
 
 def differences(results: Results, *, reference: str = "", setting: Setting | str = "") -> Picture:
@@ -210,14 +210,18 @@ def differences(results: Results, *, reference: str = "", setting: Setting | str
             hue = own[other].colour if of.verdict == "clear" else QUIET
             ax.plot([100 * of.low, 100 * of.high], [i, i], color=hue, lw=3, alpha=0.4)
             ax.plot(100 * of.mean, i, own[other].marker, color=hue, ms=7)
-        level_line(ax, 0, axis="x")
-        rows_axis(ax, list(gaps), least=3)
-    rows = ((other, f"{number(of, 1)} points", of.verdict, of.n) for other, of in gaps.items())
-    table = tabled("method | difference | verdict | seeds", rows)
+        draw_level_line(ax, 0, axis="x")
+        set_row_axis(ax, list(gaps), least=3)
+    rows = (
+        (other, f"{format_share(of, 1)} points", of.verdict, of.n) for other, of in gaps.items()
+    )
+    table = build_table("method | difference | verdict | seeds", rows)
     clear = [f"{other} {100 * of.mean:+.0f}" for other, of in gaps.items() if of.verdict == "clear"]
     none = f"No method differs from {name} by more than the noise."
     sentence = f"Clearly apart from {name}, in points: {', '.join(clear)}." if clear else none
-    return told(figure, f"Differences to {name} with 95 % bands", setting, sentence, table)
+    return describe_picture(
+        figure, f"Differences to {name} with 95 % bands", setting, sentence, table
+    )
 
 
 # ------------------------------------------------------------------------------------------------ numbers and words
@@ -243,7 +247,7 @@ def by_seed(results: Results) -> dict[str, dict[int, float]]:
 
 def wide(of: Band) -> str:
     """0.834 ± 0.021 -> '83.4 ± 2.1 %'."""
-    return f"{number(of, 1)} %"
+    return f"{format_share(of, 1)} %"
 
 
 def written(value: Any) -> str:

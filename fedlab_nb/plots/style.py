@@ -2,20 +2,20 @@
 the lock round all drawing.
 
 Figures are matplotlib `Figure`s on the Agg canvas; pyplot is never used, because its global state breaks when two
-threads draw. Pictures are drawn dark on white. A panel on a dark page turns them round with a CSS filter, so empty
-stays the page's colour.
+threads draw. Pictures are drawn dark on white; `vector.py` gives each colour a second one for a dark page.
 
-The chores of axes stand at the end: scales, ticks, rows of bars, marks, lines of seeds and their names.
+Helpers for axes stand at the end: scales, ticks, rows of bars, marks, lines of seeds and their names.
 
-percent_axis(ax, "y", 1.03, ticks=FIFTHS)     shares as percents          log_axis(ax, "x", ticks=alphas)
-few_ticks(ax, "x", 8, whole=True)             rounds, counts              few_ticks(ax, "x", 4, form=SIZES)
-rows_axis(ax, names)                          bars that lie, named at the left, the first on top
-client_ticks(ax, M), class_ticks(ax, names)   columns or rows of a table of clients and classes
-mark(ax, client, M), mark(ax, klass, C, "y")  what is looked at, if anything is
-level_line(ax, chance, "guessing")            a thin line at a level
-seed_lines(ax, {seed: [(x, y)]}, colour)      every seed faintly, their mean clearly
-end_labels(ax, [(y, text, colour)])           the name of each line at its right end
-client_axis(ax, M, setting)                   ticks A, B, C, 'D✦', …, and a label that says who D is
+set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)     shares as percents
+set_log_axis(ax, "x", ticks=alphas)               α, bytes
+limit_ticks(ax, "x", 8, whole=True)               rounds, counts;   form=format_bytes: bytes
+set_row_axis(ax, names)                           horizontal bars, named at the left, the first on top
+set_client_ticks(ax, M), set_class_ticks(ax, names)   columns or rows of a table of clients and classes
+set_client_axis(ax, M, setting)                   ticks A, B, C, 'D✦', …, and a label that says who D is
+mark_place(ax, client, M)                         the client that is looked at; with "y" a row
+draw_level_line(ax, chance, "guessing")           a thin line at a level
+draw_seed_lines(ax, {seed: [(x, y)]}, colour)     every seed faintly, their mean clearly
+draw_end_labels(ax, [(y, text, colour)])          the name of each line at its right end
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from .words import (
     SYMBOL,
     Setting,
     axis_label,
-    characters,
+    client_letter,
     data_size,
+    find_characters,
     letter,
-    own_letter,
     percent,
     shorten,
 )
@@ -100,10 +100,12 @@ class DrawingLock:
 
 
 LOCK = DrawingLock()
-SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `sized`
-NARROW, UPRIGHT = 5.4, 7.5  # inches
+SIZE = (6.7, 4.15)  # inches, where nothing else is asked for by `use_size`
+NARROW = 5.4  # inches of width, up to which a frame is narrow
+UPRIGHT = 7.5  # inches
 DPI = 190
-TITLE, LEAST = 11, 7.5  # points: letters of a title; the smallest ones that words shrink to
+TITLE = 11  # points of a title's letters
+LEAST = 7.5  # points of the smallest letters that words shrink to
 OUTSIDE = "outside"  # how the gid of texts begins that stand beside their axes
 FOLLOWS = "frame"  # gid of the figures that are as large as their frame
 _size: ContextVar[tuple[float, float]] = ContextVar("size", default=SIZE)
@@ -143,28 +145,34 @@ class Picture:
         return write_file(path, image, force=force)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        if self.figure is None or self.tabled:
-            image = b64encode(png(self)).decode() if self.figure else ""
-            seen = image and f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">'
-            page = (
-                {"text/html": f"{seen}{table_html(self.table)}<p>{escape(self.sentence)}</p>"}
-                if self.table
-                else {}
-            )
-            return {"text/plain": self.sentence} | page, {}
-        return {"image/png": png(self), "text/plain": self.sentence}, {
-            "image/png": {"alt": self.alt}
-        }
+        if self.figure is not None and not self.tabled:
+            data = {"image/png": png(self), "text/plain": self.sentence}
+            return data, {"image/png": {"alt": self.alt}}
+        if not self.table:
+            return {"text/plain": self.sentence}, {}
+        page = f"{table_html(self.table)}<p>{escape(self.sentence)}</p>"
+        if self.figure is not None:
+            image = b64encode(png(self)).decode()
+            page = f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{image}">{page}'
+        return {"text/plain": self.sentence, "text/html": page}, {}
 
 
 def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as an HTML table."""
-    keys = list(dict.fromkeys(key for row in rows for key in row))
+    columns: dict[str, None] = {}  # each once, in their order
+    for row in rows:
+        columns |= dict.fromkeys(row)
+    lines = [list(columns)]
+    for row in rows:
+        lines.append([write_cell(row.get(column, "")) for column in columns])
+    return format_html(lines)
 
-    def cell(value: Any) -> str:
-        return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
 
-    return format_html([keys, *([cell(row.get(key, "")) for key in keys] for row in rows)])
+def write_cell(value: Any) -> str:
+    """A number with spaces between its thousands; other values as they are."""
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", " ")
+    return str(value)
 
 
 def png(picture: Picture | Figure) -> bytes:
@@ -172,7 +180,7 @@ def png(picture: Picture | Figure) -> bytes:
     figure = picture.figure if isinstance(picture, Picture) else picture
     with LOCK:
         canvas = figure.canvas
-        settle(figure)
+        lay_out(figure)
         canvas.draw()
         image = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert(
             "RGB"
@@ -185,11 +193,11 @@ def png(picture: Picture | Figure) -> bytes:
 def svg(picture: Picture) -> bytes:
     """The picture as SVG, its letters as text, for slides and papers."""
     with LOCK, matplotlib.rc_context({"svg.fonttype": "none"}):
-        settle(picture.figure)
-        return written(picture.figure, "white").encode()
+        lay_out(picture.figure)
+        return write_svg(picture.figure, "white").encode()
 
 
-def written(figure: Figure, facecolor: str, **metadata: Any) -> str:
+def write_svg(figure: Figure, facecolor: str, **metadata: Any) -> str:
     """A settled figure as an SVG file: `Figure.savefig` without the drawing that it makes for the layout alone."""
     out, dpi, colour = io.StringIO(), figure.dpi, figure.get_facecolor()
     try:
@@ -205,7 +213,7 @@ def written(figure: Figure, facecolor: str, **metadata: Any) -> str:
 
 
 @contextmanager
-def sized(size: tuple[float, float]) -> Iterator[None]:
+def use_size(size: tuple[float, float]) -> Iterator[None]:
     """New figures that have no size of their own get this one, in inches: that of the frame that they are shown in."""
     token = _size.set(size)
     try:
@@ -219,26 +227,26 @@ def current_size() -> tuple[float, float]:
     return _size.get()
 
 
-def narrow() -> bool:
+def is_narrow() -> bool:
     """Whether new figures are too narrow for two axes side by side: those of a telephone, and of a window on end."""
     width, height = _size.get()
     return width < NARROW or (width < UPRIGHT and width < height)
 
 
-def settle(figure: Figure) -> None:
+def lay_out(figure: Figure) -> None:
     """Compute the figure's layout, if that was not done before: it costs most of a frame."""
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
-        lighten(figure)
+        exclude_data_from_layout(figure)
         if figure.axes:
             engine.execute(
                 figure
             )  # what a drawing begins with; the rest of one would be thrown away
         figure.set_layout_engine("none")
-    fit_words(figure)
+    fit_titles(figure)
 
 
-def fit_words(figure: Figure) -> None:
+def fit_titles(figure: Figure) -> None:
     """Make the letters smaller of a title that would reach over the figure's edge or into the title beside it, and of a
     name of an x axis that would reach over the edge: layouts do not look at the width of these. A title that is still
     too long begins further left.
@@ -265,7 +273,7 @@ def fit_words(figure: Figure) -> None:
     boxes = [(title.get_window_extent(renderer), title) for title, _ in titles]
     for box, title in sorted(boxes, key=lambda each: -each[0].x0):
         end = min((edge, *(x0 for x0, y0, y1 in beside if y0 < box.y1 and y1 > box.y0))) - gap
-        shrink(title, box.width, end - box.x0)
+        shrink_text(title, box.width, end - box.x0)
         small = title.get_fontsize() <= LEAST
         over = max(0, min(title.get_window_extent(renderer).x1 - end, box.x0 - gap)) if small else 0
         title.set_x(-over / title.axes.bbox.width)
@@ -273,10 +281,10 @@ def fit_words(figure: Figure) -> None:
     for name, _ in names:
         box = name.get_window_extent(renderer)
         middle = (box.x0 + box.x1) / 2
-        shrink(name, box.width, 2 * min(middle, edge - middle))
+        shrink_text(name, box.width, 2 * min(middle, edge - middle))
 
 
-def shrink(text: Text, width: float, room: float) -> None:
+def shrink_text(text: Text, width: float, room: float) -> None:
     """Let a text of this width fit into `room`, with letters that can still be read."""
     if width > room > 0:
         text.set_fontsize(
@@ -284,7 +292,7 @@ def shrink(text: Text, width: float, room: float) -> None:
         )  # widths come in whole pixels
 
 
-def lighten(figure: Figure) -> None:
+def exclude_data_from_layout(figure: Figure) -> None:
     """Let the layout look at titles, labels and ticks only, not at what lies within the axes; texts whose gid begins
     with OUTSIDE count.
     """
@@ -310,7 +318,7 @@ def constrain(figure: Figure) -> None:
     figure.set_layout_engine("constrained", w_pad=0.08, h_pad=0.07, wspace=0.04, hspace=0.04)
 
 
-def fit(figure: Figure) -> None:
+def fit_to_frame(figure: Figure) -> None:
     """Give a figure that is kept and moved the size of today's frame."""
     if figure.get_gid() == FOLLOWS and tuple(figure.get_size_inches()) != current_size():
         figure.set_size_inches(*current_size())
@@ -330,7 +338,7 @@ def drawing(
     """While nobody else draws: a new figure and its axes as `Figure.subplots` makes them. fixed: it has none yet, and
     they stay where `figure.add_axes` puts them. Axes side by side stand below each other in a narrow frame.
     """
-    if rows == 1 and 1 < columns < 4 and size is None and narrow():
+    if rows == 1 and 1 < columns < 4 and size is None and is_narrow():
         rows, columns = columns, rows
         grid = {
             ("height_ratios" if name == "width_ratios" else name): value
@@ -371,12 +379,13 @@ def dress(
     return ax
 
 
-def legend(of: Axes | Figure, **options: Any) -> Any:
+def legend(owner: Axes | Figure, **options: Any) -> Any:
     """A legend without a frame in the quiet look, in a narrow figure with two columns at most."""
-    options["ncols"] = min(options.get("ncols", 1), 2 if narrow() else 9)
-    made = of.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
-    made.get_title().set(fontsize=9, color=QUIET)
-    return made
+    most_columns = 2 if is_narrow() else 9
+    options["ncols"] = min(options.get("ncols", 1), most_columns)
+    drawn = owner.legend(frameon=False, fontsize=9, labelcolor=INK, **options)
+    drawn.get_title().set(fontsize=9, color=QUIET)
+    return drawn
 
 
 def class_colours(classes: int) -> list[Any]:
@@ -394,13 +403,13 @@ DOTS = (0, (2, 2))  # the dashes of reference lines
 Points = Sequence[tuple[float, float]]
 
 
-def SIZES(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Bytes of a tick: 26280 -> '26.3 kB'."""
     return data_size(count) if count else "0"
 
 
 # ---------------------------------------------------------------------------------------------------- scales and ticks
-def percent_axis(
+def set_percent_axis(
     ax: Axes,
     axis: str = "y",
     top: float | None = 1.0,
@@ -417,17 +426,17 @@ def percent_axis(
     getattr(ax, f"{axis}axis").set_major_formatter(PERCENT)
 
 
-def few_ticks(
+def limit_ticks(
     ax: Axes, axis: str, most: int, *, whole: bool = False, form: Form | None = None
 ) -> None:
-    """At most about `most` ticks. whole: at whole numbers only;   form: how a value is written, such as `SIZES`."""
+    """At most about `most` ticks. whole: at whole numbers only;   form: writes a value, such as `format_bytes`."""
     here = getattr(ax, f"{axis}axis")
     here.set_major_locator(MaxNLocator(most, integer=whole))
     if form is not None:
         here.set_major_formatter(lambda v, _: form(v))
 
 
-def log_axis(
+def set_log_axis(
     ax: Axes,
     axis: str = "x",
     *,
@@ -443,7 +452,7 @@ def log_axis(
     here.set_minor_locator(NullLocator())
 
 
-def bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:
+def set_bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:
     """A logarithmic axis of bytes that covers `values`, with readable ticks."""
     positive = [v for v in values if v > 0] or [1.0]
     low, high = min(positive) / pad, max(positive) * pad
@@ -451,29 +460,35 @@ def bytes_axis(ax: Axes, values: Sequence[float], pad: float = 1.6) -> None:
         middle = math.sqrt(high * low)
         low, high = min(low, middle / 10), max(high, middle * 10)
     ax.set_xlim(low, high)
-    log_axis(ax, form=SIZES)
+    set_log_axis(ax, form=format_bytes)
 
 
-def no_spines(ax: Axes, *sides: str) -> None:
+def hide_spines(ax: Axes, *sides: str) -> None:
     """Take away the spines of `sides`; of all four where none is named."""
     ax.spines[list(sides) or list(ax.spines)].set_visible(False)
 
 
-def rows_axis(ax: Axes, names: Sequence[str], *, least: int = 0, size: float | None = None) -> None:
+def set_row_axis(
+    ax: Axes, names: Sequence[str], *, least: int = 0, size: float | None = None
+) -> None:
     """Rows 0, 1, … from the top down, named at the left, for bars that lie. least: rows for which there is room, so
     that few bars stay thin;   size: of the letters, which follows from the number of rows"""
-    ax.set_yticks(range(len(names)), names, fontsize=size or rows_size(len(names)))
+    ax.set_yticks(range(len(names)), names, fontsize=size or row_font_size(len(names)))
     ax.set_ylim(max(len(names), least) - 0.5, -0.5)
-    no_spines(ax, "left")
+    hide_spines(ax, "left")
     ax.tick_params(axis="y", length=0)
 
 
-def rows_size(rows: int) -> float:
+def row_font_size(rows: int) -> float:
     """Size of the letters that name so many rows."""
-    return 10 if rows <= 9 else 8.5 if rows <= 14 else 7
+    if rows <= 9:
+        return 10
+    if rows <= 14:
+        return 8.5
+    return 7
 
 
-def client_ticks(ax: Axes, clients: int, *, few: int = 16) -> None:
+def set_client_ticks(ax: Axes, clients: int, *, few: int = 16) -> None:
     """A tick on the x axis for each client while there are `few`, else at round numbers."""
     ax.set_xticks(range(clients))
     if clients > few:
@@ -486,7 +501,7 @@ def client_tick(value: float, clients: int) -> str:
     return letter(round(value)) if 0 <= round(value) < clients else ""
 
 
-def class_ticks(
+def set_class_ticks(
     ax: Axes,
     names: Sequence[str],
     axis: str = "x",
@@ -508,9 +523,9 @@ def class_ticks(
 
 
 # --------------------------------------------------------------------------------------------------------------- marks
-def mark(
+def mark_place(
     ax: Axes,
-    at: int | None,
+    place: int | None,
     count: int,
     axis: str = "x",
     *,
@@ -518,39 +533,41 @@ def mark(
     colour: str = ACCENT,
     lw: float = 2.2,
 ) -> None:
-    """Mark column `at` of `count` (a row with axis "y"): a faint band behind, or a frame. Nothing where `at` is None or
-    beyond."""
-    if at is None or at >= count:
+    """Mark column `place` of `count` (a row with axis "y"): a faint band behind, or a frame. Nothing where `place` is
+    None or beyond."""
+    if place is None or place >= count:
         return
-    style = {"fill": False, "edgecolor": colour, "lw": lw, "zorder": 5, "clip_on": False}
-    span = ax.axvspan if axis == "x" else ax.axhspan
-    span(
-        at - 0.5,
-        at + 0.5,
-        **(style if frame else {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 0}),
-    )
+    style: dict[str, Any] = {"color": colour, "alpha": 0.13, "lw": 0, "zorder": 0}
+    if frame:
+        style = {"fill": False, "edgecolor": colour, "lw": lw, "zorder": 5, "clip_on": False}
+    draw_span = ax.axvspan if axis == "x" else ax.axhspan
+    draw_span(place - 0.5, place + 0.5, **style)
 
 
-def level_line(
+def draw_level_line(
     ax: Axes, level: float, text: str = "", axis: str = "y", *, colour: str = QUIET, lw: float = 1, ls: Any = DOTS,
     left: bool = False, under: bool = False,
 ) -> None:  # fmt: skip
     """A thin dotted line across the axes at `level`, an upright with axis "x"; `text` stands over a level's right end
     (`left`: its left one; `under` it)."""
-    (ax.axhline if axis == "y" else ax.axvline)(level, color=colour, lw=lw, ls=ls)
-    if text:
-        side = {
-            "ha": "left" if left else "right",
-            "fontsize": 9,
-            "color": colour,
-            "textcoords": "offset points",
-        }
-        at, away = (0.01 if left else 0.99, level), (0, -9.5 if under else 2.5)
-        ax.annotate(text, at, away, xycoords=ax.get_yaxis_transform(), **side)
+    draw_line = ax.axhline if axis == "y" else ax.axvline
+    draw_line(level, color=colour, lw=lw, ls=ls)
+    if not text:
+        return
+    ax.annotate(
+        text,
+        (0.01 if left else 0.99, level),
+        (0, -9.5 if under else 2.5),
+        xycoords=ax.get_yaxis_transform(),
+        textcoords="offset points",
+        ha="left" if left else "right",
+        fontsize=9,
+        color=colour,
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- lines
-def mean_line(runs: Mapping[int, Points]) -> tuple[list[float], list[float]]:
+def average_lines(runs: Mapping[int, Points]) -> tuple[list[float], list[float]]:
     """x and the mean y of `{seed: [(x, y), …]}`, straight between their points, as far as all seeds have come."""
     curves = [tuple(zip(*points, strict=True)) for points in runs.values() if points]
     if not curves:
@@ -560,7 +577,7 @@ def mean_line(runs: Mapping[int, Points]) -> tuple[list[float], list[float]]:
     return shared, np.mean([np.interp(shared, x, y) for x, y in curves], axis=0).tolist()
 
 
-def seed_lines(
+def draw_seed_lines(
     ax: Axes,
     runs: Mapping[int, Points],
     colour: str,
@@ -575,7 +592,7 @@ def seed_lines(
     """
     for points in runs.values() if len(runs) > 1 else ():
         ax.plot(*zip(*points, strict=True), color=colour, lw=0.9, alpha=0.35)
-    x, y = mean_line(runs)
+    x, y = average_lines(runs)
     ax.plot(
         x,
         y,
@@ -591,21 +608,24 @@ def seed_lines(
     return x, y
 
 
-def spread(
+def spread_labels(
     values: Sequence[float], gap: float, top: float = math.inf, low: float = -math.inf
 ) -> list[float]:
     """`values` moved so that neighbours are `gap` apart, in their order, between `low` and (while they fit) `top`."""
     order = sorted(range(len(values)), key=lambda i: -values[i])
-    places, before = list(values), top + gap
+    places = list(values)
+    limit = top
     for i in order:
-        before = places[i] = min(values[i], before - gap)
-    before = low - gap
+        places[i] = min(values[i], limit)
+        limit = places[i] - gap
+    limit = low
     for i in reversed(order):
-        before = places[i] = max(places[i], before + gap)
+        places[i] = max(places[i], limit)
+        limit = places[i] + gap
     return places
 
 
-def end_labels(
+def draw_end_labels(
     ax: Axes,
     labels: Sequence[tuple[float, str, str]],
     *,
@@ -618,25 +638,20 @@ def end_labels(
     labels: (last y, text, colour) a line;   gap: between two names, as a share of the axes' height
     """
     low, high = ax.get_ylim()
-    if narrow():
-        labels = [
-            (y, text if "\n" in text else textwrap.fill(text, 14), colour)
-            for y, text, colour in labels
-        ]
-        gap = max(gap, 0.034 * max((1 + text.count("\n") for _, text, _ in labels), default=1))
-    places = spread([y for y, _, _ in labels], gap * (high - low), high, low)
-    beside = {
-        "transform": ax.get_yaxis_transform(),
-        "va": "center",
-        "clip_on": False,
-        "gid": "outside",
-    }
-    for place, (_, text, colour) in zip(places, labels, strict=True):
-        ax.text(1.02, place, text, color=colour, fontsize=size, **{**beside, **style})
+    texts = [text for _, text, _ in labels]
+    if is_narrow():
+        texts = [text if "\n" in text else textwrap.fill(text, 14) for text in texts]
+        most_lines = max((1 + text.count("\n") for text in texts), default=1)
+        gap = max(gap, 0.034 * most_lines)
+    places = spread_labels([y for y, _, _ in labels], gap * (high - low), high, low)
+    style = {"va": "center", "clip_on": False, "gid": "outside", **style}
+    style.setdefault("transform", ax.get_yaxis_transform())
+    for place, text, (_, _, colour) in zip(places, texts, labels, strict=True):
+        ax.text(1.02, place, text, color=colour, fontsize=size, **style)
 
 
 # ------------------------------------------------------------------------------------------------- colour bars
-def colour_bar(image: Any, ax: Axes | Sequence[Axes], label: str = "", **options: Any) -> Any:
+def draw_colour_bar(image: Any, ax: Axes | Sequence[Axes], label: str = "", **options: Any) -> Any:
     """A quiet colour bar of `image` beside `ax`; `options` as for `Figure.colorbar` (cax, pad, aspect, format, …)."""
     bar = image.axes.figure.colorbar(image, **{"pad": 0.02, "aspect": 28, "ax": ax, **options})
     bar.outline.set_visible(False)
@@ -647,19 +662,20 @@ def colour_bar(image: Any, ax: Axes | Sequence[Axes], label: str = "", **options
     return bar
 
 
-def client_axis(ax: Axes, clients: int, setting: Setting | str, *, few: int = 16) -> None:
+def set_client_axis(ax: Axes, clients: int, setting: Setting | str, *, few: int = 16) -> None:
     """Ticks of `clients`, the characters with a ✦, and the x axis' label. It may be called again for another setting:
     the axes keep their place.
     """
-    known, words = characters(setting), axis_label(setting)
-    client_ticks(ax, clients, few=few)
+    characters = find_characters(setting)
+    label = axis_label(setting)
+    set_client_ticks(ax, clients, few=few)
 
-    def tick(value: float, _: object) -> str:
-        return (
-            own_letter(round(value), setting) + SYMBOL * (value in known)
-            if client_tick(value, clients)
-            else ""
-        )
+    def write_tick(value: float, _: object) -> str:
+        client = round(value)
+        if not 0 <= client < clients:
+            return ""
+        text = client_letter(client, setting)
+        return text + SYMBOL if value in characters else text
 
-    ax.xaxis.set_major_formatter(FuncFormatter(tick))
-    ax.set_xlabel(words, fontsize=10 if words == "client" else 9, color=QUIET)
+    ax.xaxis.set_major_formatter(FuncFormatter(write_tick))
+    ax.set_xlabel(label, fontsize=10 if label == "client" else 9, color=QUIET)

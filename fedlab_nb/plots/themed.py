@@ -3,7 +3,7 @@ image.
 
     write_themed_svg(picture, "notebooks/images/which.svg", force=True)
 
-On a page, `vector.drawn` writes each colour as `light-dark(a, b)`, which follows the page's own switch. A file has
+On a page, `vector.draw_svg` writes each colour as `light-dark(a, b)`, which follows the page's own switch. A file has
 variables in their place, which follow the reader's preference, and a title and a text for who cannot see it.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..files import write_file
 from .style import Picture
-from .vector import PAPER, drawn
+from .vector import PAPER, draw_svg
 
 SHAPE = re.compile(r"(?<= d=\")[^\"]*")  # of a path
 DECIMALS = re.compile(r"-?\d+\.\d+")
@@ -39,7 +39,7 @@ def themed_svg(picture: Picture) -> str:
         name = colours.setdefault((light, dark), f"--c{len(colours)}")
         return f"var({name})"
 
-    body = PAIR.sub(name_colour, drawn(picture.figure))
+    body = PAIR.sub(name_colour, draw_svg(picture.figure))
     body = SHAPE.sub(lambda shape: DECIMALS.sub(shorten_number, shape[0]), body)
     head, inner = body.split(">", 1)
     light_values = "".join(f"{name}:{light};" for (light, _), name in colours.items())

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from .kit import stacked, told
+from .kit import describe_picture, draw_stacked_bars
 from .style import ACCENT, INK, Picture, drawing, dress, legend
-from .words import Setting, tabled
+from .words import Setting, build_table
 
 COLOURS = {"local training": "#9aa4ae", "the rest": ACCENT}
 SHARED = "Clients are trained once for all methods. Here their time counts for each method that uses them."
@@ -15,16 +15,18 @@ def times(rows: Sequence[tuple[str, float, float]], *, setting: Setting | str) -
     ordered = sorted(rows, key=lambda row: -row[1] - row[2])
     with drawing() as (figure, ax):
         dress(ax, title="Wall time on this machine", x="seconds, mean over seeds", grid="x")
-        ends = stacked(
+        ends = draw_stacked_bars(
             ax, {name: dict(zip(COLOURS, parts, strict=True)) for name, *parts in ordered}, COLOURS
         )
         for i, end in enumerate(ends):
             ax.text(end, i, f" {end:.2g}", va="center", fontsize=9, color=INK, gid="outside")
         legend(figure, loc="outside lower center", ncols=2)
     title, *parts = ordered[0]
-    table = tabled(
+    table = build_table(
         "method | local training, s | the rest, s",
         ((n, round(a, 2), round(b, 2)) for n, a, b in ordered),
     )
     sentence = f"{title} takes longest, {sum(parts):.1f} s. {SHARED}"
-    return told(figure, "Bars of wall time, local training and the rest", setting, sentence, table)
+    return describe_picture(
+        figure, "Bars of wall time, local training and the rest", setting, sentence, table
+    )

@@ -2,33 +2,23 @@
 
 A colour stands in the SVG as `light-dark(#0072B2, #4A9FE0)`; the page's `color-scheme` says which one is seen. `dark`
 derives the second one from the first: greys turn round, colours keep their hue and become light enough.
-`mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `marks_of(figure)` has what it says, by its id.
-`moves(figure, key, dots=(what they show, [artist]), …)` says what alone has to be drawn anew while a slider moves.
+`mark(artist, "FENS\\n87 % ± 2", method="fens")` makes an artist answer: `get_marks(figure)` has what each says.
 """
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.backends.backend_svg import RendererSVG
-from matplotlib.collections import PathCollection
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
-from matplotlib.patches import Rectangle
-from matplotlib.path import Path
 from matplotlib.transforms import Affine2D
 
-from .style import LOCK, OUTSIDE, fit, settle, written
+from .style import LOCK, fit_to_frame, lay_out, write_svg
 
 PAPER = "#111519"  # of a dark page, where its theme does not say
 LIGHT = (
@@ -39,16 +29,13 @@ LIGHT = (
 GREY = 0.04  # chroma below which a colour counts as grey
 PALE = 0.9  # lightness from which on a colour is a light tint
 OPTIONS = {"svg.fonttype": "path", "svg.hashsalt": "fedlab_nb"}  # the same picture has the same ids
-DISC = Path.unit_circle().codes
-INCH = 72  # units of an SVG
-MOST_KEPT = 200  # parts of a drawing that are remembered while they move
 COLOUR = re.compile(r"(?<=[:\s\"])#[0-9a-f]{6}(?=[;\"\s])")
 
 
 def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     """Let an artist answer: `says` is shown beside it, or for a collection a text for each of its members.
 
-    of: `method` (its name or title), `client`, `klass`: what it stands for; for a collection lists of them.
+    of: `method` (its name or title), `client`, `class_index`: what it stands for; for a collection lists of them.
     """
     figure: Any = artist.get_figure(root=True)
     marks = figure.__dict__.setdefault("fedlab_marks", {})
@@ -59,137 +46,24 @@ def mark(artist: Artist, says: str | list[str], **of: Any) -> None:
     marks[gid] = {"says": says, **{name: value for name, value in of.items() if value is not None}}
 
 
-def drawn(figure: Figure) -> str:
+def draw_svg(figure: Figure) -> str:
     """The figure as an SVG that fills its frame: the text of one element."""
     with LOCK, matplotlib.rc_context(OPTIONS):
-        fit(figure)
+        fit_to_frame(figure)
         for ax in figure.axes:
             if ax.get_facecolor() == (1, 1, 1, 1):
                 ax.patch.set_alpha(0)  # the page's own colour
-        settle(figure)
-        figure.__dict__["fedlab_kept"] = {}
-        text = written(figure, "none", Date=None, Creator=None)
-    return coloured(text)
+        lay_out(figure)
+        text = write_svg(figure, "none", Date=None, Creator=None)
+    return adapt_svg(text)
 
 
-def marks_of(figure: Figure) -> dict[str, Any]:
+def get_marks(figure: Figure) -> dict[str, Any]:
     """What is known of each mark of a figure, by its id: see `mark`."""
     return dict(getattr(figure, "fedlab_marks", {}))
 
 
-def moves(figure: Figure, key: Any, **parts: tuple[Any, Sequence[Artist]]) -> None:
-    """Say which parts of a figure that is kept may have changed since its last drawing: {name: (what the part shows,
-    its artists)}. They are all that has changed as long as `key` is what it was.
-    """
-    given = figure.__dict__.setdefault("fedlab_moving", [])
-    for artist in (one for _, artists in parts.values() for one in artists):
-        if artist.get_gid() in (None, OUTSIDE):  # a page finds it by its id
-            artist.set_gid(f"{artist.get_gid() or 'moving'}-{len(given)}")
-            given.append(artist)
-    figure.__dict__["fedlab_parts"] = key, parts
-
-
-def moves_of(
-    figure: Figure | None,
-) -> tuple[Any, Mapping[str, tuple[Any, Sequence[Artist]]]] | None:
-    """The key and the parts of a figure, see `moves`; None: it is always drawn as a whole."""
-    return getattr(figure, "fedlab_parts", None)
-
-
-def moved(figure: Figure, before: Mapping[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
-    """{part: (what it shows, its SVG alone)}; those that show what they showed `before`, or at any time since the whole
-    was drawn, are not drawn again.
-    """
-    kept = figure.__dict__.setdefault("fedlab_kept", {})
-    if len(kept) > MOST_KEPT:
-        kept.clear()
-    now = {}
-    with LOCK:
-        for name, (shows, artists) in figure.__dict__["fedlab_parts"][1].items():
-            if name in before and before[name][0] == shows:
-                now[name] = before[name]
-                continue
-            if (name, shows) not in kept:
-                kept[name, shows] = drawn_alone(figure, artists)
-            now[name] = shows, kept[name, shows]
-    return now
-
-
-def drawn_alone(figure: Figure, artists: Sequence[Artist]) -> str:
-    """These artists as an SVG of the figure's size, in the figure's own points."""
-    groups = [plain(artist, figure) for artist in artists]
-    if None not in groups:
-        return f'<svg xmlns="http://www.w3.org/2000/svg">{"".join(groups)}</svg>'
-    out, dpi = io.StringIO(), figure.dpi
-    with matplotlib.rc_context(OPTIONS):
-        figure.dpi = INCH  # the figure's own pixels are the units of its SVG
-        renderer = RendererSVG(
-            *(INCH * figure.get_size_inches()), out, image_dpi=INCH, metadata={"Date": None}
-        )
-        for artist, group in zip(artists, groups, strict=True):
-            if group is None:
-                artist.draw(renderer)
-            else:
-                out.write(group)
-        renderer.finalize()
-        figure.dpi = dpi
-    return coloured(out.getvalue())
-
-
-def plain(artist: Any, figure: Figure) -> str | None:
-    """A scatter of discs, or a bar, as the SVG of one group, without a clip; matplotlib takes forty times as long for
-    it. None: the artist is neither, or has more to it.
-    """
-    if not artist.get_visible() or artist.get_path_effects():
-        return None
-    unit = INCH / figure.dpi
-    height = unit * figure.bbox.height
-    if isinstance(artist, PathCollection) and [
-        path.codes is DISC for path in artist.get_paths()
-    ] == [True]:
-        middles = (unit * artist.get_offset_transform().transform(artist.get_offsets())).tolist()
-        radii = np.resize(np.sqrt(artist.get_sizes()) / 2, len(middles)).tolist()
-        shapes = [
-            f"M{x - r:.1f} {height - y:.1f}a{r:.2f} {r:.2f} 0 1 0 {2 * r:.2f} 0a{r:.2f} {r:.2f} 0 1 0 {-2 * r:.2f} 0z"
-            for (x, y), r in zip(middles, radii, strict=True)
-        ]
-        looks = (
-            artist.get_facecolor(),
-            artist.get_edgecolor(),
-            np.reshape(artist.get_linewidth(), (-1, 1)),
-        )
-        faces, edges, widths = (
-            np.resize(rows, (len(shapes), np.shape(rows)[-1])).tolist() for rows in looks
-        )
-        inks = [
-            ink(tuple(face), tuple(edge), *width)
-            for face, edge, width in zip(faces, edges, widths, strict=True)
-        ]
-    elif isinstance(artist, Rectangle) and not artist.get_angle() and not artist.get_hatch():
-        (x, y), (wide, tall) = artist.get_xy(), (artist.get_width(), artist.get_height())
-        corners = artist.get_data_transform().transform([(x, y), (x + wide, y + tall)])
-        (left, low), (right, high) = (unit * corners).tolist()
-        shapes = [f"M{left:.2f} {height - low:.2f}H{right:.2f}V{height - high:.2f}H{left:.2f}z"]
-        inks = [ink(artist.get_facecolor(), artist.get_edgecolor(), artist.get_linewidth())]
-    else:
-        return None
-    alike = groupby(zip(shapes, inks, strict=True), key=itemgetter(1))
-    runs = ((look, "".join(f'<path d="{shape}"/>' for shape, _ in group)) for look, group in alike)
-    return f'<g id="{artist.get_gid()}">{"".join(f"""<g style="{look}">{paths}</g>""" for look, paths in runs)}</g>'
-
-
-@lru_cache(maxsize=4096)
-def ink(face: tuple, edge: tuple, width: float) -> str:
-    """The style of a path: its colours (each RGBA, 0-1) on both pages, the width of its edge."""
-    fill = f"fill: {both(to_hex(face))}" + (f"; fill-opacity: {face[3]:.3g}" if face[3] < 1 else "")
-    return (
-        fill
-        if not width or not edge[3]
-        else f"{fill}; stroke: {both(to_hex(edge))}; stroke-width: {width:.3g}"
-    )
-
-
-def outline(marker: str, size: float) -> str:
+def draw_outline(marker: str, size: float) -> str:
     """The outline of a marker, as matplotlib names it, as the `d` of an SVG path: `size` units from its middle."""
     style = MarkerStyle(marker)
     path = (
@@ -210,33 +84,33 @@ def outline(marker: str, size: float) -> str:
     )
 
 
-def coloured(text: str) -> str:
+def adapt_svg(text: str) -> str:
     """Matplotlib's SVG as one element that fills its frame, in colours for both pages."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt" ', "", text, count=1)
-    text = COLOUR.sub(lambda colour: both(colour[0]), text)
+    text = COLOUR.sub(lambda colour: light_dark_colour(colour[0]), text)
     return re.sub(r"\s*\n\s*", " ", text)
 
 
 @lru_cache(maxsize=4096)
-def both(colour: str) -> str:
+def light_dark_colour(colour: str) -> str:
     """`light-dark(#rrggbb, #rrggbb)`: a colour for both pages; white is that of the page."""
     if colour == "#ffffff":
         return f"light-dark(#ffffff, var(--jp-layout-color0, {PAPER}))"
-    return f"light-dark({colour}, {dark(colour)})"
+    return f"light-dark({colour}, {darken_colour(colour)})"
 
 
-def dark(colour: str) -> str:
+def darken_colour(colour: str) -> str:
     """A colour `#rrggbb` of a light page as it is on a dark one."""
-    lightness, chroma, hue = oklch(colour)
+    lightness, chroma, hue = to_oklch(colour)
     if (
         chroma < GREY and not 0.4 < lightness < 0.8
     ):  # letters and rules; greys between them stand for data
-        return rgb(1.08 - 0.86 * lightness, chroma, hue)
+        return from_oklch(1.08 - 0.86 * lightness, chroma, hue)
     if lightness > PALE:
-        return rgb(0.34, chroma, hue)
-    return rgb(LIGHT[0] + LIGHT[1] * lightness, chroma, hue)
+        return from_oklch(0.34, chroma, hue)
+    return from_oklch(LIGHT[0] + LIGHT[1] * lightness, chroma, hue)
 
 
 # OKLab (Ottosson 2020): linear sRGB -> cone responses -> lightness and two opponent colours.
@@ -246,7 +120,7 @@ LAB = np.array([[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4
                 [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
 
 
-def oklch(colour: str) -> tuple[float, float, float]:
+def to_oklch(colour: str) -> tuple[float, float, float]:
     """Lightness 0-1, chroma and hue (radians) of `#rrggbb`."""
     values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(values > 0.04045, ((values + 0.055) / 1.055) ** 2.4, values / 12.92)
@@ -254,7 +128,7 @@ def oklch(colour: str) -> tuple[float, float, float]:
     return float(lightness), float(np.hypot(a, b)), float(np.arctan2(b, a))
 
 
-def rgb(lightness: float, chroma: float, hue: float) -> str:
+def from_oklch(lightness: float, chroma: float, hue: float) -> str:
     """`#rrggbb` of a colour in OKLCH; what no screen can show is made less colourful until one can."""
     for share in (1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0):
         lab = np.array([lightness, share * chroma * np.cos(hue), share * chroma * np.sin(hue)])

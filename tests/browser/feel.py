@@ -6,19 +6,18 @@ from statistics import median, quantiles
 
 from playwright.sync_api import Page
 
-# Times from a key press on a slider to the frame with the new picture, in milliseconds: `times`; `whole` of them were
-# whole drawings, not moves. The slider goes up and down between its ends.
+# Times from a key press on a slider to the frame with the new picture, in milliseconds. The slider goes up and down
+# between its ends.
 DRAG = """async ({css, view, count, pause}) => {
   const panel = document.querySelector('.fl-root.fl-live'), frame = () => new Promise(requestAnimationFrame);
   const handle = panel.querySelector(css + ' .noUi-handle');
   const root = panel.querySelector(`.fl-view-${view} .fl-picture`).shadowRoot;
   const end = (name) => Number(handle.getAttribute('aria-value' + name));
   const times = [];
-  let key = 'ArrowRight', whole = 0;
+  let key = 'ArrowRight';
   for (let i = 0; i < count; i += 1) {
     if (end('now') >= end('max') - 1e-6) key = 'ArrowLeft';
     if (end('now') <= end('min') + 1e-6) key = 'ArrowRight';
-    const before = root.querySelector('svg');
     const changed = new Promise((done) => {
       const late = setTimeout(() => done(false), 3000);
       const watch = new MutationObserver(() => { watch.disconnect(); clearTimeout(late); done(true); });
@@ -29,11 +28,10 @@ DRAG = """async ({css, view, count, pause}) => {
     if (await changed) {
       await frame();
       times.push(performance.now() - start);
-      whole += root.querySelector('svg') !== before;
     }
     await new Promise((done) => setTimeout(done, pause + 20 * Math.random()));
   }
-  return {times, whole};
+  return times;
 }"""
 # Frames in which the picture changed, and the longest time between two of them, while something plays by itself.
 WATCH = """({view, seconds}) => new Promise((done) => {
@@ -55,15 +53,6 @@ WATCH = """({view, seconds}) => new Promise((done) => {
   };
   requestAnimationFrame(step);
 })"""
-# What the sliders of weights say just after one was moved, and how high the bars are above them.
-SHARES = """() => {
-  const view = document.querySelector('.fl-view-hand'), hands = [...view.querySelectorAll('.fl-tools .noUi-handle')];
-  hands[1].dispatchEvent(new KeyboardEvent('keydown', {key: 'Home', bubbles: true, cancelable: true}));
-  const root = view.querySelector('.fl-picture').shadowRoot;
-  const bars = [...root.querySelectorAll('.mark[data-client]:not([data-klass]) path:not(.touch)')];
-  const heights = bars.map((bar) => bar.getBBox().height);
-  return [hands.map((hand) => Number(hand.getAttribute("aria-valuetext").split(" = ").pop())), heights];
-}"""
 # Milliseconds from a click on a tab to the frame in which its view shows a picture.
 TAB = """async ({title, view}) => {
   const panel = document.querySelector('.fl-root.fl-live');
@@ -145,16 +134,14 @@ def summarise(times: list[float]) -> dict:
 def drag(
     page: Page, css: str = ".fl-alpha", view: str = "partition", count: int = 200, pause: int = 20
 ) -> dict:
-    """{"median", "p95", "most": milliseconds to the picture, "seen": changes seen, "whole": whole drawings}"""
-    got = page.evaluate(DRAG, {"css": css, "view": view, "count": count, "pause": pause})
-    times = got["times"]
+    """{"median", "p95", "most": milliseconds to the picture, "seen": changes seen}"""
+    times = page.evaluate(DRAG, {"css": css, "view": view, "count": count, "pause": pause})
     p95 = quantiles(times, n=20)[-1]
     return {
         "median": median(times),
         "p95": p95,
         "most": max(times),
         "seen": len(times),
-        "whole": got["whole"],
     }
 
 

@@ -1,4 +1,4 @@
-"""The federation in the hand: a dot is dragged with the mouse, and moved with keys; and a digit is drawn."""
+"""What a hand does in a lab: samples are given to another client, by mouse and by keys; and a digit is drawn."""
 
 import pytest
 from accessible import barriers
@@ -18,39 +18,32 @@ def opened(page, lab, course, code):
     return page.locator(LIVE)
 
 
-def test_a_dot_goes_to_another_client_by_mouse_and_by_keyboard(page, lab, course):
+def test_samples_are_given_to_another_client_by_mouse_and_by_keyboard(page, lab, course):
     panel = opened(page, lab, course, "fl.comparison(methods=['fedavg'], seeds=1)")
-    view, hand = panel.locator(".fl-view-partition"), panel.locator(".fl-hand")
+    view, row = panel.locator(".fl-view-partition"), panel.locator(".fl-editor")
     view.locator(".fl-frame").scroll_into_view_if_needed()
     rest(page)
     panel.locator(".fl-drawer button", has_text="Python").click()
-    code, undo = panel.locator(".fl-code pre"), hand.get_by_role("button", name="Undo")
-    expect(hand).to_be_hidden()
+    code, undo = panel.locator(".fl-code pre"), row.get_by_role("button", name="Undo")
+    expect(row).to_be_hidden()
 
-    dot = view.locator('[data-client="3"][data-klass="6"]')
-    box, goal = (
-        dot.bounding_box(),
-        view.locator('[data-client="0"]:not([data-klass])').bounding_box(),
-    )
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(goal["x"] + goal["width"] / 2, y + 9, steps=4)
-    expect(view.locator(".fl-tip")).to_contain_text("→ Client A")
-    page.mouse.up()
-    expect(code).to_contain_text("moves='0: D6>A'")
-    expect(view.locator('[data-client="0"][data-klass="6"]')).to_have_count(1)
-    expect(dot).to_have_count(0)
-    expect(panel.locator(".fl-samples img")).to_have_count(0)  # the end of a drag is no click
-
-    view.locator('[data-client="0"][data-klass="6"]').focus()
-    page.keyboard.press("Shift+ArrowRight")
-    expect(code).to_contain_text("moves='0: D6>A, A6>B'")
-    moved = view.locator('[data-client="1"][data-klass="6"]')
-    expect(moved).to_be_focused()
-    page.keyboard.press("Enter")
+    dot = view.locator('[data-client="3"][data-class-index="6"]')
+    dot.click()
     expect(panel.locator(".fl-samples img")).to_have_count(24)
-    expect(hand.get_by_role("button", name="Double B")).to_be_visible()
+    row.get_by_label("Give to").select_option(label="A")
+    row.get_by_role("button", name="Give class 6 to").click()
+    expect(code).to_contain_text("moves='0: D6>A'")
+    expect(view.locator('[data-client="0"][data-class-index="6"]')).to_have_count(1)
+    expect(dot).to_have_count(0)
+
+    view.locator('[data-client="0"][data-class-index="1"]').focus()
+    page.keyboard.press("Enter")
+    expect(row.get_by_role("button", name="Give class 1 to")).to_be_visible()
+    row.get_by_label("Give to").select_option(label="B")
+    row.get_by_role("button", name="Give class 1 to").focus()
+    page.keyboard.press("Enter")
+    expect(code).to_contain_text("moves='0: D6>A, A1>B'")
+    expect(row.get_by_role("button", name="Double B")).to_be_visible()
     assert barriers(page, f"{LIVE} .fl-main") == []
     for left in ("moves='0: D6>A'", "seeds=1)"):
         undo.focus()

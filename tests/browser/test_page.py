@@ -10,7 +10,7 @@ from fedlab_nb.methods import METHODS, label_of
 from fedlab_nb.plots import Series
 from fedlab_nb.plots.accuracy import verdict
 from fedlab_nb.plots.identity import shorten_title
-from fedlab_nb.plots.words import number, percent
+from fedlab_nb.plots.words import format_share, percent
 from fedlab_nb.studies.statistics import band
 from fedlab_nb.studies.stored_results import load
 
@@ -83,7 +83,7 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
         rows = [Series(shorten_title(label_of(m)), accuracies=stored(m, alpha)) for m in FIRST]
         assert f"At α = {alpha:g} with 10 clients, {verdict(rows)}" in text(page, "#bars-words")
         for method in METHODS:
-            assert text(page, f"#bars [data-m={method}] .number") == number(
+            assert text(page, f"#bars [data-m={method}] .number") == format_share(
                 band(stored(method, alpha))
             )
         page.locator("#bars [data-m=fens] .bar").wait_for()
@@ -91,7 +91,9 @@ def test_alpha_by_keyboard_changes_words_and_bars_to_the_stored_ones(opened):
         page.locator("input.clients").press("ArrowRight")
     assert page.locator("input.clients").get_attribute("aria-valuetext") == "20 clients"
     look(page)
-    assert text(page, "#bars [data-m=fedavg] .number") == number(band(stored("fedavg", 10, 20)))
+    assert text(page, "#bars [data-m=fedavg] .number") == format_share(
+        band(stored("fedavg", 10, 20))
+    )
     assert page.locator(".owners button").count() == 20
     assert wide(page) <= 0
 
@@ -286,7 +288,7 @@ def test_another_data_set_is_another_page(opened):
     assert page.locator(".source select").input_value() == "glyphs:16g"
     assert "data=glyphs:16g" in page.url.replace("%3A", ":")
     of = load("glyphs:16g").accuracies("fens", 0.1, 10)
-    assert text(page, "#bars [data-m=fens] .number") == number(band(of))
+    assert text(page, "#bars [data-m=fens] .number") == format_share(band(of))
     assert "glyphs" in text(page, "#stored") and wide(page) <= 0
     assert (
         page.locator("button.run").is_disabled()
@@ -296,4 +298,4 @@ def test_another_data_set_is_another_page(opened):
         page.locator(".source select").select_option("digits")
     page.wait_for_function("stage && SET === 'digits'")
     look(page)
-    assert text(page, "#bars [data-m=fens] .number") == number(band(stored("fens", 0.1)))
+    assert text(page, "#bars [data-m=fens] .number") == format_share(band(stored("fens", 0.1)))

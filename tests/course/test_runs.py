@@ -5,7 +5,7 @@ from toy_outcomes import toy
 
 from fedlab_nb.course.kit import claims
 from fedlab_nb.course.kit.claims import Gap, two_kinds
-from fedlab_nb.plots.words import apart
+from fedlab_nb.plots.words import describe_difference
 from fedlab_nb.studies.lesson_runs import accuracies, alike, by_seed, percent, title
 
 
@@ -28,10 +28,13 @@ def test_two_methods_are_paired_by_seed():
     record = [*outcomes("fens", 0.8, 0.6, 0.7), *outcomes("fedavg", 0.3, 0.2, 0.2)]
     # +50, +40, +50: mean 46.7, 4.30 (Student's t, 2 degrees of freedom) times its standard error 5.77 / √3: 14.3
     fens, fedavg = (accuracies(record, method) for method in ("fens", "fedavg"))
-    assert apart(fens, fedavg) == "+47 ± 14 points, clear"
-    assert apart(fedavg, fens, clear="more than noise") == "-47 ± 14 points, more than noise"
+    assert describe_difference(fens, fedavg) == "+47 ± 14 points, clear"
     assert (
-        apart({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2})
+        describe_difference(fedavg, fens, clear="more than noise")
+        == "-47 ± 14 points, more than noise"
+    )
+    assert (
+        describe_difference({0: 0.1, 1: 0.33, 2: 0.2}, {0: 0.2, 1: 0.2, 2: 0.2})
         == "+1 ± 29 points, within the noise"
     )
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fedlab_nb.data import federate
-from fedlab_nb.plots.words import SYMBOL, characters, client_name, setting_of, short_name
+from fedlab_nb.plots.words import SYMBOL, client_name, find_characters, make_setting, short_name
 from fedlab_nb.studies import run
 
 USUAL = {"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}
-OURS = setting_of(USUAL, "seed 0")
+OURS = make_setting(USUAL, "seed 0")
 
 
 def test_the_three_with_a_name_are_found_in_the_federation():
@@ -17,14 +17,16 @@ def test_the_three_with_a_name_are_found_in_the_federation():
     loud = outcome.test_features.reshape(-1, 10, 10).max(2).mean(0)
     keeper, digit = np.unravel_index((counts / counts.sum(0)).argmax(), counts.shape)
     found = {int(keeper): "sixes", int(counts.sum(1).argmin()): "tiny", int(loud.argmax()): "loud"}
-    assert digit == 6 and found == characters(OURS) == characters(setting_of(USUAL, "seeds 0–2"))
+    assert digit == 6 and found == find_characters(OURS) == find_characters(
+        make_setting(USUAL, "seeds 0–2")
+    )
 
 
 @pytest.mark.parametrize(
     "changed", [{"seed": 1}, {"alpha": 1}, {"dataset": "glyphs"}, {"share": 0.5}, {"minimum": 5}]
 )
 def test_clients_of_other_federations_have_no_names(changed):
-    other = setting_of({**USUAL, **changed}, "seed 0")
-    assert characters(other) == {} and short_name(3, other) == "D"
+    other = make_setting({**USUAL, **changed}, "seed 0")
+    assert find_characters(other) == {} and short_name(3, other) == "D"
     assert short_name(3, OURS) == f"D {SYMBOL} sixes" and SYMBOL not in client_name(0, OURS)
-    assert characters(str(OURS)[:]) == {}  # words alone
+    assert find_characters(str(OURS)[:]) == {}  # words alone

@@ -11,7 +11,7 @@ from fedlab_nb.data.arrays import from_arrays
 from fedlab_nb.data.natural import WATCH, mark_last_fifth
 from fedlab_nb.methods import METHODS
 from fedlab_nb.models import build, parameter_count
-from fedlab_nb.plots.kit import lined
+from fedlab_nb.plots.kit import draw_recording
 
 CHEAP = {
     "rounds": 2,
@@ -136,7 +136,7 @@ def test_every_method_runs_on_recordings_or_says_why_not():
 
 
 def test_a_recording_is_a_line_a_channel():
-    dots = lined(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
+    dots = draw_recording(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
     lines = (dots != 1).any(2)
     assert lines[:, 0].tolist() == [
         False,

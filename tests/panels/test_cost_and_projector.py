@@ -39,7 +39,7 @@ def test_where_a_browser_looks_it_is_reckoned_once_the_hand_is_off(make, costs):
     costs(7)
     panel.controls.alpha.value = 1.0
     assert "bout 2 s" in panel.controls.cost.value
-    time.sleep(facts.REST + 0.3)
+    time.sleep(facts.DELAY + 0.3)
     assert "bout 7 s" in panel.controls.cost.value
 
 
@@ -81,27 +81,27 @@ def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_
         threading.Event(),
         threading.Event(),
     )
-    later = facts.AtRest(guard, failed.append, lambda: False)
+    later = facts.Debouncer(guard, failed.append, lambda: False)
 
     def slow():
         begun.set()
         return go_on.wait(5) and "old"
 
-    later.ask("cost", slow, said.append)
+    later.request("cost", slow, said.append)
     assert begun.wait(5)
-    later.ask("cost", lambda: "new", said.append)  # while the other is being made
-    later.ask("samples", lambda: 1 / 0, said.append)
+    later.request("cost", lambda: "new", said.append)  # while the other is being made
+    later.request("samples", lambda: 1 / 0, said.append)
     go_on.set()
     with guard:
         time.sleep(0.2)
         assert said == failed == []
     time.sleep(0.1)
     assert said == ["new"] and isinstance(failed[0], ZeroDivisionError)
-    later.ask("cost", lambda: "now", said.append, now=True)
+    later.request("cost", lambda: "now", said.append, now=True)
     time.sleep(0.1)
     threads = threading.active_count()
     for kind in ("cost", "words") * 5:
-        later.ask(kind, lambda: "never", said.append)
+        later.request(kind, lambda: "never", said.append)
     assert (
         threading.active_count() == threads + 1
     )  # a hand on a slider does not wait for threads to start

@@ -67,7 +67,7 @@ def test_a_view_is_drawn_again_only_for_what_it_depends_on(make, counted):
         counted()
         panel.controls.alpha.value *= 2
         before = counted.settings.call_count
-        panel.views.klass.value = 3 if panel.views.klass.value == -1 else -1
+        panel.views.class_index.value = 3 if panel.views.class_index.value == -1 else -1
         assert counted.settings.call_count == before  # what is looked at is no setting
         assert counted.drawn() == (["classes"] if view == "classes" else [])
 

@@ -26,7 +26,7 @@ class Always(LabView):
 
     def draw(self, state):
         return picture(
-            f"rounds {state.knobs['rounds']}, client {state.client}, class {state.klass}"
+            f"rounds {state.knobs['rounds']}, client {state.client}, class {state.class_index}"
         )
 
 
@@ -116,7 +116,7 @@ def test_knobs_are_settings_of_the_run_and_of_its_python_lines(toy, job):
     toy.controls.extras["init"].value = "different"
     assert "**{'fens.rounds': 7}" in toy.code() and "init='different'" in toy.code()
     assert toy.show("always").sentence == "rounds 7, client None, class None"
-    toy.views.client.value, toy.views.klass.value = 3, 4
+    toy.views.client.value, toy.views.class_index.value = 3, 4
     assert text(toy, "always") == '<p role="status">rounds 7, client 3, class 4</p>'
     toy.run(wait=True)
     methods, _, settings = job.calls[0]

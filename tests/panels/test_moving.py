@@ -1,15 +1,12 @@
-"""A picture in a browser follows a slider: only what moves is sent; Stop does not wait for a drawing."""
+"""A picture in a browser follows a slider, and is dim while it is older; Stop does not wait for a drawing."""
 
 import threading
 import time
-import xml.etree.ElementTree as ET
 
 import pytest
 
 from fedlab_nb.panels import views
-from fedlab_nb.plots import style
-
-SVG = "{http://www.w3.org/2000/svg}"
+from fedlab_nb.plots import style, vector
 
 
 @pytest.fixture
@@ -21,60 +18,57 @@ def seen(make):
     return panel
 
 
-def groups(*texts):
-    """{id: what it draws} of every group of SVGs."""
-    drawn = {}
-    for text in texts:
-        for group in ET.fromstring(text).iter(f"{SVG}g"):
-            paths = [
-                e.get("d") or e.get("{http://www.w3.org/1999/xlink}href")
-                for e in group.iter()
-                if e.get("id") is None
-            ]
-            drawn[group.get("id")] = [path for path in paths if path]
-    return drawn
+def is_dim(view):
+    return "fl-older" in view.box._dom_classes
 
 
-def test_a_drag_sends_what_moves_and_that_is_what_a_whole_drawing_has(seen):
+def test_a_drag_draws_the_whole_picture_of_each_setting(seen, make):
     view = seen.views["partition"]
-    before, sent = view.frame.value, []
+    before = view.frame.value
     for alpha in (0.5, 0.52):
         seen.controls.alpha.value = alpha
-        assert view.frame.value == before and f"α = {alpha:g}," in view.frame.alt
-        assert not view.frame.moves["parts"].keys() & view.frame.rested.keys()
-        sent.append(view.frame.rested | view.frame.moves["parts"])
-        assert "effectively sees" in view.sentence.value
-    assert (
-        sent[0]["dots"] != sent[1]["dots"] and sent[0]["stored"] is sent[1]["stored"]
-    )  # the numbers of one stored α
-    assert {"clients", "stored"} <= view.frame.rested.keys()  # they travel no more
-    moves, view._drawn = view.frame.moves, None
-    view.show(view.picture, "")
-    assert view.frame.moves == view.frame.rested == {} and view.frame.value != before
-    assert moves["marks"] == view.frame.marks
-    whole, sent = groups(view.frame.value), groups(*sent[1].values())
-    bars_and_dots = [name for name in sent if name and name.startswith("mark")]
-    assert len(bars_and_dots) >= 11
-    for name in bars_and_dots:
-        assert len(whole[name]) == len(sent[name]) > 0, name
-
-
-def test_what_cannot_move_is_drawn_as_a_whole(seen, make):
-    frame = seen.views["partition"].frame
-    for change in (
-        lambda: setattr(seen.views.client, "value", 3),
-        lambda: setattr(seen.controls.clients, "value", 7),
-        lambda: setattr(frame, "size", [700, 400]),
-    ):
-        before = frame.value
-        change()
-        assert frame.value != before and frame.moves == {}
+        assert f"α = {alpha:g}," in view.frame.alt and "effectively sees" in view.sentence.value
+        assert view.frame.value not in ("", before)
+        before = view.frame.value
+    fresh = make(alpha=0.52).views["partition"]
+    assert fresh.frame.marks == view.frame.marks and fresh.frame.alt == view.frame.alt
     frame = make().views["partition"].frame  # of a panel that nobody has seen
-    assert frame.moves == {} and frame.value.startswith("<svg")
+    assert frame.value.startswith("<svg")
+
+
+def test_a_picture_is_dim_from_the_change_until_the_new_one_is_drawn(seen, monkeypatch):
+    view, dim_while_drawing = seen.views["partition"], []
+
+    def draw(figure):
+        dim_while_drawing.append(is_dim(view))
+        return vector.draw_svg(figure)
+
+    monkeypatch.setattr(views, "draw_svg", draw)
+    seen.controls.alpha.value = 0.5
+    assert dim_while_drawing == [True] and not is_dim(view)
+
+
+def test_results_of_another_setting_are_dim_and_the_partition_is_not(seen, job):
+    seen.run(wait=True)
+    accuracy, partition = seen.views["accuracy"], seen.views["partition"]
+    assert not is_dim(accuracy)
+    seen.controls.alpha.value = 0.5
+    assert is_dim(accuracy) and "press Run" in accuracy.caption.value
+    seen.show("partition")
+    assert not is_dim(partition)
+    seen.controls.alpha.value = 0.1
+    assert not is_dim(seen.views["accuracy"])
+    seen.controls.alpha.value = 0.5
+    seen.show("accuracy")
+    job.gate.clear()
+    seen.run()
+    assert is_dim(accuracy) and "has no result yet" in accuracy.caption.value
+    job.gate.set()
+    assert seen.wait(20) and not is_dim(accuracy)
 
 
 def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeypatch):
-    begun, go, lighten = threading.Event(), threading.Event(), style.lighten
+    begun, go, lighten = threading.Event(), threading.Event(), style.exclude_data_from_layout
     panel = make(methods=["fedavg", "fens"], seeds=2)
 
     def layout(figure):
@@ -87,9 +81,9 @@ def test_stop_does_not_wait_for_a_drawing_that_is_in_progress(make, job, monkeyp
             assert go.wait(20)
         return lighten(figure)
 
-    monkeypatch.setattr(style, "lighten", layout)
+    monkeypatch.setattr(style, "exclude_data_from_layout", layout)
     monkeypatch.setattr(views.Views, "_rest", lambda *_: None)
-    panel.views._rests = 0.0
+    panel.views._resting_until = 0.0
     panel.run()
     assert begun.wait(20) and panel.status == "running"
     stop = threading.Thread(target=panel.stop)

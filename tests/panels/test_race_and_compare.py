@@ -5,7 +5,7 @@ import pytest
 import fedlab_nb as fl
 from fedlab_nb import plots
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plans_of
+from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plan_methods
 from fedlab_nb.panels.lab_view import PanelState
 
 
@@ -40,7 +40,7 @@ def test_bars_of_time_stand_in_their_order_and_end_at_the_sum():
 def test_what_leaks_follows_the_settings(own):
     methods = ["fens", "coboosting"]
     settings = {"dataset": "digits", "seeds": 1, "preset": "classroom", **own}
-    plans = plans_of(PanelState(methods=methods, settings=settings))
+    plans = plan_methods(PanelState(methods=methods, settings=settings))
     leaks = [plans[name].method.leaks for name in methods]
     assert (
         ("held-out samples, to the server" in leaks[0])

@@ -187,7 +187,7 @@ def test_letting_go_trains_one_seed_of_the_quick_methods_and_the_others_are_olde
     assert results["setting"] == {**START, "alpha": 1} and results["isFinal"]
     panel.controls.epochs.value = 3  # nothing that the stage has a control for
     assert last(sent, "results")[0]["older"] == METHODS
-    assert "fl-older" in panel.views.box._dom_classes
+    assert "fl-older" in panel.views["communication"].box._dom_classes
 
 
 def test_runs_that_follow_the_hand_do_not_fill_the_record(panel, job):

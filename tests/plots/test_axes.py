@@ -24,12 +24,16 @@ FIFTHS = ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
 
 
 @pytest.mark.parametrize(("limits", "chore", "shown"), [
-    ((0, 1), lambda ax: style.percent_axis(ax, "x", ticks=style.FIFTHS), FIFTHS),
-    ((0, 3), lambda ax: style.few_ticks(ax, "x", 8, whole=True), ["0", "1", "2", "3"]),
-    ((0, 4000), lambda ax: style.few_ticks(ax, "x", 4, form=style.SIZES), ["0", "1 kB", "2 kB", "3 kB", "4 kB"]),
-    ((-0.5, 2.5), lambda ax: style.client_ticks(ax, 3), ["A", "B", "C"]),
-    ((-0.5, 1.5), lambda ax: style.class_ticks(ax, NAMES, length=6), ["ship", "autom…"]),
-    ((0.03, 20), lambda ax: style.log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
+    ((0, 1), lambda ax: style.set_percent_axis(ax, "x", ticks=style.FIFTHS), FIFTHS),
+    ((0, 3), lambda ax: style.limit_ticks(ax, "x", 8, whole=True), ["0", "1", "2", "3"]),
+    (
+        (0, 4000),
+        lambda ax: style.limit_ticks(ax, "x", 4, form=style.format_bytes),
+        ["0", "1 kB", "2 kB", "3 kB", "4 kB"],
+    ),
+    ((-0.5, 2.5), lambda ax: style.set_client_ticks(ax, 3), ["A", "B", "C"]),
+    ((-0.5, 1.5), lambda ax: style.set_class_ticks(ax, NAMES, length=6), ["ship", "autom…"]),
+    ((0.03, 20), lambda ax: style.set_log_axis(ax, ticks=(0.05, 0.1, 10)), ["0.05", "0.1", "10"]),
 ])  # fmt: skip
 def test_what_stands_at_the_ticks(ax, limits, chore, shown):
     ax.set_xlim(*limits)
@@ -38,11 +42,11 @@ def test_what_stands_at_the_ticks(ax, limits, chore, shown):
 
 
 def test_marks_only_what_is_there(ax):
-    style.mark(ax, None, 5)
-    style.mark(ax, 5, 5)
+    style.mark_place(ax, None, 5)
+    style.mark_place(ax, 5, 5)
     assert not ax.patches
-    style.mark(ax, 2, 5)
-    style.mark(ax, 3, 5, "y", frame=True)
+    style.mark_place(ax, 2, 5)
+    style.mark_place(ax, 3, 5, "y", frame=True)
     column, row = ax.patches
     assert (column.get_x(), column.get_width()) == (1.5, 1) and (row.get_y(), row.get_height()) == (
         2.5,
@@ -53,19 +57,21 @@ def test_marks_only_what_is_there(ax):
 
 def test_seeds_are_faint_and_their_mean_is_returned(ax):
     runs = {0: [(1, 0.2), (2, 0.4), (3, 0.9)], 1: [(1, 0.4), (2, 0.8)]}
-    x, y = style.seed_lines(ax, runs, "#123456", "o", label="mean")
+    x, y = style.draw_seed_lines(ax, runs, "#123456", "o", label="mean")
     assert x == [1, 2] and y == pytest.approx([0.3, 0.6])
     assert len(ax.lines) == 3 and [line.get_alpha() for line in ax.lines] == [0.35, 0.35, None]
     assert ax.lines[-1].get_label() == "mean" and ax.lines[-1].get_marker() == "o"
-    style.seed_lines(ax, {0: runs[0]}, "black", lw=1)
+    style.draw_seed_lines(ax, {0: runs[0]}, "black", lw=1)
     assert (
-        len(ax.lines) == 4 and ax.lines[-1].get_linewidth() == 1 and style.mean_line({}) == ([], [])
+        len(ax.lines) == 4
+        and ax.lines[-1].get_linewidth() == 1
+        and style.average_lines({}) == ([], [])
     )
 
 
 def test_names_at_line_ends_keep_their_order_and_distance(ax):
     ax.set_ylim(0, 1)
-    style.end_labels(
+    style.draw_end_labels(
         ax,
         [(0.5, "a", "red"), (0.51, "b", "blue"), (0.0, "c", "green"), (0.01, "d", "black")],
         gap=0.1,
@@ -77,4 +83,4 @@ def test_names_at_line_ends_keep_their_order_and_distance(ax):
         and min(np.diff(sorted(at.values()))) > 0.0999
         and min(at.values()) >= 0
     )
-    assert style.spread([], 1) == [] and style.spread([3.0], 1, top=2, low=0) == [2]
+    assert style.spread_labels([], 1) == [] and style.spread_labels([3.0], 1, top=2, low=0) == [2]

@@ -3,7 +3,7 @@
 import pytest
 
 from fedlab_nb import plots
-from fedlab_nb.plots.calibration import bins
+from fedlab_nb.plots.calibration import merge_bins
 from fedlab_nb.plots.series import Series
 from fedlab_nb.training.calibration import BINS, Calibration
 
@@ -42,7 +42,7 @@ def test_the_sure_and_the_modest_are_named():
 
 def test_seeds_are_counted_together_and_errors_are_means():
     one = series("A", 0.5, of(0.8, 0.5, count=20), of(0.8, 1.0, count=60))
-    x, y, counts = bins(one)
+    x, y, counts = merge_bins(one)
     assert counts[12] == 80 and x[12] == pytest.approx(0.8) and y[12] == pytest.approx(70 / 80)
     assert plots.calibration([one]).table[0]["ECE"] == "25.0 %"
 

@@ -6,16 +6,16 @@ import pytest
 from fedlab_nb.data import federate
 from fedlab_nb.data.registry import add_dataset, find_client_names
 from fedlab_nb.plots.partition import partition, sentence
-from fedlab_nb.plots.style import client_axis, new_figure
-from fedlab_nb.plots.vector import marks_of
+from fedlab_nb.plots.style import new_figure, set_client_axis
+from fedlab_nb.plots.vector import get_marks
 from fedlab_nb.plots.words import (
     axis_label,
     client_name,
+    describe_shared_setting,
     letter,
-    own_name,
+    make_setting,
+    plain_client_name,
     row_name,
-    setting_of,
-    setting_of_rows,
 )
 
 WARDS = ["east", "Saint Mary's General Hospital", "north"]
@@ -34,7 +34,7 @@ def rows(owners, seed=0):
 
 
 def own(name, clients, *more):
-    return setting_of(
+    return make_setting(
         {"dataset": name, "clients": clients, "partition": "natural", "seed": 0}, *more
     )
 
@@ -63,14 +63,14 @@ def test_names_are_those_of_the_file_in_the_order_of_its_clients(wards):
 
 def test_the_axis_lists_names_only_if_all_have_room(wards, forget_names):
     ax = new_figure().add_subplot()
-    client_axis(ax, 3, wards)
+    set_client_axis(ax, 3, wards)
     assert ax.get_xlabel() == axis_label(wards) and "north" in ax.get_xlabel()
     add_dataset("numbered", rows([k % 3 for k in range(60)]))  # numbers are no names
     assert find_client_names("numbered", 3) == () and axis_label(own("numbered", 3)) == "client"
     row = own("wards", 3, "40 local epochs")  # for every seed the same clients
     assert (
-        setting_of_rows([row] * 3, range(3)) == wards
-        and setting_of_rows([row, own("wards", 4)], [0]) == ""
+        describe_shared_setting([row] * 3, range(3)) == wards
+        and describe_shared_setting([row, own("wards", 4)], [0]) == ""
     )
 
 
@@ -80,23 +80,23 @@ def test_who_holds_what_says_the_names(wards):
     at = held.dataset.client_names.index("north")
     assert picture.table[at]["client"] == f"{letter(at)} (north)" and "north" in picture.alt
     assert f"Client {letter(at)} (north)" in str(
-        marks_of(picture.figure)
+        get_marks(picture.figure)
     )  # what hovering over it says
     assert sentence(held, at, None, wards).startswith(
         f"Client {letter(at)} (north) holds 20 samples"
     )
     most = int(np.argmax(np.asarray(held.label_counts)[:, 0]))
-    assert f"client {own_name(most, wards)} holds" in sentence(held, None, 0, wards)
+    assert f"client {plain_client_name(most, wards)} holds" in sentence(held, None, 0, wards)
 
 
 def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
     """On the axis and in the table, those that take no part behind the others."""
-    away = setting_of(
+    away = make_setting(
         {"dataset": "digits", "clients": 4, "partition": "dirichlet", "alpha": 1, "absent": "1,"}
     )
-    assert [own_name(place, away) for place in range(4)] == ["A", "C", "D", "B"]
+    assert [plain_client_name(place, away) for place in range(4)] == ["A", "C", "D", "B"]
     ax = new_figure().add_subplot()
-    client_axis(ax, 4, away)
+    set_client_axis(ax, 4, away)
     assert [ax.xaxis.get_major_formatter()(place, 0) for place in range(5)] == [
         "A",
         "C",
@@ -105,7 +105,7 @@ def test_a_client_keeps_its_letter_and_its_name_when_others_are_away(wards):
         "",
     ]
     names = find_client_names("wards", 3)
-    unseen = setting_of(
+    unseen = make_setting(
         {"dataset": "wards", "clients": 3, "partition": "natural", "seed": 0, "unseen": "A,"}
     )
     assert [row_name(place, unseen)[:6] for place in range(3)] == [

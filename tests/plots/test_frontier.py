@@ -10,7 +10,7 @@ from fedlab_nb.plots import Series
 from fedlab_nb.plots.frontier import Frontier, accuracy_range, draw_frontiers, percent_ticks
 from fedlab_nb.plots.style import ACCENT, SECOND
 from fedlab_nb.plots.themed import themed_svg, write_themed_svg
-from fedlab_nb.plots.vector import dark
+from fedlab_nb.plots.vector import darken_colour
 
 SEEDS = [0.90, 0.92, 0.91, 0.93, 0.89, 0.90, 0.92, 0.91, 0.93, 0.89]  # ten
 
@@ -120,7 +120,7 @@ def test_a_themed_file_has_both_colours_and_the_words(picture, tmp_path):
     assert "light-dark" not in text
     name = re.search(rf"(--c\d+):{ACCENT.lower()};", text)[1]
     night = text[text.index("prefers-color-scheme:dark") :]
-    assert f"{name}:{dark(ACCENT.lower())};" in night
+    assert f"{name}:{darken_colour(ACCENT.lower())};" in night
     assert f"var({name})" in night
     assert picture.alt in text
     file = write_themed_svg(picture, tmp_path / "a.svg")

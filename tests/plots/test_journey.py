@@ -7,12 +7,12 @@ import pytest
 from fedlab_nb.methods import METHODS
 from fedlab_nb.methods.base import Method, register, shorten_title
 from fedlab_nb.plots.journey import journey
-from fedlab_nb.plots.style import sized
+from fedlab_nb.plots.style import use_size
 
 
 def words(*methods, width=6.7):
     """The texts of a drawing, each in one line; none is cut, and none covers another one."""
-    with sized((width, 4)):
+    with use_size((width, 4)):
         figure = journey(*methods).figure
     figure.canvas.draw()
     texts = [

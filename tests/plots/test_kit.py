@@ -1,12 +1,12 @@
-"""The kit for pictures: what each part draws from a few numbers, and the words that `told` makes of a picture."""
+"""The kit for pictures: what each part draws from a few numbers, and the words that `describe_picture` makes."""
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from fedlab_nb.plots import Series, kit, png
-from fedlab_nb.plots.style import PERCENT, colour_bar, look, new_figure
-from fedlab_nb.plots.words import setting_of
+from fedlab_nb.plots.style import PERCENT, draw_colour_bar, look, new_figure
+from fedlab_nb.plots.words import make_setting
 
 ROWS = [
     Series("FENS", accuracies={0: 0.8, 1: 0.9}, up=4000, down=1000, method="fens"),
@@ -26,16 +26,23 @@ def texts(ax):
 
 def test_a_picture_is_told_by_title_setting_sentence_and_table():
     rows = [{"method": "FENS", "accuracy": "87 %"}, {"method": "FedAvg", "accuracy": ""}]
-    picture = kit.told(None, "Bars of accuracy", "digits, α = 1", "FENS is best.", rows)
+    picture = kit.describe_picture(None, "Bars of accuracy", "digits, α = 1", "FENS is best.", rows)
     assert (
         picture.alt
         == "Bars of accuracy (digits, α = 1). FENS is best. method FENS, accuracy 87 %; method FedAvg."
     )
     assert (picture.sentence, picture.table) == ("FENS is best.", rows)
-    ours = setting_of({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0")
-    assert kit.told(None, "Dots", ours, "So.").alt.startswith(f"Dots ({ours}). Marked with ✦: D ")
-    assert kit.blank("Press Run.", setting="digits").alt == "No picture yet (digits). Press Run."
-    long = kit.told(None, "Bars", "", "Many.", [{"client": k, "samples": 3} for k in range(40)])
+    ours = make_setting({"dataset": "digits", "alpha": 0.1, "clients": 10, "seed": 0}, "seed 0")
+    assert kit.describe_picture(None, "Dots", ours, "So.").alt.startswith(
+        f"Dots ({ours}). Marked with ✦: D "
+    )
+    assert (
+        kit.make_blank_picture("Press Run.", setting="digits").alt
+        == "No picture yet (digits). Press Run."
+    )
+    long = kit.describe_picture(
+        None, "Bars", "", "Many.", [{"client": k, "samples": 3} for k in range(40)]
+    )
     assert long.alt == "Bars. Many. The table has 40 rows."
 
 
@@ -59,14 +66,14 @@ def test_bars_have_a_dot_a_seed_a_band_and_a_number(ax):
 
 def test_parts_lie_one_after_the_other(ax):
     rows = {"a": {"up": 3.0, "down": 2.0}, "b": {"down": 4.0}}
-    assert kit.stacked(ax, rows, {"up": "red", "down": "blue", "none": "green"}) == [5, 4]
+    assert kit.draw_stacked_bars(ax, rows, {"up": "red", "down": "blue", "none": "green"}) == [5, 4]
     sizes = [bar.get_width() for bar in ax.patches]
     assert sizes == [3, 0, 2, 4] and [c.get_label() for c in ax.containers] == ["up", "down"]
 
 
 def test_lines_are_means_with_bands(ax):
     of = {"fens": {1.0: {0: 0.7, 1: 0.9}, 0.1: {0: 0.4}}, "fedavg": {1.0: {0: 0.3}}}
-    assert kit.lines(ax, of) == [
+    assert kit.draw_lines(ax, of) == [
         (0.8, "fens", look("fens").colour),
         (0.3, "fedavg", look("fedavg").colour),
     ]
@@ -78,7 +85,7 @@ def test_lines_are_means_with_bands(ax):
 
 
 def test_points_have_their_names_and_those_from_before_are_hollow(ax):
-    kit.points(ax, ROWS[:2], low=0.2)
+    kit.draw_points(ax, ROWS[:2], low=0.2)
     assert (
         sorted(texts(ax)) == ["FENS", "FedAvg"]
         and ax.get_xscale() == "log"
@@ -87,25 +94,25 @@ def test_points_have_their_names_and_those_from_before_are_hollow(ax):
     shown = [line for line in ax.lines if line.get_marker() != "None"]
     at = {tuple(line.get_xydata()[0].round(3)): line.get_markerfacecolor() for line in shown}
     assert at == {(5000, 0.85): look("fens").colour, (2000, 0.5): "white"}
-    assert kit.fitting("FedAvg, one round", 10) == "FedAvg" and kit.fitting("FENS", 4) == "FENS"
+    assert kit.fit_label("FedAvg, one round", 10) == "FedAvg" and kit.fit_label("FENS", 4) == "FENS"
 
 
 def test_a_heat_map_writes_and_colours_its_cells(ax):
     values = np.array([[0.0, 0.9], [np.nan, 0.2]])
-    image = kit.heat_map(ax, values, text=kit.unless_zero("{:.0f}"), numbers=100 * values)
+    image = kit.draw_heat_map(ax, values, text=kit.omit_zeros("{:.0f}"), numbers=100 * values)
     assert sorted(texts(ax)) == ["20", "90"] and image.get_clim() == (0, 1)
     white = {text.get_text() for text in ax.texts if to_hex(text.get_color()) == "#ffffff"}
     assert (
         white == {"90"}
-        and colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
+        and draw_colour_bar(image, ax, "accuracy", format=PERCENT).ax.get_ylabel() == "accuracy"
     )
-    assert kit.heat_map(ax, -values, signed=True, top=2).get_clim() == (-2, 2)
+    assert kit.draw_heat_map(ax, -values, signed=True, top=2).get_clim() == (-2, 2)
 
 
 def test_a_table_of_clients_and_classes_rings_and_frames(ax):
     values = np.array([[1, 0], [0, 7], [np.nan, 2]])
-    shown = kit.clients_and_classes(
-        ax, values, ["a", "b"], "Counts", 7, ring=True, client=1, klass=5
+    shown = kit.draw_clients_and_classes(
+        ax, values, ["a", "b"], "Counts", 7, ring=True, client=1, class_index=5
     ).get_array()
     assert np.array_equal(shown.filled(-1), np.nan_to_num(values.T, nan=-1))
     assert sorted(texts(ax)) == ["1", "2", "7"] and ax.get_title("left") == "Counts"
@@ -123,7 +130,7 @@ def test_a_table_of_clients_and_classes_rings_and_frames(ax):
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 5, 9), (7,)])
 def test_tiles_stand_in_rows_with_a_place_for_what_is_missing(ax, shape):
     image = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
-    kit.tiles(
+    kit.draw_image_rows(
         ax,
         [("up", [image, None]), ("down", [image, image])],
         columns=["a", "b"],
@@ -149,7 +156,7 @@ def test_tiles_go_on_below_where_the_figure_is_on_end():
     image, places = np.zeros((1, 8, 8)), []
     for size in ((6.7, 3.2), (3.7, 5.6)):
         ax = new_figure(size).add_subplot()
-        kit.tiles(
+        kit.draw_image_rows(
             ax, [("up", [image] * 10), ("down", [image] * 10)], columns="abcdefghij", marked=7
         )
         at = {text.get_text(): text.get_position() for text in ax.texts}

@@ -20,9 +20,9 @@ from matplotlib.patches import Patch
 
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Partition, Series
-from fedlab_nb.plots.accuracy import one_seed
+from fedlab_nb.plots.accuracy import draw_one_seed
 from fedlab_nb.plots.style import class_colours
-from fedlab_nb.plots.vector import drawn
+from fedlab_nb.plots.vector import draw_svg
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DIGITS = tuple("0123456789")
@@ -72,7 +72,7 @@ def every_picture():
     return {
         "partition": who(client=2), "accuracy": plots.accuracy(rows, chance=0.1),
         "beside": who(stored=(rows, "Test accuracy")), "communication": plots.communication(rows),
-        "classes": plots.classes(rows, DIGITS, client=1, klass=3), "one": one_seed(rows[:2], 0),
+        "classes": plots.classes(rows, DIGITS, client=1, class_index=3), "one": draw_one_seed(rows[:2], 0),
         "features": plots.features(maps, DIGITS, setting="digits, α = 0.1"),
     }  # fmt: skip
 
@@ -111,7 +111,7 @@ def write_every_picture():
     files = []
     for picture in pictures.values():
         files += [without_dates(plots.png(picture)), without_dates(plots.svg(picture))]
-    return files, drawn(pictures["accuracy"].figure)
+    return files, draw_svg(pictures["accuracy"].figure)
 
 
 @functools.cache

@@ -1,12 +1,18 @@
 """The race and the costs, on hand-made curves."""
 
-import re
-
 import pytest
 
 from fedlab_nb.plots import Series
-from fedlab_nb.plots.race import STEPS, Race, at, is_round_based, limits, share
-from fedlab_nb.plots.vector import drawn, moved, moves_of
+from fedlab_nb.plots.race import (
+    STEPS,
+    Race,
+    describe_accuracy,
+    find_byte_limits,
+    find_last_point,
+    find_stage_shares,
+    is_round_based,
+)
+from fedlab_nb.plots.vector import draw_svg
 
 LOCAL = "local training"
 
@@ -30,34 +36,28 @@ TINY = Series(
 
 
 def test_a_budget_pays_for_points_up_to_it():
-    assert at(ONCE, 399) is None and at(ONCE, 400)["accuracy"] == 0.6
-    assert at(MANY, 399)["accuracy"] == pytest.approx(0.2) and at(MANY, 1600)[
-        "accuracy"
-    ] == pytest.approx(0.9)
-    assert limits([ONCE, MANY]) == (200 / 1.1, 1600)
+    assert find_last_point(ONCE, 399) is None and find_last_point(ONCE, 400)["accuracy"] == 0.6
+    assert find_last_point(MANY, 399)["accuracy"] == pytest.approx(0.2) and find_last_point(
+        MANY, 1600
+    )["accuracy"] == pytest.approx(0.9)
+    assert find_byte_limits([ONCE, MANY]) == (200 / 1.1, 1600)
     assert is_round_based(MANY) and not is_round_based(ONCE) and not is_round_based(TINY)
 
 
 def test_stages_fill_one_after_the_other():
-    assert share(ONCE, 50) == (0, 0, 0) and share(ONCE, 100) == (1, 0, 0)
-    assert share(ONCE, 250) == (1, 0.5, 0) and share(ONCE, 400) == (1, 1, 1)
-    assert share(TINY, 600) == (1, 1, 0) and share(TINY, 700) == (1, 1, 0.5)
-    assert share(MANY, 800) == (0.5, 0.5, 0.5)
+    assert find_stage_shares(ONCE, 50) == (0, 0, 0) and find_stage_shares(ONCE, 100) == (1, 0, 0)
+    assert find_stage_shares(ONCE, 250) == (1, 0.5, 0) and find_stage_shares(ONCE, 400) == (1, 1, 1)
+    assert find_stage_shares(TINY, 600) == (1, 1, 0) and find_stage_shares(TINY, 700) == (1, 1, 0.5)
+    assert find_stage_shares(MANY, 800) == (0.5, 0.5, 0.5)
 
 
-def test_what_moves_in_a_race():
-    view = Race([ONCE, MANY])
-    view.show(view.budget(0))
-    (key, before), svg = moves_of(view.figure), drawn(view.figure)
-    view.show(view.budget(STEPS / 2))
-    assert moves_of(view.figure)[0] == key and before["numbers"][0] == ("–", "–")
-    sent = moved(view.figure, {name: (shows, "") for name, (shows, _) in before.items()})
-    tracks = "".join(part for name, (_, part) in sent.items() if name != "numbers")
-    assert sent["numbers"][0] == ("60 %", "30 %") and len(re.findall(r'<g id="', tracks)) >= 9
-    assert set(re.findall(r'<g id="(m[^"]+)"', tracks)) <= set(re.findall(r'<g id="(m[^"]+)"', svg))
-    assert moved(view.figure, sent) == sent
-    view.show(
-        view.budget(STEPS / 2 + 1)
-    )  # only what is another one is drawn anew: no method has got a point
-    again = moved(view.figure, sent)
-    assert again["track 0"] is sent["track 0"] and again["now"] != sent["now"]
+def test_a_race_that_moves_gives_the_very_picture_of_a_fresh_one():
+    race = Race([ONCE, MANY])
+    draw_svg(race.show(race.budget(0)).figure)
+    for step in (STEPS / 2, STEPS, STEPS / 3):
+        fresh = Race([ONCE, MANY])
+        assert draw_svg(race.show(race.budget(step)).figure) == draw_svg(
+            fresh.show(fresh.budget(step)).figure
+        )
+    texts = [text.get_text() for text in race.figure.axes[1].texts]
+    assert texts[-1] == describe_accuracy(find_last_point(MANY, race.budget(STEPS / 3)), "–")

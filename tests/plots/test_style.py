@@ -6,20 +6,20 @@ import weakref
 import pytest
 
 from fedlab_nb.plots import style
-from fedlab_nb.plots.vector import drawn
+from fedlab_nb.plots.vector import draw_svg
 
 
 def test_words_stay_within_the_figure_and_titles_off_each_other():
     def sizes(width):
         with (
-            style.sized((width, 4)),
+            style.use_size((width, 4)),
             style.drawing(1, 2, width_ratios=[2, 1]) as (figure, (left, right)),
         ):
             figure.set_layout_engine("none")
             first = style.heading(left, "Right answers, by thirds of the dissent")
             last = style.heading(right, "Bytes spent")
             right.set_xlabel("bytes, both ways, of all clients together", fontsize=10)
-        style.settle(figure)
+        style.lay_out(figure)
         ends = [text.get_window_extent().x1 for text in (first, last, right.xaxis.label)]
         assert (
             ends[0] < last.get_window_extent().x0 and max(ends) < figure.bbox.x1 + 2
@@ -32,14 +32,14 @@ def test_words_stay_within_the_figure_and_titles_off_each_other():
 
 
 def test_a_long_title_begins_further_left_and_keeps_its_place_when_it_is_drawn_again():
-    with style.sized((3.8, 8)), style.drawing() as (figure, ax):
+    with style.use_size((3.8, 8)), style.drawing() as (figure, ax):
         ax.set_yticks([0], ["averaged and calibrated, not fused"])
         title = style.heading(ax, "Which half of FuseFL does the work")
     seen = []
     for _ in range(2):
-        with style.sized((3.8, 8)):
-            drawn(figure)  # as an SVG, whose pixels are others
-        style.settle(figure)
+        with style.use_size((3.8, 8)):
+            draw_svg(figure)  # as an SVG, whose pixels are others
+        style.lay_out(figure)
         box = title.get_window_extent(figure.canvas.get_renderer())
         assert 0 < box.x0 < ax.bbox.x0 and box.x1 < figure.bbox.x1
         seen.append((title.get_fontsize(), box.x0))
@@ -56,9 +56,9 @@ def no_collection():
 def test_a_written_figure_has_let_go_of_the_layouts_bitmap(no_collection):
     with style.drawing() as (figure, axes):
         axes.set_title("accuracy")
-    style.settle(figure)
+    style.lay_out(figure)
     bitmap = weakref.ref(
         figure.canvas.get_renderer()
     )  # 4 bytes a pixel, in a figure that only a collection frees
-    style.written(figure, "white")
+    style.write_svg(figure, "white")
     assert bitmap() is None

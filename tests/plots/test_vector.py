@@ -1,20 +1,25 @@
 """Pictures as SVG: colours for both pages, marks that answer, the size of the frame."""
 
-import io
 import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.colors import to_rgb
 
 from fedlab_nb.data import federate
 from fedlab_nb.declared import declared
-from fedlab_nb.plots import Partition, vector
+from fedlab_nb.plots import Partition
 from fedlab_nb.plots.identity import COLOURS
-from fedlab_nb.plots.style import INK, QUIET, SIZE, class_colours, drawing, sized
-from fedlab_nb.plots.vector import both, dark, drawn, marks_of, oklch, rgb
+from fedlab_nb.plots.style import INK, QUIET, SIZE, class_colours, drawing, use_size
+from fedlab_nb.plots.vector import (
+    darken_colour,
+    draw_svg,
+    from_oklch,
+    get_marks,
+    light_dark_colour,
+    to_oklch,
+)
 from fedlab_nb.plots.words import letter
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,7 +41,7 @@ def contrast(one, other):
     "colour", ["#000000", "#ffffff", "#0072b2", "#d55e00", "#7f7f7f", "#12a4ae"]
 )
 def test_colours_there_and_back(colour):
-    assert rgb(*oklch(colour)) == colour
+    assert from_oklch(*to_oklch(colour)) == colour
 
 
 def test_letters_methods_and_classes_can_be_read_on_every_page():
@@ -45,35 +50,39 @@ def test_letters_methods_and_classes_can_be_read_on_every_page():
     )
     assert all(contrast(colour, "#ffffff") >= 3 for colour in methods)
     for page in PAGES:
-        assert contrast(dark(INK), page) >= 7 and contrast(dark(QUIET), page) >= 4.5
+        assert (
+            contrast(darken_colour(INK), page) >= 7 and contrast(darken_colour(QUIET), page) >= 4.5
+        )
         for colour in (*methods, *class_colours(10)):
-            assert contrast(dark(colour.lower()), page) >= 3, colour
+            assert contrast(darken_colour(colour.lower()), page) >= 3, colour
 
 
 def test_grey_letters_turn_round_and_white_is_the_page():
-    assert oklch(dark("#1f2328"))[0] > 0.8 and oklch(dark("#eceff2"))[0] < 0.35
-    assert both("#ffffff").startswith("light-dark(#ffffff, var(--jp-layout-color0,")
+    assert (
+        to_oklch(darken_colour("#1f2328"))[0] > 0.8 and to_oklch(darken_colour("#eceff2"))[0] < 0.35
+    )
+    assert light_dark_colour("#ffffff").startswith("light-dark(#ffffff, var(--jp-layout-color0,")
 
 
 def test_the_svg_fills_its_frame_and_is_the_same_each_time():
-    with sized((9.0, 3.0)), drawing() as (figure, ax):
+    with use_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        first = drawn(figure)
+        first = draw_svg(figure)
     root = ET.fromstring(first)
     assert root.get("viewBox") == "0 0 648 216" and root.get("width") is None
     assert "#0072b2" in first and "light-dark(#0072b2," in first and "<metadata" not in first
-    with sized((9.0, 3.0)), drawing() as (figure, ax):
+    with use_size((9.0, 3.0)), drawing() as (figure, ax):
         ax.plot([0, 1], [0, 1], color="#0072B2")
-        assert drawn(figure) == first
+        assert draw_svg(figure) == first
 
 
 def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
     partition, federation = Partition(), federate("digits", alpha=0.1, clients=5)
     picture = partition.show(federation, setting="digits")
     assert tuple(picture.figure.get_size_inches()) == SIZE
-    with sized((10.0, 4.0)):
-        svg = drawn(partition.show(federation, setting="digits").figure)
-        again = drawn(Partition().show(federation, setting="digits").figure)
+    with use_size((10.0, 4.0)):
+        svg = draw_svg(partition.show(federation, setting="digits").figure)
+        again = draw_svg(Partition().show(federation, setting="digits").figure)
     assert 'viewBox="0 0 720 288"' in svg
     boxes = [re.findall(r'<rect x="([\d.]+)" y="([\d.]+)"', text) for text in (svg, again)]
     assert np.allclose(np.array(boxes[0], float), np.array(boxes[1], float), atol=0.5)
@@ -82,7 +91,7 @@ def test_a_picture_that_is_kept_takes_the_size_of_the_frame():
 def test_marks_are_where_their_ids_say():
     federation = federate("digits", alpha=0.1, clients=4)
     figure = Partition().show(federation, setting="digits").figure
-    svg, marks = drawn(figure), marks_of(figure)
+    svg, marks = draw_svg(figure), get_marks(figure)
     ids = {element.get("id"): element for element in ET.fromstring(svg).iter()}
     assert set(marks) <= set(ids)
     name, dots = next(
@@ -97,50 +106,10 @@ def test_marks_are_where_their_ids_say():
         == (counts > 0).sum()
         < counts.size
     )
-    for says, client, klass in zip(dots["says"], dots["client"], dots["klass"], strict=True):
-        assert f"Client {letter(client)}, class {klass}\n{counts[client, klass]} sample" in says
-
-
-def test_discs_and_bars_stand_where_matplotlib_draws_them():
-    """Written plainly they have its places, sizes and colours; a hatch is left to matplotlib."""
-    with drawing() as (figure, ax):
-        dots = ax.scatter(
-            [1, 2, 3], [3, 1, 2], s=[40, 0, 90], c=["#0072b2", "#d55e00", "#009e73"], linewidths=0
+    for says, client, class_index in zip(
+        dots["says"], dots["client"], dots["class_index"], strict=True
+    ):
+        assert (
+            f"Client {letter(client)}, class {class_index}\n{counts[client, class_index]} sample"
+            in says
         )
-        bar = ax.bar([2], [2.5], color="#9aa4ae", edgecolor="#112233", linewidth=1.5, alpha=0.4)[0]
-        odd, square = ax.bar([3], [1], hatch="/")[0], ax.scatter([1], [1], marker="s")
-    figure.dpi = 72
-    height = 72 * figure.get_size_inches()[1]
-    assert vector.plain(odd, figure) is None and vector.plain(square, figure) is None
-
-    def boxes(text):
-        found = []
-        for group in ET.fromstring(text).iter():
-            for path in group.findall(f"{SVG}path"):
-                colours = re.findall(
-                    "#[0-9a-f]{6}(?=[;)]|$)", path.get("style", group.get("style", ""))
-                )
-                found += [(extent(path.get("d")), colours[:1])] * bool(colours)
-        return found
-
-    def extent(d):
-        numbers = [float(n) for n in re.findall(r"-?[\d.]+(?:e-?\d+)?", d)]
-        if "a" in d:
-            left, middle, r = numbers[:3]
-            return pytest.approx((left, left + 2 * r, middle - r, middle + r), abs=0.06)
-        if "H" in d:
-            left, low, right, high, _ = numbers
-            return pytest.approx((left, right, high, low), abs=1e-2)
-        return min(numbers[::2]), max(numbers[::2]), min(numbers[1::2]), max(numbers[1::2])
-
-    for artist in (dots, bar):
-        out = io.StringIO()
-        renderer = RendererSVG(72 * figure.get_size_inches()[0], height, out, image_dpi=72)
-        artist.draw(renderer)
-        renderer.finalize()
-        theirs, mine = (
-            boxes(vector.coloured(out.getvalue())),
-            boxes(vector.drawn_alone(figure, [artist])),
-        )
-        assert len(mine) == (3 if artist is dots else 1) and theirs == mine
-    assert "0.4" in vector.plain(bar, figure)

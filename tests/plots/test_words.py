@@ -12,23 +12,36 @@ import scipy.stats
 from fedlab_nb import plots
 from fedlab_nb.plots import Map, Series, words
 from fedlab_nb.plots.embed import tsne_apart
-from fedlab_nb.plots.style import sized
+from fedlab_nb.plots.style import use_size
 from fedlab_nb.studies.statistics import Band
 
 CLEAR, NOISE, ALONE = Band(0.031, 0.012, 3), Band(0.01, 0.03, 3), Band(-0.031, math.nan, 1)
 
 
-@pytest.mark.parametrize(("said", "text"), [
-    (words.data_size(26280), "26.3 kB"), (words.data_size(5e16), "5e+04 TB"), (words.points(ALONE), "-3 points"),
-    (words.tabled("a | b", [(0, "5 %")]), [{"a": 0, "b": "5 %"}]), (words.points(CLEAR), "+3 ± 1 points"),
-    (words.seed_words({1: 0.8, 0: 0.5}), "0: 50.0 %, 1: 80.0 %"), (words.points(CLEAR, ""), "3 ± 1 points"),
-    (words.significance(NOISE), "within the noise"), (words.significance(ALONE, one_seed="unknown"), "unknown"),
-    (words.number(Band(0.834, 0.0214, 3), 1), "83.4 ± 2.1"), (words.number(ALONE), "-3"),
-    (words.band_words(CLEAR), "1.2 points"), (words.mean_percent({0: 0.8, 1: 0.9}), "85 %"),
-    (words.gap(40, 88), "48 points too low"), (words.gap(5, 2.7, "digits"), "2.3 digits too high"),
-    (words.gap(3, 3.5), "very near"), (words.number(Band(0.834, 0.0044, 3)), "83.4 ± 0.4"),
-    (words.points(Band(0.0041, 0.0032, 3)), "+0.4 ± 0.3 points"), (words.number(CLEAR, sign="+"), "+3 ± 1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (words.data_size(26280), "26.3 kB"),
+        (words.data_size(5e16), "5e+04 TB"),
+        (words.build_table("a | b", [(0, "5 %")]), [{"a": 0, "b": "5 %"}]),
+        (words.describe_each_seed({1: 0.8, 0: 0.5}), "0: 50.0 %, 1: 80.0 %"),
+        (words.describe_significance(NOISE), "within the noise"),
+        (words.describe_significance(ALONE, one_seed="unknown"), "unknown"),
+        (words.format_points(ALONE), "-3 points"),
+        (words.format_points(CLEAR), "+3 ± 1 points"),
+        (words.format_points(CLEAR, ""), "3 ± 1 points"),
+        (words.format_points(Band(0.0041, 0.0032, 3)), "+0.4 ± 0.3 points"),
+        (words.format_share(Band(0.834, 0.0214, 3), 1), "83.4 ± 2.1"),
+        (words.format_share(ALONE), "-3"),
+        (words.format_share(Band(0.834, 0.0044, 3)), "83.4 ± 0.4"),
+        (words.format_share(CLEAR, sign="+"), "+3 ± 1"),
+        (words.describe_band(CLEAR), "1.2 points"),
+        (words.mean_percent({0: 0.8, 1: 0.9}), "85 %"),
+        (words.describe_gap(40, 88), "48 points too low"),
+        (words.describe_gap(5, 2.7, "digits"), "2.3 digits too high"),
+        (words.describe_gap(3, 3.5), "very near"),
+    ],
+)
 def test_numbers_in_words(said, text):
     assert said == text
 
@@ -175,7 +188,9 @@ def test_maps_made_apart_are_the_same_and_come_where_no_process_can_be_had(monke
 def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     rng = np.random.default_rng(0)
     maps = [Map(f"m{i}", rng.normal(size=(9, 2)), np.arange(9), i / 12, "PCA") for i in range(10)]
-    picture = plots.features(maps, tuple("012345678"), setting="s", held=[True] * 9, who="client 1")
+    picture = plots.features(
+        maps, tuple("012345678"), setting="s", bright=[True] * 9, remark="client 1"
+    )
     assert picture.sentence.startswith("M9: 75 % of the points") or "M7" in picture.sentence
     assert (
         "PCA preview" in picture.sentence
@@ -187,7 +202,7 @@ def test_features_say_which_map_is_a_preview_and_what_is_left_out():
     assert len(rest.table) == 10 and [
         ax.get_title("left") for ax in rest.figure.axes if ax.collections
     ] == ["m8", "m9"]
-    with sized((3.2, 5.0)):  # in a narrow frame at most two side by side
+    with use_size((3.2, 5.0)):  # in a narrow frame at most two side by side
         grid = (
             plots.features(maps[:3], tuple("012345678"), setting="s").figure.axes[0].get_gridspec()
         )

@@ -15,7 +15,7 @@ from fedlab_nb.methods.afl import Sums, solve_weights
 from fedlab_nb.methods.base import weighted_mean
 from fedlab_nb.models import model_state
 from fedlab_nb.plots import partition
-from fedlab_nb.plots.partition import everybody, table
+from fedlab_nb.plots.partition import count_all_clients, table
 from fedlab_nb.studies.outcome import Outcome
 from fedlab_nb.studies.results import Results
 from fedlab_nb.studies.settings import Settings, plans_for
@@ -177,7 +177,7 @@ def test_who_sends_again_for_a_late_client(name):
 # ------------------------------------------------------------------------------------------------------- who holds what
 def test_the_picture_and_its_table_have_everybody():
     fed = fl.federate("digits", clients=4, alpha=0.5, share=0.3, absent="0,", unseen="2,")
-    counts, gone = everybody(fed)
+    counts, gone = count_all_clients(fed)
     assert gone == ["absent", "unseen"] and np.array_equal(
         counts, WHOLE.label_counts.numpy()[[1, 3, 0, 2]]
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedlab_nb.methods import METHODS
-from fedlab_nb.panels.facts import costs
+from fedlab_nb.panels.facts import describe_cost
 from fedlab_nb.studies import compare, cost, stored_results
 from fedlab_nb.studies.settings import Settings, plans_for
 
@@ -102,7 +102,7 @@ def test_a_method_without_stored_results_takes_a_time_that_is_not_known(monkeypa
     monkeypatch.setattr(cost, "nearest_row", lambda table, plan: None)
     told = cost.cost_of(asked(["fedavg"]))
     assert told.seconds is None and told.bytes > 0
-    assert costs(told) == "How long is not known yet; 158 kB both ways."
+    assert describe_cost(told) == "How long is not known yet; 158 kB both ways."
 
 
 @pytest.mark.gpu

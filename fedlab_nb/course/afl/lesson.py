@@ -10,7 +10,7 @@ from ...labs.afl.image import recover_class_means
 from ...methods.afl import forget_client
 from ...methods.gauss import ClassSums, make_message, measure_class_sums, read_message
 from ...plots import Picture
-from ...plots.kit import tiles, told
+from ...plots.kit import describe_picture, draw_image_rows
 from ...plots.study import against
 from ...plots.style import drawing
 from ...plots.words import letter
@@ -108,12 +108,12 @@ def two_images(outcome: Outcome) -> Picture:
         rows.append((name, [image.reshape(1, side, side) for image in match(pair, images)]))
     gap = float(np.abs(match(recovered, images) - images).max())
     with drawing(size=(6.5, 2.6)) as (figure, ax):
-        tiles(ax, rows)
+        draw_image_rows(ax, rows)
     sentence = (
         f"Office {letter(client)} has two images of the digit {digit}. From what it sends both can be "
         f"computed: no pixel is off by more than {'a millionth' if gap < 1e-6 else f'{gap:.0e}'} of the range."
     )
-    return told(figure, "Two images, and what mean and covariance give", "", sentence)
+    return describe_picture(figure, "Two images, and what mean and covariance give", "", sentence)
 
 
 def measure(images: np.ndarray, digit: int) -> ClassSums:

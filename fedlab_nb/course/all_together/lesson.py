@@ -15,12 +15,12 @@ from ...data import find_title
 from ...methods import METHODS
 from ...plots import Picture
 from ...plots.identity import shorten_title
-from ...plots.kit import told
+from ...plots.kit import describe_picture
 from ...plots.series import Series
 from ...plots.study import pareto
-from ...plots.style import ACCENT, QUIET, bytes_axis, drawing, dress, percent_axis
+from ...plots.style import ACCENT, QUIET, drawing, dress, set_bytes_axis, set_percent_axis
 from ...plots.vector import mark
-from ...plots.words import data_size, listed, number, percent, tabled
+from ...plots.words import build_table, data_size, format_share, join_words, percent
 from ...studies import Outcome, Outcomes, stored_results
 from ...studies.lesson_runs import ALPHA, CLIENTS, MANY, runs, title
 from ...studies.statistics import t_quantile
@@ -148,15 +148,15 @@ def prices(*datasets: str) -> Picture:
             name = find_title(dataset)
             for row in sorted(series, key=lambda row: row.total):
                 is_beaten = "no" if row.name in best else "yes"
-                accuracy = f"{number(row.band)} %"
+                accuracy = f"{format_share(row.band)} %"
                 rows.append((name, row.name, accuracy, data_size(row.total), is_beaten))
             sentences.append(describe_front(name, series, best))
-    return told(
+    return describe_picture(
         figure,
         "Accuracy against bytes of all clients, a dot a method",
         describe_settings(datasets),
         " ".join(sentences),
-        tabled("data | method | accuracy | bytes | beaten", rows),
+        build_table("data | method | accuracy | bytes | beaten", rows),
     )
 
 
@@ -188,8 +188,8 @@ def draw_prices(ax: Any, dataset: str, series: Sequence[Series], best: Sequence[
             color=colour,
             fontsize=9,
         )
-    bytes_axis(ax, [row.total for row in series], pad=4)
-    percent_axis(ax, "y", frame.high, low=frame.low)
+    set_bytes_axis(ax, [row.total for row in series], pad=4)
+    set_percent_axis(ax, "y", frame.high, low=frame.low)
 
 
 def describe_front(name: str, series: Sequence[Series], best: Sequence[str]) -> str:
@@ -199,7 +199,9 @@ def describe_front(name: str, series: Sequence[Series], best: Sequence[str]) -> 
     for method in best:
         row = by_name[method]
         descriptions.append(f"{method} ({data_size(row.total)}, {percent(row.mean)})")
-    return f"{name}: {len(best)} of {len(series)} methods are not beaten: {listed(descriptions)}."
+    return (
+        f"{name}: {len(best)} of {len(series)} methods are not beaten: {join_words(descriptions)}."
+    )
 
 
 def describe_settings(datasets: Sequence[str]) -> str:
@@ -211,7 +213,7 @@ def describe_settings(datasets: Sequence[str]) -> str:
             setting = "four hospitals"
         if setting not in settings:
             settings.append(setting)
-    return f"{listed(settings)}, means of ten seeds"
+    return f"{join_words(settings)}, means of ten seeds"
 
 
 # ---------------------------------------------------------------------------- many rounds, sureness

@@ -17,9 +17,9 @@ from matplotlib.patches import Ellipse
 from ...errors import choose
 from ...panels.saved import Saved
 from ...plots import Picture
-from ...plots.kit import told
+from ...plots.kit import describe_picture
 from ...plots.style import INK, class_colours, drawing, dress
-from ...plots.words import listed, percent, tabled
+from ...plots.words import build_table, join_words, percent
 from .plane import (
     COLUMNS,
     DIGITS,
@@ -169,12 +169,12 @@ def draw(bells: Sequence[Bell], head: str, sentence: str) -> Picture:
                 )
             )
         ax.set(xlim=(-EDGE, EDGE), ylim=(-height, height), xticks=[], yticks=[])
-    return told(
+    return describe_picture(
         figure,
-        f"Points of the digits {listed([str(d) for d in DIGITS])}, a bell for each, and the borders",
+        f"Points of the digits {join_words([str(d) for d in DIGITS])}, a bell for each, and the borders",
         "two directions of the digits' pixels",
         sentence,
-        tabled("digit | x | y | long half axis | short half axis", rows),
+        build_table("digit | x | y | long half axis | short half axis", rows),
     )
 
 

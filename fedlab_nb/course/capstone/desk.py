@@ -34,9 +34,9 @@ from ...errors import UsageError, choose
 from ...methods import METHODS
 from ...models import build_from_text, default_model, parameter_count
 from ...plots import Picture
-from ...plots.capstone import seen, tried
+from ...plots.capstone import draw_class_counts, draw_tries
 from ...plots.series import Series
-from ...plots.words import data_size, letter, number
+from ...plots.words import data_size, format_share, letter
 from ...rng import numpy_rng, seed_for
 from ...studies import compare
 from ...studies.settings import RECIPE_FIELDS
@@ -205,7 +205,7 @@ class Case:
         """What the server sees, as a picture: samples of each client, and its classes with
         noise.
         """
-        return seen(self._hidden.sizes, self._hidden.noisy, code=self.code)
+        return draw_class_counts(self._hidden.sizes, self._hidden.noisy, code=self.code)
 
     # ---------------------------------------------------------------------------------------- tries
     def trial(self, method: str, **knobs: Any) -> Card:
@@ -232,7 +232,7 @@ class Case:
             costs += ": too much, it cannot be submitted"
         return worked(
             title,
-            f"Validation accuracy {number(result.band)} % ({len(result.validation)} seeds).",
+            f"Validation accuracy {format_share(result.band)} % ({len(result.validation)} seeds).",
             f"Bytes of a client, up and down: {costs}.",
         )
 
@@ -254,7 +254,7 @@ class Case:
         tested = None
         if report is not None:
             tested = dataclasses.replace(rows[report.choice - 1], accuracies=report.test)
-        return tried(rows, self.budget, code=self.code, tested=tested)
+        return draw_tries(rows, self.budget, code=self.code, tested=tested)
 
     def _check_settings(self, method: str, knobs: Mapping[str, Any]) -> dict[str, str]:
         """The settings as text, in the order of their names; UsageError for what cannot be set

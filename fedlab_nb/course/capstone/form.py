@@ -16,7 +16,7 @@ import ipywidgets as widgets
 from ...errors import FedlabError, UsageError, assigned, reason
 from ...methods import METHODS
 from ...plots import png
-from ...plots.words import data_size, gap, number
+from ...plots.words import data_size, describe_gap, format_share
 from ...rng import numpy_rng
 from ...studies.lesson_runs import title
 from ..kit import Card, Form, exercises, worked
@@ -206,7 +206,7 @@ class CaseForm(Form):
         lines = []
         for result in tries:
             line = (
-                f"{result.title} ({result.settings}): validation accuracy {number(result.band)} %, "
+                f"{result.title} ({result.settings}): validation accuracy {format_share(result.band)} %, "
                 f"{data_size(result.bytes)}"
             )
             if result.bytes > self.case.budget:
@@ -261,8 +261,8 @@ def describe_reveal(report: Report, chosen: Try, expected: float) -> str:
     """What was expected, what the validation images said, and what the test images say."""
     test = report.band
     text = (
-        f"You expected {expected:.0f} %. The validation images said {number(chosen.band)} %. The test "
-        f"images say {number(test)} %: {gap(expected, 100 * test.mean)}."
+        f"You expected {expected:.0f} %. The validation images said {format_share(chosen.band)} %. The test "
+        f"images say {format_share(test)} %: {describe_gap(expected, 100 * test.mean)}."
     )
     return f"{text} {report.standing} Now press “Save the report”."
 

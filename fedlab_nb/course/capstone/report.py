@@ -27,7 +27,7 @@ from ...data.dataset import hash_parts
 from ...errors import RunError, UsageError
 from ...files import check_replaceable, expand_path, store_folder, write_file
 from ...methods import label_of
-from ...plots.words import listed, number, plural, points, seeds_of
+from ...plots.words import describe_seeds, format_points, format_share, join_words, plural
 from ...studies.statistics import Band, band, difference
 from ...studies.text_tables import FORMATS, format_markdown
 
@@ -219,7 +219,7 @@ class Report:
             ordinal = f"{self.number}th"
         if not self.earlier:
             return f"{ordinal} submission: the test images were opened once, for this report."
-        accuracies = listed([f"{100 * share:.1f} %" for share in self.earlier])
+        accuracies = join_words([f"{100 * share:.1f} %" for share in self.earlier])
         return (
             f"{ordinal} submission: the test images had been opened before, with {accuracies}. "
             "Its test accuracy is not a fair measure."
@@ -230,7 +230,7 @@ class Report:
         rows = [list(TRY_COLUMNS)]
         for result in self.tries:
             is_within = "yes" if result.bytes <= self.budget else "no"
-            accuracy = number(result.band, 1)
+            accuracy = format_share(result.band, 1)
             rows.append(
                 [
                     str(result.number),
@@ -247,8 +247,8 @@ class Report:
             title=title,
             facts="\n".join(f"- {fact}" for fact in self.facts),
             tries=format_markdown(rows),
-            accuracy=number(self.band, 1),
-            seeds=seeds_of(self.test),
+            accuracy=format_share(self.band, 1),
+            seeds=describe_seeds(self.test),
             share=100 * self.bytes / self.budget,
             leaks=self.leaks or "nothing leaves a client",
         )
@@ -357,7 +357,7 @@ class Entry:
             self.who,
             self.title,
             describe_knobs(self.knobs),
-            number(self.band, 1),
+            format_share(self.band, 1),
             str(self.bytes),
             f"{100 * self.bytes / self.budget:.0f} %",
             str(self.tries),
@@ -383,7 +383,7 @@ def leaderboard(*paths: str | Path, form: str = "text") -> Board:
         for entry in read_entries(file):
             entries[repr(entry)] = entry
     if not entries:
-        names = listed([str(path) for path in paths]) or "nothing"
+        names = join_words([str(path) for path in paths]) or "nothing"
         raise UsageError(f"There is no report in {names}; {WHAT_TO_GIVE}.")
     return Board(list(entries.values()), form)
 
@@ -474,10 +474,10 @@ class Board:
                 continue
             gaps = []
             for entry in others:
-                gap = points(difference(entry.test, best.test))
+                gap = format_points(difference(entry.test, best.test))
                 gaps.append(f"{entry.who} {gap}")
             sentences.append(
-                f"Rank {rank} is shared: within the noise of {best.who}: {listed(gaps)}. "
+                f"Rank {rank} is shared: within the noise of {best.who}: {join_words(gaps)}. "
                 "Fewer bytes come first."
             )
         return sentences

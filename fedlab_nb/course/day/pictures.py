@@ -12,11 +12,19 @@ from ...data import Federation, federate
 from ...declared import declared
 from ...errors import choose
 from ...plots import Picture
-from ...plots.accuracy import one_seed
-from ...plots.kit import as_tile, photos, told
+from ...plots.accuracy import draw_one_seed
+from ...plots.kit import describe_picture, keep_photo_colours, make_tile
 from ...plots.series import Series
 from ...plots.style import ACCENT, FAINT, INK, QUIET, drawing, dress
-from ...plots.words import FEDERATION, data_size, letter, listed, percent, setting_of, tabled
+from ...plots.words import (
+    FEDERATION,
+    build_table,
+    data_size,
+    join_words,
+    letter,
+    make_setting,
+    percent,
+)
 from ...studies import Outcome
 from ..kit.claims import stored_values
 
@@ -44,7 +52,7 @@ def chart(last: str) -> Picture:
     choose("rule", last, RULES)
     names = list(RULES)
     rows = [make_row(rule) for rule in names[: names.index(last) + 1]]
-    return one_seed(rows, SEED)
+    return draw_one_seed(rows, SEED)
 
 
 def make_row(rule: str) -> Series:
@@ -52,7 +60,7 @@ def make_row(rule: str) -> Series:
     name, look = RULES[rule]
     if rule not in WITHOUT_UPLOAD:
         name += f", {data_size(upload(rule))}"
-    setting = setting_of({**FEDERATION, "seed": SEED})
+    setting = make_setting({**FEDERATION, "seed": SEED})
     return Series(name, setting=setting, accuracies=stored_values(__name__, rule), method=look)
 
 
@@ -85,14 +93,14 @@ def offices() -> Picture:
             draw_house(ax, client, counts, images)
             table.append((letter(client), office_name(client), int(counts.sum()), describe(counts)))
     lonely = [row for row in table if row[3].startswith("only")]
-    names = listed([f"{name} ({letter})" for letter, name, _, _ in lonely])
+    names = join_words([f"{name} ({letter})" for letter, name, _, _ in lonely])
     sentence = f"Ten post offices. {names} have seen only eights."
-    return told(
+    return describe_picture(
         figure,
         "Ten houses, a post office each, with images of digits",
-        setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
         sentence,
-        tabled("office | name | images | digits", table),
+        build_table("office | name | images | digits", table),
     )
 
 
@@ -135,9 +143,9 @@ def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.nd
     for place, image in enumerate(images):
         left = 0.12 + place % 3 * 0.96
         top = 0.12 + place // 3 * 0.98
-        tile = as_tile(image)[..., 0]
+        tile = make_tile(image)[..., 0]
         ax.imshow(tile, cmap="gray", vmin=0, vmax=1, extent=(left, left + 0.84, top + 0.84, top))
-    photos(ax)
+    keep_photo_colours(ax)
     ax.text(
         1.5, 2.3, office_name(client), ha="center", va="top", color=INK, fontsize=10, weight="bold"
     )
@@ -173,14 +181,14 @@ def tally(outcome: Outcome) -> Picture:
         f"The ten together call {answers[most]} of {len(outcome.test_labels)} images “{most}”. "
         f"{truth[most]} of them are. So they get {percent(outcome.accuracy)} right."
     )
-    table = tabled(
+    table = build_table(
         "digit | images | called so",
         zip(digits.tolist(), truth.tolist(), answers.tolist(), strict=True),
     )
-    return told(
+    return describe_picture(
         figure,
         "Bars of answers by digit",
-        setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
         sentence,
         table,
     )
@@ -211,12 +219,12 @@ def without_two() -> Picture:
         ax.set_xlim(0, 1.12)
         ax.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
     parts = [f"{name.replace(chr(10), ', ')} {percent(share)}" for name, share, _ in rows]
-    return told(
+    return describe_picture(
         figure,
         "Bars of the share of eights that are read",
-        setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
-        f"Eights that are read: {listed(parts)}.",
-        tabled(
+        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        f"Eights that are read: {join_words(parts)}.",
+        build_table(
             "rule | eights read",
             [(name.replace("\n", ", "), percent(share)) for name, share, _ in rows],
         ),

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...data import federate
 from ...plots import Picture
-from ...plots.kit import heat_map, told
+from ...plots.kit import describe_picture, draw_heat_map
 from ...plots.style import drawing, dress
-from ...plots.words import letter, tabled
+from ...plots.words import build_table, letter
 from ...studies import Outcome, Outcomes
 from ...studies.lesson_runs import DATASET, LOGITS, MANY, SEEDS, runs
 from ...studies.settings import Settings
@@ -50,7 +50,7 @@ def partitions(
             federation = federate(DATASET, alpha=alpha, clients=clients, seed=seed)
             counts = federation.label_counts.numpy()
             skew = federation.skew
-            heat_map(ax, (counts / counts.sum(0)).T)
+            draw_heat_map(ax, (counts / counts.sum(0)).T)
             dress(ax, title=f"α = {alpha:g}, skew {skew.jensen_shannon:.2f}", x="client", y="class")
             ax.set_xticks(range(clients), [letter(k) for k in range(clients)])
             ax.set_yticks(range(federation.classes))
@@ -60,12 +60,12 @@ def partitions(
             for k, row in enumerate(counts.tolist()):
                 rows.append((alpha, letter(k), *row))
     columns = ["α", "client", *(f"class {c}" for c in range(federation.classes))]
-    return told(
+    return describe_picture(
         figure,
         "Each client's share of each class",
         f"{DATASET}, {clients} clients, seed {seed}",
         " ".join(sentences),
-        tabled(columns, rows),
+        build_table(columns, rows),
     )
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...data import load
 from ...plots import Picture
-from ...plots.kit import heat_map, stacked, told
+from ...plots.kit import describe_picture, draw_heat_map, draw_stacked_bars
 from ...plots.style import ACCENT, FAINT, INK, drawing, dress, legend
-from ...plots.words import FEDERATION, letter, listed, percent, setting_of, tabled
+from ...plots.words import FEDERATION, build_table, join_words, letter, make_setting, percent
 from ...studies import Outcome
 from ...studies.lesson_runs import CLIENTS
 
@@ -41,8 +41,8 @@ def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
         )
     with drawing(1, 2, width_ratios=[1, 1.7]) as (figure, (left, right)):
         dress(left, title="Largest logit", x="mean over the test images", grid="x")
-        stacked(left, offices, {"logit": ACCENT})
-        heat_map(right, np.array(list(rows.values()), float), top=360, text="{:.0f}".format)
+        draw_stacked_bars(left, offices, {"logit": ACCENT})
+        draw_heat_map(right, np.array(list(rows.values()), float), top=360, text="{:.0f}".format)
         dress(right, title="How many of the 360 images are called …", x="digit")
         right.set_xticks(range(10))
         labels = [row.replace(" of ", " of\n").replace(": ", "\n") for row in rows]
@@ -50,12 +50,12 @@ def scene(weights: Outcome, logits: Outcome, probabilities: Outcome) -> Picture:
     table = []
     for rule, answers in rows.items():
         table.append({"rule": rule, **{str(c): int(n) for c, n in enumerate(answers)}})
-    return told(
+    return describe_picture(
         figure,
         "How loud each client is, and what averages answer",
-        setting_of({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
         f"Largest logit {largest.max():.1f}, smallest {largest.min():.1f}. "
-        f"Right: {listed(descriptions)}.",
+        f"Right: {join_words(descriptions)}.",
         table,
     )
 
@@ -83,16 +83,16 @@ def hospitals() -> Picture:
         descriptions.append(f"{name} {ill} of {well + ill}")
     with drawing(size=(7.5, 2.3)) as (figure, ax):
         dress(ax, title="Patients of four hospitals, for training", grid="x")
-        ends = stacked(ax, parts, {"ill": ACCENT, "not ill": FAINT})
+        ends = draw_stacked_bars(ax, parts, {"ill": ACCENT, "not ill": FAINT})
         for i, ((_, ill, well), end) in enumerate(zip(rows, ends, strict=True)):
             text = f"{percent(ill / (ill + well))} ill"
             ax.text(end + 3, i, text, va="center", fontsize=9.5, color=INK)
         ax.set_xlim(0, max(ends) * 1.14)
         legend(ax, loc="lower right", ncols=2, bbox_to_anchor=(1, 1))
-    return told(
+    return describe_picture(
         figure,
         "Patients of four hospitals",
         "heart",
-        f"Ill are, for training: {listed(descriptions)}.",
-        tabled("hospital | ill | not ill", rows),
+        f"Ill are, for training: {join_words(descriptions)}.",
+        build_table("hospital | ill | not ill", rows),
     )

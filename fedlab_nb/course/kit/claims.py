@@ -20,7 +20,7 @@ from ...declared import ROOT, declared
 from ...plots import Picture
 from ...plots.accuracy import bars
 from ...plots.series import Series
-from ...plots.words import number, plural
+from ...plots.words import format_share, plural
 from ...studies import Outcome
 from ...studies.lesson_runs import alike
 from ...studies.statistics import Band, band
@@ -92,13 +92,13 @@ class Gap:
         """'α = 0.1: +5, +3, +4 points, mean +4 ± 1', or how many seeds there are with `both`."""
         if self.kind == SHORT:
             return f"{self.name} has {plural(len(self.differences), 'seed')} with {both}"
-        points = [number(band([difference]), 0, "+") for difference in self.differences]
+        points = [format_share(band([difference]), 0, "+") for difference in self.differences]
         return f"{self.name}: {', '.join(points)} points, mean {self.mean}"
 
     @property
     def mean(self) -> str:
         """In points: '+4 ± 1'."""
-        return number(self.band, 0, "+")
+        return format_share(self.band, 0, "+")
 
 
 def report_missing(
@@ -162,7 +162,7 @@ def describe_contradiction(gap: Gap, other: str) -> Verdict:
         "wrong",
         f"Still to find: {other}. {gap.name} looked like one on the validation images "
         f"({gap.mean} points), but on the test images the difference is clear: "
-        f"{number(gap.test_gap.band, 1, '+')} points. Small is not the same as none: take a "
+        f"{format_share(gap.test_gap.band, 1, '+')} points. Small is not the same as none: take a "
         "setting where the test images agree.",
     )
 

@@ -22,7 +22,7 @@ from ...errors import UsageError, choose, number
 from ...plots import Picture, png
 from ...plots.accuracy import mark_guess
 from ...plots.guesses import Guess, guesses
-from ...plots.words import gap, plural
+from ...plots.words import describe_gap, plural
 from .guess_book import keep_guess
 from .problem import BuildProblem, NumberProblem, Problem
 
@@ -335,7 +335,7 @@ class Prediction:
         if self.options:
             return "right" if self.guess == self._answer else "not it"
         near = max(self.step, 0.02 * (self.high - self.low))
-        return gap(self.guess, self._answer, self.unit, near=near)
+        return describe_gap(self.guess, self._answer, self.unit, near=near)
 
     def to_guess(self) -> Guess:
         """The guess and the answer on the scale of the question, for the picture of the score."""

@@ -20,8 +20,8 @@ from ...panels.lab_view import LabView
 from ...panels.views import LEAST, MOST, Chores, View
 from ...plots import Picture
 from ...plots.plane import Plane, Square, plane, tallness
-from ...plots.style import sized
-from ...plots.words import letter, listed, percent, plural
+from ...plots.style import use_size
+from ...plots.words import join_words, letter, percent, plural
 from .toy import CENTRES, CLASSES, CLIENTS, SPREAD, STARTS, Predictor, Toy, islands, toy_at
 
 EDGE = 3.2  # the squares reach from -EDGE to EDGE
@@ -61,7 +61,7 @@ def picture(toy: Toy) -> Picture:
         [*clients, *averages],
         Plane(CLASSES, EDGE, island_circles()),
         setting=f"α = {toy.alpha:g}, seed {toy.seed}, {start}; {plural(CLIENTS, 'client')}, "
-        f"classes {listed(CLASSES)}",
+        f"classes {join_words(CLASSES)}",
         sentence=describe_toy(toy, averages),
         table=table,
     )
@@ -87,7 +87,7 @@ def client_square(toy: Toy, k: int) -> Square:
         if count:
             held.append(f"{count} {name}")
     dots = {"points": x.numpy(), "labels": y.numpy(), "client": k}
-    remark = f"\nhas {listed(held)}"
+    remark = f"\nhas {join_words(held)}"
     return square(toy, f"Client {letter(k)}", toy.client(k), remark, **dots)
 
 
@@ -112,8 +112,8 @@ def describe_toy(toy: Toy, averages: Sequence[Square]) -> str:
         title = average.title[0].lower() + average.title[1:]
         right.append(f"{title} {average.foot.removesuffix(' right')}")
     return (
-        f"α = {toy.alpha:g}: clients {listed(names)} train on points of {listed(classes)} classes. "
-        f"Right on the test points: {listed(right)} (guessing: {percent(1 / len(CLASSES))})."
+        f"α = {toy.alpha:g}: clients {join_words(names)} train on points of {join_words(classes)} classes. "
+        f"Right on the test points: {join_words(right)} (guessing: {percent(1 / len(CLASSES))})."
     )
 
 
@@ -135,7 +135,7 @@ class PlanePanel(saved.Saved):
         self.error = ""
         self.alpha = alpha_slider(width=360)
         self.seed = seed_field(width=120)
-        self.start = theme.made(
+        self.start = theme.make_widget(
             widgets.ToggleButtons,
             "fl-start",
             options=[(WORDS[start], start) for start in STARTS],
@@ -147,9 +147,11 @@ class PlanePanel(saved.Saved):
         self._view = View(PlaneView([self.alpha, self.seed, self.start]))
         self._view.frame.layout.height = HEIGHT
         self._view.caption.layout.display = "none"
-        self._failed = theme.made(widgets.HTML, "fl-error")
-        style = theme.made(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
-        super().__init__([style, self._failed, self._view.box, theme.made(Chores, "fl-style")])
+        self._failed = theme.make_widget(widgets.HTML, "fl-error")
+        style = theme.make_widget(widgets.HTML, "fl-style", value=f"<style>{theme.STYLE}</style>")
+        super().__init__(
+            [style, self._failed, self._view.box, theme.make_widget(Chores, "fl-style")]
+        )
         self.add_class("fl-root").add_class("fl-live").add_class("fl-plane")
         self.set(alpha=alpha, seed=seed, start=start)
         for widget in (self.alpha, self.seed, self.start):
@@ -198,7 +200,7 @@ class PlanePanel(saved.Saved):
 
     def _draw(self) -> None:
         try:
-            with sized(self.inches):
+            with use_size(self.inches):
                 self._view.show(picture(self.toy), "")
             self.error = ""
             self._failed.value = ""
@@ -208,7 +210,7 @@ class PlanePanel(saved.Saved):
 
     def still(self) -> Picture:
         """The squares as they are now, in the size of a page."""
-        with sized(PAGE):
+        with use_size(PAGE):
             return picture(self.toy)
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...methods import METHODS
-from ...plots.words import listed
+from ...plots.words import join_words
 from ...studies import Outcome, statistics
 from ...studies.lesson_runs import LOGITS, MANY, accuracies, alike, runs
 from ..kit import Build, Verdict, exercises
@@ -81,7 +81,7 @@ def beats_the_ensemble(outcomes: Sequence[Outcome]) -> Verdict:
                 )
             if gap.kind != SHORT:
                 found.append(text)
-    record = listed(found) or "no setting has 3 seeds of both"
+    record = join_words(found) or "no setting has 3 seeds of both"
     return Verdict(
         "wrong",
         f"Not clear yet: {record}. "

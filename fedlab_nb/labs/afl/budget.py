@@ -7,7 +7,7 @@ import ipywidgets as widgets
 
 from ...methods.afl import SENSITIVITY
 from ...methods.parts.privacy import smallest_sigma
-from ...panels import Asked, PanelState, made, words
+from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
 from ...plots import Picture, mean_percent
 from ...plots.study import against
 from ...plots.style import SECOND, Look, look
@@ -30,7 +30,7 @@ class Budget(ButtonView):
     work_help = "Run AFL with five ε and without noise, for pixels and for random features."
 
     def __init__(self) -> None:
-        self.epsilon = made(
+        self.epsilon = make_widget(
             widgets.SelectionSlider,
             label="ε",
             help="The budget that the sentence explains",
@@ -39,7 +39,7 @@ class Budget(ButtonView):
             value=1.0,
         )
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {}
         for label, options in kinds_of_features(state).items():
             for epsilon in (*BUDGETS, NO_NOISE):
@@ -48,7 +48,7 @@ class Budget(ButtonView):
 
     def work(self, state: PanelState) -> Steps:
         """{features: accuracies by budget}, the setting in words, and δ."""
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         by_features: dict[str, dict[float | None, dict[int, float]]] = {}
         for label in kinds_of_features(state):
             by_features[label] = {}
@@ -56,7 +56,7 @@ class Budget(ButtonView):
                 outcomes = runs[name_run(label, epsilon)]
                 by_features[label][epsilon] = accuracies_by_seed(outcomes)
             by_features[label][None] = accuracies_by_seed(runs[name_run(label, NO_NOISE)])
-        return by_features, words(state.settings), state.knobs["delta"]
+        return by_features, describe_settings(state.settings), state.knobs["delta"]
 
     def draw_result(self, state: PanelState) -> Picture:
         by_features, setting, delta = state.worked

@@ -11,9 +11,20 @@ import torch
 
 from ...errors import UsageError
 from ...methods.afl import Sums, forget_client
-from ...panels import LabView, PanelState, made, offer
-from ...plots import Picture, blank, drawing, dress, legend, listed, percent, plural, tabled, told
-from ...plots.style import FIFTHS, QUIET, class_ticks, look, mark, percent_axis
+from ...panels import LabView, PanelState, make_widget, offer
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    join_words,
+    legend,
+    make_blank_picture,
+    percent,
+    plural,
+)
+from ...plots.style import FIFTHS, QUIET, look, mark_place, set_class_ticks, set_percent_axis
 from ...plots.words import Setting, client_name
 from ...studies.outcome import Outcome
 from ..runs import describe_setting, list_clients
@@ -31,7 +42,7 @@ class Forget(LabView):
     _removal: "Removal | None" = None  # the last one
 
     def __init__(self) -> None:
-        self.who = made(
+        self.who = make_widget(
             widgets.Dropdown,
             label="Client",
             help="Who is forgotten",
@@ -54,9 +65,11 @@ class Forget(LabView):
             try:
                 removal = remove_client(state.outcome, self.who.value)
             except UsageError as error:
-                return blank(str(error), setting=setting)
+                return make_blank_picture(str(error), setting=setting)
             self._removal = removal
-        return draw_removal(removal, state.class_names, setting=setting, class_index=state.klass)
+        return draw_removal(
+            removal, state.class_names, setting=setting, class_index=state.class_index
+        )
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -155,20 +168,20 @@ def draw_removal(
         ax.bar(places - 0.2, removal.before, 0.38, color=QUIET, label="with all clients")
         colour = look("afl").colour
         ax.bar(places + 0.2, removal.after, 0.38, color=colour, label=f"without {who}")
-        class_ticks(ax, class_names)
-        mark(ax, class_index, len(places))
-        percent_axis(ax, "y", 1.15, ticks=FIFTHS)
+        set_class_ticks(ax, class_names)
+        mark_place(ax, class_index, len(places))
+        set_percent_axis(ax, "y", 1.15, ticks=FIFTHS)
         legend(ax, loc="upper left", ncols=2)
     rows: list[tuple[Any, ...]] = []
     for c, name in enumerate(class_names):
         before = percent(removal.before[c])
         rows.append((name, int(removal.samples[c]), before, percent(removal.after[c])))
-    return told(
+    return describe_picture(
         figure,
         f"{title}: bars of each class's test accuracy",
         setting,
         describe_removal(removal, class_names, who),
-        tabled("class | samples of the client | with it | without it", rows),
+        build_table("class | samples of the client | with it | without it", rows),
     )
 
 
@@ -176,10 +189,11 @@ def describe_removal(removal: Removal, class_names: Sequence[str], who: str) -> 
     """What the server has forgotten, and that a fit from scratch gives the same weights."""
     before, after = removal.accuracy
     lost = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
-    lost_names = listed([class_names[c] for c in lost]) or "none"
+    lost_names = join_words([class_names[c] for c in lost]) or "none"
+    samples = plural(int(removal.samples.sum()), "sample")
     return (
-        f"Without {who} and its {plural(int(removal.samples.sum()), 'sample')} the server is right "
-        f"for {percent(after)} (before: {percent(before)}). Classes that lose 10 points or more: "
-        f"{lost_names}. A fit to the other clients' samples from scratch gives the same weights, up "
-        f"to {removal.distance:.1g} of the largest one."
+        f"Without {who} and its {samples} the server is correct on {percent(after)} of the test "
+        f"images (before: {percent(before)}). Classes that lose 10 points or more: {lost_names}. A "
+        "fit to the other clients' samples from scratch gives the same weights, up to "
+        f"{removal.distance:.1g} of the largest one."
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, blank, listed, plural
+from ...plots import Picture, join_words, make_blank_picture, plural
 from ...plots.words import client_name
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, attack_clients, draw_pairs
@@ -28,13 +28,13 @@ class Image(LabView):
                 "The server has only the total, and not the class sums of one client. So there is "
                 "nothing to show."
             )
-            return blank(text, setting=setting)
+            return make_blank_picture(text, setting=setting)
         if features != "pixels":
             text = (
                 f"With {features} features a class sum is not an image. Set the features to pixels, "
                 "and run again."
             )
-            return blank(text, setting=setting)
+            return make_blank_picture(text, setting=setting)
         means = recover_class_means(state.outcome)
         client = state.client
         if client is None or client >= len(means):
@@ -46,7 +46,7 @@ class Image(LabView):
             f"What the class sums of {who} show",
             describe_means(means[client], who, state.class_names),
             setting=setting,
-            class_index=state.klass,
+            class_index=state.class_index,
         )
 
 
@@ -79,7 +79,7 @@ def describe_means(neighbours: Neighbours, who: str, class_names: Sequence[str])
     """Which images the sums give away."""
     single = [class_names[c] for c in neighbours.labels[neighbours.counts == 1]]
     if single:
-        text = f"Of {listed(single)} it has one image, and the class sum is that image, pixel by pixel."
+        text = f"Of {join_words(single)} it has one image, and the class sum is that image, pixel by pixel."
     else:
         text = f"No class of {who} has one image alone; its class sums are sums of several."
     return (

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ...panels import Asked, PanelState, words
+from ...panels import PanelState, PlannedRuns, describe_settings
 from ...plots import Picture, Series, data_size, percent
 from ...plots.study import against
 from ...plots.words import Setting
@@ -20,7 +20,7 @@ class Size(ButtonView):
     work_label = "Try 16 to 1024"
     work_help = "Run AFL with 16 to 1024 random features of both kinds."
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {}
         for kind in kinds_of_features(state):
             for size in SIZES:
@@ -30,12 +30,12 @@ class Size(ButtonView):
 
     def work(self, state: PanelState) -> Steps:
         """{kind: {size: Series}}, the Series of the pixels, and the setting in words."""
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         by_kind: dict[str, dict[int, Series]] = {}
         for kind in kinds_of_features(state):
             by_kind[kind] = {size: make_series(kind, runs[name_run(kind, size)]) for size in SIZES}
         pixels = make_series(PIXELS, runs[PIXELS])
-        return by_kind, pixels, words(state.settings)
+        return by_kind, pixels, describe_settings(state.settings)
 
     def draw_result(self, state: PanelState) -> Picture:
         by_kind, pixels, setting = state.worked

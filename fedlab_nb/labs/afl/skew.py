@@ -3,8 +3,8 @@
 from typing import Any
 
 from ...methods import label_of
-from ...panels import Asked, PanelState, words
-from ...panels.stored import results_of
+from ...panels import PanelState, PlannedRuns, describe_settings
+from ...panels.nearest_results import collect_accuracies
 from ...plots import Picture, plural
 from ...plots.study import against
 from ...studies.stored_results import DIGITS, list_stored_sets, load
@@ -25,7 +25,7 @@ class Skew(ButtonView):
         "Run AFL, Gaussian heads, the ensemble and FedAvg with five α. Nothing else changes."
     )
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         runs = {}
         for method in METHODS:
             for alpha in ALPHAS:
@@ -35,14 +35,14 @@ class Skew(ButtonView):
 
     def work(self, state: PanelState) -> Steps:
         """The setting in words, {method: {α: {seed: accuracy}}}, and the accuracy of guessing."""
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         by_method = {}
         for method in METHODS:
             label = label_of(method, state.settings)
             by_method[label] = {
                 alpha: accuracies_by_seed(runs[name_run(method, alpha)]) for alpha in ALPHAS
             }
-        return words(state.settings), by_method, 1 / len(state.class_names)
+        return describe_settings(state.settings), by_method, 1 / len(state.class_names)
 
     def stored_result(self, state: PanelState) -> Any:
         dataset = state.settings["dataset"]
@@ -52,7 +52,7 @@ class Skew(ButtonView):
             f"Stored {table.about['date']}: {table.dataset}, {plural(clients, 'client')}, "
             f"seeds 0–{table.seeds[-1]}"
         )
-        return setting, results_of(table, METHODS, clients), STORED_CHANCE
+        return setting, collect_accuracies(table, METHODS, clients), STORED_CHANCE
 
     def draw_result(self, state: PanelState) -> Picture:
         setting, by_method, chance = state.worked

@@ -12,9 +12,9 @@ import ipywidgets as widgets
 import numpy as np
 import traitlets
 
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, dress, heading, percent, tabled, told
-from ...plots.partition import Artists, beyond
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, dress, heading, percent
+from ...plots.partition import Artists, round_axis_end
 from ...plots.style import (
     ACCENT,
     HALVES,
@@ -23,13 +23,12 @@ from ...plots.style import (
     QUIET,
     SECOND,
     class_colours,
-    few_ticks,
-    level_line,
+    draw_level_line,
+    limit_ticks,
     new_figure,
-    percent_axis,
+    set_percent_axis,
 )
-from ...plots.vector import moves
-from ...plots.words import Setting, own_name, points, significance
+from ...plots.words import Setting, describe_significance, format_points, plain_client_name
 from ...studies.statistics import Band, band
 from ..runs import Steps, describe_setting, get_ensemble, rerun
 from .votes import (
@@ -74,21 +73,20 @@ class WeightsByHand(LabView):
 
     def __init__(self) -> None:
         self.sliders = Sliders()
-        self.hands = self.sliders.model_id
-        self.start = made(
+        self.start = make_widget(
             widgets.Dropdown,
             label="Set to",
             help="Set all sliders",
             width=190,
             options=[("…", OWN)],
         )
-        self.learnt = made(
+        self.learnt = make_widget(
             widgets.ToggleButton,
             label="Show Co-Boosting's",
             help="Show the weights that Co-Boosting has found, and its score",
             width="auto",
         )
-        self.judge = made(
+        self.judge = make_widget(
             widgets.ToggleButton,
             label="Show the judge half",
             help="Accuracy on the half on which nobody chose weights",
@@ -165,7 +163,7 @@ class WeightsByHand(LabView):
             state.class_names,
             setting=describe_setting(state.outcome),
             client=state.client,
-            class_index=state.klass,
+            class_index=state.class_index,
             is_spoilt=self._is_spoilt,
         )
 
@@ -207,7 +205,7 @@ class Sliders(widgets.Box):
     def set_weights(self, weights: Any) -> None:
         """Set all sliders to `weights [M]`, scaled so that the largest is 1."""
         self.value = slider_levels(weights)
-        names = [own_name(k, self.setting) for k in range(len(self.value))]
+        names = [plain_client_name(k, self.setting) for k in range(len(self.value))]
         if names != self._names:
             self._names = names
             self._make_sliders()
@@ -221,7 +219,7 @@ class Sliders(widgets.Box):
             slider.close()
         sliders = []
         for name in self._names:
-            slider = made(
+            slider = make_widget(
                 widgets.FloatSlider,
                 label=name.split()[0],
                 help=f"Weight of client {name}",
@@ -303,7 +301,6 @@ class ByHandPicture:
     """The picture of weights by hand. It keeps its figure, so that a slider redraws quickly."""
 
     _shape: tuple | None = None  # clients, classes and names that the figure was built for
-    _key: tuple | None = None  # what it shows apart from the learner's weights
 
     def show(
         self,
@@ -323,24 +320,9 @@ class ByHandPicture:
             if shape != self._shape:
                 self._build(*shape)
                 self._shape = shape
-                self._key = None
-            fixed_weights = [
-                (name, shares.tobytes()) for name, shares in scores.shares.items() if name != YOURS
-            ]
-            key = (
-                client,
-                class_index,
-                setting,
-                tuple(fixed_weights),
-                scores.judge is None,
-                scores.counts.tobytes(),
-            )
-            if key != self._key:
-                self._artists.update(scores.counts, client, class_index, setting=setting)
-                self._key = key
+            self._artists.update(scores.counts, client, class_index, setting=setting)
             self._update(scores, class_index)
-            moves(self.figure, key, **self._parts(scores))
-        return told(
+        return describe_picture(
             self.figure,
             "Weights of the clients above the training samples that they hold, and accuracy",
             setting,
@@ -360,9 +342,9 @@ class ByHandPicture:
         for bar in self._artists.bars:
             bar.set_color(ACCENT)
         weights_ax.set_ylabel("weight", fontsize=10, color=QUIET)
-        percent_axis(weights_ax, top=None)
+        set_percent_axis(weights_ax, top=None)
         heading(weights_ax, "Weights", 5)
-        level_line(weights_ax, 1 / clients)
+        draw_level_line(weights_ax, 1 / clients)
         self._marks = {}
         for name, marker, colour in ((LEARNT, "D", SECOND), (REAL, "s", "#009E73")):
             size = 7 if clients <= 16 else 4
@@ -375,7 +357,7 @@ class ByHandPicture:
         self._scores_text = scores_ax.text(0, 1, "", transform=scores_ax.transAxes, **style)
 
         dress(accuracy_ax, x="correct (bar: yours, line: equal)", grid="x", size=9)
-        percent_axis(accuracy_ax, "x", ticks=HALVES)
+        set_percent_axis(accuracy_ax, "x", ticks=HALVES)
         accuracy_ax.set(ylim=samples_ax.get_ylim(), yticks=[])
         band_style = {"color": ACCENT, "alpha": 0.13, "lw": 0, "zorder": 0}
         self._class_band = accuracy_ax.axhspan(-0.5, 0.5, **band_style)
@@ -386,24 +368,13 @@ class ByHandPicture:
             [0] * classes, rows - 0.38, rows + 0.38, color=INK, lw=2
         )
 
-    def _parts(self, scores: Scores) -> dict[str, Any]:
-        """What changes with the weights: see `vector.moves`."""
-        weights_ax = self._artists.upper
-        return {
-            "bars": (scores.shares[YOURS].tobytes(), self._artists.bars),
-            "classes": (scores.by_class[YOURS].tobytes(), self._accuracy_bars),
-            "equal": (scores.by_class[EQUAL].tobytes(), [self._equal_lines]),
-            "weights": (weights_ax.get_ylim(), [weights_ax.yaxis, *weights_ax.lines]),
-            "scores": (self._scores_text.get_text(), [self._scores_text]),
-        }
-
     def _update(self, scores: Scores, class_index: int | None) -> None:
         for bar, share in zip(self._artists.bars, scores.shares[YOURS], strict=True):
             bar.set_height(share)
         weights_ax = self._artists.upper
         largest = max(float(shares.max()) for shares in scores.shares.values())
-        weights_ax.set_ylim(0, beyond(largest))
-        few_ticks(weights_ax, "y", 3)
+        weights_ax.set_ylim(0, round_axis_end(largest))
+        limit_ticks(weights_ax, "y", 3)
         for name, line in self._marks.items():
             shares = scores.shares.get(name, np.empty(0))
             line.set_data(range(len(shares)), shares)
@@ -431,18 +402,20 @@ def make_table(scores: Scores, setting: Setting | str) -> list[dict[str, Any]]:
     halves = {"tune half": scores.tune}
     if scores.judge:
         halves["judge half"] = scores.judge
-    clients = [f"client {own_name(k, setting)}" for k in range(len(scores.counts))]
+    clients = [f"client {plain_client_name(k, setting)}" for k in range(len(scores.counts))]
     rows = []
     for name, shares in scores.shares.items():
         accuracies = [accuracy[name] for accuracy in halves.values()]
         rows.append((name, *(percent(value) for value in (*accuracies, *shares))))
-    return tabled(["weights", *halves, *clients], rows)
+    return build_table(["weights", *halves, *clients], rows)
 
 
 def describe_scores(scores: Scores, is_spoilt: bool) -> str:
     """Your weights beside equal ones, on the judge half if it is shown."""
-    verdict = significance(scores.gap, clear="more than noise", one_seed="too few images to tell")
-    gap = f"{points(scores.gap)}, {verdict}"
+    verdict = describe_significance(
+        scores.gap, clear="more than noise", one_seed="too few images to tell"
+    )
+    gap = f"{format_points(scores.gap)}, {verdict}"
     tune = scores.tune
     judge = scores.judge
     if judge is None:

@@ -11,9 +11,9 @@ from ipywidgets import SelectionSlider
 from matplotlib.axes import Axes
 
 from ...methods.parts.synthesis import SynthesisReport
-from ...panels import LabSpec, LabView, PanelState, made, player
-from ...plots import Picture, drawing, heading, percent, plural, tabled, told
-from ...plots.kit import tiles
+from ...panels import LabSpec, LabView, PanelState, make_player, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, heading, percent, plural
+from ...plots.kit import draw_image_rows
 from ...plots.style import ACCENT, INK
 from ...plots.words import Setting, shorten
 from ..runs import describe_setting
@@ -36,7 +36,7 @@ class Images(LabView):
     summary = "Then this shows the synthetic images of each epoch."
 
     def __init__(self) -> None:
-        self.epoch = made(
+        self.epoch = make_widget(
             SelectionSlider,
             label="Server epoch",
             help="The epoch whose images are shown",
@@ -44,7 +44,7 @@ class Images(LabView):
             label_width=88,
             options=[("–", 0)],
         )
-        self.play = player(self.epoch, interval=700, tooltip="Replay the epochs")
+        self.play = make_player(self.epoch, interval=700, tooltip="Replay the epochs")
 
     def adapt(self, state: PanelState) -> None:
         """Offer the epochs that are known. Who looks at the last one, sees the new last one."""
@@ -69,7 +69,7 @@ class Images(LabView):
             frame=min(self.epoch.value, len(report.synthetic_epochs) - 1),
             epochs=planned_epochs(state),
             real=find_examples(dataset) if has_same_shape else None,
-            class_index=state.klass,
+            class_index=state.class_index,
         )
 
 
@@ -147,12 +147,12 @@ def draw_images(
     for number, (difficulty, disagreement) in enumerate(measures, 1):
         rows.append((number, percent(difficulty), percent(disagreement)))
     count = plural(len(images), "synthetic image")
-    return told(
+    return describe_picture(
         figure,
         f"{count} of server epoch {epoch} of {epochs} by intended class",
         setting,
         sentence,
-        tabled("epoch | difficulty | disagreement", rows),
+        build_table("epoch | difficulty | disagreement", rows),
     )
 
 
@@ -174,7 +174,7 @@ def draw_columns(
             of_class = images[labels == c]
             images_of_row.append(of_class[row] if row < len(of_class) else None)
         rows.append(("made" if row == 0 else "", images_of_row))
-    tiles(ax, rows, columns=shorten(names, 9), marked=class_index)
+    draw_image_rows(ax, rows, columns=shorten(names, 9), marked=class_index)
 
 
 def draw_rows(
@@ -191,4 +191,6 @@ def draw_rows(
         colour = ACCENT if label == class_index else INK
         words[place] = (shorten([names[label]], 8)[0], colour)
     starts = range(0, len(images), MAX_COLUMNS)
-    tiles(ax, [("", images[start : start + MAX_COLUMNS]) for start in starts], under=words)
+    draw_image_rows(
+        ax, [("", images[start : start + MAX_COLUMNS]) for start in starts], under=words
+    )

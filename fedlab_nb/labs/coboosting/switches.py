@@ -7,11 +7,19 @@ from typing import Any, NamedTuple
 
 from ipywidgets import Dropdown
 
-from ...panels import Asked, PanelState, made
-from ...panels.figures import words
-from ...plots import Picture, Series, drawing, mean_percent, seeds_of, tabled, told
+from ...panels import PanelState, PlannedRuns, make_widget
+from ...panels.figures import describe_settings
+from ...plots import (
+    Picture,
+    Series,
+    build_table,
+    describe_picture,
+    describe_seeds,
+    drawing,
+    mean_percent,
+)
 from ...plots.kit import Bars
-from ...plots.words import Setting, apart, number
+from ...plots.words import Setting, describe_difference, format_share
 from ...studies.statistics import difference
 from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
 from ..runs import Steps, plan_runs, run_all
@@ -71,7 +79,7 @@ class Switches(ButtonView):
     )
 
     def __init__(self) -> None:
-        self.which = made(
+        self.which = make_widget(
             Dropdown,
             label="Variants",
             help="Which combinations to run",
@@ -79,7 +87,7 @@ class Switches(ButtonView):
             options=list(VARIANT_SETS),
         )
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         settings = {**state.settings, "coboosting.answer": "server"}
         changes = {}
         for on in VARIANT_SETS[self.which.value]:
@@ -89,7 +97,7 @@ class Switches(ButtonView):
     def work(self, state: PanelState) -> Steps:
         """The setting in words, the variants, and which set of them it is."""
         chosen_set = self.which.value
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         variants = []
         for on in VARIANT_SETS[chosen_set]:
             outcomes = runs[name_variant(on)]
@@ -97,7 +105,7 @@ class Switches(ButtonView):
                 seed: outcome.report.ensemble_curve[-1] for seed, outcome in outcomes.items()
             }
             variants.append(Variant(on, ensemble, accuracies_by_seed(outcomes)))
-        return words(state.settings), variants, chosen_set
+        return describe_settings(state.settings), variants, chosen_set
 
     def stored_result(self, state: PanelState) -> Any:
         setting, rows = read_stored_runs("switches")
@@ -132,12 +140,12 @@ def draw_switches(variants: Sequence[Variant], setting: Setting | str) -> Pictur
         "variant | GHS | DHS | EE | ensemble | ensemble, against all three | server | "
         "server, against all three"
     )
-    return told(
+    return describe_picture(
         figure,
         "Bars of the accuracy of ensemble and server model with ideas switched off",
         setting,
         describe_differences(whole, others),
-        tabled(columns, [table_row(variant, whole) for variant in variants]),
+        build_table(columns, [table_row(variant, whole) for variant in variants]),
     )
 
 
@@ -149,7 +157,7 @@ def table_row(variant: Variant, whole: Variant) -> list[str]:
         accuracies = getattr(variant, model)
         row.append(mean_percent(accuracies) if accuracies else "not run yet")
         if accuracies and variant is not whole:
-            row.append(apart(accuracies, getattr(whole, model), one_seed="one seed"))
+            row.append(describe_difference(accuracies, getattr(whole, model), one_seed="one seed"))
         else:
             row.append("")
     return row
@@ -163,7 +171,7 @@ def describe_differences(whole: Variant, others: Sequence[Variant]) -> str:
         for variant in others:
             gap = difference(getattr(variant, model), getattr(whole, model))
             if not gap.is_noise:
-                clear_gaps.append(f"{variant.name} {number(gap, sign='+')}")
+                clear_gaps.append(f"{variant.name} {format_share(gap, sign='+')}")
         parts.append(f"of the {model} {', '.join(clear_gaps) or 'nothing'}")
-    seeds = seeds_of(whole.ensemble)
+    seeds = describe_seeds(whole.ensemble)
     return f"Clear in points ({seeds}, against all three): {'; '.join(parts)}."

@@ -9,19 +9,19 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, drawing, dress, percent, plural, tabled, told
-from ...plots.kit import stacked
+from ...plots import Picture, build_table, describe_picture, drawing, dress, percent, plural
+from ...plots.kit import draw_stacked_bars
 from ...plots.style import (
     ACCENT,
     INK,
     QUIET,
     class_colours,
-    end_labels,
-    few_ticks,
-    level_line,
-    percent_axis,
+    draw_end_labels,
+    draw_level_line,
+    limit_ticks,
+    set_percent_axis,
 )
-from ...plots.words import Setting, own_name, row_name, shorten
+from ...plots.words import Setting, plain_client_name, row_name, shorten
 from ..runs import describe_classes, describe_setting
 from .images import planned_epochs
 
@@ -51,7 +51,7 @@ class Trajectories(LabView):
             describe_setting(state),
             epochs=planned_epochs(state),
             client=state.client,
-            class_index=state.klass,
+            class_index=state.class_index,
         )
 
 
@@ -83,7 +83,7 @@ def draw_trajectories(
         draw_lines(left, shares, rows, max(epochs, len(shares)), client, setting)
         labels = [f"{row_name(k, setting)}  {percent(last[k])}" for k in rows]
         draw_samples(right, labels, counts[rows], names, class_index)
-    return told(
+    return describe_picture(
         figure,
         "Lines of each client's share of the ensemble weight, beside bars of the classes that it "
         "holds",
@@ -114,18 +114,18 @@ def draw_lines(
         marker = "o" if epochs_done == 1 else None
         ax.plot(range(1, epochs_done + 1), shares[:, k], ms=4, marker=marker, **style)
     equal = 1 / clients
-    level_line(ax, equal)
+    draw_level_line(ax, equal)
     ax.set_xlim(1, max(epochs, 2))
-    percent_axis(ax, top=max(float(shares.max()), equal) * 1.1)
-    few_ticks(ax, "x", 6, whole=True)
+    set_percent_axis(ax, top=max(float(shares.max()), equal) * 1.1)
+    limit_ticks(ax, "x", 6, whole=True)
     named = rows
     if clients > MAX_CLIENTS:
         named = [k for k in rows if k in rows[:4] or k == client]
     labels = []
     for k in named:
         colour = ACCENT if k == client else INK
-        labels.append((shares[-1, k], own_name(k, setting), colour))
-    end_labels(ax, labels, size=9)
+        labels.append((shares[-1, k], plain_client_name(k, setting), colour))
+    draw_end_labels(ax, labels, size=9)
 
 
 def draw_samples(
@@ -138,7 +138,7 @@ def draw_samples(
     """A bar for each of the `labels` from its `counts [R, C]`, a part for each class."""
     dress(ax, title="What they hold", x="training samples")
     bars = {label: dict(enumerate(row)) for label, row in zip(labels, counts, strict=True)}
-    stacked(ax, bars, dict(enumerate(class_colours(len(names)))), thick=0.74)
+    draw_stacked_bars(ax, bars, dict(enumerate(class_colours(len(names)))), thick=0.74)
     width_for_name = 0.05 * ax.get_xlim()[1]
     for parts in ax.containers:
         c = int(parts.get_label())
@@ -148,7 +148,7 @@ def draw_samples(
         if class_index is not None and c != class_index:
             for part in parts:
                 part.set_alpha(0.3)
-    few_ticks(ax, "x", 4, whole=True)
+    limit_ticks(ax, "x", 4, whole=True)
 
 
 def describe_ranking(
@@ -165,7 +165,7 @@ def describe_ranking(
     k = ranking[0] if client is None else client
     silent = int((last < equal / 10).sum())
     return (
-        f"After {plural(len(shares), 'epoch')} client {own_name(k, setting)} "
+        f"After {plural(len(shares), 'epoch')} client {plain_client_name(k, setting)} "
         f"(rank {ranking.index(k) + 1}) has {percent(last[k])} of the weight "
         f"(equal: {percent(equal)}); it holds {counts[k].sum()} samples, "
         f"{describe_classes(counts[k], names)}. {plural(silent, 'client')} with nearly no weight."
@@ -190,5 +190,5 @@ def make_table(
     rows = []
     for k in ranking:
         percents = [percent(share) for share in shares[epochs, k]]
-        rows.append((own_name(k, setting), *percents, *counts[k].tolist()))
-    return tabled(columns, rows)
+        rows.append((plain_client_name(k, setting), *percents, *counts[k].tolist()))
+    return build_table(columns, rows)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import ipywidgets as widgets
 
 from ...methods import label_of
-from ...panels import Asked, PanelState, made, words
+from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
 from ...plots import Picture, data_size, mean_percent
 from ...plots.study import against
 from ...plots.style import INK, Look, look
@@ -30,7 +30,7 @@ class Bytes(ButtonView):
     )
 
     def __init__(self) -> None:
-        self.per_class = made(
+        self.per_class = make_widget(
             widgets.SelectionSlider,
             label="Images per class",
             help="The sentence has the test accuracy for this number",
@@ -39,16 +39,16 @@ class Bytes(ButtonView):
             value=3,
         )
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         changes = {name_run(m): {"distilled.per_class": m} for m in PER_CLASS}
         return plan_runs("distilled", state.settings, changes)
 
     def work(self, state: PanelState) -> Steps:
         """{m_c: Budget}, and the setting in words."""
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         budgets = {m: make_budget(runs[name_run(m)]) for m in PER_CLASS}
         kind = IMAGE_KINDS[state.knobs["images"]]
-        return budgets, f"{words(state.settings)}, {kind}"
+        return budgets, f"{describe_settings(state.settings)}, {kind}"
 
     def draw_result(self, state: PanelState) -> Picture:
         budgets, setting = state.worked
@@ -130,8 +130,8 @@ def describe_budgets(
     for title, budget in others.items():
         beside.append(f"; {title}: {mean_percent(budget.test)}, {data_size(budget.bytes)}")
     return (
-        f"With {per_class} per class the server is right for {mean_percent(chosen.test)} of the test "
-        f"images, for at most {data_size(chosen.bytes)} a client "
+        f"With {per_class} per class the server is correct on {mean_percent(chosen.test)} of the "
+        f"test images, for at most {data_size(chosen.bytes)} a client "
         f"({fewest}: {data_size(budgets[fewest].bytes)}, {most}: {data_size(budgets[most].bytes)})"
         f"{''.join(beside)}."
     )

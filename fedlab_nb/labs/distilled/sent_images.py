@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, capital, listed, plural
-from ...plots.words import Setting, client_name, own_name
+from ...plots import Picture, capitalize, join_words, plural
+from ...plots.words import Setting, client_name, plain_client_name
 from ...studies.outcome import Outcome
 from ..nearest import Neighbours, attack_clients, draw_pairs
 from ..runs import describe_setting
@@ -38,10 +38,10 @@ class SentImages(LabView):
         return draw_pairs(
             neighbours,
             state.class_names,
-            f"{capital(client_name(client, setting))} sends {kind}",
+            f"{capitalize(client_name(client, setting))} sends {kind}",
             describe_sent_images(neighbours, state.class_names, setting),
             setting=setting,
-            class_index=state.klass,
+            class_index=state.class_index,
         )
 
 
@@ -66,9 +66,9 @@ def describe_sent_images(
     """Which classes the labels show, and how many of the images are the client's own."""
     classes = [class_names[c] for c in sorted(set(neighbours.labels.tolist()))]
     return (
-        f"Client {own_name(neighbours.client, setting)} sends "
+        f"Client {plain_client_name(neighbours.client, setting)} sends "
         f"{plural(len(neighbours.labels), 'image')} of {plural(len(classes), 'class')} "
-        f"({listed(classes)}): their labels say which classes it holds. "
+        f"({join_words(classes)}): their labels say which classes it holds. "
         f"{int(neighbours.is_copy.sum())} of the images are its own, pixel by pixel; the median "
         f"distance to the nearest of its own is {np.median(neighbours.distance):.3f} per pixel."
     )

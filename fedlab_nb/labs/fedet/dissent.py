@@ -9,9 +9,18 @@ import ipywidgets as widgets
 import numpy as np
 import torch
 
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, percent, seeds_of, tabled, told
-from ...plots.style import ACCENT, FIFTHS, INK, percent_axis
+from ...panels import LabView, PanelState, make_widget
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    describe_seeds,
+    drawing,
+    dress,
+    legend,
+    percent,
+)
+from ...plots.style import ACCENT, FIFTHS, INK, set_percent_axis
 from ...plots.words import Setting
 from ...studies import Outcome
 from .votes import vote_on_test_samples, voting_rule
@@ -37,7 +46,7 @@ class Dissent(LabView):
     summary = "Then this shows how often the consensus is right if few or many clients dissent."
 
     def __init__(self) -> None:
-        self.limit = made(
+        self.limit = make_widget(
             widgets.FloatSlider,
             label="Answer only if dissent ≤",
             help="If a larger part of the weight disagrees, no answer is given",
@@ -49,11 +58,12 @@ class Dissent(LabView):
 
     def draw(self, state: PanelState) -> Picture:
         runs = {
-            seed: measure_dissent(outcome, state.klass) for seed, outcome in state.outcomes.items()
+            seed: measure_dissent(outcome, state.class_index)
+            for seed, outcome in state.outcomes.items()
         }
         samples = "all test samples"
-        if state.klass is not None:
-            samples = f"test samples of class {state.class_names[state.klass]}"
+        if state.class_index is not None:
+            samples = f"test samples of class {state.class_names[state.class_index]}"
         return draw_dissent(runs, state.setting, self.limit.value, samples)
 
 
@@ -132,7 +142,7 @@ def draw_dissent(
             labels = [f"{100 * share:.0f}" for share in shares[name]]
             ax.bar_label(bars, labels, padding=2, fontsize=9, color=INK)
         ax.set_xticks(places, [name.replace(" ", "\n", 1) for name in columns])
-        percent_axis(ax, top=1.2, ticks=FIFTHS)
+        set_percent_axis(ax, top=1.2, ticks=FIFTHS)
         legend(ax, loc="upper right", ncols=2)
 
     areas = [area_under_curve(run.dissent, run.consensus_right) for run in runs.values()]
@@ -143,15 +153,15 @@ def draw_dissent(
         f"The consensus gets {percent(least)} right of the third with the least dissent and "
         f"{percent(most)} of the third with the most{area_text}. With answers only at a dissent ≤ "
         f"{threshold:.2f}, {percent(has_answer.mean())} of the samples get an answer, "
-        f"{percent(answered)} of these a right one ({samples}, {len(dissent)} in {seeds_of(runs)})."
+        f"{percent(answered)} of these a right one ({samples}, {len(dissent)} in {describe_seeds(runs)})."
     )
     rows = []
     for name, consensus, server in zip(columns, shares["consensus"], shares["server"], strict=True):
         rows.append((name, percent(consensus), percent(server)))
-    return told(
+    return describe_picture(
         figure,
         "Bars of the accuracy by thirds of the dissent mass, and below a threshold of it",
         setting,
         sentence,
-        tabled("samples | consensus right | server right", rows),
+        build_table("samples | consensus right | server right", rows),
     )

@@ -11,9 +11,9 @@ from scipy.special import softmax
 
 from ...data import load
 from ...methods.fedet.consensus import Consensus
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, capital, percent, plural, seeds_of
-from ...plots.words import own_name, shorten
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, capitalize, describe_seeds, percent, plural
+from ...plots.words import plain_client_name, shorten
 from ..one_sample import OneSample, draw_one_sample
 from ..runs import describe_setting
 from .votes import consensus_accuracy, vote_on_logits, vote_on_test_samples, voting_rule
@@ -57,7 +57,7 @@ class Expert(LabView):
     _outcome: Any = None  # of the last drawing
 
     def __init__(self) -> None:
-        self.kind = made(
+        self.kind = make_widget(
             widgets.Dropdown,
             label="Samples",
             help="All samples, those where the consensus is wrong, least or most dissent first, or "
@@ -65,7 +65,7 @@ class Expert(LabView):
             width=180,
             options=KINDS,
         )
-        self.at = made(
+        self.at = make_widget(
             widgets.IntSlider,
             label="Sample",
             help="Go from sample to sample",
@@ -73,14 +73,14 @@ class Expert(LabView):
             max=0,
             readout=False,
         )
-        self.rule = made(
+        self.rule = make_widget(
             widgets.Dropdown,
             label="Weights",
             help="What makes the weights",
             width=175,
             options=RULES,
         )
-        self.heat = made(
+        self.heat = make_widget(
             widgets.FloatLogSlider,
             label="τ",
             help="Temperature of the weights. Only softmax has one",
@@ -120,7 +120,7 @@ class Expert(LabView):
                 order = np.argsort(dissent, kind="stable")
             elif kind == "disputed":
                 order = np.argsort(-dissent, kind="stable")
-        of_class = is_selected & (classes == state.klass)
+        of_class = is_selected & (classes == state.class_index)
         if of_class.any():
             is_selected = of_class
         if not is_selected.any():
@@ -157,7 +157,7 @@ class Expert(LabView):
             names=state.class_names,
             setting=describe_setting(state),
             client=state.client,
-            class_index=state.klass,
+            class_index=state.class_index,
         )
         sentence = f"{describe_sample(sample)}{self._describe_all_test_samples(state)}"
         return draw_one_sample(sample, "What each client says, in %", sentence)
@@ -208,7 +208,7 @@ class Expert(LabView):
             accuracies.append(consensus_accuracy(vote, truth))
             effective_clients.append(float(vote.effective_clients.mean()))
         return (
-            f" On all test samples ({seeds_of(state.outcomes)}) the consensus of these weights "
+            f" On all test samples ({describe_seeds(state.outcomes)}) the consensus of these weights "
             f"gets {percent(mean(accuracies))} right, and in effect "
             f"{mean(effective_clients):.1f} of {plural(len(state.report.members), 'client')} count."
         )
@@ -225,7 +225,7 @@ def describe_sample(sample: OneSample) -> str:
         row = int(weights.argmax())
     outputs = sample.outputs[row]
     text = (
-        f"{capital(sample.name)}: the consensus is {sample.top_class(consensus)} "
+        f"{capitalize(sample.name)}: the consensus is {sample.top_class(consensus)} "
         f"({percent(consensus.max())})"
     )
     if sample.truth is not None and sample.truth == consensus.argmax():
@@ -234,7 +234,7 @@ def describe_sample(sample: OneSample) -> str:
         text += f", wrong, it is “{sample.names[sample.truth]}”"
     return (
         f"{text}; dissent ω_div = {weights[sample.disagrees].sum():.2f}. "
-        f"Client {own_name(sample.members[row], sample.setting)} says "
+        f"Client {plain_client_name(sample.members[row], sample.setting)} says "
         f"{sample.top_class(outputs)} ({percent(outputs.max())}) with weight {weights[row]:.2f}. "
         f"The server says {sample.top_class(sample.answers['server'])}."
     )

@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 
 from ...data import DATASETS
 from ...methods.parts.images import OWN_SOURCES
-from ...panels import Asked, PanelState, made, words
-from ...plots import Picture, Series, drawing, percent, plural, tabled, told
-from ...plots.kit import Bars, as_tile, photos
-from ...plots.words import Setting, apart, seed_words
+from ...panels import PanelState, PlannedRuns, describe_settings, make_widget
+from ...plots import Picture, Series, build_table, describe_picture, drawing, percent, plural
+from ...plots.kit import Bars, keep_photo_colours, make_tile
+from ...plots.words import Setting, describe_difference, describe_each_seed
 from ...studies import Outcome
 from ..button_view import ButtonView, accuracies_by_seed, read_stored_runs, values_by_seed
 from ..runs import Steps, plan_runs, run_all
@@ -48,14 +48,14 @@ class Public(ButtonView):
     )
 
     def __init__(self) -> None:
-        self.vary = made(
+        self.vary = make_widget(
             widgets.ToggleButtons,
             label="Compare",
             help="Where the public samples come from, or how many",
             options=[("sources", "source"), ("sizes", "size")],
         )
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         if self.vary.value == "size":
             changes = size_changes(state)
         else:
@@ -65,9 +65,9 @@ class Public(ButtonView):
     def work(self, state: PanelState) -> Steps:
         """The setting in words, the choices, and what was varied."""
         varied = self.vary.value
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         choices = [choice_of_outcomes(name, outcomes) for name, outcomes in runs.items()]
-        return words(state.settings), choices, varied
+        return describe_settings(state.settings), choices, varied
 
     def stored_result(self, state: PanelState) -> Any:
         setting, rows = read_stored_runs(f"{self.vary.value}s")
@@ -170,13 +170,15 @@ def draw_public(choices: list[Choice], setting: Setting | str, chance: float) ->
     for choice in choices:
         row = choice.series
         dissent = percent(choice.dissent)
-        rows.append((row.label, choice.count, row.number, dissent, seed_words(row.accuracies)))
-    return told(
+        rows.append(
+            (row.label, choice.count, row.number, dissent, describe_each_seed(row.accuracies))
+        )
+    return describe_picture(
         figure,
         "Some samples of each choice of public data, and bars of the student's accuracy",
         setting,
         describe_choices(series),
-        tabled("public data | samples | accuracy | dissent | seeds", rows),
+        build_table("public data | samples | accuracy | dissent | seeds", rows),
     )
 
 
@@ -186,10 +188,10 @@ def draw_samples(ax: Axes, choices: list[Choice]) -> None:
     for i, choice in enumerate(choices):
         if choice.samples is None:
             continue
-        strip = np.hstack([as_tile(image) for image in choice.samples])
+        strip = np.hstack([make_tile(image) for image in choice.samples])
         place = (0, 1, i + height / 2, i - height / 2)
         ax.imshow(strip.squeeze(), cmap="gray", vmin=0, vmax=1, aspect="auto", extent=place)
-    photos(ax)
+    keep_photo_colours(ax)
 
 
 def describe_choices(series: list[Series]) -> str:
@@ -198,7 +200,7 @@ def describe_choices(series: list[Series]) -> str:
     worst = ranking[0]
     best = ranking[-1]
     one_seed = "one seed: nobody can tell how much of that is noise"
-    difference = apart(best.accuracies, worst.accuracies, one_seed=one_seed)
+    difference = describe_difference(best.accuracies, worst.accuracies, one_seed=one_seed)
     return (
         f"Best student: {best.label}, {percent(best.mean)}. "
         f"Worst: {worst.label}, {percent(worst.mean)} ({difference})."

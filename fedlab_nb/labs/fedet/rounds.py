@@ -11,18 +11,18 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ...methods.fedet.model import FedETReport
-from ...panels import LabView, PanelState, made, player
-from ...plots import Picture, drawing, dress, legend, percent, told
+from ...panels import LabView, PanelState, make_player, make_widget
+from ...plots import Picture, describe_picture, drawing, dress, legend, percent
 from ...plots.style import (
     ACCENT,
     QUIET,
     SECOND,
     SERIES,
-    few_ticks,
-    level_line,
-    mean_line,
-    narrow,
-    percent_axis,
+    average_lines,
+    draw_level_line,
+    is_narrow,
+    limit_ticks,
+    set_percent_axis,
 )
 from ...plots.words import Setting
 from ..runs import describe_setting
@@ -71,7 +71,7 @@ class Rounds(LabView):
     _outcome: Any = None  # of the last drawing
 
     def __init__(self) -> None:
-        self.round = made(
+        self.round = make_widget(
             widgets.IntSlider,
             label="Round",
             help="The round that the sentence describes",
@@ -80,7 +80,9 @@ class Rounds(LabView):
             min=1,
             max=1,
         )
-        self.play = player(self.round, interval=600, tooltip="Replay the rounds", show_repeat=False)
+        self.play = make_player(
+            self.round, interval=600, tooltip="Replay the rounds", show_repeat=False
+        )
 
     def adapt(self, state: PanelState) -> None:
         """While it runs the newest round is marked; a new outcome is shown at its end."""
@@ -171,7 +173,7 @@ def one_shot_curves(
 
     student: {seed: [(server steps, accuracy)]}
     """
-    steps, accuracies = mean_line(student)
+    steps, accuracies = average_lines(student)
     curves = {AFTER: dict(zip(steps, accuracies, strict=True))}
     if reports:
         consensus = mean(report.consensus_accuracy[-1] for report in reports)
@@ -196,11 +198,11 @@ def draw_rounds(
         for label, style in STYLES.items():
             if curves.get(label):
                 draw_curve(ax, label, curves[label], style)
-        level_line(ax, marked, axis="x")
-        few_ticks(ax, "x", 8, whole=True)
-        percent_axis(ax, top=1.02)
+        draw_level_line(ax, marked, axis="x")
+        limit_ticks(ax, "x", 8, whole=True)
+        set_percent_axis(ax, top=1.02)
         if rounds:
-            legend(figure, loc="outside lower center", ncols=1 if narrow() else 3)
+            legend(figure, loc="outside lower center", ncols=1 if is_narrow() else 3)
     table = []
     for number in rounds:
         row: dict[str, Any] = {unit: number}
@@ -211,7 +213,7 @@ def draw_rounds(
     descriptions = [
         f"{label} {percent(curve[marked])}" for label, curve in curves.items() if marked in curve
     ]
-    return told(
+    return describe_picture(
         figure,
         f"Accuracy of the large model and of the small ones by {unit}",
         setting,

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, percent, plural, tabled, told
-from ...plots.kit import stacked
-from ...plots.style import FIFTHS, INK, SECOND, class_ticks, mark, percent_axis
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, dress, percent, plural
+from ...plots.kit import draw_stacked_bars
+from ...plots.style import FIFTHS, INK, SECOND, mark_place, set_class_ticks, set_percent_axis
 from ...plots.words import Setting
 from ..runs import describe_setting
 from .votes import current_options, vote_on_logits, voting_rule
@@ -27,14 +27,14 @@ class Target(LabView):
     summary = "Then this shows the soft label that λ_div makes of one public sample."
 
     def __init__(self) -> None:
-        self.at = made(
+        self.at = make_widget(
             widgets.IntSlider,
             label="Public sample",
             help="Go from one public sample to the next",
             width=250,
             max=0,
         )
-        self.strength = made(
+        self.strength = make_widget(
             widgets.FloatSlider,
             label="λ_div",
             help="Weight of the dissenters' target",
@@ -62,7 +62,7 @@ class Target(LabView):
             strength=self.strength.value,
             sample=self.at.value,
             setting=describe_setting(state, f"λ_div of the run {options['diversity']:g}"),
-            class_index=state.klass,
+            class_index=state.class_index,
         )
 
 
@@ -103,19 +103,21 @@ def draw_target(
         f"{percent(dissenters_share.max())} at most; they overrule the consensus on {overruled}."
     )
     rows = [(names[c], percent(target[sample, c])) for c in range(classes)]
-    table = tabled("class | target", rows)
-    return told(figure, f"Soft target of public sample {sample}", setting, sentence, table)
+    table = build_table("class | target", rows)
+    return describe_picture(
+        figure, f"Soft target of public sample {sample}", setting, sentence, table
+    )
 
 
 def draw_shares(ax: Axes, label: str, dissenters_share: float) -> None:
     """One bar: how much of the target the consensus gets, and how much the dissenters."""
     parts = {"consensus": 1 - dissenters_share, "dissenters": dissenters_share}
-    stacked(ax, {label: parts}, COLOURS)
+    draw_stacked_bars(ax, {label: parts}, COLOURS)
     for bars in ax.containers:
         text = {"label_type": "center", "color": "white", "fontsize": 9}
         ax.bar_label(bars, [bars.get_label()], **text)
     ax.set_ylim(0.6, -0.6)
-    percent_axis(ax, "x", ticks=FIFTHS)
+    set_percent_axis(ax, "x", ticks=FIFTHS)
 
 
 def draw_dissenters(
@@ -126,6 +128,6 @@ def draw_dissenters(
     labels = [percent(share) if share >= 0.005 else "" for share in shares]
     ax.bar_label(bars, labels, padding=2, fontsize=9, color=INK)
     dress(ax, title="What the dissenters get, by class", x="class", grid="y")
-    class_ticks(ax, names, length=6)
-    mark(ax, class_index, len(shares))
-    percent_axis(ax, top=1.2 * max(0.05, shares.max()))
+    set_class_ticks(ax, names, length=6)
+    mark_place(ax, class_index, len(shares))
+    set_percent_axis(ax, top=1.2 * max(0.05, shares.max()))

@@ -8,9 +8,17 @@ from typing import NamedTuple
 
 import ipywidgets as widgets
 
-from ...panels import Asked, LabView, PanelState, made
-from ...plots import Picture, drawing, dress, percent, seeds_of, tabled, told
-from ...plots.style import INK, end_labels, level_line, log_axis, looks, percent_axis, seed_lines
+from ...panels import LabView, PanelState, PlannedRuns, make_widget
+from ...plots import Picture, build_table, describe_picture, describe_seeds, drawing, dress, percent
+from ...plots.style import (
+    INK,
+    draw_end_labels,
+    draw_level_line,
+    draw_seed_lines,
+    looks,
+    set_log_axis,
+    set_percent_axis,
+)
 from ...plots.words import Setting
 from ...studies import Outcome
 from ..runs import Steps, plan_runs, run_all
@@ -44,7 +52,7 @@ class Traffic(LabView):
     )
 
     def __init__(self) -> None:
-        self.goal = made(
+        self.goal = make_widget(
             widgets.FloatSlider,
             label="Accuracy to reach",
             help="The traffic until this accuracy is reached for the first time is compared",
@@ -58,9 +66,9 @@ class Traffic(LabView):
 
     def work(self, state: PanelState) -> Steps:
         """{name: {seed: Outcome}} of FedAvg with both models."""
-        return (yield from run_all(self.asked(state)))
+        return (yield from run_all(self.planned_runs(state)))
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         rounds, epochs = comparable_rounds(state.outcome)
         changes = {}
         for name, model in compared_models(state.outcome).items():
@@ -150,16 +158,16 @@ def draw_traffic(runs: Mapping[str, RunsBySeed], setting: Setting | str, goal: f
             lines = {}
             for seed, points in runs[name].items():
                 lines[seed] = [(point.sent, point.accuracy) for point in points]
-            _, y = seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
+            _, y = draw_seed_lines(ax, lines, colour, marker, label=name, ls=dashes)
             labels.append((y[-1], name.replace(" (", "\n("), colour))
             traffic = traffic_to_goal(runs[name], goal)
             if traffic is not None:
                 style = {"ms": 11, "color": colour, "mec": INK, "mew": 1.4, "zorder": 5}
                 ax.plot([traffic[1]], [goal], marker, **style)
-        level_line(ax, goal, percent(goal), left=True)
-        percent_axis(ax, top=1.02)
-        log_axis(ax, form=format_count)
-        end_labels(ax, labels, gap=0.1)
+        draw_level_line(ax, goal, percent(goal), left=True)
+        set_percent_axis(ax, top=1.02)
+        set_log_axis(ax, form=format_count)
+        draw_end_labels(ax, labels, gap=0.1)
     rows = []
     descriptions = []
     for name, by_seed in runs.items():
@@ -170,10 +178,12 @@ def draw_traffic(runs: Mapping[str, RunsBySeed], setting: Setting | str, goal: f
             descriptions.append(f"{name} {numbers} numbers in {rounds} {unit}")
         else:
             descriptions.append(f"{name} {numbers}")
-    seeds = seeds_of(next(iter(runs.values())))
+    seeds = describe_seeds(next(iter(runs.values())))
     sentence = f"To reach {percent(goal)} ({seeds}): {'; '.join(descriptions)}."
     columns = f"method | numbers to {percent(goal)} | rounds | best accuracy | numbers in all"
-    return told(figure, "Accuracy against numbers sent", setting, sentence, tabled(columns, rows))
+    return describe_picture(
+        figure, "Accuracy against numbers sent", setting, sentence, build_table(columns, rows)
+    )
 
 
 def describe_traffic(runs: RunsBySeed, goal: float) -> tuple[str, str]:

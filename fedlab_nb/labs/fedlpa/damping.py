@@ -14,18 +14,18 @@ from ipywidgets import Dropdown, SelectionSlider
 from ...errors import RunError
 from ...methods.fedlpa.server import USES
 from ...methods.parts.kronecker import PI_RULES
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, listed, percent, tabled, told
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, dress, join_words, percent
 from ...plots.style import (
     ACCENT,
     FIFTHS,
     INK,
     SERIES,
-    end_labels,
-    log_axis,
+    draw_end_labels,
+    is_narrow,
     look,
-    narrow,
-    percent_axis,
+    set_log_axis,
+    set_percent_axis,
 )
 from ...plots.words import Setting
 from ...studies.experiment import load_validation_samples
@@ -67,7 +67,7 @@ class Damping(LabView):
     _outcome: Any = None  # of the last drawing
 
     def __init__(self) -> None:
-        self.damping = made(
+        self.damping = make_widget(
             SelectionSlider,
             label="λ_damp",
             help="The λ_damp that is marked in the picture",
@@ -75,7 +75,7 @@ class Damping(LabView):
             label_width=56,
             **damping_menu(),
         )
-        self.pi = made(
+        self.pi = make_widget(
             Dropdown,
             label="Split",
             help="How the two factors share the damping",
@@ -208,23 +208,23 @@ def draw_damping(sweep: DampingSweep, rule: str, index: int) -> Picture:
         if test_accuracy is not None:
             ax.plot(best, test_accuracy, "o", ms=12, mfc="none", mec=INK, mew=1.6, zorder=6)
         ax.axvline(dampings[index], color=ACCENT, lw=7, alpha=0.16, zorder=0)
-        log_axis(ax, most=5 if narrow() else 9, form=format_power_of_ten)
-        percent_axis(ax, "y", 1.03, ticks=FIFTHS)
+        set_log_axis(ax, most=5 if is_narrow() else 9, form=format_power_of_ten)
+        set_percent_axis(ax, "y", 1.03, ticks=FIFTHS)
         labels = []
         for use, curve in accuracies.items():
             labels.append((curve[-1], CURVES[use].label, CURVES[use].colour))
-        end_labels(ax, labels)
+        draw_end_labels(ax, labels)
     rows = []
     for i, damping in enumerate(dampings):
         cells = [percent(curve[i]) for curve in accuracies.values()]
         rows.append((format_number(damping), *cells))
     columns = ["λ_damp", *(CURVES[use].label for use in accuracies)]
-    return told(
+    return describe_picture(
         figure,
         "Validation accuracy against λ_damp for each use of the uploads",
         f"{sweep.setting}, rule π = {1 if rule == 'one' else rule}",
         describe_damping(sweep, rule, index),
-        tabled(columns, rows),
+        build_table(columns, rows),
     )
 
 
@@ -241,7 +241,7 @@ def describe_damping(sweep: DampingSweep, rule: str, index: int) -> str:
     best_accuracy = percent(accuracies["exact"][best])
     if rule in sweep.test_accuracies:
         best_accuracy += f"; on test images {percent(sweep.test_accuracies[rule])}"
-    overdamped = listed(sweep.overdamped_layers(rule, index)) or "no layer"
+    overdamped = join_words(sweep.overdamped_layers(rule, index)) or "no layer"
     return (
         f"At λ_damp = {format_number(sweep.dampings[index])}, on validation images "
         f"({VALIDATION_SETS[sweep.judged_on]}): {', '.join(at_index)}. "

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 
 from ...comm import from_upper_triangle
 from ...data import load
-from ...panels import LabView, PanelState, made, offer
-from ...plots import Picture, drawing, dress, tabled, told
-from ...plots.kit import heat_map
-from ...plots.style import class_ticks, colour_bar, few_ticks, mark
-from ...plots.words import Setting, own_name
+from ...panels import LabView, PanelState, make_widget, offer
+from ...plots import Picture, build_table, describe_picture, drawing, dress
+from ...plots.kit import draw_heat_map
+from ...plots.style import draw_colour_bar, limit_ticks, mark_place, set_class_ticks
+from ...plots.words import Setting, plain_client_name
 from ...rng import generator
 from ..runs import describe_classes, describe_setting
 from .replay import format_number, get_posteriors
@@ -34,14 +34,14 @@ class Factors(LabView):
     summary = "Then this shows the factors A and B of a client, and the image in A's last column."
 
     def __init__(self) -> None:
-        self.layer = made(
+        self.layer = make_widget(
             Dropdown,
             label="Layer",
             help="Whose factors are shown",
             width=190,
             options=[("layer 1", 0)],
         )
-        self.what = made(
+        self.what = make_widget(
             Dropdown,
             label="Factors",
             help="A and B as the client sends them, with λ_damp on their diagonals, or as it "
@@ -70,7 +70,7 @@ class Factors(LabView):
             self.layer.value,
             as_sent=self.what.value == "sent",
         )
-        return draw_factors(layer, state.class_names, state.klass)
+        return draw_factors(layer, state.class_names, state.class_index)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -177,19 +177,19 @@ def draw_factors(
         draw_symmetric(axes[0], a, "A: inputs", "input")
         draw_symmetric(axes[1], b, "B: errors", "class" if names else "output unit", names)
         for axis in "xy":
-            mark(axes[1], class_index, len(names), axis, frame=True)
+            mark_place(axes[1], class_index, len(names), axis, frame=True)
         if layer.input_name:
             draw_mean_input(axes[2], layer)
     outputs = names or [str(i) for i in range(len(b))]
     rows = []
     for output, value in zip(outputs, b.diagonal(), strict=True):
         rows.append((output, float(f"{value:.3g}")))
-    return told(
+    return describe_picture(
         figure,
-        f"Factors A and B of {layer.layer} of client {own_name(layer.client, layer.setting)}",
+        f"Factors A and B of {layer.layer} of client {plain_client_name(layer.client, layer.setting)}",
         layer.setting,
         describe_factors(layer, class_names),
-        tabled("output | diagonal of B", rows[:MAX_ROWS]),
+        build_table("output | diagonal of B", rows[:MAX_ROWS]),
     )
 
 
@@ -199,13 +199,13 @@ def draw_symmetric(
     """A symmetric matrix in colours, white at 0."""
     top = float(np.abs(matrix).max()) or 1.0
     dress(ax, title=title, x=side)
-    image = heat_map(ax, matrix, top=top, signed=True)
+    image = draw_heat_map(ax, matrix, top=top, signed=True)
     ax.set_aspect("equal")
     for axis in "xy":
-        few_ticks(ax, axis, 4, whole=True)
+        limit_ticks(ax, axis, 4, whole=True)
         if 0 < len(names) <= 10:
-            class_ticks(ax, names, axis, length=4)
-    bar = colour_bar(image, ax, orientation="horizontal", pad=0.03)
+            set_class_ticks(ax, names, axis, length=4)
+    bar = draw_colour_bar(image, ax, orientation="horizontal", pad=0.03)
     bar.set_ticks(ticks=[-top, 0, top], labels=[f"−{format_number(top)}", "0", format_number(top)])
 
 
@@ -228,7 +228,7 @@ def describe_factors(layer: LayerFactors, class_names: Sequence[str]) -> str:
     else:
         version = "as sent, with λ_damp on the diagonals"
     return (
-        f"Client {own_name(layer.client, layer.setting)} holds "
+        f"Client {plain_client_name(layer.client, layer.setting)} holds "
         f"{describe_classes(layer.counts, class_names)}. "
         f"Its inputs to {layer.layer} vary in {rank(layer.a)} of {len(layer.a)} directions, its "
         f"errors in {rank(layer.b)} of {len(layer.b)}{mean_input}. Shown {version}."

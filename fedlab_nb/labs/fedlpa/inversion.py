@@ -12,9 +12,9 @@ from ...data import Federation
 from ...methods.fedlpa.client import compute_gradient, guess_classes, recover_image, recover_label
 from ...methods.parts.kronecker import kronecker_factors
 from ...models import build
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, listed, plural, tabled, told
-from ...plots.kit import tiles
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, join_words, plural
+from ...plots.kit import draw_image_rows
 from ...plots.style import INK
 from ...plots.words import Setting
 
@@ -27,7 +27,7 @@ class Inversion(LabView):
     name, title, ready = "inverted", "Images back", "data"
 
     def __init__(self) -> None:
-        self.few = made(
+        self.few = make_widget(
             IntSlider,
             label="Samples",
             help="How many samples the gradient and the factors are computed from. A client has "
@@ -37,7 +37,7 @@ class Inversion(LabView):
             min=1,
             max=8,
         )
-        self.first = made(
+        self.first = make_widget(
             IntSlider,
             label="First",
             help="Which of the client's samples is the first",
@@ -120,17 +120,17 @@ def draw_recovered(recovered: Recovered, setting: Setting | str) -> Picture:
     words = [*recovered.labels, recovered.gradient_label, ", ".join(recovered.factors_classes)]
     with drawing() as (figure, ax):
         under = {(0, i): (text, INK) for i, text in enumerate(words)}
-        tiles(ax, [("", images)], columns=columns, under=under)
+        draw_image_rows(ax, [("", images)], columns=columns, under=under)
     rows = [
         ("gradient", recovered.gradient_label, f"{recovered.gradient_distance:.3f}"),
-        ("factors", listed(recovered.factors_classes), f"{recovered.factors_distance:.3f}"),
+        ("factors", join_words(recovered.factors_classes), f"{recovered.factors_distance:.3f}"),
     ]
-    return told(
+    return describe_picture(
         figure,
         "Samples, and what comes back",
         setting,
         describe_recovered(recovered),
-        tabled("read | classes | distance", rows),
+        build_table("read | classes | distance", rows),
     )
 
 
@@ -149,5 +149,5 @@ def describe_recovered(recovered: Recovered) -> str:
         f"{recovered.gradient_distance:.3f} a pixel from the nearest; the last column of the first "
         f"A is {from_factors}, {recovered.factors_distance:.3f} a pixel from the nearest. "
         f"The gradient names {recovered.gradient_label}, and the last B "
-        f"{listed(recovered.factors_classes)} (true: {listed(true_labels)})."
+        f"{join_words(recovered.factors_classes)} (true: {join_words(true_labels)})."
     )

@@ -14,11 +14,20 @@ from torch import Tensor
 
 from ...comm import from_upper_triangle
 from ...methods.fedlpa.client import guess_classes, label_leak
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, heading, listed, percent, tabled, told
-from ...plots.kit import heat_map
-from ...plots.style import HALVES, INK, PERCENT, SECOND, class_ticks, client_axis, colour_bar, mark
-from ...plots.words import Setting, own_name
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, heading, join_words, percent
+from ...plots.kit import draw_heat_map
+from ...plots.style import (
+    HALVES,
+    INK,
+    PERCENT,
+    SECOND,
+    draw_colour_bar,
+    mark_place,
+    set_class_ticks,
+    set_client_axis,
+)
+from ...plots.words import Setting, plain_client_name
 from ..runs import describe_setting
 from .replay import replay_server
 
@@ -38,14 +47,14 @@ class Leak(LabView):
     summary = "Then this shows which classes can be read off the uploads, and what noise changes."
 
     def __init__(self) -> None:
-        self.source = made(
+        self.source = make_widget(
             Dropdown,
             label="Read",
             help="Which numbers of the upload the attacker reads. FedAvg also sends the bias",
             width=260,
             options=[DIAGONAL, BIAS],
         )
-        self.noise = made(
+        self.noise = make_widget(
             SelectionSlider,
             label="Noise",
             help="Laplace noise on all uploads, as a share of the size of each tensor. It "
@@ -64,7 +73,7 @@ class Leak(LabView):
         if source not in sweep.sent:
             source = DIAGONAL
         index = sweep.noises.index(self.noise.value)
-        return draw_leak(sweep, source, index, state.class_names, state.client, state.klass)
+        return draw_leak(sweep, source, index, state.class_names, state.client, state.class_index)
 
 
 # ------------------------------------------------------------------------------------------ numbers
@@ -163,14 +172,14 @@ def draw_leak(
     with drawing() as (figure, ax):
         # Each client has its own scale, so that small clients can be read too.
         shares = counts / np.maximum(counts.max(1, keepdims=True), 1)
-        image = heat_map(ax, shares.T)
+        image = draw_heat_map(ax, shares.T)
         bar_label = "samples, of the client's largest class"
-        colour_bar(image, ax, bar_label, format=PERCENT, ticks=HALVES)
+        draw_colour_bar(image, ax, bar_label, format=PERCENT, ticks=HALVES)
         heading(ax, "What the clients hold (ring: named, cross: named wrongly)")
-        class_ticks(ax, names, "y", length=6)
-        client_axis(ax, len(counts), sweep.setting, few=12)
-        mark(ax, client, len(counts), frame=True)
-        mark(ax, class_index, len(names), "y", frame=True)
+        set_class_ticks(ax, names, "y", length=6)
+        set_client_axis(ax, len(counts), sweep.setting, few=12)
+        mark_place(ax, client, len(counts), frame=True)
+        mark_place(ax, class_index, len(names), "y", frame=True)
         draw_guesses(ax, counts, guesses)
 
     rows = []
@@ -178,13 +187,13 @@ def draw_leak(
         largest = np.argsort(-sweep.sent[source][index][k], kind="stable")[:LARGEST]
         columns = [np.flatnonzero(held), guess, largest]
         cells = [", ".join(names[c] for c in classes) for classes in columns]
-        rows.append((own_name(k, sweep.setting), *cells))
-    return told(
+        rows.append((plain_client_name(k, sweep.setting), *cells))
+    return describe_picture(
         figure,
         "What the clients hold, and the classes that are read off their uploads",
         sweep.setting,
         describe_leak(sweep, source, index, guesses, names, client),
-        tabled("client | holds | guessed | largest", rows),
+        build_table("client | holds | guessed | largest", rows),
     )
 
 
@@ -217,10 +226,10 @@ def describe_leak(
     noise = sweep.noises[index]
     begin = f"At noise {noise:g}" if noise else "Without noise"
     if client is not None and client < len(guesses):
-        held = listed([names[c] for c in np.flatnonzero(sweep.counts[client])])
-        guess = listed([names[c] for c in guesses[client]])
+        held = join_words([names[c] for c in np.flatnonzero(sweep.counts[client])])
+        guess = join_words([names[c] for c in guesses[client]])
         begin = (
-            f"Client {own_name(client, sweep.setting)} holds {held}; a reader of its upload names "
+            f"Client {plain_client_name(client, sweep.setting)} holds {held}; a reader of its upload names "
             f"{guess}. {begin}"
         )
     return (

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 from matplotlib.patheffects import withStroke
 
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, tabled, told
-from ...plots.style import INK, SERIES, look, narrow, rows_axis
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, dress
+from ...plots.style import INK, SERIES, is_narrow, look, set_row_axis
 from ...plots.words import letter
 from .two_weights import TwoWeights, two_weights
 
@@ -48,7 +48,7 @@ class Plane(LabView):
     name, title, ready = "plane", "Two weights", "always"
 
     def __init__(self) -> None:
-        self.angle = made(
+        self.angle = make_widget(
             IntSlider,
             label="Angle (°)",
             help="The direction of which client B is sure. Client A is sure of weight 1, which is "
@@ -58,7 +58,7 @@ class Plane(LabView):
             max=180,
             step=5,
         )
-        self.ratio = made(
+        self.ratio = make_widget(
             IntSlider,
             label="Precision",
             help="How much surer a client is along its direction than at right angles to it",
@@ -67,7 +67,7 @@ class Plane(LabView):
             min=1,
             max=25,
         )
-        self.damping = made(
+        self.damping = make_widget(
             FloatLogSlider,
             label="λ_damp",
             help="Damping, the prior precision of every weight",
@@ -90,7 +90,7 @@ def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
     rows = []
     descriptions = {}
     with drawing(fixed=True) as (figure, _):
-        plane_place, distances_place = NARROW_LAYOUT if narrow() else WIDE_LAYOUT
+        plane_place, distances_place = NARROW_LAYOUT if is_narrow() else WIDE_LAYOUT
         left = figure.add_axes(plane_place)
         right = figure.add_axes(distances_place)
         dress(left, title="Who is sure of what", x="weight 1", y="weight 2")
@@ -118,16 +118,16 @@ def draw_plane(angle: float, ratio: float, damping: float) -> Picture:
             if distance < SAME_POINT:
                 remark = "which is the same"
             descriptions[name] = f"{format_point(point)}, {remark}"
-        rows_axis(right, [answer.label for answer in ANSWERS.values()], size=9.5)
+        set_row_axis(right, [answer.label for answer in ANSWERS.values()], size=9.5)
         right.set_xlim(-0.1, max(1.5, right.get_xlim()[1]))
-    return told(
+    return describe_picture(
         figure,
         "Two clients and the server's answers in the plane of two weights",
         f"angle {angle:g} degrees, precision {ratio:g} to 1, λ_damp = {damping:.1g}",
         f"Both clients' data together give {format_point(weights.pooled)}. "
         f"FedLPA lies at {descriptions['aggregate']}; the average at {descriptions['average']}; "
         f"the precision's diagonal at {descriptions['diagonal']}.",
-        tabled("answer | weight 1 | weight 2 | distance", rows),
+        build_table("answer | weight 1 | weight 2 | distance", rows),
     )
 
 

@@ -11,9 +11,9 @@ from ipywidgets import Dropdown
 
 from ...errors import RunError
 from ...methods.fedlpa import FedLPA
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, capital, drawing, dress, legend, percent, plural, told
-from ...plots.style import SERIES, log_axis
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, capitalize, describe_picture, drawing, dress, legend, percent, plural
+from ...plots.style import SERIES, set_log_axis
 from ...plots.words import Setting
 from ..runs import Steps, describe_setting
 from .replay import damping_menu, format_number, format_power_of_ten, replay_server
@@ -51,14 +51,14 @@ class Solver(LabView):
     )
 
     def __init__(self) -> None:
-        self.damping = made(
+        self.damping = make_widget(
             Dropdown,
             label="λ_damp",
             help="The damping of all three solvers",
             width=140,
             **damping_menu(),
         )
-        self.steps = made(
+        self.steps = make_widget(
             Dropdown,
             label="Gradient steps",
             help="How many steps gradient descent makes. Conjugate gradients stop by themselves",
@@ -164,7 +164,7 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
                     markevery=[step for step in MARKED_STEPS if step < len(curve)],
                     label=look.label if i == 0 else "",
                 )
-        log_axis(ax, "y", most=7, form=format_power_of_ten)
+        set_log_axis(ax, "y", most=7, form=format_power_of_ten)
         ax.set_xscale("symlog", linthresh=1, linscale=0.4)  # step 0, then powers of ten
         ax.set_xlim(-0.25, longest * 1.6)
         ticks = [0, *(10**exponent for exponent in range(6) if 10**exponent <= longest)]
@@ -178,13 +178,13 @@ def draw_solutions(solutions: Solutions, *, is_running: bool = False) -> Picture
         rows = make_rows(solutions, name)
         table += rows
         descriptions.append(describe_end(rows[-1]))
-    sentence = f"{capital('; '.join(descriptions))}."
+    sentence = f"{capitalize('; '.join(descriptions))}."
     setting = solutions.setting
     if is_running:
         sentence = f"Solving. {sentence}"
         setting = f"{setting}, so far"
     title = "Relative residual of each layer against the solver's steps"
-    return told(figure, title, setting, sentence, table)
+    return describe_picture(figure, title, setting, sentence, table)
 
 
 def make_rows(solutions: Solutions, name: str) -> list[dict[str, Any]]:

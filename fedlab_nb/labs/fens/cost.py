@@ -12,9 +12,18 @@ from ...comm import Ledger, formulas
 from ...methods.fens import Fens
 from ...methods.fens.model import PAPER, PAPER_D, Size, client_bytes
 from ...models import build_from_text, model_state
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, data_size, drawing, dress, legend, plural, tabled, told
-from ...plots.kit import stacked
+from ...panels import LabView, PanelState, make_widget
+from ...plots import (
+    Picture,
+    build_table,
+    data_size,
+    describe_picture,
+    drawing,
+    dress,
+    legend,
+    plural,
+)
+from ...plots.kit import draw_stacked_bars
 from ...plots.style import ACCENT, INK, look
 from ...plots.words import Setting
 from ..runs import describe_setting
@@ -83,14 +92,14 @@ class Cost(LabView):
     name, title, ready = "cost", "Bytes at two sizes", "data"
 
     def __init__(self) -> None:
-        self.whose = made(
+        self.whose = make_widget(
             widgets.Dropdown,
             label="Clients, rule, rounds",
             help="The paper's: 20 clients, 8450 numbers, 500 rounds, 8 bits",
             width=270,
             options=["as set here", "the paper's"],
         )
-        self.rounds = made(
+        self.rounds = make_widget(
             widgets.IntSlider,
             label="FedAvg's rounds",
             help="Rounds of FedAvg to compare with",
@@ -138,7 +147,7 @@ def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting 
             rows.append((network, name, *sizes, total, ratio_to_first(bars, name)))
     with drawing() as (figure, ax):
         dress(ax, title="One client, down and up, in multiples of one-shot", grid="x")
-        ends = stacked(ax, multiples, COLOURS)
+        ends = draw_stacked_bars(ax, multiples, COLOURS)
         for i, (end, row) in enumerate(zip(ends, rows, strict=True)):
             text = f" {end:.3g}× · {data_size(row[-2])}"
             ax.text(end, i, text, va="center", fontsize=9.5, color=INK, gid="outside")
@@ -152,7 +161,7 @@ def draw_cost(own: Bars, paper: Bars, d: int, *, clients: int, setting: Setting 
     )
     columns = ["network", "what", *COLOURS, "bytes of one client", "× one-shot"]
     title = "Bars of one client's bytes, at two sizes of the network"
-    return told(figure, title, setting, sentence, tabled(columns, rows))
+    return describe_picture(figure, title, setting, sentence, build_table(columns, rows))
 
 
 def ratio_to_first(bars: Bars, name: str) -> float:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import Asked, LabView, PanelState, made, offer
-from ...plots import Picture, blank, percent, tabled, told
-from ...plots.words import Setting, own_name
+from ...panels import LabView, PanelState, PlannedRuns, make_widget, offer
+from ...plots import Picture, build_table, describe_picture, make_blank_picture, percent
+from ...plots.words import Setting, plain_client_name
 from ...studies import Outcome
 from ..runs import Steps, describe_setting, list_clients, plan_runs, run_all
 from .trust import class_shares, draw_beside_samples
@@ -53,7 +53,7 @@ class Forget(LabView):
     EACH = -1
 
     def __init__(self) -> None:
-        self.who = made(
+        self.who = make_widget(
             widgets.Dropdown,
             label="Client",
             help="Whose model and samples are left out of phase 2",
@@ -64,7 +64,7 @@ class Forget(LabView):
     def adapt(self, state: PanelState) -> None:
         offer(self.who, [("each in turn", self.EACH), *list_clients(state)])
 
-    def asked(self, state: PanelState) -> Asked | None:
+    def planned_runs(self, state: PanelState) -> PlannedRuns | None:
         clients = len(state.outcome.label_counts)
         if clients < 2:
             return None
@@ -74,7 +74,7 @@ class Forget(LabView):
 
     def work(self, state: PanelState) -> Steps:
         """FENS with all clients, and without the chosen ones."""
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         first_outcomes = {k: next(iter(outcomes.values())) for k, outcomes in runs.items()}
         whole = first_outcomes.pop(NOBODY)
         return Removals(whole, first_outcomes)
@@ -86,9 +86,11 @@ class Forget(LabView):
             chosen = {k: outcome for k, outcome in removals.without.items() if k == who}
             removals = removals._replace(without=chosen)
         if not removals.without:
-            return blank(f"Press “{self.work_label}”. {self.work_help}", setting=state.setting)
+            return make_blank_picture(
+                f"Press “{self.work_label}”. {self.work_help}", setting=state.setting
+            )
         setting = describe_setting(state)
-        return draw_removals(removals, state.class_names, setting, state.client, state.klass)
+        return draw_removals(removals, state.class_names, setting, state.client, state.class_index)
 
 
 def draw_removals(
@@ -118,11 +120,11 @@ def draw_removals(
     rows = [("nobody", whole, *("" if np.isnan(share) else percent(share) for share in before))]
     for k, outcome in removals.without.items():
         points = ["" if np.isnan(value) else f"{100 * value:+.0f} points" for value in change[k]]
-        rows.append((f"client {own_name(k, setting)}", percent(outcome.accuracy), *points))
+        rows.append((f"client {plain_client_name(k, setting)}", percent(outcome.accuracy), *points))
     sentence = describe_largest_loss(removals, names, setting)
     if len(removals.without) == 1:
         ((k, outcome),) = removals.without.items()
-        who = own_name(k, setting)
+        who = plain_client_name(k, setting)
         accuracy = percent(outcome.accuracy)
         sentence = f"Without client {who}, accuracy goes from {whole} to {accuracy}. {sentence}"
     title = (
@@ -130,7 +132,7 @@ def draw_removals(
         "without a client"
     )
     columns = ["without", "accuracy", *(f"class {name}" for name in names)]
-    return told(figure, title, setting, sentence, tabled(columns, rows))
+    return describe_picture(figure, title, setting, sentence, build_table(columns, rows))
 
 
 def describe_largest_loss(removals: Removals, names: Sequence[str], setting: Setting | str) -> str:
@@ -142,7 +144,7 @@ def describe_largest_loss(removals: Removals, names: Sequence[str], setting: Set
     is_lost = change < -LARGE_LOSS
     is_lost_by_owner = is_lost & (shares > 0.5)
     return (
-        f"Class {names[c]} without client {own_name(k, setting)} changes most, by "
+        f"Class {names[c]} without client {plain_client_name(k, setting)} changes most, by "
         f"{100 * change[k, c]:.0f} points; the client holds {percent(shares[k, c])} of it. "
         f"{is_lost.sum()} of {is_known.sum()} cells lose more than 20 points, "
         f"{is_lost_by_owner.sum()} of them where the client holds more than half of the class."

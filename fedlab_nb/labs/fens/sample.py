@@ -12,10 +12,10 @@ import torch
 from scipy.special import softmax
 
 from ...data import load
-from ...panels import Ink, LabView, PanelState, made, show_if
-from ...plots import Picture, capital, listed, percent, plural
+from ...panels import Ink, LabView, PanelState, make_widget, show_if
+from ...plots import Picture, capitalize, join_words, percent, plural
 from ...plots.identity import shorten_title
-from ...plots.words import own_name, shorten
+from ...plots.words import plain_client_name, shorten
 from ...studies import Outcome
 from ...studies.experiment import choose_test_points
 from ..one_sample import OneSample, draw_one_sample
@@ -42,14 +42,14 @@ class Sample(LabView):
     _state: PanelState | None = None  # of the last drawing of this view
 
     def __init__(self) -> None:
-        self.kind = made(
+        self.kind = make_widget(
             widgets.Dropdown,
             label="Samples",
             help="Which test samples to look at",
             width=250,
             options=self.KINDS,
         )
-        self.at = made(
+        self.at = make_widget(
             widgets.IntSlider,
             label="Sample",
             help="Go from sample to sample",
@@ -57,15 +57,15 @@ class Sample(LabView):
             max=0,
             readout=False,
         )
-        self.pen = made(
+        self.pen = make_widget(
             widgets.ToggleButton,
             "fl-pen",
             label="Draw a digit",
             help="Draw a digit, and see at once what every client and every method takes it for",
             width="auto",
         )
-        self.ink = made(Ink, "fl-drawn")
-        self.answer_text = made(widgets.HTML, "fl-says")
+        self.ink = make_widget(Ink, "fl-drawn")
+        self.answer_text = make_widget(widgets.HTML, "fl-says")
         # A widget in a box does not redraw the view.
         self.controls = [self.kind, self.at, self.pen, self.ink, widgets.HBox([self.answer_text])]
         show_if(False, self.pen, self.ink, self.answer_text)
@@ -112,7 +112,7 @@ class Sample(LabView):
         else:
             client_classes = state.prepared["logits"].argmax(2)
             is_selected = (client_classes != y[:, None]).all(1)
-        of_class = is_selected & (y == state.klass)
+        of_class = is_selected & (y == state.class_index)
         if of_class.any():
             is_selected = of_class
         if not is_selected.any():
@@ -163,7 +163,7 @@ class Sample(LabView):
         )
         place = f"{self.at.value + 1} of {len(rows)} ({self.kind.value})"
         sentence = (
-            f"{capital(sample.name)}, {place}. {describe_sample(sample)}"
+            f"{capitalize(sample.name)}, {place}. {describe_sample(sample)}"
             f"{describe_student(state.outcome)}"
         )
         return draw_one_sample(sample, "Logits of the clients", sentence)
@@ -248,7 +248,7 @@ def make_sample(
         names=state.class_names,
         setting=describe_setting(state),
         client=state.client,
-        class_index=state.klass,
+        class_index=state.class_index,
     )
 
 
@@ -265,7 +265,7 @@ def describe_answers(
         model_answers.append(f"{name} says “{answer}” ({percent(shares.max())} sure)")
     client_answers = []
     for k, label in zip(state.report.members, logits.argmax(1), strict=True):
-        client_answers.append(f"{own_name(k, setting)} “{names[label]}”")
+        client_answers.append(f"{plain_client_name(k, setting)} “{names[label]}”")
     return f"{', '.join(model_answers)}; clients: {', '.join(client_answers)}"
 
 
@@ -278,7 +278,7 @@ def describe_sample(sample: OneSample) -> str:
     row = sample.selected_row
     if row is None:
         row = int(largest_logits.argmax())
-    client = own_name(sample.members[row], sample.setting)
+    client = plain_client_name(sample.members[row], sample.setting)
     (held,) = sample.client_numbers.values()
     answers = []
     for name, shares in sample.answers.items():
@@ -288,7 +288,7 @@ def describe_sample(sample: OneSample) -> str:
         f"{plural(len(sample.outputs), 'client')} say something else. "
         f"Client {client} says {sample.top_class(sample.outputs[row])} with a logit of "
         f"{largest_logits[row]:.0f} after training on {plural(int(held[row]), 'sample')} of "
-        f"“{truth}”. {capital(listed(answers))}."
+        f"“{truth}”. {capitalize(join_words(answers))}."
     )
 
 

@@ -9,11 +9,11 @@ import ipywidgets as widgets
 import numpy as np
 from matplotlib.figure import Figure
 
-from ...panels import LabView, PanelState, made, player
-from ...plots import Picture, drawing, percent, tabled, told
-from ...plots.kit import clients_and_classes
-from ...plots.style import colour_bar
-from ...plots.words import Setting, own_name
+from ...panels import LabView, PanelState, make_player, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, percent
+from ...plots.kit import draw_clients_and_classes
+from ...plots.style import draw_colour_bar
+from ...plots.words import Setting, plain_client_name
 from ..runs import describe_setting
 
 TINY = 1e-6  # a table whose values differ by less than this has no correlation
@@ -109,15 +109,17 @@ class Trust(LabView):
     summary = "Then this shows how much the aggregator trusts each client for each class."
 
     def __init__(self) -> None:
-        self.round = made(
+        self.round = make_widget(
             widgets.SelectionSlider,
             label="Round",
             help="After which round the table is shown",
             width=250,
             options=["end"],
         )
-        self.play = player(self.round, interval=450, tooltip="Replay the rounds", show_repeat=False)
-        self.table = made(
+        self.play = make_player(
+            self.round, interval=450, tooltip="Replay the rounds", show_repeat=False
+        )
+        self.table = make_widget(
             widgets.Dropdown,
             label="Table",
             help="The weight alone, or what a client adds on average to the score of the true "
@@ -157,7 +159,7 @@ class Trust(LabView):
             when=shown.when,
             limit=shown.limit,
             client=state.client,
-            class_index=state.klass,
+            class_index=state.class_index,
         )
 
     def _select_weights(self, state: PanelState) -> Weights:
@@ -216,19 +218,19 @@ def draw_trust(
     )
     rows: list[tuple] = []
     for k, (held, row) in enumerate(zip(counts, weights, strict=True)):
-        who = own_name(k, setting)
+        who = plain_client_name(k, setting)
         cells = ["forgotten" if np.isnan(weight) else round(float(weight), 3) for weight in row]
         rows.append((who, "samples", *(int(count) for count in held)))
         rows.append((who, kind.unit, *cells))
     columns = ["client", "what", *(f"class {name}" for name in names)]
     begin = f"After {when}" if when else "Here"
     description = describe_weights(counts, weights, names, setting, client, class_index)
-    return told(
+    return describe_picture(
         figure,
         f"Two heat-maps, training samples and {title} ({kind.unit})",
         setting,
         f"{begin} {description}.",
-        tabled(columns, rows),
+        build_table(columns, rows),
     )
 
 
@@ -258,11 +260,11 @@ def draw_beside_samples(
         number_format = "{:.1f}"
     else:
         number_format = "{:.2f}"
-    marks = {"client": client, "klass": class_index, "setting": setting}
+    marks = {"client": client, "class_index": class_index, "setting": setting}
     most = max(int(counts.max(initial=0)), 1)
     with drawing(1, 2, width_ratios=[1, 1.14]) as (figure, (left, right)):
-        clients_and_classes(left, counts, names, "Training samples", most, ring=True, **marks)
-        image = clients_and_classes(
+        draw_clients_and_classes(left, counts, names, "Training samples", most, ring=True, **marks)
+        image = draw_clients_and_classes(
             right,
             values,
             names,
@@ -274,7 +276,7 @@ def draw_beside_samples(
             first=False,
             **marks,
         )
-        colour_bar(image, right, unit)
+        draw_colour_bar(image, right, unit)
     return figure
 
 
@@ -299,7 +301,7 @@ def describe_weights(
     if class_index is not None and class_index < len(names):
         k = client if is_member else int(np.nanargmax(weights[:, class_index]))
         selected = (
-            f"client {own_name(k, setting)} counts most for class {names[class_index]} "
+            f"client {plain_client_name(k, setting)} counts most for class {names[class_index]} "
             f"(weight {weights[k, class_index]:.2f}, {counts[k, class_index]} samples), "
         )
     return (

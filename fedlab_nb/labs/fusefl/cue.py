@@ -14,22 +14,32 @@ from torch import Tensor
 
 from ...data.cues import CUES
 from ...methods import METHODS
-from ...panels import LabView, PanelState, made, offer
-from ...plots import Picture, drawing, dress, heading, legend, percent, plural, tabled, told
+from ...panels import LabView, PanelState, make_widget, offer
+from ...plots import (
+    Picture,
+    build_table,
+    describe_picture,
+    drawing,
+    dress,
+    heading,
+    legend,
+    percent,
+    plural,
+)
 from ...plots.identity import shorten_title
-from ...plots.kit import tiles
+from ...plots.kit import draw_image_rows
 from ...plots.style import (
     ACCENT,
     INK,
     QUARTERS,
     RULE,
     SECOND,
-    client_axis,
-    mark,
-    narrow,
-    percent_axis,
+    is_narrow,
+    mark_place,
+    set_client_axis,
+    set_percent_axis,
 )
-from ...plots.words import Setting, own_name
+from ...plots.words import Setting, plain_client_name
 from ...rng import generator
 from ...training import accuracy
 from ..runs import Steps, describe_setting, get_ensemble
@@ -56,7 +66,7 @@ class SpuriousCue(LabView):
     )
 
     def __init__(self) -> None:
-        self.test = made(
+        self.test = make_widget(
             Dropdown,
             label="Test images",
             help="The test images as they are, with the cue of their own class, or with the cue of "
@@ -141,7 +151,7 @@ class CueResults(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The clients' names."""
-        return [own_name(k, self.setting) for k in range(len(self.home))]
+        return [plain_client_name(k, self.setting) for k in range(len(self.home))]
 
 
 def make_test_sets(data: Any, strength: float, seed: int, cue: str = "tint") -> dict[str, Tensor]:
@@ -188,9 +198,9 @@ def draw_cue(results: CueResults, test: str = "clean", *, client: int | None = N
         strip = [("as it has them", with_cue)]
         if shown in results.marked:
             strip.insert(0, (f"client {results.names[shown]}, without cue", without_cue))
-        tiles(upper, strip)
+        draw_image_rows(upper, strip)
         draw_accuracies(lower, results, test, client)
-    return told(
+    return describe_picture(
         figure,
         f"Accuracy of each client at home and on test images {TESTS[test]}, and of all together",
         results.setting,
@@ -204,10 +214,10 @@ def draw_accuracies(ax: Axes, results: CueResults, test: str, client: int | None
     clients = len(results.home)
     marked = list(results.marked)
     dress(ax, grid="y")
-    heading(ax, "Trained alone", 34 if narrow() else 7)
+    heading(ax, "Trained alone", 34 if is_narrow() else 7)
     for k in marked:
-        mark(ax, k, clients, colour=SECOND)
-    mark(ax, client, clients, frame=True, lw=2)
+        mark_place(ax, k, clients, colour=SECOND)
+    mark_place(ax, client, clients, frame=True, lw=2)
     x = np.arange(clients)
     size = 8 if clients <= 16 else 4.5
     outside = results.outside[test]
@@ -218,17 +228,17 @@ def draw_accuracies(ax: Axes, results: CueResults, test: str, client: int | None
     ax.plot(marked, bare, "D", label="own, cue removed", clip_on=False, **diamonds)
     ax.plot(x, outside, "s", color=ACCENT, ms=size, label="test images", clip_on=False)
     ax.set_xlim(-0.6, clients - 0.4)
-    client_axis(ax, clients, results.setting)
+    set_client_axis(ax, clients, results.setting)
     if marked:
         ax.set_xlabel(f"{ax.get_xlabel()} (shaded: with the cue)")
-    percent_axis(ax, top=1.1, ticks=QUARTERS)
+    set_percent_axis(ax, top=1.1, ticks=QUARTERS)
     above = {"loc": "lower right", "bbox_to_anchor": (1.01, 0.985), "ncols": 3, "borderpad": 0}
     legend(ax, handlelength=1.3, columnspacing=1.1, **above).set_in_layout(False)
 
 
 def describe_cue(results: CueResults, test: str, client: int | None) -> str:
-    """How often the selected client, else the clients with the cue, else all are right at home and
-    outside.
+    """How often the selected client, else the clients with the cue, else all are correct at home
+    and outside.
     """
     if client is not None:
         chosen = [client]
@@ -244,8 +254,8 @@ def describe_cue(results: CueResults, test: str, client: int | None) -> str:
     outside = mean(results.outside[test][k] for k in chosen)
     together = [f"{name} {percent(shares[test])}" for name, shares in results.systems.items()]
     return (
-        f"{subject}: right for {percent(home)} of the own images, for {percent(bare)} of them "
-        f"without a cue, and for {percent(outside)} of the test images {TESTS[test]}. "
+        f"{subject}: correct on {percent(home)} of their own images, on {percent(bare)} of them "
+        f"once the cue is removed, and on {percent(outside)} of the test images {TESTS[test]}. "
         f"All together: {', '.join(together)}."
     )
 
@@ -263,4 +273,4 @@ def make_table(results: CueResults) -> list[dict[str, Any]]:
     for name, accuracies in results.systems.items():
         shares = [accuracies[test] for test in results.outside]
         rows.append((name, "", "", "", *(percent(share) for share in shares)))
-    return tabled(columns, rows)
+    return build_table(columns, rows)

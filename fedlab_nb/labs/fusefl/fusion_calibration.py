@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...panels import Asked, LabView, PanelState
-from ...plots import Picture, Series, drawing, mean_percent, tabled, told
+from ...panels import LabView, PanelState, PlannedRuns
+from ...plots import Picture, Series, build_table, describe_picture, drawing, mean_percent
 from ...plots.kit import Bars
-from ...plots.words import Setting, apart, band_words, seed_words
+from ...plots.words import Setting, describe_band, describe_difference, describe_each_seed
 from ..runs import Steps, plan_runs, run_all
 
 HEADS = {
@@ -33,7 +33,7 @@ class FusionCalibration(LabView):
         "runs are kept."
     )
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         """The run without fusion (for a run that is itself unfused: with it), calibrated; and the
         run itself if it was not calibrated.
         """
@@ -46,7 +46,7 @@ class FusionCalibration(LabView):
 
     def work(self, state: PanelState) -> Steps:
         """A list of outcomes."""
-        runs = yield from run_all(self.asked(state))
+        runs = yield from run_all(self.planned_runs(state))
         outcomes = []
         for by_seed in runs.values():
             outcomes += by_seed.values()
@@ -111,14 +111,14 @@ def draw_fusion_calibration(
     for row in rows:
         if row.accuracies:
             accuracy = mean_percent(row.accuracies)
-            seeds = seed_words(row.accuracies)
-            cells.append((row.label, row.detail, accuracy, band_words(row.band), seeds))
-    return told(
+            seeds = describe_each_seed(row.accuracies)
+            cells.append((row.label, row.detail, accuracy, describe_band(row.band), seeds))
+    return describe_picture(
         figure,
         "Bars of test accuracy, fused or not, by classifier",
         setting,
         describe_halves(accuracies.get(blocks, {}), accuracies.get(1, {})),
-        tabled("classifier | network | accuracy | ± 95 % band | seeds", cells),
+        build_table("classifier | network | accuracy | ± 95 % band | seeds", cells),
     )
 
 
@@ -127,9 +127,9 @@ def describe_halves(fused: AccuraciesByHead, unfused: AccuraciesByHead) -> str:
     words = {"clear": "more than noise", "one_seed": "one seed: nobody can tell noise from more"}
     sentences = []
     if "ccvr" in fused and "average" in fused:
-        gain = apart(fused["ccvr"], fused["average"], **words)
+        gain = describe_difference(fused["ccvr"], fused["average"], **words)
         sentences.append(f"Calibrating the averaged classifier: {gain}.")
     if "ccvr" in fused and "ccvr" in unfused:
-        gain = apart(fused["ccvr"], unfused["ccvr"], **words)
+        gain = describe_difference(fused["ccvr"], unfused["ccvr"], **words)
         sentences.append(f"Fusing, between two calibrated networks: {gain}.")
     return " ".join(sentences) or "Press the button for the same without fusion."

@@ -42,12 +42,12 @@ from torch.nn import functional as F
 from ...errors import UsageError
 from ...methods.fusefl.network import FusedNetwork
 from ...models.build import make_layer
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, percent, tabled, told
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, dress, percent
 from ...plots.identity import Look
-from ...plots.kit import lines
-from ...plots.style import ACCENT, SECOND, end_labels, few_ticks, percent_axis
-from ...plots.words import Setting, own_name
+from ...plots.kit import draw_lines
+from ...plots.style import ACCENT, SECOND, draw_end_labels, limit_ticks, set_percent_axis
+from ...plots.words import Setting, plain_client_name
 from ...rng import generator
 from ...training import Recipe, accuracy, run_in_chunks
 from ...training.loop import train_loop
@@ -134,7 +134,7 @@ class Probes(LabView):
     summary = "Then this shows what linear decoders can read from each layer."
 
     def __init__(self) -> None:
-        self.read = made(
+        self.read = make_widget(
             Dropdown,
             label="Read",
             help="Accuracy of a linear classifier, or a lower bound of the information about labels "
@@ -356,7 +356,7 @@ def make_curves(
             of_selected[layer] = {0: getattr(clients[client], measure)}
     curves: dict[str, Curve] = {"mean over the clients": of_mean, "one client": of_clients}
     if client is not None and of_selected:
-        curves[f"client {own_name(client, setting)}"] = of_selected
+        curves[f"client {plain_client_name(client, setting)}"] = of_selected
     return curves
 
 
@@ -386,14 +386,14 @@ def draw_probes(
     with drawing() as (figure, ax):
         dress(ax, title=words.title, x="layer, from the image upwards", grid="y")
         ax.set_xlim(0.7, len(layers) + 0.3)
-        ends_of_lines = lines(ax, curves, looks, None if words.unit else 1)
+        ends_of_lines = draw_lines(ax, curves, looks, None if words.unit else 1)
         if words.unit:
             ax.set(ylabel=words.unit, ylim=(0, ax.get_ylim()[1]))
         else:
-            percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
-        few_ticks(ax, "x", min(len(layers), 13), whole=True)
+            set_percent_axis(ax, top=1.01, low=max(0, ax.get_ylim()[0] - 0.02))
+        limit_ticks(ax, "x", min(len(layers), 13), whole=True)
         labels = [(y, name.replace(", ", ",\n"), colour) for y, name, colour in ends_of_lines]
-        end_labels(ax, labels, gap=0.1)
+        draw_end_labels(ax, labels, gap=0.1)
 
     values: dict[str, dict[int, float]] = {}
     for name, curve in curves.items():
@@ -405,7 +405,7 @@ def draw_probes(
         f"At the top: {', '.join(at_the_top)}. Probes train on {results.samples} samples of all "
         f"clients, as no federation could.{words.remark}"
     )
-    return told(
+    return describe_picture(
         figure,
         f"{words.alt} by linear probes, layer by layer",
         results.setting,
@@ -425,4 +425,4 @@ def make_table(
             for by_layer in values.values()
         ]
         rows.append((layer, *cells))
-    return tabled(["layer", *values], rows)
+    return build_table(["layer", *values], rows)

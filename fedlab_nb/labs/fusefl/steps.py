@@ -14,10 +14,19 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 from ...methods.fusefl.network import FuseFLReport
-from ...panels import LabView, PanelState, made, player
-from ...plots import Picture, data_size, drawing, heading, legend, percent, tabled, told
-from ...plots.style import ACCENT, INK, QUIET, SECOND, mark, narrow, no_spines
-from ...plots.words import Setting, own_name
+from ...panels import LabView, PanelState, make_player, make_widget
+from ...plots import (
+    Picture,
+    build_table,
+    data_size,
+    describe_picture,
+    drawing,
+    heading,
+    legend,
+    percent,
+)
+from ...plots.style import ACCENT, INK, QUIET, SECOND, hide_spines, is_narrow, mark_place
+from ...plots.words import Setting, plain_client_name
 from ..runs import describe_setting
 
 # Kinds of steps.
@@ -45,7 +54,7 @@ class RunSteps(LabView):
     summary = "Then this replays the run: train, send, freeze, adapt, block after block."
 
     def __init__(self) -> None:
-        self.step = made(
+        self.step = make_widget(
             IntSlider,
             label="Step",
             help="The step of the run that is shown",
@@ -54,9 +63,11 @@ class RunSteps(LabView):
             min=1,
             max=10,
         )
-        self.play = player(self.step, interval=1500, tooltip="Play the steps one after the other")
-        self.back = made(Button, description="Back", help="One step back", width=64)
-        self.next = made(Button, description="Next step", help="One step on", width=88)
+        self.play = make_player(
+            self.step, interval=1500, tooltip="Play the steps one after the other"
+        )
+        self.back = make_widget(Button, description="Back", help="One step back", width=64)
+        self.next = make_widget(Button, description="Next step", help="One step on", width=88)
         self.back.on_click(lambda _: self._move(-1))
         self.next.on_click(lambda _: self._move(+1))
         # Buttons in a box do not redraw the view: they move the slider, and it does.
@@ -314,13 +325,15 @@ def draw_step(replay: Replay, index: int | None = None, *, client: int | None = 
     for number, each in enumerate(steps, 1):
         accuracies = ", ".join(percent(share) for share in each.accuracies)
         rows.append((number, each.title, data_size(each.up), data_size(each.down), accuracies))
-    return told(
+    return describe_picture(
         figure,
         f"The networks of {replay.clients} clients as columns of {replay.blocks} blocks, "
         f"{step.frozen_blocks} of them frozen",
         replay.setting,
         sentence,
-        tabled("step | what | up so far | down so far | at home, on test samples; fused", rows),
+        build_table(
+            "step | what | up so far | down so far | at home, on test samples; fused", rows
+        ),
     )
 
 
@@ -333,7 +346,7 @@ def describe_client(replay: Replay, step: Step, client: int | None) -> str:
         return ""
     home, outside = rounds[-1]
     return (
-        f" Client {own_name(client, replay.setting)} after round {len(rounds)}: "
+        f" Client {plain_client_name(client, replay.setting)} after round {len(rounds)}: "
         f"{percent(home[client])} at home, {percent(outside[client])} on test samples."
     )
 
@@ -375,7 +388,7 @@ def draw_columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> No
     places = list(range(len(shown)))
     middle = (len(shown) - 1) / 2
     title = f"{step.title} ({data_size(step.up)} up, {data_size(step.down)} down so far)"
-    heading(ax, title, 38 if narrow() else 24)
+    heading(ax, title, 38 if is_narrow() else 24)
     for name, style in STATES.items():  # for the legend
         ax.bar(0, 0, 0, ec=INK, lw=0.9, label=name, **style)
     is_fused = step.kind in (AVERAGE, CALIBRATE) and not replay.keeps_heads
@@ -399,11 +412,11 @@ def draw_columns(ax: Axes, replay: Replay, step: Step, client: int | None) -> No
             ax.plot(places, [top - 0.1] * len(places), "s", **squares)
         ax.bar(columns, 0.56, 0.62, top, ec=INK, lw=0.9, zorder=3, clip_on=False, **style)
     ax.add_collection(LineCollection(lines, colors=QUIET, linewidths=0.7, alpha=0.55, zorder=1))
-    mark(ax, shown.index(client) if client in shown else None, len(shown))
-    ax.set_xticks(places, [own_name(k, replay.setting) for k in shown])
+    mark_place(ax, shown.index(client) if client in shown else None, len(shown))
+    ax.set_xticks(places, [plain_client_name(k, replay.setting) for k in shown])
     row_names = [f"block {row}" for row in range(1, blocks + 1)] + ["classifier"]
     ax.set_yticks(np.arange(blocks + 1) + 0.5, row_names)
     ax.set_xlabel("client", color=QUIET)
     ax.tick_params(length=0, labelcolor=INK)
-    no_spines(ax)
+    hide_spines(ax)
     legend(ax, loc="lower left", bbox_to_anchor=(0, 0.99), ncols=4)

@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from ...methods.gauss import TRAINED, GaussReport
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, listed, plural, tabled, told
-from ...plots.kit import heat_map, tiles
-from ...plots.style import class_ticks, colour_bar, current_size, few_ticks
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, dress, join_words, plural
+from ...plots.kit import draw_heat_map, draw_image_rows
+from ...plots.style import current_size, draw_colour_bar, limit_ticks, set_class_ticks
 from ...plots.words import Setting, shorten
 from ..runs import describe_setting
 
@@ -41,7 +41,7 @@ class ClassPictures(LabView):
     )
 
     def __init__(self) -> None:
-        self.draws = made(
+        self.draws = make_widget(
             widgets.IntSlider,
             label="Seed of the draws",
             help="Draw other images from the same Gaussians",
@@ -56,7 +56,7 @@ class ClassPictures(LabView):
             state.class_names,
             shape=image_shape(state),
             setting=describe_setting(state),
-            class_index=state.klass,
+            class_index=state.class_index,
             seed=self.draws.value,
         )
 
@@ -95,16 +95,16 @@ def draw_classes(
         else:
             draw_means(ax, report.means, names)
     if rows:
-        content = listed([label for label, _ in rows if label])
+        content = join_words([label for label, _ in rows if label])
     else:
         content = f"means of {report.means.shape[1]} features"
     samples = plural(int(counts.sum()), "sample")
     sentence = f"The server has seen no sample, and knows this of {samples}: {SPREADS[head]}."
     missing = [names[c] for c in np.flatnonzero(counts == 0)]
     if missing:
-        sentence += f" Nobody holds class {listed(missing)}, so it is never named."
-    table = tabled("class | samples", zip(names, counts.tolist(), strict=True))
-    return told(figure, f"Class by class: {content}", setting, sentence, table)
+        sentence += f" Nobody holds class {join_words(missing)}, so it is never named."
+    table = build_table("class | samples", zip(names, counts.tolist(), strict=True))
+    return describe_picture(figure, f"Class by class: {content}", setting, sentence, table)
 
 
 def fitting_draws(classes: int) -> int:
@@ -125,16 +125,16 @@ def draw_tiles(
     for name, count in zip(shorten(names[:MAX_CLASSES], 9), counts, strict=False):
         columns.append(f"{name}\n{count}")
     shown = [(label, images[:MAX_CLASSES]) for label, images in rows]
-    tiles(ax, shown, columns=columns, marked=class_index)
+    draw_image_rows(ax, shown, columns=columns, marked=class_index)
 
 
 def draw_means(ax: Axes, means: np.ndarray, names: Sequence[str]) -> None:
     """The means `[C, d]` as a table of colours."""
     dress(ax, x="feature", y="class")
-    image = heat_map(ax, means, top=float(np.abs(means).max()) or 1.0, signed=True)
-    class_ticks(ax, names, "y")
-    few_ticks(ax, "x", 6, whole=True)
-    colour_bar(image, ax, "mean")
+    image = draw_heat_map(ax, means, top=float(np.abs(means).max()) or 1.0, signed=True)
+    set_class_ticks(ax, names, "y")
+    limit_ticks(ax, "x", 6, whole=True)
+    draw_colour_bar(image, ax, "mean")
 
 
 # ------------------------------------------------------------------------------------------ numbers

@@ -6,10 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...methods.gauss import HEADS, TRAINED
-from ...panels import Asked, PanelState, words
-from ...plots import Picture, Series, data_size, drawing, dress, percent, tabled, told
-from ...plots.kit import points
-from ...plots.words import Setting, seed_words
+from ...panels import PanelState, PlannedRuns, describe_settings
+from ...plots import (
+    Picture,
+    Series,
+    build_table,
+    data_size,
+    describe_picture,
+    drawing,
+    dress,
+    percent,
+)
+from ...plots.kit import draw_points
+from ...plots.words import Setting, describe_each_seed
 from ..button_view import ButtonView, make_series
 from ..runs import Steps, plan_runs, run_all
 
@@ -30,7 +39,7 @@ class Heads(ButtonView):
         "controls describe."
     )
 
-    def asked(self, state: PanelState) -> Asked:
+    def planned_runs(self, state: PanelState) -> PlannedRuns:
         heads = {head: {"gauss.head": head} for head in (*HEADS, *TRAINED)}
         mixtures = {name: {"fedpft.covariance": kind} for kind, name in MIXTURES.items()}
         return {
@@ -40,13 +49,13 @@ class Heads(ButtonView):
 
     def work(self, state: PanelState) -> Steps:
         """A Series for each head, and the setting in words."""
-        planned = self.asked(state)
+        planned = self.planned_runs(state)
         runs = yield from run_all(planned)
         series = []
         for name, outcomes in runs.items():
             method, _ = planned[name]
             series.append(make_series(name, outcomes, method))
-        return series, words(state.settings)
+        return series, describe_settings(state.settings)
 
     def draw_result(self, state: PanelState) -> Picture:
         series, setting = state.worked
@@ -72,7 +81,7 @@ def draw_heads(series: Sequence[Series], setting: Setting | str) -> Picture:
     lowest = min(min(row.accuracies.values()) for row in series)
     with drawing() as (figure, ax):
         dress(ax, x="bytes that a client sends", y="accuracy", grid="y")
-        points(ax, series, low=max(0.0, 0.9 * lowest))
+        draw_points(ax, series, low=max(0.0, 0.9 * lowest))
     ranking = sorted(series, key=lambda row: row.mean)
     worst = ranking[0]
     best = ranking[-1]
@@ -81,11 +90,11 @@ def draw_heads(series: Sequence[Series], setting: Setting | str) -> Picture:
         f"client, {worst.name} the least with {percent(worst.mean)} for {data_size(worst.up)} a "
         f"client ({series[0].seeds})."
     )
-    rows = [(row.name, seed_words(row.accuracies), data_size(row.up)) for row in series]
-    return told(
+    rows = [(row.name, describe_each_seed(row.accuracies), data_size(row.up)) for row in series]
+    return describe_picture(
         figure,
         "Accuracy against a client's bytes for classifiers on frozen features",
         setting,
         sentence,
-        tabled("classifier | accuracy | bytes up of a client", rows),
+        build_table("classifier | accuracy | bytes up of a client", rows),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...panels import LabView, PanelState
-from ...plots import Picture, blank, capital, listed, plural
+from ...plots import Picture, capitalize, join_words, make_blank_picture, plural
 from ...plots.words import client_name
 from ..nearest import attack_clients, draw_pairs
 from ..runs import describe_setting
@@ -29,7 +29,7 @@ class SentMeans(LabView):
                 "Here features are no pixels, so a mean is no image. The view of the classes shows "
                 "all means."
             )
-            return blank(text, setting=setting)
+            return make_blank_picture(text, setting=setting)
         client = min(state.client or 0, len(report.counts) - 1)
 
         def class_means(k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -44,7 +44,7 @@ class SentMeans(LabView):
             f"The mean images that {who} sends",
             describe_means(report.counts[client], who, state.class_names),
             setting=setting,
-            class_index=state.klass,
+            class_index=state.class_index,
         )
 
 
@@ -53,13 +53,13 @@ def describe_means(counts: np.ndarray, who: str, class_names: Sequence[str]) -> 
     held = np.flatnonzero(counts)
     rarest = held[counts[held].argmin()]
     text = (
-        f"{capital(who)} holds {plural(int(counts[rarest]), 'image')} of {class_names[rarest]}, its "
+        f"{capitalize(who)} holds {plural(int(counts[rarest]), 'image')} of {class_names[rarest]}, its "
         "rarest class; the fewer there are, the more a mean shows of each."
     )
     single = [class_names[c] for c in held if counts[c] == 1]
     if single:
         text += (
-            f" Of {listed(single)} it holds a single image: the mean that it sends is that image, "
+            f" Of {join_words(single)} it holds a single image: the mean that it sends is that image, "
             "exactly."
         )
     return (

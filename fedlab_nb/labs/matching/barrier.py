@@ -6,9 +6,16 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ...panels import PanelState, made
-from ...plots import Picture, drawing, dress, percent, tabled, told
-from ...plots.style import ACCENT, SECOND, end_labels, few_ticks, level_line, percent_axis
+from ...panels import PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, dress, percent
+from ...plots.style import (
+    ACCENT,
+    SECOND,
+    draw_end_labels,
+    draw_level_line,
+    limit_ticks,
+    set_percent_axis,
+)
 from .pairs import RULES, Pair, TwoClients
 
 
@@ -22,7 +29,7 @@ class Barrier(TwoClients):
 
     def __init__(self) -> None:
         super().__init__()
-        self.measure = made(
+        self.measure = make_widget(
             widgets.Dropdown,
             label="Show",
             help="What is drawn along the line",
@@ -55,12 +62,12 @@ def draw_barrier(pair: Pair, measure: str, chance: float) -> Picture:
             ax.plot(line.t, values, lw=2.2, label=f"units {name}", **style)
             labels.append((values[-1], name, style["color"]))
         if measure == "accuracy":
-            percent_axis(ax)
-            level_line(ax, chance, "guessing")
-        few_ticks(ax, "x", 5, form="{:g}".format)
+            set_percent_axis(ax)
+            draw_level_line(ax, chance, "guessing")
+        limit_ticks(ax, "x", 5, form="{:g}".format)
         ax.set_xlim(0, 1)
-        end_labels(ax, labels)
-    return told(
+        draw_end_labels(ax, labels)
+    return describe_picture(
         figure, f"{title}: test {measure}", pair.setting, describe_barrier(pair), make_table(pair)
     )
 
@@ -95,4 +102,4 @@ def make_table(pair: Pair) -> list[dict[str, Any]]:
             )
         )
     columns = "way | loss as they stand | loss matched | accuracy as they stand | accuracy matched"
-    return tabled(columns, rows)
+    return build_table(columns, rows)

@@ -15,9 +15,9 @@ import ipywidgets as widgets
 import numpy as np
 from matplotlib.axes import Axes
 
-from ...panels import LabView, PanelState, made
-from ...plots import Picture, drawing, dress, legend, tabled, told
-from ...plots.style import ACCENT, INK, QUIET, SECOND, narrow
+from ...panels import LabView, PanelState, make_widget
+from ...plots import Picture, build_table, describe_picture, drawing, dress, legend
+from ...plots.style import ACCENT, INK, QUIET, SECOND, is_narrow
 
 UNITS = 4
 NOISE = 0.06
@@ -95,7 +95,7 @@ def swap_units(order: Sequence[int], place: int, unit: int) -> tuple[int, ...]:
 def draw_game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
     """Puzzle `number` with B's unit order[i] beside A's unit i."""
     with drawing(fixed=True) as (figure, _):
-        if narrow():
+        if is_narrow():
             axes = figure.subplot_mosaic("01;23;ll", height_ratios=[1, 1, 2])
         else:
             axes = figure.subplot_mosaic("01l;23l", width_ratios=[1, 1, 2])
@@ -112,13 +112,13 @@ def draw_game(puzzle: Puzzle, order: Sequence[int], number: int) -> Picture:
     rows = []
     for i, j in enumerate(order):
         rows.append((i + 1, format_unit(puzzle.a[i]), j + 1, format_unit(puzzle.b[j])))
-    return told(
+    return describe_picture(
         figure,
         f"Puzzle {number + 1}: units of networks A and B side by side, and the loss on the line "
         "from A to B",
         "",
         describe_game(puzzle, order),
-        tabled("unit of A | its w, b, v | unit of B beside it | its w, b, v of B", rows),
+        build_table("unit of A | its w, b, v | unit of B beside it | its w, b, v of B", rows),
     )
 
 
@@ -160,7 +160,7 @@ class Game(LabView):
     name, title, ready = "game", "By hand", "always"
 
     def __init__(self) -> None:
-        self.puzzle = made(
+        self.puzzle = make_widget(
             widgets.Dropdown,
             label="Puzzle",
             help="Which two networks",
@@ -197,7 +197,7 @@ class Game(LabView):
 
 def make_place_menu(place: int) -> widgets.Dropdown:
     """The menu of B's unit beside A's unit number `place`."""
-    return made(
+    return make_widget(
         widgets.Dropdown,
         label=f"A {place + 1} with",
         help=f"The unit of network B beside unit {place + 1} of network A. The two units of B "

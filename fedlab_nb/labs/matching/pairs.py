@@ -18,8 +18,8 @@ from ...methods.matching import activations, copy_to_cpu, rules
 from ...methods.matching.wiring import State, Wiring, find_wiring, permute_units, unit_rows
 from ...models import Network, load_state, model_state
 from ...models.state import copy_model
-from ...panels import LabView, PanelState, made, offer
-from ...plots.words import Setting, own_name
+from ...panels import LabView, PanelState, make_widget, offer
+from ...plots.words import Setting, plain_client_name
 from ...rng import generator
 from ...training import ClientModels
 from ..runs import describe_setting, list_clients
@@ -109,7 +109,7 @@ class Pair(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The names of the two clients."""
-        return [own_name(k, self.setting) for k in (self.a, self.b)]
+        return [plain_client_name(k, self.setting) for k in (self.a, self.b)]
 
 
 def match_clients(outcome: Any, a: int, b: int, rule: str) -> Pair:
@@ -214,14 +214,14 @@ class TwoClients(LabView):
 
     def __init__(self) -> None:
         clients = [("client A", 0), ("client B", 1)]
-        self.a = made(
+        self.a = make_widget(
             widgets.Dropdown,
             label="From",
             help="The network at the left end. Its units stay where they are",
             width=150,
             options=clients,
         )
-        self.b = made(
+        self.b = make_widget(
             widgets.Dropdown,
             label="to",
             help="The network at the right end. Its units change places",
@@ -229,7 +229,7 @@ class TwoClients(LabView):
             options=clients,
             value=1,
         )
-        self.rule = made(
+        self.rule = make_widget(
             widgets.Dropdown,
             label="Rule",
             help="How the units are matched",

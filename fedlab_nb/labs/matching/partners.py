@@ -5,10 +5,10 @@ one are put in order.
 import ipywidgets as widgets
 import numpy as np
 
-from ...panels import PanelState, made, offer
-from ...plots import Picture, drawing, dress, tabled, told
-from ...plots.kit import heat_map
-from ...plots.style import QUIET, colour_bar
+from ...panels import PanelState, make_widget, offer
+from ...plots import Picture, build_table, describe_picture, drawing, dress
+from ...plots.kit import draw_heat_map
+from ...plots.style import QUIET, draw_colour_bar
 from .pairs import RULES, Pair, TwoClients
 
 COLOUR_LIMIT = 0.8  # hardly a cosine is larger
@@ -22,7 +22,7 @@ class Partners(TwoClients):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layer = made(
+        self.layer = make_widget(
             widgets.Dropdown,
             label="Layer",
             help="Whose units are shown",
@@ -58,10 +58,10 @@ def draw_partners(pair: Pair, layer: int) -> Picture:
     with drawing(1, 2) as (figure, (left, right)):
         for ax, title, table in ((left, "As they stand", before), (right, "Matched", matched)):
             dress(ax, title=title, x=f"units of client {b}")
-            image = heat_map(ax, table, top=COLOUR_LIMIT, signed=True)
+            image = draw_heat_map(ax, table, top=COLOUR_LIMIT, signed=True)
             ax.set(xticks=[], yticks=[], aspect="equal")
         left.set_ylabel(f"units of client {a}, best pair first", fontsize=10, color=QUIET)
-        colour_bar(image, (left, right), "cosine of the incoming weights", shrink=0.75)
+        draw_colour_bar(image, (left, right), "cosine of the incoming weights", shrink=0.75)
     title = (
         f"Two heat-maps of how alike the units of hidden layer {layer + 1} of clients {a} and {b} "
         f"are, as they stand and matched by {RULES[pair.rule]}"
@@ -81,4 +81,4 @@ def draw_partners(pair: Pair, layer: int) -> Picture:
         f"unit of client {a} | partner of client {b} | cosine | "
         "cosine with the unit of the same number"
     )
-    return told(figure, title, pair.setting, sentence, tabled(columns, rows))
+    return describe_picture(figure, title, pair.setting, sentence, build_table(columns, rows))

@@ -26,8 +26,8 @@ from ...front.vocabulary import CLIENTS, OFFICES, PHRASES, SHORT_NAMES, describe
 from ...methods import METHODS, group_methods, label_of
 from ...plots.identity import look, shorten_title
 from ...plots.style import class_colours
-from ...plots.vector import outline
-from ...plots.words import listed
+from ...plots.vector import draw_outline
+from ...plots.words import join_words
 from ...studies.statistics import band, t_quantile
 from ...studies.stored_results import StoredTable, list_stored_sets, load
 
@@ -172,7 +172,7 @@ def words(table: StoredTable) -> str:
     about, made = table.about, table.options(table.methods[0])
     runs = len(table.rows) * len(table.seeds)
     seeds = ", ".join(map(str, table.seeds))
-    alphas = listed([f"{a:g}" for a in table.alphas])
+    alphas = join_words([f"{a:g}" for a in table.alphas])
     return (
         f"Results of {len(table.methods)} methods on {images(table.dataset)} at α = {alphas}, "
         f"with {', '.join(map(str, table.clients))} clients and seeds {seeds}: {runs} runs in all, made on "
@@ -193,7 +193,7 @@ def images(dataset: str) -> str:
 def called(title: str) -> dict[str, str]:
     """A method's title, the short one, and its look as SVG has it."""
     colour, marker, line = look(title)
-    shapes = {"outline": outline(marker, MARK), "dash": DASHES[line]}
+    shapes = {"outline": draw_outline(marker, MARK), "dash": DASHES[line]}
     return {"title": title, "short": shorten_title(title), "colour": colour, **shapes}
 
 

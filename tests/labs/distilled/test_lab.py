@@ -26,7 +26,7 @@ def test_after_a_run_the_images_and_the_classes_of_the_chosen_client_are_shown(m
     )
     assert f"images of {held[2]} classes" in sentence_of(panel, "sent")
     label = int(np.flatnonzero(outcome.report.counts[2])[-1])
-    panel.views.klass.value = label
+    panel.views.class_index.value = label
     assert plural(int(outcome.report.counts[2, label]), "pair") in panel.show("sent").alt
 
 
@@ -46,7 +46,7 @@ def test_the_button_tries_several_numbers_of_images(make):
 def test_bytes_and_accuracy_of_each_number_of_images():
     points = {1: Budget(1000, {0: 0.8}, {0: 0.79}), 3: Budget(3000, {0: 0.9}, {0: 0.91})}
     picture = draw_budgets(points, 3, setting="here", others={"FENS": Budget(26280, {}, {0: 0.87})})
-    assert "FENS: 87 %, 26.3 kB" in picture.sentence and "right for 91 %" in picture.sentence
+    assert "FENS: 87 %, 26.3 kB" in picture.sentence and "correct on 91 %" in picture.sentence
     assert "(1: 1 kB, 3: 3 kB)" in picture.sentence and png(picture).startswith(b"\x89PNG")
     rows = {row["method"]: row for row in picture.table}
     assert [rows["validation images"][f"m_c = {m}"].split()[0] for m in (1, 3)] == ["80.0", "90.0"]

@@ -30,7 +30,7 @@ MADE = "digits, α = 0.1, 3 clients"
 
 def test_every_view_after_a_run_tells_of_the_chosen_client(ran):
     every_control_at_both_ends(ran, VIEWS)
-    look_at(ran, client=2, klass=9)
+    look_at(ran, client=2, class_index=9)
     ran.lab_views["steps"].step.value = 10
     for name in ("steps", "cue", "probes"):
         assert "client c" in sentence_of(ran, name, MADE).lower()
@@ -189,8 +189,8 @@ def test_cue_says_how_good_clients_are_at_home_and_outside():
     for words in ("2 clients", "100 %", "25 %", "40 %", "Ensemble 60 %", "FuseFL 80 %"):
         assert words in sentence
     assert "FuseFL 50 %" in draw_cue(cue_data(), "untied").sentence
-    assert draw_cue(cue_data(), client=3).sentence.startswith("Client D: right")
-    assert draw_cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: right")
+    assert draw_cue(cue_data(), client=3).sentence.startswith("Client D: correct")
+    assert draw_cue(cue_data(marked=())).sentence.startswith("5 clients without a cue: correct")
     for clients, test, shape in (
         (1, "untied", (6, 7)),
         (5, "tied", (3, 3, 8, 8)),

@@ -61,7 +61,7 @@ def test_all_heads_side_by_side(make):
 def test_other_settings(make, options):
     panel = make(**options)
     panel.run(wait=True)
-    panel.views.klass.value = 3
+    panel.views.class_index.value = 3
     for name in VIEWS[:2]:
         picture_of(panel, name)
 

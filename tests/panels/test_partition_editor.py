@@ -1,4 +1,4 @@
-"""The federation in the hand: drags, buttons, Undo and Back to α; what a dot shows."""
+"""A partition is changed by hand: buttons, Undo and Back to α; the samples of a client and class."""
 
 import random
 
@@ -7,25 +7,14 @@ import pytest
 import torch
 
 from fedlab_nb.data import federate, load
-from fedlab_nb.panels import hand
-from fedlab_nb.panels.figures import bytes_of
+from fedlab_nb.panels.figures import describe_client_bytes
+from fedlab_nb.panels.partition_editor import MOST_SAMPLES, samples_html
 from fedlab_nb.studies.settings import Settings
 
 
 @pytest.fixture
 def panel(make):
     return make(methods=["fedavg"], seeds=1)
-
-
-def drag(panel, client, klass, to):
-    """What the browser sends."""
-    frame = panel.views["partition"].frame
-    frame.dropped = {
-        "count": frame.dropped.get("count", 0) + 1,
-        "client": client,
-        "klass": klass,
-        "to": to,
-    }
 
 
 def shards(panel):
@@ -36,14 +25,14 @@ def same(one, other):
     return len(one) == len(other) and all(map(torch.equal, one, other))
 
 
-def test_fifty_random_drags_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
+def test_fifty_random_moves_keep_every_sample_and_undo_restores_each_state(panel, job, monkeypatch):
     monkeypatch.setattr(panel.views, "draw", lambda: None)
     chance, states = random.Random(0), [shards(panel)]
-    while len(panel.hand.edits.changes) < 50:
+    while len(panel.editor.edits.changes) < 50:
         client, to = chance.sample(range(10), 2)
-        before = len(panel.hand.edits.changes)
-        drag(panel, client, chance.choice([None, *range(10)]), to)
-        if len(panel.hand.edits.changes) > before:
+        before = len(panel.editor.edits.changes)
+        panel.editor.move(client, chance.choice([None, *range(10)]), to)
+        if len(panel.editor.edits.changes) > before:
             states.append(shards(panel))
             assert torch.equal(torch.cat(shards(panel)).sort().values, torch.arange(1237))
     panel.run(wait=True)
@@ -52,47 +41,47 @@ def test_fifty_random_drags_keep_every_sample_and_undo_restores_each_state(panel
     kept = {name: value for name, value in asked.items() if name != "seeds"}
     assert same(Settings.make(**kept).federation().shards, states[-1])
     for state in reversed(states[:-1]):
-        panel.hand.undo.click()
+        panel.editor.undo.click()
         assert same(shards(panel), state)
     assert "moves" not in panel.code() and same(shards(panel), federate("digits").shards)
 
 
 def test_buttons_appear_with_a_client_and_do_what_they_say(panel):
-    of = panel.hand
-    assert of.row.layout.display == "none" and of.samples.layout.display == "none"
-    panel.views.client.value, panel.views.klass.value = 3, 6
-    assert of.row.layout.display is None and of.undo.layout.display == "none"
+    editor = panel.editor
+    assert editor.row.layout.display == "none" and editor.samples.layout.display == "none"
+    panel.views.client.value, panel.views.class_index.value = 3, 6
+    assert editor.row.layout.display is None and editor.undo.layout.display == "none"
     assert (
-        of.samples.value.count("<img") == hand.FIRST
-        and "121 samples of class 6 at client D" in of.samples.value
+        editor.samples.value.count("<img") == MOST_SAMPLES
+        and "121 samples of class 6 at client D" in editor.samples.value
     )
-    of.to.value = 1
-    of.give.click()
+    editor.to.value = 1
+    editor.give.click()
     assert (
         panel.code().count("moves='0: D6>B'") == 1 and panel.views.client.value == 1
     )  # one goes on looking at it
-    of.name.value = "north, x"
-    of.double.click()
-    assert of.edits.doubles == [1] and "B (north x)" in str(panel.views.client.options)
+    editor.name.value = "north, x"
+    editor.double.click()
+    assert editor.edits.doubles == [1] and "B (north x)" in str(panel.views.client.options)
     assert panel.views.client.options[-1] == ("K (double of B)", 10) and len(shards(panel)) == 11
     assert same(shards(panel)[1:2], shards(panel)[10:])
-    of.empty.click()
+    editor.empty.click()
     assert (
         len(shards(panel)[1]) == 1
-        and of.empty.disabled
-        and of.give.disabled
+        and editor.empty.disabled
+        and editor.give.disabled
         and "2 moves" not in panel.sentence
     )
-    drag(panel, 1, None, 0)  # the last one stays
+    panel.editor.move(1, None, 0)  # the last one stays
     assert len(shards(panel)[1]) == 1 and "keeps its last sample" in panel.controls.error.value
-    of.back.click()
+    editor.reset.click()
     assert "moves" not in panel.code() and same(shards(panel), federate("digits").shards)
     panel.views.client.value = -1
-    assert of.row.layout.display == "none"
+    assert editor.row.layout.display == "none"
 
 
 def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
-    drag(panel, 3, 6, 0)
+    panel.editor.move(3, 6, 0)
     panel.controls.alpha.value = 0.5
     panel.controls.seed.value = 4
     assert (
@@ -109,33 +98,34 @@ def test_moves_stay_while_the_slider_moves_and_go_with_their_clients(panel):
 
 def test_a_panel_begins_with_moves_and_a_column_keeps_its_number_beside_who_is_away(make):
     panel = make(methods=["fedavg"], seeds=1, moves="A0>B", unseen="B")
-    drag(panel, 1, None, 0)  # the second column is client C
-    assert [str(move) for move in panel.hand.edits.changes] == ["A0>B", "C>A"]
+    panel.editor.move(1, None, 0)  # the second column is client C
+    assert [str(move) for move in panel.editor.edits.changes] == ["A0>B", "C>A"]
 
 
 def test_who_is_left_keeps_the_letter_in_all_words(make):
     panel = make(methods=["fedavg"], seeds=1, absent="B")
-    panel.views.client.value, panel.views.klass.value = 1, 6  # the second column is client C
-    of = panel.hand
-    assert (of.empty.description, of.double.description) == ("Empty C", "Double C")
-    assert "at client C" in of.samples.value
-    of.empty.click()
-    drag(panel, 1, None, 0)
+    panel.views.client.value, panel.views.class_index.value = 1, 6  # the second column is client C
+    editor = panel.editor
+    assert (editor.empty.description, editor.double.description) == ("Empty C", "Double C")
+    assert "at client C" in editor.samples.value
+    editor.empty.click()
+    panel.editor.move(1, None, 0)
     assert "Client C keeps its last" in panel.controls.error.value
     panel.run(wait=True)
     runs = panel.state("communication").runs
-    panel.views.klass.value = -1
+    panel.views.class_index.value = -1
     assert (
-        bytes_of(runs, 1).startswith("Client C,") and "client C holds" in panel.show("features").alt
+        describe_client_bytes(runs, 1).startswith("Client C,")
+        and "client C holds" in panel.show("features").alt
     )
 
 
 def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        panel.controls.later, "ask", lambda kind, *_, now=False: asked.append((kind, now))
+        panel.controls.debouncer, "ask", lambda kind, *_, now=False: asked.append((kind, now))
     )
-    panel.views.client.value, panel.views.klass.value = 3, 6
+    panel.views.client.value, panel.views.class_index.value = 3, 6
     panel.controls.alpha.value = 0.2
     assert [now for kind, now in asked if kind == "samples"] == [True, False]
 
@@ -143,9 +133,12 @@ def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
 @pytest.mark.parametrize("name", ["digits", "glyphs", "watch", "heart"])
 def test_a_dot_shows_its_samples_of_every_kind(name):
     held = federate(load(name))
-    client, klass = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
-    shown, count = hand.samples(held, client, klass), int(held.label_counts[client, klass])
+    client, class_index = (int(i) for i in np.argwhere(held.label_counts.numpy() > 0)[0])
+    shown, count = (
+        samples_html(held, client, class_index),
+        int(held.label_counts[client, class_index]),
+    )
     assert (
-        shown.count("<img") == (0 if name == "heart" else min(count, hand.FIRST))
+        shown.count("<img") == (0 if name == "heart" else min(count, MOST_SAMPLES))
         and f"{count} sample" in shown
     )

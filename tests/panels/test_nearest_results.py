@@ -2,8 +2,8 @@
 
 import pytest
 
-from fedlab_nb.panels import stored
-from fedlab_nb.panels.stored import nearby
+from fedlab_nb.panels import nearest_results
+from fedlab_nb.panels.nearest_results import find_nearest_results
 from fedlab_nb.plots.stored_curves import StoredPlot
 from fedlab_nb.studies.stored_results import StoredTable
 
@@ -19,7 +19,7 @@ SETTINGS = {
 
 
 def test_titles_numbers_and_source_of_the_table():
-    picture = nearby(["mine", *METHODS], SETTINGS).picture(
+    picture = find_nearest_results(["mine", *METHODS], SETTINGS).draw(
         StoredPlot()
     )  # one's own method is left out
     assert [row["method"] for row in picture.table] == ["Local only", "FedAvg, one round", "FENS"]
@@ -32,7 +32,10 @@ def test_titles_numbers_and_source_of_the_table():
 
 def test_settings_that_differ_are_named():
     asked = {**SETTINGS, "epochs": 5, "fens.rounds": 7, "fens.eta_l": 1, "holdout": "0.1"}
-    assert nearby(METHODS, asked).differs() == "Their epochs and fens.rounds differ from yours."
+    assert (
+        find_nearest_results(METHODS, asked).describe_differences()
+        == "Their epochs and fens.rounds differ from yours."
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,20 +49,20 @@ def test_settings_that_differ_are_named():
     ],
 )
 def test_nothing_where_the_table_would_mislead(other):
-    assert nearby(METHODS, {**SETTINGS, **other}) is None
+    assert find_nearest_results(METHODS, {**SETTINGS, **other}) is None
 
 
 def test_the_second_classroom_set_has_a_table_of_its_own(monkeypatch):
     rows = {
         ("fens", a, 10): {"seeds": [0, 1], "accuracy": [0.5, 0.5], "made": {}} for a in (0.1, 1.0)
     }
-    digits = stored.load()
+    digits = nearest_results.load()
     tables = {"digits": digits, "glyphs:16g": StoredTable("glyphs:16g", digits.about, rows)}
-    monkeypatch.setattr(stored, "list_stored_sets", lambda: list(tables))
-    monkeypatch.setattr(stored, "load", tables.get)
+    monkeypatch.setattr(nearest_results, "list_stored_sets", lambda: list(tables))
+    monkeypatch.setattr(nearest_results, "load", tables.get)
     mine = {"dataset": "glyphs:16g", "alpha": 0.1, "clients": 10}
-    picture = nearby(METHODS, mine).picture(kept := StoredPlot())
+    picture = find_nearest_results(METHODS, mine).draw(kept := StoredPlot())
     assert [row["method"] for row in picture.table] == ["FENS"] and "50" in picture.sentence
     assert "glyphs:16g, α = 0.1" in picture.alt
-    assert "digits, α = 0.1" in nearby(METHODS, SETTINGS).picture(kept).alt
-    assert nearby(METHODS, {**mine, "transform": "none"}) is None
+    assert "digits, α = 0.1" in find_nearest_results(METHODS, SETTINGS).draw(kept).alt
+    assert find_nearest_results(METHODS, {**mine, "transform": "none"}) is None

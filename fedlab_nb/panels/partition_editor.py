@@ -1,0 +1,236 @@
+"""Changes a partition by hand: the buttons under *Who holds what* of a lab, which write the setting `moves`
+(`data/edits.py`), and the samples of the client and class that are looked at. In the playground piles do that.
+"""
+
+import base64
+import html
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+import numpy as np
+from PIL import Image
+
+from ..data import Edit, Edits, Federation
+from ..plots.kit import make_tile
+from ..plots.words import letter, plural
+from .controls import Controls
+from .lab_view import PanelState
+from .theme import Fitting, make_widget, offer, paragraph, show_if
+from .views import NOBODY, Views
+
+MOST_SAMPLES = 24  # shown of a client and class
+
+
+class PartitionEditor:
+    """The row of buttons: what to do with the client that is looked at, and how to undo it.
+
+    fitting: held while the editor itself chooses a client
+    on_change(): called when the setting `moves` has changed, and the data are to be dealt out anew
+    warn(text): shows a person why nothing happens
+    """
+
+    def __init__(
+        self,
+        controls: Controls,
+        views: Views,
+        fitting: Fitting,
+        on_change: Callable[[], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._controls = controls
+        self._views = views
+        self._fitting = fitting
+        self._on_change = on_change
+        self._warn = warn
+        self._shown_samples: tuple[Any, ...] = (None, None, None)  # client, class and federation
+        self._make_buttons()
+        self.samples = make_widget(widgets.HTML, "fl-samples")
+        view_box = views["partition"].box
+        view_box.children = (*view_box.children, self.row, self.samples)
+        self.show(PanelState())
+
+    def _make_buttons(self) -> None:
+        self.give = make_button(
+            "Give", "The samples that are marked go to another client", self._give
+        )
+        self.to = make_widget(
+            widgets.Dropdown, "fl-bare", label="Give to", help="Who gets them", width=90
+        )
+        self.empty = make_button("Empty", "All but one go to nobody", self._empty)
+        self.double = make_button("Double", "One more client with the same samples", self._double)
+        self.name = make_widget(
+            widgets.Text,
+            label="Name",
+            help="What this client is called in pictures",
+            width=130,
+            continuous_update=False,
+        )
+        self.undo = make_button("Undo", "Undo the last change by hand", self._undo)
+        self.reset = make_button("Back to α", "Undo all changes by hand", self._reset)
+        self.name.observe(lambda change: self._rename(change["new"]), "value")
+        self._client_parts = (self.give, self.to, self.empty, self.double, self.name)
+        children = [*self._client_parts, self.undo, self.reset]
+        self.row = make_widget(widgets.HBox, "fl-editor", children=children)
+
+    @property
+    def edits(self) -> Edits:
+        """What was changed by hand."""
+        return Edits.parse(self._controls.beside.get("moves", ""))
+
+    # ------------------------------------------------------------------------------------------ changes
+    def move(self, client: int, label: int | None, to: int | None) -> None:
+        """A client's samples of a class (None: all) go to another client (None: to nobody)."""
+        ids = self.state.federation.ids
+        if not self._count_movable(client, label):
+            who = letter(ids[client])
+            self._warn(f"Client {who} keeps its last sample: every client of a run needs one.")
+            return
+        target = None if to is None else ids[to]
+        is_looked_at = (client, label) == (self.state.client, self.state.class_index)
+        if to is not None and label is not None and is_looked_at:
+            with self._fitting:  # the same samples stay in sight
+                self._views.client.value = to
+        self._add(client, label=label, to=target)
+
+    def _give(self) -> None:
+        self.move(self.state.client, self.state.class_index, self.to.value)
+
+    def _empty(self) -> None:
+        self.move(self.state.client, None, None)
+
+    def _double(self) -> None:
+        self._add(self.state.client, is_double=True)
+
+    def _rename(self, text: str) -> None:
+        name = " ".join(re.sub("[,:=]", " ", text).split())
+        client_id = self.state.federation.ids[self.state.client]
+        if name and name != self.edits.names.get(client_id):
+            self._views.dirty.add("partition")
+            self._add(self.state.client, name=name)
+
+    def _undo(self) -> None:
+        self._write(self.edits.changes[:-1])
+
+    def _reset(self) -> None:
+        self._write(())
+
+    def _count_movable(self, client: int, label: int | None) -> int:
+        """How many samples of a class (None: of all) a client can give away."""
+        row = self.state.federation.label_counts[client]
+        total = int(row.sum())
+        count = total if label is None else int(row[label])
+        if count == total:
+            return count - 1
+        return count
+
+    def _add(self, client: int, **change: Any) -> None:
+        """One more change of a client's samples or name. Edits count clients as if none were absent."""
+        edit = Edit(self.state.federation.ids[client], **change)
+        self._write((*self.edits.changes, edit))
+
+    def _write(self, changes: tuple[Edit, ...]) -> None:
+        """Write these edits into the setting; edits of samples hold for the seed of the first of them."""
+        seed = self.edits.seed if self.edits.sample_edits else self._controls.seed.value
+        if changes:
+            self._controls.beside["moves"] = str(Edits(changes).fix_seed(seed))
+        else:
+            self._controls.beside.pop("moves", None)
+            self._views.client.focus()  # the button that had it is gone
+        self._on_change()
+
+    # ------------------------------------------------------------------------------------ what is shown
+    def show(self, state: PanelState) -> None:
+        """Fit the buttons to the client and class that are looked at; hidden until a client is selected or something
+        was changed.
+        """
+        self.state = state
+        federation = state.federation
+        client = state.client
+        has_client = federation is not None and client is not None and client < federation.clients
+        has_edits = bool(self.edits.changes)
+        has_samples = False
+        if has_client and state.class_index is not None:
+            has_samples = bool(federation.label_counts[client, state.class_index])
+        show_if(has_client, *self._client_parts)
+        show_if(has_edits, self.undo, self.reset)
+        show_if(has_client or has_edits, self.row)
+        show_if(has_samples, self.samples)
+        if has_client:
+            self._fit_buttons(state)
+        if has_samples:
+            self._show_samples(state)
+
+    def _fit_buttons(self, state: PanelState) -> None:
+        client_id = state.federation.ids[state.client]
+        who = letter(client_id)
+        what = (
+            "all" if state.class_index is None else f"class {state.class_names[state.class_index]}"
+        )
+        self.give.description = f"Give {what} to"
+        self.give.disabled = not self._count_movable(state.client, state.class_index)
+        self.empty.description = f"Empty {who}"
+        self.empty.disabled = not self._count_movable(state.client, None)
+        self.double.description = f"Double {who}"
+        others = []
+        for name, value in self._views.client.options:
+            if value not in (NOBODY, state.client):
+                others.append((name, value))
+        offer(self.to, others)
+        self.name.value = self.edits.names.get(client_id, "")
+
+    def _show_samples(self, state: PanelState) -> None:
+        """Show the samples at once where others are looked at; while a slider moves, once it rests."""
+        place = (state.client, state.class_index)
+        shown = (*place, state.federation)
+        if self._shown_samples == shown:
+            return
+        is_same_place = self._shown_samples[:2] == place
+        self._shown_samples = shown
+        self._controls.debouncer.request(
+            "samples",
+            lambda: samples_html(state.federation, *place),
+            lambda text: setattr(self.samples, "value", text),
+            now=not is_same_place,
+        )
+
+
+def make_button(label: str, help: str, on_click: Callable[[], None]) -> widgets.Button:
+    button = make_widget(widgets.Button, label=label, help=help, width="auto")
+    button.on_click(lambda _: on_click())
+    return button
+
+
+def samples_html(federation: Federation, client: int, label: int) -> str:
+    """The first MOST_SAMPLES samples of a class that a client holds, as small images in a row; rows of features are
+    only counted.
+    """
+    dataset = federation.dataset
+    rows = federation.shards[client]
+    rows = rows[dataset.y_train[rows] == label]
+    who = letter(federation.ids[client])
+    class_name = dataset.class_names[label]
+    about = f"{plural(len(rows), 'sample')} of class {class_name} at client {who}"
+    if len(dataset.input_shape) == 1:
+        numbers = plural(dataset.input_shape[0], "number")
+        return paragraph(f"{about}. A sample is a row of {numbers}, without a picture.")
+    if len(rows) > MOST_SAMPLES:
+        about += f", the first {MOST_SAMPLES} of them"
+    tiles = "".join(tile_html(image) for image in dataset.x_train[rows[:MOST_SAMPLES]].numpy())
+    return f'<div role="img" aria-label="{html.escape(about)}">{tiles}</div>{paragraph(about)}'
+
+
+def tile_html(sample: np.ndarray) -> str:
+    """One sample as an HTML image: ink is dark on a light page, and light on a dark one, where it has no colours."""
+    pixels = make_tile(sample)
+    is_grey = pixels.shape[2] == 1
+    shades = 1 - pixels if is_grey else pixels
+    page = np.rint(255 * shades).astype(np.uint8).squeeze()
+    file = io.BytesIO()
+    Image.fromarray(page).save(file, "png")
+    data = base64.b64encode(file.getvalue()).decode()
+    has_ink = is_grey or sample.ndim == 2
+    css_class = ' class="fl-ink"' if has_ink else ""
+    return f'<img alt=""{css_class} src="data:image/png;base64,{data}">'
