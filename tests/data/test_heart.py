@@ -43,9 +43,8 @@ def test_the_hospitals_are_the_clients_with_their_own_share_of_disease():
     assert fed.note.endswith("Cleveland, Hungary, Long Beach, Switzerland.")
     for k, (size, ill) in enumerate(zip(SIZES, ILL, strict=True)):
         healthy, sick = fed.label_counts[k].tolist()
-        assert (
-            round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2
-        )  # a fifth of each class, rounded down
+        # A fifth of each class, rounded down
+        assert round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2
         assert sick / (healthy + sick) == pytest.approx(ill, abs=0.01)
 
 

@@ -219,9 +219,8 @@ def test_what_natural_clients_refuse(options, message):
     own = from_arrays({**OWN, "client_train": IDS})
     with pytest.raises(UsageError, match=message):
         federate(own, **options)
-    assert (
-        federate(own, partition="natural", alpha=7, clients=3).clients == 3
-    )  # as `iid`, it makes no use of alpha
+    # As `iid`, it makes no use of alpha
+    assert federate(own, partition="natural", alpha=7, clients=3).clients == 3
     assert federate(own, partition="dirichlet", alpha=1, clients=4).clients == 4
 
 

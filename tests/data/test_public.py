@@ -40,9 +40,8 @@ def test_a_share_cuts_the_whole_set_in_two():
     where = {x.numpy().tobytes(): int(y) for x, y in zip(own.x_train, own.y_train, strict=True)}
     labelled = zip(data.x_public, data.y_public.tolist(), strict=True)
     assert all(where.get(x.numpy().tobytes(), y) == y for x, y in labelled)
-    assert torch.equal(
-        data.x_public, Settings.make(public=0.25, seed=4).data().x_public
-    )  # one cut for all seeds
+    # One cut for all seeds
+    assert torch.equal(data.x_public, Settings.make(public=0.25, seed=4).data().x_public)
 
 
 def test_without_public_data_the_clients_share_the_whole_set():

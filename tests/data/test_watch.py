@@ -138,12 +138,13 @@ def test_every_method_runs_on_recordings_or_says_why_not():
 def test_a_recording_is_a_line_a_channel():
     dots = lined(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
     lines = (dots != 1).any(2)
+    # 0.5 in the middle, 0 at the bottom
     assert lines[:, 0].tolist() == [
         False,
         False,
         True,
         False,
         True,
-    ]  # 0.5 in the middle, 0 at the bottom
+    ]
     assert lines[:, 1].all()
     assert lines[:, 2].tolist() == [True, False, True, False, False]
