@@ -52,8 +52,9 @@ def test_training_is_that_of_the_plain_network_on_images_of_that_scale(name, wid
     trained(plain, there, recipe, seed=3, backend="loop")
     trained(scaled, shards, recipe, seed=3, backend=backend)
     for own, other in zip(plain, scaled, strict=True):
-        # No constant is sent
-        pairs = list(zip(model_state(own).values(), model_state(other).values(), strict=True))
+        pairs = list(
+            zip(model_state(own).values(), model_state(other).values(), strict=True)
+        )  # no constant is sent
         assert max(float((a - b).abs().max()) for a, b in pairs) < 1e-9
 
 
