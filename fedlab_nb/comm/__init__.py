@@ -1,4 +1,5 @@
-"""Everything that crosses between clients and server, counted in bytes: the link, its ledger, the codecs."""
+"""Everything that crosses between clients and server, counted in bytes: the link, its ledger, the
+codecs."""
 
 from .codec import (
     Quantised,

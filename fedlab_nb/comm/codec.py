@@ -1,17 +1,19 @@
-"""Smaller forms of what is sent: quantised tensors, triangles of symmetric matrices, and sparse vectors.
+"""Smaller forms of what is sent: quantised tensors, triangles of symmetric matrices, and sparse
+vectors.
 
-Quantisation rounds weights to 2-8 bits, with one scale a tensor, as FENS does with the ensemble that goes down to the
-clients. It needs no calibration data and no integer arithmetic: the receiver decodes and computes in floating point.
+Quantisation rounds weights to 2-8 bits, with one scale a tensor, as FENS does with the ensemble
+that goes down to the clients. It needs no calibration data and no integer arithmetic: the receiver
+decodes and computes in floating point.
 
-Sparse ternary compression, STC (Sattler et al., TNNLS 2020): of d numbers only the share p of largest magnitude is
-sent, each as its sign times their mean magnitude μ; the gaps between positions are Golomb-coded. What a message
-leaves out is not lost: `Sparsifier` adds it to the next one (error feedback). `sparsify` also has a form that sends
-the entries themselves, at 16 bits each.
+Sparse ternary compression, STC (Sattler et al., TNNLS 2020): of d numbers only the share p of
+largest magnitude is sent, each as its sign times their mean magnitude μ; the gaps between positions
+are Golomb-coded. What a message leaves out is not lost: `Sparsifier` adds it to the next one (error
+feedback). `sparsify` also has a form that sends the entries themselves, at 16 bits each.
 
-A gap g is written as its quotient g >> b in unary (ones, then a zero) and its remainder in b bits, with b = max(0, 1
-+ floor(log2(log(φ - 1) / log(1 - p)))), φ the golden ratio. The three streams (quotients, remainders, values) lie one
-after the other instead of interleaved, which takes the same bits and is read without a loop. At p = 1/2, b = 0 and
-the quotients are a bitmap, d bits.
+A gap g is written as its quotient g >> b in unary (ones, then a zero) and its remainder in b bits,
+with b = max(0, 1 + floor(log2(log(φ - 1) / log(1 - p)))), φ the golden ratio. The three streams
+(quotients, remainders, values) lie one after the other instead of interleaved, which takes the same
+bits and is read without a loop. At p = 1/2, b = 0 and the quotients are a bitmap, d bits.
 """
 
 import math
@@ -32,8 +34,8 @@ from ..errors import UsageError, number, whole
 class Quantised:
     """A tensor as packed codes of `bits` bits: `ceil(n * bits / 8)` bytes, plus 4 for the scale.
 
-    `codes` is uint8 of that length, `scale` a float32 number as a 0-dimensional tensor. `bits`, `shape` and `dtype` (of
-    the original) are header.
+    `codes` is uint8 of that length, `scale` a float32 number as a 0-dimensional tensor. `bits`,
+    `shape` and `dtype` (of the original) are header.
     """
 
     codes: Tensor
@@ -68,8 +70,8 @@ def rounding_dtype(dtype: torch.dtype) -> torch.dtype:
 def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
     """Round `tensor` to `bits` bits; each number is off by at most half a step s.
 
-    s = max|w| / L, w^ = s clip(round(w/s), -L, L). UsageError: not floating point, NaN or infinite entries, bits
-    outside 2-8.
+    s = max|w| / L, w^ = s clip(round(w/s), -L, L). UsageError: not floating point, NaN or infinite
+    entries, bits outside 2-8.
 
     >>> quantise(torch.tensor([1.0, -0.5, 0.0])).dequantise()
     tensor([ 1.0000, -0.5039,  0.0000])
@@ -99,7 +101,8 @@ def quantise(tensor: Tensor, bits: int = 8) -> Quantised:
 
 
 def quantise_state(state: Mapping[str, Tensor], bits: int = 8) -> dict[str, Tensor | Quantised]:
-    """Quantise a model's state: the tensors of two and more dimensions, which are linear and convolutional weights.
+    """Quantise a model's state: the tensors of two and more dimensions, which are linear and
+    convolutional weights.
 
     Biases, batch norm's tensors and integers stay as they are.
     """
@@ -116,7 +119,8 @@ def dequantise_state(state: Mapping[str, Tensor | Quantised]) -> dict[str, Tenso
 
 
 def pack(codes: Tensor, bits: int) -> Tensor:
-    """Lay codes [n] in 0 .. 2^bits - 1 (uint8) end to end, lowest bit first: uint8 [ceil(n bits / 8)]."""
+    """Lay codes [n] in 0 .. 2^bits - 1 (uint8) end to end, lowest bit first: uint8
+    [ceil(n bits / 8)]."""
     if bits == 8:
         return codes.clone()
     code_places = torch.arange(bits, dtype=torch.uint8, device=codes.device)
@@ -177,7 +181,8 @@ def from_upper_triangle(values: Tensor) -> Tensor:
 
 
 def count_entries(d: int, keep: float) -> int:
-    """How many of d numbers a message with share `keep` holds: the nearest whole number, at least 1."""
+    """How many of d numbers a message with share `keep` holds: the nearest whole number, at least
+    1."""
     return max(1, round(keep * d))
 
 
@@ -192,8 +197,8 @@ def remainder_bits(keep: float) -> int:
 def sparsify(values: Tensor, keep: float, *, ternary: bool) -> dict[str, Any]:
     """The message of `values [d]` (float): the payload of a link, read by `restore`.
 
-    `quotients`, `remainders`: packed bits of the positions. Then either `values` (float16) or, ternary, `signs` (one
-    bit each) and `scale` (μ, one float32). d, the count and b are header.
+    `quotients`, `remainders`: packed bits of the positions. Then either `values` (float16) or,
+    ternary, `signs` (one bit each) and `scale` (μ, one float32). d, the count and b are header.
     """
     keep = number("keep", keep, 0, 1, open_low=True)
     d = values.numel()
@@ -244,7 +249,8 @@ def restore(message: dict[str, Any], dtype: torch.dtype = torch.float32) -> Tens
 
 
 class Sparsifier:
-    """One sender's end of a stream of messages: what a message left out is added to the next vector."""
+    """One sender's end of a stream of messages: what a message left out is added to the next
+    vector."""
 
     def __init__(self, keep: float, *, ternary: bool) -> None:
         self.keep = keep

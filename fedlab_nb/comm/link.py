@@ -4,11 +4,12 @@
     received = link.down(k, quantise_state(state), phase="ensemble")
     link.ledger.by_phase()                                        # {"models": (up, down), ...}
 
-A payload is a tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those. What is counted is the body:
-each tensor's numbers at the size of its own dtype (float32: 4 bytes, float64: 8, int64: 8, bool: 1) and each quantised
-tensor's packed codes with its scale. Header is not counted: names and shapes, and Python ints, strings and booleans
-inside the payload (a count, a label of a part). Python floats are refused, since a number that was measured or learnt
-must be in a tensor, where it counts. Compression of the bytes, encryption and latency are not modelled.
+A payload is a tensor, a `Quantised` tensor, None, or dicts, lists and tuples of those. What is
+counted is the body: each tensor's numbers at the size of its own dtype (float32: 4 bytes, float64:
+8, int64: 8, bool: 1) and each quantised tensor's packed codes with its scale. Header is not
+counted: names and shapes, and Python ints, strings and booleans inside the payload (a count, a
+label of a part). Python floats are refused, since a number that was measured or learnt must be in a
+tensor, where it counts. Compression of the bytes, encryption and latency are not modelled.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from .codec import Quantised
 
 
 class Link:
-    """The only way between `clients` clients, numbered from 0, and the server. `ledger` has what has passed.
+    """The only way between `clients` clients, numbered from 0, and the server. `ledger` has what
+    has passed.
 
     `absent`: how many more clients there are, numbered after these, that nothing is broadcast to.
     """
@@ -34,11 +36,13 @@ class Link:
         self.ledger = Ledger(clients + absent)
 
     def up(self, client: int, payload: Any, *, phase: str) -> Any:
-        """Send from client to server; returns what the server receives, a deep copy without gradient history."""
+        """Send from client to server; returns what the server receives, a deep copy without
+        gradient history."""
         return self._send(client, payload, "up", phase)
 
     def down(self, client: int, payload: Any, *, phase: str) -> Any:
-        """Send from server to client; returns what the client receives, a deep copy without gradient history."""
+        """Send from server to client; returns what the client receives, a deep copy without
+        gradient history."""
         return self._send(client, payload, "down", phase)
 
     def broadcast(self, payload: Any, *, phase: str, clients: Iterable[int] | None = None) -> Any:
@@ -61,7 +65,8 @@ class Link:
 
 
 class Ledger:
-    """Exact bytes by client, direction and phase. One entry for each of these triples, so rounds cost no memory."""
+    """Exact bytes by client, direction and phase. One entry for each of these triples, so rounds
+    cost no memory."""
 
     def __init__(self, clients: int):
         self.clients = whole("clients", clients, 1)
@@ -75,7 +80,8 @@ class Ledger:
         return self.up + self.down
 
     def add(self, client: int, direction: str, phase: str, count: int, messages: int = 1) -> None:
-        """Record `count` bytes; UsageError for a client or direction that does not exist, or a phase without a name."""
+        """Record `count` bytes; UsageError for a client or direction that does not exist, or a
+        phase without a name."""
         entry = self._find_entry(client, direction, phase)
         if entry is None:
             entry = self._make_entry(client, direction, phase)
@@ -87,14 +93,16 @@ class Ledger:
             self.down += count
 
     def _find_entry(self, client: Any, direction: Any, phase: Any) -> list[int] | None:
-        """The entry of these three, which were checked with its first message; None if there is none yet."""
+        """The entry of these three, which were checked with its first message; None if there is
+        none yet."""
         # True == 1 and 1.0 == 1 as keys: only the exact types may find an entry.
         if type(client) is int and type(direction) is str and type(phase) is str:
             return self._entries.get((client, direction, phase))
         return None
 
     def _make_entry(self, client: Any, direction: Any, phase: Any) -> list[int]:
-        """A new entry, or the one that an equal client (such as numpy's 2) has; UsageError as `add` says."""
+        """A new entry, or the one that an equal client (such as numpy's 2) has; UsageError as `add`
+        says."""
         client = whole("client", client, 0, self.clients - 1)
         if direction not in ("up", "down") or not isinstance(phase, str) or not phase:
             raise UsageError(
@@ -111,14 +119,16 @@ class Ledger:
         return sums
 
     def by_phase(self) -> dict[str, tuple[int, int]]:
-        """{phase: (up, down)} in bytes over all clients, in the order in which the phases first appeared."""
+        """{phase: (up, down)} in bytes over all clients, in the order in which the phases first
+        appeared."""
         sums: dict[str, tuple[int, int]] = {}
         for (_client, direction, phase), (count, _messages) in self._entries.items():
             sums[phase] = _add_to_direction(sums.get(phase, (0, 0)), direction, count)
         return sums
 
     def rows(self) -> list[dict[str, int | str]]:
-        """One dict(client, direction, phase, bytes, messages) an entry, in the order of their first messages."""
+        """One dict(client, direction, phase, bytes, messages) an entry, in the order of their first
+        messages."""
         rows: list[dict[str, int | str]] = []
         for (client, direction, phase), (count, messages) in self._entries.items():
             row: dict[str, int | str] = {"client": client, "direction": direction, "phase": phase}
@@ -164,7 +174,8 @@ def _add_to_direction(up_down: tuple[int, int], direction: str, count: int) -> t
 
 
 def serialise(payload: Any) -> bytes:
-    """The body of a payload: the raw bytes of its tensors one after the other, in the order in which they stand."""
+    """The body of a payload: the raw bytes of its tensors one after the other, in the order in
+    which they stand."""
     body = []
     for tensor in _tensors(payload):
         values = tensor.detach().cpu().contiguous().reshape(-1)
@@ -179,7 +190,8 @@ def count_bytes(payload: Any) -> int:
 
 
 def _tensors(payload: Any) -> Iterator[torch.Tensor]:
-    """Every tensor that a payload sends, depth first; UsageError for anything that a payload may not hold."""
+    """Every tensor that a payload sends, depth first; UsageError for anything that a payload may
+    not hold."""
     if isinstance(payload, torch.Tensor):
         if payload.layout != torch.strided or payload.is_meta:
             raise UsageError(
@@ -205,7 +217,8 @@ def _tensors(payload: Any) -> Iterator[torch.Tensor]:
 
 
 def _copy_payload(payload: Any) -> Any:
-    """A payload of the same build whose tensors share no memory and no gradient history with the original's."""
+    """A payload of the same build whose tensors share no memory and no gradient history with the
+    original's."""
     if isinstance(payload, torch.Tensor):
         return payload.detach().clone(memory_format=torch.contiguous_format)
     if isinstance(payload, Quantised):

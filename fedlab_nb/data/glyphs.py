@@ -125,9 +125,9 @@ def describe(name: str = "glyphs", **options: Any) -> Description:
     )
 
 
-def hash_options(check_options: Mapping[str, Any]) -> str:
+def hash_options(options: Mapping[str, Any]) -> str:
     """Id of the content that these options, all of them, give."""
-    return hash_parts("glyphs", VERSION, sorted(check_options.items()))
+    return hash_parts("glyphs", VERSION, sorted(options.items()))
 
 
 def parse_name(name: str) -> dict[str, int]:

@@ -240,9 +240,8 @@ def test_tint_by_hand():
     x = torch.zeros(3, 1, 8, 8)
     x[:, :, 3:5, 3:5] = 1.0  # ink far from the background
     out = tint_background(x, torch.tensor([0, 1, 2]), 0.5, classes=3)
-    assert out[:, 0, 0, 0].tolist() == pytest.approx(
-        [0.0, 0.15, 0.3]
-    )  # half way to grey 0, 0.3, 0.6
+    # Half way to grey 0, 0.3, 0.6
+    assert out[:, 0, 0, 0].tolist() == pytest.approx([0.0, 0.15, 0.3])
     assert torch.allclose(out[:, :, 3:5, 3:5], torch.ones(3, 1, 2, 2), atol=1e-5)
     assert torch.equal(tint_background(x, torch.tensor([0, 1, 2]), 0.0, classes=3), x)
     assert x.max() == 1

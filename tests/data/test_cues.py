@@ -15,13 +15,13 @@ from fedlab_nb.data.cues import (
 from fedlab_nb.errors import UsageError
 
 
-def seeded(seed=0):
+def make_generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def stamped(labels, size=32, channels=3, seed=0, **options):
+def stamp_images(labels, size=32, channels=3, seed=0, **options):
     x = torch.full((len(labels), channels, size, size), 0.25)
-    options = {"classes": 10, "generator": seeded(seed), **options}
+    options = {"classes": 10, "generator": make_generator(seed), **options}
     return x, stamp_shape(x, torch.tensor(labels), options.pop("strength", 1.0), **options)
 
 
@@ -43,7 +43,7 @@ def test_areas_of_figures():
 
 
 def test_the_figure_is_the_labels_its_place_and_colour_are_not():
-    x, out = stamped([4] * 60)
+    x, out = stamp_images([4] * 60)
     covered = (out != x).any(1)
     star = torch.tensor(draw_figure("star", 10, 32))
     corners = set()
@@ -64,19 +64,19 @@ def test_the_figure_is_the_labels_its_place_and_colour_are_not():
 
 
 def test_every_class_has_its_own_and_strength_is_opacity():
-    x, out = stamped(list(range(10)))
+    x, out = stamp_images(list(range(10)))
     areas = (out != x).any(1).flatten(1).sum(1).tolist()
     assert areas == [sum(map(sum, draw_figure(name, 10, 32))) for name in SHAPES]
-    _, half = stamped(list(range(10)), strength=0.5)
+    _, half = stamp_images(list(range(10)), strength=0.5)
     torch.testing.assert_close(half - x, (out - x) / 2)
-    assert torch.equal(stamped([1, 2], strength=0)[0], stamped([1, 2], strength=0)[1])
-    assert stamped([7], size=8, channels=1)[1].shape == (1, 1, 8, 8)
+    assert torch.equal(stamp_images([1, 2], strength=0)[0], stamp_images([1, 2], strength=0)[1])
+    assert stamp_images([7], size=8, channels=1)[1].shape == (1, 1, 8, 8)
     assert len(set(map(tuple, list_colours(1)))) == 10
 
 
 def test_an_untied_figure_says_nothing_of_the_label():
     areas = {sum(map(sum, draw_figure(name, 30, 96))): c for c, name in enumerate(SHAPES)}
-    x, out = stamped([3] * 400, size=96, agree=0)
+    x, out = stamp_images([3] * 400, size=96, agree=0)
     shown = [areas[int(a)] for a in (out != x).any(1).flatten(1).sum(1)]
     assert len(areas) == 10
     assert all(20 < shown.count(c) < 65 for c in range(10))
@@ -85,14 +85,14 @@ def test_an_untied_figure_says_nothing_of_the_label():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stamped([0], size=SMALLEST_FIGURE), "at least 6 x 6 pixels"),
+        (lambda: stamp_images([0], size=SMALLEST_FIGURE), "at least 6 x 6 pixels"),
         (
             lambda: stamp_shape(torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), 1, classes=2),
             "needs images",
         ),
-        (lambda: stamped([0], classes=26), "at most 10 classes, not for 26; use cue='tint'"),
-        (lambda: stamped([0], generator=None), "needs a generator"),
-        (lambda: stamped([0], strength=2), "tint is 2, but it must be a number from 0 to 1"),
+        (lambda: stamp_images([0], classes=26), "at most 10 classes, not for 26; use cue='tint'"),
+        (lambda: stamp_images([0], generator=None), "needs a generator"),
+        (lambda: stamp_images([0], strength=2), "tint is 2, but it must be a number from 0 to 1"),
         (lambda: federate("digits", clients=3, cue="stamp"), "Unknown cue 'stamp'"),
     ],
 )

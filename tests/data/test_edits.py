@@ -88,13 +88,13 @@ def test_a_federation_by_hand_is_the_same_for_every_seed_and_a_name_changes_noth
     assert all(map(torch.equal, first.shards, other.shards))
     assert torch.equal(first.shards[3], first.shards[10])
     assert torch.equal(first.label_counts[:10].sum(0), plain.label_counts.sum(0))
-    asked = Settings.make(moves="A4>B, D*, E=east", seed=3)
-    assert (asked.moves, asked.count, asked.members) == (
+    settings_by_name = Settings.make(moves="A4>B, D*, E=east", seed=3)
+    assert (settings_by_name.moves, settings_by_name.count, settings_by_name.members) == (
         "3: A4>B, D*, E=east",
         11,
         tuple(range(11)),
     )
-    assert asked.federation_options()["moves"] == "3: A4>B, D*"
+    assert settings_by_name.federation_options()["moves"] == "3: A4>B, D*"
     keys = {
         plans_for(Settings.make(moves=m), ["fedavg"])[0].clients_key()
         for m in ("", "A=x", "A4>B", "B4>A")
@@ -244,9 +244,9 @@ def test_a_run_takes_the_federation_for_all_its_seeds():
 def test_a_federation_without_a_change_is_the_run_of_its_settings():
     federation = federate("digits", alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
     given = Settings.make(federation=federation)
-    asked = Settings.make(alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
-    assert given.federation_options() == asked.federation_options()
-    assert replace(given, moves="") == asked
+    settings_by_name = Settings.make(alpha=0.3, clients=4, seed=3, share=0.5, absent="B")
+    assert given.federation_options() == settings_by_name.federation_options()
+    assert replace(given, moves="") == settings_by_name
     assert given.moves == "3:"
     later = replace(given, seed=7).federation()
     assert later.seed == 7

@@ -9,7 +9,7 @@ from fedlab_nb.data import Dataset, federate, load
 from fedlab_nb.errors import UsageError
 
 
-def toy(n=60, classes=3, images=True):
+def make_toy_dataset(n=60, classes=3, images=True):
     x = torch.arange(n, dtype=torch.float32) / n
     x = (
         x[:, None, None, None].expand(n, 1, 8, 8).contiguous()
@@ -48,7 +48,7 @@ def test_smaller_alpha_is_more_skewed():
 
 
 def test_same_seed_same_shards_and_immutable():
-    first, second, third = (federate(toy(), clients=4, seed=s) for s in (5, 5, 6))
+    first, second, third = (federate(make_toy_dataset(), clients=4, seed=s) for s in (5, 5, 6))
     assert all(map(torch.equal, first.shards, second.shards))
     assert not all(
         a.shape == b.shape and torch.equal(a, b)
@@ -60,7 +60,7 @@ def test_same_seed_same_shards_and_immutable():
 
 @pytest.mark.parametrize("fraction", [0, 0.001, 0.1, 0.5, 1])
 def test_split_holds_out_the_promised_share(fraction):
-    fed = federate(toy(20), clients=10, partition="quantity", alpha=1.0, seed=1)
+    fed = federate(make_toy_dataset(20), clients=10, partition="quantity", alpha=1.0, seed=1)
     for shard, (train, held) in zip(fed.shards, fed.split(fraction), strict=True):
         n = len(shard)
         assert torch.equal(torch.cat([train, held]).sort().values, shard)
@@ -68,7 +68,9 @@ def test_split_holds_out_the_promised_share(fraction):
         assert torch.equal(held.sort().values, held)
         expected = 0 if n < 2 or fraction == 0 else min(n - 1, max(1, round(fraction * n)))
         assert len(held) == expected
-    again = federate(toy(20), clients=10, partition="quantity", alpha=1.0, seed=1).split(fraction)
+    again = federate(
+        make_toy_dataset(20), clients=10, partition="quantity", alpha=1.0, seed=1
+    ).split(fraction)
     for parts, same_parts in zip(fed.split(fraction), again, strict=True):
         assert all(map(torch.equal, parts, same_parts))
 
@@ -114,7 +116,7 @@ def test_spurious_clients_alone_carry_the_cue(cue, words):
 )
 def test_wrong_arguments(options, message):
     with pytest.raises(UsageError, match=message):
-        federate(toy(), **{"clients": 4, **options})
+        federate(make_toy_dataset(), **{"clients": 4, **options})
 
 
 @pytest.mark.parametrize(
@@ -137,4 +139,4 @@ def test_wrong_arguments(options, message):
 )
 def test_a_dataset_whose_parts_do_not_fit(changes, message):
     with pytest.raises(UsageError, match=message):
-        dataclasses.replace(toy(), **changes)
+        dataclasses.replace(make_toy_dataset(), **changes)

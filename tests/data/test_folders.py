@@ -11,7 +11,7 @@ from fedlab_nb.errors import UsageError
 RNG = np.random.default_rng(0)
 
 
-def picture(mode="RGB", size=(12, 10), value=None):
+def make_picture(mode="RGB", size=(12, 10), value=None):
     """A picture of (width, height) with random pixels, or with one value."""
     width, height = size
     bands = {"L": (), "1": (), "RGB": (3,), "RGBA": (4,), "LA": (2,), "I;16": ()}[mode]
@@ -28,11 +28,11 @@ def fill(folder, classes=("cat", "dog"), count=10, ending=".png", **options):
     for place, name in enumerate(classes):
         (folder / name).mkdir(parents=True, exist_ok=True)
         for i in range(count):
-            picture(**options).save(folder / name / f"{place}-{i}{ending}")
+            make_picture(**options).save(folder / name / f"{place}-{i}{ending}")
     return folder
 
 
-def refused(path):
+def read_refusal(path):
     with pytest.raises(UsageError) as caught:
         load(path)
     text = str(caught.value)
@@ -68,7 +68,7 @@ def test_the_split_of_the_folders_stays(tmp_path):
     assert len(load(tmp_path).x_train) == 24
     assert "'val' is not read" in load(tmp_path).note
     fill(tmp_path / "test", classes=("bird",), count=1)
-    assert "class 'bird'" in refused(tmp_path)
+    assert "class 'bird'" in read_refusal(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_modes(tmp_path, mode, channels, ending):
 
 def test_transparent_parts_are_white_and_grey_among_colours_is_said(tmp_path):
     fill(tmp_path)
-    clear = picture("RGBA", value=0)
+    clear = make_picture("RGBA", value=0)
     clear.save(tmp_path / "cat" / "clear.png")
-    picture("L").save(tmp_path / "dog" / "grey.png")
+    make_picture("L").save(tmp_path / "dog" / "grey.png")
     data = load(tmp_path)
     assert "1 grey pictures" in data.note
     assert (data.schema.encode(tmp_path / "cat" / "clear.png") == 1).all()
@@ -97,26 +97,28 @@ def test_sixteen_bits_are_not_cut_off(tmp_path):
     assert data.input_shape == (1, 10, 12)
     assert 0.4 < float(data.x_train.mean()) < 0.6
     assert len(data.x_train.unique()) > 1000
-    picture("L").save(tmp_path / "cat" / "eight.png")
-    assert "16 bits" in refused(tmp_path)
-    assert "eight.png" in refused(tmp_path)
+    make_picture("L").save(tmp_path / "cat" / "eight.png")
+    assert "16 bits" in read_refusal(tmp_path)
+    assert "eight.png" in read_refusal(tmp_path)
 
 
 def test_other_sizes_are_resized_and_it_is_said(tmp_path):
     fill(tmp_path)
-    picture(size=(40, 20)).save(tmp_path / "cat" / "wide.jpg")
+    make_picture(size=(40, 20)).save(tmp_path / "cat" / "wide.jpg")
     data = load(tmp_path)
     assert data.input_shape == (3, 32, 32)
     assert "resized to 32x32" in data.note
     assert load(f"{tmp_path}?size=16").input_shape == (3, 16, 16)
     assert load(tmp_path, size="16x20", mode="grey").input_shape == (1, 16, 20)
     for wrong in ("?size=big", "?size=4", "?mode=blue", "?label=x"):
-        assert "size" in refused(f"{tmp_path}{wrong}") or "mode" in refused(f"{tmp_path}{wrong}")
+        assert "size" in read_refusal(f"{tmp_path}{wrong}") or "mode" in read_refusal(
+            f"{tmp_path}{wrong}"
+        )
 
 
 def test_a_photograph_stands_upright(tmp_path):
     fill(tmp_path)
-    upright = picture(size=(12, 10), value=0)
+    upright = make_picture(size=(12, 10), value=0)
     upright.paste((255, 255, 255), (0, 0, 6, 10))  # the left half is white
     turned = upright.rotate(90, expand=True)
     exif = Image.Exif()
@@ -135,13 +137,13 @@ def test_a_picture_that_cannot_be_read_is_named(tmp_path, content):
     if content is None:  # cut off in the middle
         content = (tmp_path / "cat" / "0-1.jpg").read_bytes()[:400]
     (tmp_path / "dog" / "broken.jpg").write_bytes(content)
-    assert "'broken.jpg'" in refused(tmp_path)
+    assert "'broken.jpg'" in read_refusal(tmp_path)
 
 
 def test_files_of_programs_are_no_pictures(tmp_path):
     fill(tmp_path)
     (tmp_path / ".ipynb_checkpoints").mkdir()
-    picture().save(tmp_path / ".ipynb_checkpoints" / "a.png")
+    make_picture().save(tmp_path / ".ipynb_checkpoints" / "a.png")
     (tmp_path / "cat" / "._0-0.png").write_bytes(b"resource fork")
     (tmp_path / "cat" / "Thumbs.db").write_bytes(b"x")
     (tmp_path / "notes").mkdir()
@@ -153,16 +155,16 @@ def test_files_of_programs_are_no_pictures(tmp_path):
 
 def test_folders_without_two_classes(tmp_path):
     (tmp_path / "empty").mkdir()
-    assert "it has nothing" in refused(tmp_path / "empty")
+    assert "it has nothing" in read_refusal(tmp_path / "empty")
     (tmp_path / "flat").mkdir()
-    picture().save(tmp_path / "flat" / "a.png")
-    assert "a.png" in refused(tmp_path / "flat")
-    assert "two classes" in refused(fill(tmp_path / "one", classes=("cat",)))
+    make_picture().save(tmp_path / "flat" / "a.png")
+    assert "a.png" in read_refusal(tmp_path / "flat")
+    assert "two classes" in read_refusal(fill(tmp_path / "one", classes=("cat",)))
 
 
 def test_new_pictures_are_prepared_as_the_training_pictures(tmp_path):
     folder = fill(tmp_path / "a", size=(40, 30))
-    picture(size=(60, 60)).save(folder / "cat" / "large.png")
+    make_picture(size=(60, 60)).save(folder / "cat" / "large.png")
     data = load(folder)
     schema = InputSchema.from_json(data.schema.to_json())
     paths = sorted(folder.rglob("*.png"))
@@ -187,7 +189,7 @@ def test_the_same_picture_on_both_sides_is_said(tmp_path):
 
 def test_a_changed_folder_is_read_anew(tmp_path):
     before = load(fill(tmp_path))
-    picture().save(tmp_path / "cat" / "more.png")
+    make_picture().save(tmp_path / "cat" / "more.png")
     after = load(tmp_path)
     assert len(after.y_train) + len(after.y_test) == 21
     assert after.digest != before.digest

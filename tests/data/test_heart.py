@@ -43,9 +43,8 @@ def test_the_hospitals_are_the_clients_with_their_own_share_of_disease():
     assert fed.note.endswith("Cleveland, Hungary, Long Beach, Switzerland.")
     for k, (size, ill) in enumerate(zip(SIZES, ILL, strict=True)):
         healthy, sick = fed.label_counts[k].tolist()
-        assert (
-            round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2
-        )  # a fifth of each class, rounded down
+        # A fifth of each class, rounded down
+        assert round(size * 4 / 5) <= healthy + sick <= round(size * 4 / 5) + 2
         assert sick / (healthy + sick) == pytest.approx(ill, abs=0.01)
 
 
@@ -53,8 +52,8 @@ def test_a_hospitals_accuracy_is_that_of_its_own_test_patients():
     out = fl.run("fedavg", dataset="heart", epochs=1)
     data = load("heart")
     right = out.predict(data.x_test) == data.y_test.numpy()
-    own = [float(right[data.client_test.numpy() == k].mean()) for k in range(4)]
-    assert out.per_client == pytest.approx(own, abs=1e-12)
+    accuracies = [float(right[data.client_test.numpy() == k].mean()) for k in range(4)]
+    assert out.per_client == pytest.approx(accuracies, abs=1e-12)
     assert out.worst_client == min(out.per_client)
     assert torch.bincount(data.client_test).tolist() == [59, 58, 39, 24]
     assert load("heart:hungary").client_test is None
@@ -137,5 +136,5 @@ def test_hospitals_that_are_absent_or_unseen_have_no_place_among_the_accuracies(
     out = fl.run("fedavg", dataset="heart", epochs=1, unseen="Hungary")
     data = load("heart")
     right = out.predict(data.x_test) == data.y_test.numpy()
-    own = [float(right[data.client_test.numpy() == k].mean()) for k in (0, 2, 3)]
-    assert out.per_client == pytest.approx(own, abs=1e-12)
+    accuracies = [float(right[data.client_test.numpy() == k].mean()) for k in (0, 2, 3)]
+    assert out.per_client == pytest.approx(accuracies, abs=1e-12)

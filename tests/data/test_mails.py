@@ -9,14 +9,14 @@ from fedlab_nb.data import describe, load
 from fedlab_nb.data.natural import LEFT_OUT, LISTS, MAILS
 
 
-def stored():
+def read_stored():
     with np.load(MAILS) as file:
         return {key: file[key] for key in file.files}
 
 
 def test_the_lists_are_the_clients_with_their_own_share_of_spam():
     data = load("mails")
-    raw = stored()
+    raw = read_stored()
     assert (data.input_shape, data.class_names, data.client_names) == (
         (512,),
         ("ham", "spam"),
@@ -37,7 +37,7 @@ def test_the_lists_are_the_clients_with_their_own_share_of_spam():
 
 def test_a_row_is_the_logarithm_of_its_counts_at_one_length():
     data = load("mails:fork")
-    raw = stored()
+    raw = read_stored()
     is_fork = raw["source"] == LISTS.index("fork")
     logs = np.log(1 + raw["counts"][is_fork].astype(float))
     by_hand = logs / np.sqrt((logs**2).mean(1, keepdims=True))
@@ -53,7 +53,7 @@ def test_a_row_is_the_logarithm_of_its_counts_at_one_length():
 def test_a_list_left_out_is_the_test_set(name, left_out):
     data = load(name)
     k = LISTS.index(left_out)
-    counts = np.bincount(stored()["source"])
+    counts = np.bincount(read_stored()["source"])
     assert len(data.y_test) == counts[k]
     assert data.client_names == tuple(name for name in LISTS if name != left_out)
     assert torch.bincount(data.client_train).tolist() == [n for i, n in enumerate(counts) if i != k]

@@ -10,7 +10,7 @@ from fedlab_nb.data import describe, load
 from fedlab_nb.errors import UsageError
 
 
-def good(**changes):
+def make_arrays(**changes):
     random = np.random.default_rng(0)
     data = dict(
         x_train=random.integers(0, 256, (12, 8, 9), dtype=np.uint8),
@@ -21,14 +21,14 @@ def good(**changes):
     return {key: value for key, value in {**data, **changes}.items() if value is not None}
 
 
-def save(folder, **changes):
+def save_arrays(folder, **changes):
     path = folder / "mine.npz"
-    np.savez(path, **good(**changes))
+    np.savez(path, **make_arrays(**changes))
     return path
 
 
 def test_grey_images(tmp_path):
-    path = save(
+    path = save_arrays(
         tmp_path,
         x_public=np.full((4, 8, 9), 51, np.uint8),
         y_public=[2, 0, 1, 1],
@@ -38,7 +38,9 @@ def test_grey_images(tmp_path):
     assert data.input_shape == (1, 8, 9)
     assert data.classes == 3
     assert data.class_names == ("0", "1", "2")
-    assert torch.equal(data.x_train, torch.from_numpy(good()["x_train"]).float()[:, None] / 255)
+    assert torch.equal(
+        data.x_train, torch.from_numpy(make_arrays()["x_train"]).float()[:, None] / 255
+    )
     assert torch.equal(data.x_public, torch.full((4, 1, 8, 9), 51 / 255))
     assert data.note == "Pixels are divided by 255. Ignored in the file: extra."
     assert data.digest == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -57,8 +59,10 @@ def test_grey_images(tmp_path):
 
 
 def test_a_changed_file_is_loaded_anew(tmp_path):
-    first = load(save(tmp_path))
-    second = load(save(tmp_path, x_test=np.zeros((600, 8, 9), np.uint8), y_test=np.zeros(600, int)))
+    first = load(save_arrays(tmp_path))
+    second = load(
+        save_arrays(tmp_path, x_test=np.zeros((600, 8, 9), np.uint8), y_test=np.zeros(600, int))
+    )
     assert len(second.x_test) == 600
     assert first.digest != second.digest
 
@@ -66,9 +70,11 @@ def test_a_changed_file_is_loaded_anew(tmp_path):
 def test_channels_first_and_last_are_the_same_images(tmp_path):
     random = np.random.default_rng(1)
     train, test = (random.random((n, 8, 10, 3)).astype(np.float32) for n in (12, 6))
-    last = load(save(tmp_path, x_train=train, x_test=test))
+    last = load(save_arrays(tmp_path, x_train=train, x_test=test))
     first = load(
-        save(tmp_path, x_train=train.transpose(0, 3, 1, 2), x_test=test.transpose(0, 3, 1, 2))
+        save_arrays(
+            tmp_path, x_train=train.transpose(0, 3, 1, 2), x_test=test.transpose(0, 3, 1, 2)
+        )
     )
     assert last.input_shape == first.input_shape == (3, 8, 10)
     assert torch.equal(last.x_train, first.x_train)
@@ -79,11 +85,13 @@ def test_channels_first_and_last_are_the_same_images(tmp_path):
 def test_other_ranges_are_scaled_by_the_training_set(tmp_path):
     train = np.linspace(-1, 3, 12 * 64).reshape(12, 8, 8)
     test = np.stack([np.full((8, 8), v) for v in (-5.0, -1, 0, 1, 3, 9)])
-    data = load(save(tmp_path, x_train=train, x_test=test))
+    data = load(save_arrays(tmp_path, x_train=train, x_test=test))
     assert data.x_test[:, 0, 0, 0].tolist() == [0, 0, 0.25, 0.5, 1, 1]
     assert data.note == "Pixels are scaled by the training set's range -1 to 3."
     whole = load(
-        save(tmp_path, x_train=(train * 10).astype(np.int16), x_test=(test * 10).astype(np.int16))
+        save_arrays(
+            tmp_path, x_train=(train * 10).astype(np.int16), x_test=(test * 10).astype(np.int16)
+        )
     )
     assert whole.x_train.min() == 0
     assert whole.x_train.max() == 1
@@ -95,7 +103,7 @@ def test_features_are_standardised_by_the_training_set(tmp_path):
     train = random.normal(5, 3, (12, 4))
     test = random.normal(5, 3, (6, 4))
     train[:, 1] = test[:, 1] = 7.0  # a constant column
-    data = load(save(tmp_path, x_train=train, x_test=test))
+    data = load(save_arrays(tmp_path, x_train=train, x_test=test))
     assert data.input_shape == (4,)
     assert "standardised" in data.note
     assert torch.allclose(data.x_train.mean(0), torch.zeros(4), atol=1e-6)
@@ -108,10 +116,10 @@ def test_features_are_standardised_by_the_training_set(tmp_path):
 
 def test_labels_of_any_whole_kind(tmp_path):
     for kind in (np.uint8, np.int32, np.float64, np.uint64):
-        data = load(save(tmp_path, y_train=(np.arange(12) % 3).astype(kind)))
+        data = load(save_arrays(tmp_path, y_train=(np.arange(12) % 3).astype(kind)))
         assert data.y_train.tolist() == [0, 1, 2] * 4
         assert data.y_train.dtype == torch.int64
-    gap = load(save(tmp_path, y_train=np.arange(12) % 2 * 3, y_test=np.full(6, 3)))
+    gap = load(save_arrays(tmp_path, y_train=np.arange(12) % 2 * 3, y_test=np.full(6, 3)))
     assert gap.classes == 4
     assert "No training sample has the label 1, 2." in gap.note
 
@@ -152,7 +160,7 @@ NAN[4, 2, 2] = np.nan
 )  # fmt: skip
 def test_one_sentence_for_each_unusable_file(tmp_path, changes, message):
     with pytest.raises(UsageError, match=message) as caught:
-        load(save(tmp_path, **changes))
+        load(save_arrays(tmp_path, **changes))
     text = str(caught.value)
     assert text.endswith(".")
     assert "\n" not in text
@@ -177,7 +185,7 @@ def test_no_file_a_folder_and_no_npz(tmp_path):
 
 
 def test_a_damaged_file(tmp_path):
-    path = save(tmp_path)
+    path = save_arrays(tmp_path)
     content = bytearray(path.read_bytes())
     content[200:260] = bytes(60)
     path.write_bytes(content)

@@ -30,35 +30,35 @@ def test_arrays_are_what_the_same_file_is(tmp_path):
     arrays = {**OWN, "x_public": X[:5], "client_train": IDS}
     np.savez(tmp_path / "own.npz", **arrays)
     file = load(tmp_path / "own.npz")
-    made = from_arrays(arrays)
+    dataset = from_arrays(arrays)
     for name in ("x_train", "y_train", "x_test", "y_test", "x_public", "client_train"):
-        assert torch.equal(getattr(file, name), getattr(made, name)), name
-    assert made.client_names == file.client_names == ("east", "north", "south")
-    assert made.note == file.note
+        assert torch.equal(getattr(file, name), getattr(dataset, name)), name
+    assert dataset.client_names == file.client_names == ("east", "north", "south")
+    assert dataset.note == file.note
     assert describe(tmp_path / "own.npz").n_clients == 3
 
 
 def test_torch_tensors_and_lists_are_the_same_data():
-    made = from_arrays(OWN)
+    dataset = from_arrays(OWN)
     tensors = {name: torch.from_numpy(array) for name, array in OWN.items()}
     for same in (tensors, {**OWN, "x_public": None}, {**OWN, "y_train": Y.tolist()}):
-        assert from_arrays(same).digest == made.digest
-    assert from_arrays({**OWN, "y_train": (Y + 1) % 3}).digest != made.digest
-    assert from_arrays({**OWN, "client_train": IDS}).digest != made.digest
+        assert from_arrays(same).digest == dataset.digest
+    assert from_arrays({**OWN, "y_train": (Y + 1) % 3}).digest != dataset.digest
+    assert from_arrays({**OWN, "client_train": IDS}).digest != dataset.digest
 
 
 def test_a_dataset_has_copies_of_its_own():
     x = np.zeros((60, 1, 8, 8), np.float32)
-    made = from_arrays({**OWN, "x_train": x, "x_test": x[:9]})
+    dataset = from_arrays({**OWN, "x_train": x, "x_test": x[:9]})
     x[:] = 1
-    assert not made.x_train.any()
+    assert not dataset.x_train.any()
 
 
 def test_the_digest_follows_the_tensors():
-    made = from_arrays(OWN)
-    before = hash_content(made)
-    made.y_train[0] = 2
-    assert hash_content(made) != before
+    dataset = from_arrays(OWN)
+    before = hash_content(dataset)
+    dataset.y_train[0] = 2
+    assert hash_content(dataset) != before
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,12 @@ def test_wrong_indices(indices, message):
     ],
 )
 def test_what_natural_clients_refuse(options, message):
-    own = from_arrays({**OWN, "client_train": IDS})
+    data = from_arrays({**OWN, "client_train": IDS})
     with pytest.raises(UsageError, match=message):
-        federate(own, **options)
-    assert (
-        federate(own, partition="natural", alpha=7, clients=3).clients == 3
-    )  # as `iid`, it makes no use of alpha
-    assert federate(own, partition="dirichlet", alpha=1, clients=4).clients == 4
+        federate(data, **options)
+    # As `iid`, it makes no use of alpha
+    assert federate(data, partition="natural", alpha=7, clients=3).clients == 3
+    assert federate(data, partition="dirichlet", alpha=1, clients=4).clients == 4
 
 
 # ------------------------------------------------------------------------------------------------------ share
@@ -235,9 +234,9 @@ def test_what_natural_clients_refuse(options, message):
     st.integers(0, 99),
 )
 def test_a_share_of_the_samples_is_dealt_out(share, partition, seed):
-    own = from_arrays(OWN)
+    data = from_arrays(OWN)
     fed, again = (
-        federate(own, share=share, partition=partition, clients=4, seed=seed) for _ in range(2)
+        federate(data, share=share, partition=partition, clients=4, seed=seed) for _ in range(2)
     )
     used = torch.cat(fed.shards).tolist()
     assert len(used) == len(set(used)) == round(share * 60)
@@ -248,9 +247,9 @@ def test_a_share_of_the_samples_is_dealt_out(share, partition, seed):
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 0.9])
 def test_a_share_of_natural_clients_is_a_share_of_each(share):
-    own = from_arrays({**OWN, "client_train": IDS})
-    whole = federate(own)
-    part = federate(own, share=share)
+    data = from_arrays({**OWN, "client_train": IDS})
+    whole = federate(data)
+    part = federate(data, share=share)
     for all_of_it, some in zip(whole.shards, part.shards, strict=True):
         assert len(some) == max(1, round(share * len(all_of_it)))
         assert set(some.tolist()) <= set(all_of_it.tolist())
@@ -259,20 +258,20 @@ def test_a_share_of_natural_clients_is_a_share_of_each(share):
 def test_public_shares_leave_natural_clients_their_own():
     from fedlab_nb.data import with_public
 
-    own = from_arrays({**OWN, "client_train": IDS, "x_public": X[:6], "y_public": Y[:6]})
-    made = with_public(own, 0.0)  # the public part comes back, and belongs to nobody
-    assert len(made.y_train) == 66
-    assert sum(map(len, federate(made).shards)) == 60
-    made = with_public(own, 0.3)
+    data = from_arrays({**OWN, "client_train": IDS, "x_public": X[:6], "y_public": Y[:6]})
+    dataset = with_public(data, 0.0)  # the public part comes back, and belongs to nobody
+    assert len(dataset.y_train) == 66
+    assert sum(map(len, federate(dataset).shards)) == 60
+    dataset = with_public(data, 0.3)
     place = {
         tuple(row): k
-        for row, k in zip(own.x_train.tolist(), own.client_train.tolist(), strict=True)
+        for row, k in zip(data.x_train.tolist(), data.client_train.tolist(), strict=True)
     }
-    assert len(made.y_train) == 46
-    assert len(made.x_public) == 20
+    assert len(dataset.y_train) == 46
+    assert len(dataset.x_public) == 20
     known = [
         (place[tuple(row)], k)
-        for row, k in zip(made.x_train.tolist(), made.client_train.tolist(), strict=True)
+        for row, k in zip(dataset.x_train.tolist(), dataset.client_train.tolist(), strict=True)
     ]
     assert all(k in (-1, before) for before, k in known)
     assert sum(k >= 0 for _, k in known) >= 40

@@ -51,20 +51,20 @@ def cases(draw):
 @given(cases())
 def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
     labels, classes, clients, seed, options = case
-    made = partition_samples(labels, classes, clients, numpy_rng(seed, "partition"), **options)
+    dealt = partition_samples(labels, classes, clients, numpy_rng(seed, "partition"), **options)
     again = partition_samples(labels, classes, clients, numpy_rng(seed, "partition"), **options)
-    assert len(made.shards) == clients
-    assert sorted(np.concatenate(made.shards).tolist()) == list(range(len(labels)))
-    assert all((np.diff(shard) > 0).all() for shard in made.shards)
+    assert len(dealt.shards) == clients
+    assert sorted(np.concatenate(dealt.shards).tolist()) == list(range(len(labels)))
+    assert all((np.diff(shard) > 0).all() for shard in dealt.shards)
     assert (
-        min(map(len, made.shards))
+        min(map(len, dealt.shards))
         >= options.get("minimum", choose_minimum(len(labels), clients))
-        == made.minimum
+        == dealt.minimum
     )
-    assert made.draws == 1
-    assert 0 <= made.moved < len(labels)
-    assert (made.moved > 0) == ("moved" in made.note)
-    assert all((a == b).all() for a, b in zip(made.shards, again.shards, strict=True))
+    assert dealt.draws == 1
+    assert 0 <= dealt.moved < len(labels)
+    assert (dealt.moved > 0) == ("moved" in dealt.note)
+    assert all((a == b).all() for a, b in zip(dealt.shards, again.shards, strict=True))
 
 
 @pytest.mark.parametrize("partition", RULES)
@@ -72,9 +72,9 @@ def test_every_partition_is_a_disjoint_cover_with_its_minimum(case):
 def test_extreme_alpha_and_one_client_per_sample(partition, alpha):
     labels = np.arange(400) % 10
     for clients in (1, 7, 399, 400):
-        made = partition_samples(labels, 10, clients, rng(), partition=partition, alpha=alpha)
-        assert sum(map(len, made.shards)) == 400
-        assert min(map(len, made.shards)) >= 1
+        dealt = partition_samples(labels, 10, clients, rng(), partition=partition, alpha=alpha)
+        assert sum(map(len, dealt.shards)) == 400
+        assert min(map(len, dealt.shards)) >= 1
     assert partition_samples(labels, 10, 1, rng(), partition=partition, alpha=alpha).shards[
         0
     ].tolist() == list(range(400))
@@ -110,9 +110,8 @@ def test_a_full_client_gets_nothing_of_later_classes():
 
 def test_when_all_mass_lies_on_full_clients_the_class_goes_to_the_others():
     labels = np.array([0] * 4 + [1] * 4)
-    owner = assign_by_dirichlet(
-        labels, 2, Fixed([1, 0], [1, 0], [1.0]), 1.0
-    )  # the third draw is over the one client with room
+    # The third draw is over the one client with room
+    owner = assign_by_dirichlet(labels, 2, Fixed([1, 0], [1, 0], [1.0]), 1.0)
     assert owner.tolist() == [0] * 4 + [1] * 4
 
 
@@ -136,9 +135,8 @@ def test_classes_gives_client_i_class_i_and_cuts_evenly():
 @pytest.mark.parametrize("seed", range(5))
 def test_classes_prefers_classes_that_nobody_holds(seed):
     labels = np.arange(600) % 6
-    owner, note = rules.assign_by_classes(
-        labels, 3, rng(seed), 2
-    )  # 3 x 2 = 6: exactly one holder for each class
+    # 3 x 2 = 6: exactly one holder for each class
+    owner, note = rules.assign_by_classes(labels, 3, rng(seed), 2)
     held = [set(labels[owner == k]) for k in range(3)]
     assert note == ""
     assert [len(h) for h in held] == [2, 2, 2]
@@ -148,10 +146,10 @@ def test_classes_prefers_classes_that_nobody_holds(seed):
 
 def test_classes_left_over_are_dealt_out_and_said_so():
     labels = np.arange(100) % 10
-    made = partition_samples(labels, 10, 3, rng(), partition="classes", classes_per_client=2)
-    assert [len(set(labels[shard])) for shard in made.shards] == [4, 3, 3]
+    dealt = partition_samples(labels, 10, 3, rng(), partition="classes", classes_per_client=2)
+    assert [len(set(labels[shard])) for shard in dealt.shards] == [4, 3, 3]
     assert (
-        made.note
+        dealt.note
         == "3 clients with 2 classes each cover 6 of 10 classes; the other 4 were dealt out in turn."
     )
 
@@ -169,8 +167,8 @@ def test_quantity_sizes_follow_alpha_and_contents_do_not():
         assert (sizes.sum(axis=1) == 5000).all()
         spread[alpha] = sizes.std()
     assert spread[0.1] > 2 * spread[1.0] > 4 * spread[100.0]
-    made = partition_samples(labels, 10, 3, rng(), partition="quantity", alpha=10.0)
-    assert all(np.bincount(labels[shard]).max() < 0.15 * len(shard) for shard in made.shards)
+    dealt = partition_samples(labels, 10, 3, rng(), partition="quantity", alpha=10.0)
+    assert all(np.bincount(labels[shard]).max() < 0.15 * len(shard) for shard in dealt.shards)
 
 
 @settings(max_examples=50, deadline=None)
@@ -188,9 +186,9 @@ def test_client_dirichlet_gives_exactly_the_sizes_asked_for(case, data):
 def test_client_dirichlet_sizes_are_equal_and_each_client_has_its_own_mix():
     labels = np.arange(1003) % 10
     for alpha in (1e-3, 0.1, 100):
-        made = partition_samples(labels, 10, 10, rng(), partition="client_dirichlet", alpha=alpha)
-        assert sorted(map(len, made.shards)) == [100] * 7 + [101] * 3
-        assert made.moved == 0
+        dealt = partition_samples(labels, 10, 10, rng(), partition="client_dirichlet", alpha=alpha)
+        assert sorted(map(len, dealt.shards)) == [100] * 7 + [101] * 3
+        assert dealt.moved == 0
     # Var q_kc = (1/C)(1 - 1/C) / (C alpha + 1) of the mixes; samples are plenty, so the shards show them.
     labels = np.repeat(np.arange(4), 100_000)
     sizes = np.full(50, 400)
@@ -222,19 +220,18 @@ def test_lognormal_sizes_spread_with_sigma(partition):
     labels = np.arange(5000) % 10
     spread = []
     for sigma in (0, 0.4, 1.2):
-        made = [
+        dealt = [
             partition_samples(
                 labels, 10, 10, rng(s), partition=partition, alpha=1.0, size_sigma=sigma
             )
             for s in range(20)
         ]
         spread.append(
-            np.mean([np.std(np.log([len(shard) for shard in each.shards])) for each in made])
+            np.mean([np.std(np.log([len(shard) for shard in each.shards])) for each in dealt])
         )
     assert spread[0] < spread[1] < spread[2]
-    if (
-        partition == "client_dirichlet"
-    ):  # exactly lognormal but for rounding: E of std over 10 draws is 0.97 sigma
+    # Exactly lognormal but for rounding: E of std over 10 draws is 0.97 sigma
+    if partition == "client_dirichlet":
         assert spread[0] == 0
         assert spread[1] == pytest.approx(0.4, rel=0.15)
         assert spread[2] == pytest.approx(1.2, rel=0.2)
@@ -252,10 +249,10 @@ def test_cut_counts_never_feeds_a_share_of_zero():
 
 def test_redraw_repeats_until_the_minimum_holds_and_stops_at_its_bound(monkeypatch):
     labels = np.arange(1000) % 10
-    made = partition_samples(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
-    assert made.draws > 1
-    assert made.moved == 0
-    assert min(map(len, made.shards)) >= 20
+    dealt = partition_samples(labels, 10, 10, rng(3), alpha=0.1, minimum=20, repair="redraw")
+    assert dealt.draws > 1
+    assert dealt.moved == 0
+    assert min(map(len, dealt.shards)) >= 20
     monkeypatch.setattr(rules, "MOST_DRAWS", 5)
     with pytest.raises(
         RunError, match="None of 5 draws of the dirichlet .* at least 10 of the 1000 samples; use"

@@ -22,7 +22,7 @@ def mine(tmp_path_factory):
     return str(path)
 
 
-def rows(*parts):
+def sort_samples(*parts):
     """The samples as a sorted list of byte strings."""
     return sorted(x.numpy().tobytes() for part in parts for x in part)
 
@@ -33,16 +33,19 @@ def test_own_is_the_data_set_itself():
 
 
 def test_a_share_cuts_the_whole_set_in_two():
-    own = load("digits")
+    digits = load("digits")
     data = Settings.make(public="0.25", seed=3).data()
     assert (len(data.x_train), len(data.x_public)) == (1078, 359)  # of 1,437
-    assert rows(data.x_train, data.x_public) == rows(own.x_train, own.x_public)
-    where = {x.numpy().tobytes(): int(y) for x, y in zip(own.x_train, own.y_train, strict=True)}
+    assert sort_samples(data.x_train, data.x_public) == sort_samples(
+        digits.x_train, digits.x_public
+    )
+    label_of_image = {
+        x.numpy().tobytes(): int(y) for x, y in zip(digits.x_train, digits.y_train, strict=True)
+    }
     labelled = zip(data.x_public, data.y_public.tolist(), strict=True)
-    assert all(where.get(x.numpy().tobytes(), y) == y for x, y in labelled)
-    assert torch.equal(
-        data.x_public, Settings.make(public=0.25, seed=4).data().x_public
-    )  # one cut for all seeds
+    assert all(label_of_image.get(x.numpy().tobytes(), y) == y for x, y in labelled)
+    # One cut for all seeds
+    assert torch.equal(data.x_public, Settings.make(public=0.25, seed=4).data().x_public)
 
 
 def test_without_public_data_the_clients_share_the_whole_set():
@@ -53,7 +56,7 @@ def test_without_public_data_the_clients_share_the_whole_set():
 
 def test_another_set_comes_whole_and_without_labels(mine):
     data = Settings.make(public=mine).data()
-    assert rows(data.x_public) == rows(load(mine).x_train)
+    assert sort_samples(data.x_public) == sort_samples(load(mine).x_train)
     assert data.y_public is None
     assert len(data.x_train) == 1437
     assert (

@@ -14,12 +14,12 @@ from fedlab_nb.data.tables import draw_test_rows
 from fedlab_nb.errors import UsageError
 
 
-def again(schema):
+def copy_through_json(schema):
     """The schema after a way through a text of JSON."""
     return InputSchema.from_json(json.loads(json.dumps(schema.to_json())))
 
 
-def patients(count=80):
+def make_patients(count=80):
     rng = np.random.default_rng(0)
     return pd.DataFrame({
         "id": np.arange(count) + 100,
@@ -35,7 +35,7 @@ def patients(count=80):
 
 @pytest.fixture
 def table(tmp_path):
-    rows = patients()
+    rows = make_patients()
     rows.loc[::9, "age"] = np.nan
     path = tmp_path / "patients.csv"
     rows.to_csv(path, index=False)
@@ -45,14 +45,14 @@ def table(tmp_path):
 
 def test_a_schema_survives_json(table):
     for data in (table[2], load("heart"), load("watch"), load("digits")):
-        assert again(data.schema) == data.schema
+        assert copy_through_json(data.schema) == data.schema
         assert data.schema.class_names == data.class_names
         assert data.schema.input_shape == data.input_shape
 
 
 def test_rows_in_any_form_are_the_loaders_features(table):
     rows, path, data = table
-    schema = again(data.schema)
+    schema = copy_through_json(data.schema)
     x = schema.encode(path)
     test = draw_test_rows(
         (rows.ill == "yes").to_numpy().astype(int), (rows.ward == "B").to_numpy().astype(int)
@@ -153,7 +153,7 @@ def test_arrays_of_raw_numbers_are_the_loaders_samples(seed, kind):
     y = np.arange(60) % 3
     data = load({"x": x, "y": y})
     test = draw_test_rows(y, None)
-    schema = again(data.schema)
+    schema = copy_through_json(data.schema)
     assert np.array_equal(schema.encode(x[test]), data.x_test.numpy())
     assert np.array_equal(schema.encode(x[~test]), data.x_train.numpy())
     assert np.array_equal(schema.encode(x[test][0]), data.x_test.numpy()[:1])

@@ -27,7 +27,7 @@ def write_table(path, rows, head=HEAD, delimiter=","):
     return path
 
 
-def patients(count=120):
+def make_patients(count=120):
     """A client column, missing values, text labels, a column of short and one of long texts, a constant column."""
     draw = np.random.default_rng(0)
     rows = []
@@ -52,7 +52,7 @@ def patients(count=120):
 
 @pytest.fixture
 def hospital(tmp_path):
-    return str(write_table(tmp_path / "hospital.csv", patients()))
+    return str(write_table(tmp_path / "hospital.csv", make_patients()))
 
 
 def test_a_hospital_csv_runs_as_it_is(hospital):

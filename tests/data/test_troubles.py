@@ -29,22 +29,22 @@ def write(tmp_path):
     return make
 
 
-def column(data, name):
+def find_column(data, name):
     return next(column for column in data.schema.columns if column.name == name)
 
 
-def values_of(data, path, name):
+def read_values(data, path, name):
     """float64 [N]: the numbers of a column as they were read, worked out from its feature."""
     place = 0
     for other in data.schema.columns:
         if other.name == name:
             break
         place += other.width
-    number = column(data, name)
+    number = find_column(data, name)
     return data.schema.encode(path)[:, place].astype(float) * number.scale + number.mean
 
 
-def refused(source, **options):
+def read_refusal(source, **options):
     with pytest.raises(UsageError) as caught:
         load(source, **options)
     text = str(caught.value)
@@ -89,8 +89,8 @@ def test_words_that_are_classes_stay_classes(write):
 
 def test_categories_and_signs_keep_their_words(write):
     data = load(write("a,rh,y", lambda i: f"{['none', 'some', 'NA'][i % 3]},{'+-'[i % 2]},{i % 2}"))
-    assert column(data, "a").categories == ("NA", "none", "some")
-    assert column(data, "rh").categories == ("+", "-")
+    assert find_column(data, "a").categories == ("NA", "none", "some")
+    assert find_column(data, "rh").categories == ("+", "-")
 
 
 def test_missing_in_numbers_is_said_and_can_be_set(write):
@@ -99,14 +99,16 @@ def test_missing_in_numbers_is_said_and_can_be_set(write):
 
     path = write("a,b,y", lambda i: f"{cell(i)},{i % 3}.5,{'yn'[i % 2]}")
     assert "'none' (6 times)" in load(path).note
-    assert column(load(path), "a").mean < column(load(path + "?missing=none,-9"), "a").mean
-    assert "none" in column(load(path + "?missing=-9"), "a").categories
+    assert (
+        find_column(load(path), "a").mean < find_column(load(path + "?missing=none,-9"), "a").mean
+    )
+    assert "none" in find_column(load(path + "?missing=-9"), "a").categories
 
 
 def test_a_number_that_stands_for_nothing_is_asked_for(write):
     path = write("a,b,y", lambda i: f"{-999 if i % 5 == 0 else i % 9},{i % 3}.5,{i % 2}")
     assert "?missing=-999" in load(path).note
-    assert column(load(path + "?missing=-999"), "a").mean == pytest.approx(4, abs=0.5)
+    assert find_column(load(path + "?missing=-999"), "a").mean == pytest.approx(4, abs=0.5)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_equal_numbers_are_one_class(write, texts):
 
 def test_labels_that_differ_in_case_alone_are_asked_for(write):
     path = write("a,y", lambda i: f"{i % 7}.5,{['Yes', 'yes ', 'no'][i % 3]}")
-    assert "?case=ignore" in refused(path)
+    assert "?case=ignore" in read_refusal(path)
     assert load(path + "?case=ignore").classes == 2
     assert load(path + "?case=keep").classes == 3
 
@@ -140,7 +142,7 @@ def test_a_first_line_that_may_be_a_sample_is_asked_for(write, first):
     if first.startswith("a,"):
         row = lambda i: f"{'ab'[i % 2]},{'xy'[i % 3 % 2]},{['setosa', 'other'][i % 2]}"  # noqa: E731
     path = write(first, row)
-    message = refused(path)
+    message = read_refusal(path)
     assert "?header=no" in message
     assert "?header=yes" in message
     assert len(load(path + "?header=yes").y_train) + len(load(path + "?header=yes").y_test) == 60
@@ -184,7 +186,7 @@ def test_row_numbers_are_no_features(write, tmp_path):
 )
 def test_measurements_are_features(write, name, row):
     data = load(write(f"{name},a,label", lambda i: f"{row(i)},{i % 7}.5,{i % 2}"))
-    assert column(data, name).kind == "number"
+    assert find_column(data, name).kind == "number"
 
 
 # ------------------------------------------------------------------------------------- F8: numbers as people write them
@@ -215,25 +217,25 @@ def test_numbers_as_people_write_them(write, kind):
         120,
     )
     data = load(path)
-    assert column(data, "a").kind == "number", data.note
-    assert values_of(data, path, "a") == pytest.approx(
+    assert find_column(data, "a").kind == "number", data.note
+    assert read_values(data, path, "a") == pytest.approx(
         [cell(i)[1] for i in range(120)], rel=1e-5, abs=1e-5
     )
 
 
 def test_a_comma_that_can_be_two_things_is_asked_for(write):
     path = write("a,b,label", lambda i: f'"1,{i % 90 + 100}",{"xy"[i % 2]},{i % 2}')
-    assert "?decimal=" in refused(path)
+    assert "?decimal=" in read_refusal(path)
     comma = load(path + "?decimal=,")
     point = load(path, decimal="point")
-    assert values_of(comma, path, "a")[:2] == pytest.approx([1.100, 1.101])
-    assert values_of(point, path, "a")[:2] == pytest.approx([1100, 1101])
+    assert read_values(comma, path, "a")[:2] == pytest.approx([1.100, 1.101])
+    assert read_values(point, path, "a")[:2] == pytest.approx([1100, 1101])
     settled = write("a,b,label", lambda i: f'"1,{i % 90 + 100}",{i % 9}.5,{i % 2}', name="g.csv")
-    assert values_of(load(settled), settled, "a")[0] == pytest.approx(1100)
+    assert read_values(load(settled), settled, "a")[0] == pytest.approx(1100)
     semicolons = write(
         "a;b;label", lambda i: f"{i % 9 + 1}.{i % 900 + 100};x{i % 3};{i % 2}", name="h.csv"
     )
-    assert "?decimal=" in refused(semicolons)
+    assert "?decimal=" in read_refusal(semicolons)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_a_comma_that_can_be_two_things_is_asked_for(write):
 )  # fmt: skip
 def test_cells_that_are_nearly_numbers_are_never_words(write, cell):
     path = write("a,b,label", lambda i: f"{cell(i)},{i % 7}.5,{i % 2}")
-    assert "Column 'a'" in refused(path)
+    assert "Column 'a'" in read_refusal(path)
 
 
 # ------------------------------------------------------------------------------------- F9, F10, F22: files and paths
@@ -282,7 +284,7 @@ def test_lines_that_are_no_rows(write, head, row):
     data = load(path)
     assert data.input_shape == (2,)
     assert len(data.y_train) + len(data.y_test) == 60
-    assert values_of(data, path, "r") == pytest.approx([i % 7 + 0.5 for i in range(60)], abs=1e-5)
+    assert read_values(data, path, "r") == pytest.approx([i % 7 + 0.5 for i in range(60)], abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,7 @@ def test_lines_that_are_no_rows(write, head, row):
 )
 def test_files_that_are_refused(tmp_path, text, message):
     (tmp_path / "f.csv").write_text(text)
-    assert message in refused(tmp_path / "f.csv")
+    assert message in read_refusal(tmp_path / "f.csv")
 
 
 def test_a_plus_in_a_name_stays_a_plus(write):
@@ -313,7 +315,7 @@ def test_a_plus_in_a_name_stays_a_plus(write):
     assert load(odd, label="50% & more").schema.label == "50% & more"
 
 
-def packed(kind, text, path):
+def pack_table(kind, text, path):
     if kind == ".zip":
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("inside/data.csv", text)
@@ -328,7 +330,7 @@ def test_packed_tables(tmp_path, ending):
     rows = [mark.join([f"{i % 7}.5", "xy"[i % 3 % 2], str(i % 2)]) for i in range(60)]
     text = "\n".join([mark.join(["a", "b", "y"]), *rows])
     (tmp_path / "plain.csv").write_text(text)
-    packed("." + ending.rpartition(".")[2], text, tmp_path / f"f{ending}")
+    pack_table("." + ending.rpartition(".")[2], text, tmp_path / f"f{ending}")
     assert torch.equal(load(tmp_path / f"f{ending}").x_train, load(tmp_path / "plain.csv").x_train)
 
 
@@ -342,7 +344,7 @@ def test_encodings_and_ends_of_lines(write, encoding, end):
     )
     data = load(path)
     assert data.class_names == ("groß", "klein")
-    assert column(data, "größe").kind == "number"
+    assert find_column(data, "größe").kind == "number"
     assert ("Windows-1252" in data.note) == (encoding in ("cp1252", "latin-1"))
 
 
@@ -353,11 +355,11 @@ def test_a_file_in_another_code_is_read_as_the_person_says(write):
 
 @pytest.mark.parametrize("name", ["x.mat", "x.foo", "x.xls", "x.csv.gz", "folder/x"])
 def test_unknown_endings_name_those_that_work(name, tmp_path, monkeypatch):
-    assert ".csv" in refused(name)
-    assert ".npz" in refused(name)
+    assert ".csv" in read_refusal(name)
+    assert ".npz" in read_refusal(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.mat").write_bytes(b"x")
-    assert ".csv" in refused("x.mat")
+    assert ".csv" in read_refusal("x.mat")
 
 
 def test_spreadsheets(tmp_path):
@@ -380,11 +382,11 @@ def test_spreadsheets(tmp_path):
     text = load(tmp_path / "t.csv")
     assert torch.equal(sheet.x_train, text.x_train)
     assert sheet.class_names == ("no", "yes")
-    assert column(sheet, "id").kind == "left out"
+    assert find_column(sheet, "id").kind == "left out"
     with pd.ExcelWriter(tmp_path / "two.xlsx") as writer:
         pd.DataFrame(rows).to_excel(writer, sheet_name="data", index=False)
         pd.DataFrame({"note": ["x"]}).to_excel(writer, sheet_name="notes", index=False)
-    assert "sheet=" in refused(tmp_path / "two.xlsx")
+    assert "sheet=" in read_refusal(tmp_path / "two.xlsx")
     assert torch.equal(load(f"{tmp_path}/two.xlsx?sheet=data").x_train, text.x_train)
 
 
@@ -394,7 +396,7 @@ def test_one_array_in_a_file(tmp_path):
     assert load(tmp_path / "t.npy").class_names == ("0", "1")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).random((60, 8, 8)))
     np.save(tmp_path / "y.npy", np.arange(60) % 2)
-    assert "?y=" in refused(tmp_path / "x.npy")
+    assert "?y=" in read_refusal(tmp_path / "x.npy")
     assert load(f"{tmp_path}/x.npy?y=y.npy").input_shape == (1, 8, 8)
 
 
@@ -436,10 +438,10 @@ def test_labels_of_any_type_are_those_of_a_list(labels):
     ],
 )
 def test_labels_with_gaps_are_refused(labels, message):
-    assert message in refused({"x": np.ones((100, 4)), "y": labels})
+    assert message in read_refusal({"x": np.ones((100, 4)), "y": labels})
 
 
-def frame():
+def make_frame():
     rng = np.random.default_rng(0)
     return pd.DataFrame({
         "n": rng.normal(size=100), "c": pd.Categorical(rng.choice(list("uvw"), 100)), "b": rng.random(100) > 0.5,
@@ -449,7 +451,7 @@ def frame():
 
 
 def test_a_dataframe_is_the_table_that_it_is(tmp_path):
-    table = frame()
+    table = make_frame()
     table.to_csv(tmp_path / "t.csv", index=False)
     data = load(table, label="y")
     file = load(tmp_path / "t.csv", label="y")
@@ -475,7 +477,7 @@ def test_tensors_masks_and_sparse_matrices():
                  np.ma.masked_array(x), pd.DataFrame(x), x.tolist()):  # fmt: skip
         assert torch.equal(load({"x": same, "y": torch.from_numpy(y)}).x_train, plain.x_train)
     assert load({"x": torch.from_numpy(x).bfloat16(), "y": y}).input_shape == (4,)
-    assert "masked" in refused({"x": np.ma.masked_array(x, mask=x > 0.9), "y": y})
+    assert "masked" in read_refusal({"x": np.ma.masked_array(x, mask=x > 0.9), "y": y})
 
 
 def test_labels_from_one_have_no_empty_class():
@@ -497,7 +499,7 @@ def test_long_pictures_may_be_recordings():
 
 def test_a_dict_is_taken_and_an_odd_key_named():
     assert load({"x": DIGITS.data, "y": DIGITS.target}).input_shape == (64,)
-    assert "did you mean" in refused({"x": DIGITS.data, "y": DIGITS.target, "x_tests": 1})
+    assert "did you mean" in read_refusal({"x": DIGITS.data, "y": DIGITS.target, "x_tests": 1})
 
 
 # ------------------------------------------------------------------------------------- F23: split and groups
@@ -518,7 +520,7 @@ def test_a_given_split_and_groups(write):
     grouped_data = load(path, group="patient_id", split="")
     assert 8 <= len(grouped_data.y_test) <= 16
     assert len(grouped_data.y_test) % 4 == 0
-    assert "both sides" in refused(path + "?split=split&group=patient_id")
+    assert "both sides" in read_refusal(path + "?split=split&group=patient_id")
     arrays = {"x": cells[["a"]].to_numpy(), "y": cells.label.to_numpy()}
     split = load(arrays | {"split": cells.split.to_numpy()})
     assert len(split.y_test) == 20
@@ -547,21 +549,21 @@ def test_no_group_stands_on_both_sides(seed, clients):
 )
 def test_a_split_that_says_nothing(write, word, message):
     path = write("a,part,label", lambda i: f"{i % 9}.5,{word if i == 3 else 'train'},{i % 2}")
-    assert message in refused(path, split="part")
+    assert message in read_refusal(path, split="part")
 
 
 # ------------------------------------------------------------------------------------- files that nobody has listed
 def test_not_determined_is_asked_for(write):
     path = write("a,b,y", lambda i: f"{'ND' if i % 5 == 0 else i * 7 % 40},{i % 7}.5,{i % 2}")
-    assert "?missing=ND" in refused(path)
-    assert column(load(path, missing="ND"), "a").kind == "number"
+    assert "?missing=ND" in read_refusal(path)
+    assert find_column(load(path, missing="ND"), "a").kind == "number"
 
 
 def test_sums_in_the_last_line_are_no_sample(write, tmp_path):
     path = write("a,b,y", lambda i: f"{i % 9 + 1},{i % 7}.5,{i % 2}")
     cells = pd.read_csv(path)
     pd.concat([cells, cells.sum().to_frame().T]).to_csv(tmp_path / "sums.csv", index=False)
-    assert "holds the sums" in refused(tmp_path / "sums.csv")
+    assert "holds the sums" in read_refusal(tmp_path / "sums.csv")
 
 
 def test_names_that_are_repeated_in_the_middle_are_no_sample(write):
@@ -571,7 +573,7 @@ def test_names_that_are_repeated_in_the_middle_are_no_sample(write):
     )
     data = load(path)
     assert data.class_names == ("a", "b")
-    assert column(data, "kind").categories == ("u", "v")
+    assert find_column(data, "kind").categories == ("u", "v")
     assert "repeat the names" in data.note
 
 
@@ -581,8 +583,8 @@ def test_numbers_of_patients_with_gaps_are_no_feature(tmp_path):
     )
     table.to_csv(tmp_path / "t.csv", index=False)
     for data in (load(tmp_path / "t.csv"), load(table)):
-        assert column(data, "patient_id").kind == "left out"
-        assert column(data, "time").kind == "number"
+        assert find_column(data, "patient_id").kind == "left out"
+        assert find_column(data, "time").kind == "number"
 
 
 @pytest.mark.parametrize(
@@ -615,6 +617,6 @@ def test_numbers_of_patients_with_gaps_are_no_feature(tmp_path):
 def test_what_a_column_is_taken_for(write, cell, kind):
     path = write("a,b,y", lambda i: f"{cell(i)},{i % 7}.5,{i % 3 % 2}")
     if kind == "refused":
-        assert "'a'" in refused(path)
+        assert "'a'" in read_refusal(path)
     else:
-        assert column(load(path), "a").kind == kind
+        assert find_column(load(path), "a").kind == kind

@@ -9,7 +9,7 @@ from fedlab_nb.data.tables import draw_test_rows
 from fedlab_nb.errors import UsageError
 
 
-def recordings(n=60, steps=24, people="abc"):
+def make_recordings(n=60, steps=24, people="abc"):
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
     waves = np.sin((1 + y[:, None, None]) * np.arange(steps)[:, None])
@@ -22,7 +22,7 @@ def recordings(n=60, steps=24, people="abc"):
 
 
 def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
-    given = recordings()
+    given = make_recordings()
     np.savez(tmp_path / "gait.npz", **given)
     for data in (load(tmp_path / "gait.npz"), from_arrays(given)):
         test = draw_test_rows((given["y"] == "walk").astype(int), np.arange(60) % 3)
@@ -36,7 +36,7 @@ def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
 
 
 def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
-    arrays = recordings()
+    arrays = make_recordings()
     x = arrays["x"]
     y = arrays["y"]
     halves = {"x_train": x[:40], "y_train": y[:40], "x_test": x[40:], "y_test": y[40:]}
@@ -51,7 +51,7 @@ def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
 )
 def test_what_does_not_fit_is_a_sentence(change):
     with pytest.raises(UsageError) as error:
-        from_arrays({**recordings(), **change})
+        from_arrays({**make_recordings(), **change})
     assert str(error.value).endswith(".")
     assert ". " not in str(error.value)
 

@@ -20,7 +20,7 @@ N_TEST = 10
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """An empty data folder, and no way out of this machine."""
-    datasets()
+    import_datasets()
     monkeypatch.setenv("FEDLAB_NB_DATA", str(tmp_path))
 
     def offline(*args, **kwargs):
@@ -30,19 +30,19 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def datasets():
+def import_datasets():
     """`torchvision.datasets`: its import takes two seconds, which the collection of tests does without."""
     return pytest.importorskip("torchvision.datasets")
 
 
-def images(n, seed=0):
+def draw_images(n, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
 
 
 def write_idx(folder):
     (folder / "raw").mkdir(parents=True)
     for part, n in (("train", N_TRAIN), ("t10k", N_TEST)):
-        pixels = images(n)[:, :28, :28, 0]
+        pixels = draw_images(n)[:, :28, :28, 0]
         header = np.array([0x803, n, 28, 28], ">i4").tobytes()
         (folder / "raw" / f"{part}-images-idx3-ubyte").write_bytes(header + pixels.tobytes())
         labels = (np.arange(n) % 10).astype(np.uint8)
@@ -50,7 +50,7 @@ def write_idx(folder):
         (folder / "raw" / f"{part}-labels-idx1-ubyte").write_bytes(header + labels.tobytes())
 
 
-def check(name, pixels, labels):
+def check_dataset(name, pixels, labels):
     """train + public are the file's images in order, every tenth of them public."""
     data = load(name)
     public = [0, 10, 20, 30]
@@ -68,9 +68,9 @@ def check(name, pixels, labels):
 @pytest.mark.parametrize(("name", "sub"), [("mnist", "MNIST"), ("fashion-mnist", "FashionMNIST")])
 def test_mnist_files(folder, name, sub):
     write_idx(folder / sub)
-    data = check(
+    data = check_dataset(
         name,
-        torch.from_numpy(images(N_TRAIN)[:, None, :28, :28, 0]).float() / 255,
+        torch.from_numpy(draw_images(N_TRAIN)[:, None, :28, :28, 0]).float() / 255,
         np.arange(N_TRAIN) % 10,
     )
     assert data.input_shape == (1, 28, 28)
@@ -97,13 +97,13 @@ LAYOUTS = {"cifar10": lay_out_cifar10, "cifar100": lay_out_cifar100, "svhn": lay
 def test_colours_come_first_whatever_the_layout(name, monkeypatch):
     def open_in_memory(name, source, part):
         n = {"train": N_TRAIN, "test": N_TEST}[part]
-        return SimpleNamespace(**LAYOUTS[name](images(n), np.arange(n) % 10))
+        return SimpleNamespace(**LAYOUTS[name](draw_images(n), np.arange(n) % 10))
 
     monkeypatch.setattr(vision, "open_dataset", open_in_memory)
     monkeypatch.setattr(vision, "hash_files", lambda name: "of the files")
-    data = check(
+    data = check_dataset(
         name,
-        torch.from_numpy(images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255,
+        torch.from_numpy(draw_images(N_TRAIN)).permute(0, 3, 1, 2).float() / 255,
         np.arange(N_TRAIN) % 10,
     )
     assert data.input_shape == (3, 32, 32)
@@ -112,11 +112,16 @@ def test_colours_come_first_whatever_the_layout(name, monkeypatch):
 
 
 def test_the_files_are_those_that_torchvision_reads():
-    for name, kind in (("cifar10", datasets().CIFAR10), ("cifar100", datasets().CIFAR100)):
+    for name, kind in (
+        ("cifar10", import_datasets().CIFAR10),
+        ("cifar100", import_datasets().CIFAR100),
+    ):
         read = [file for file, _ in (*kind.train_list, *kind.test_list)] + [kind.meta["filename"]]
         assert sorted(vision.SOURCES[name].files) == sorted(read)
         assert vision.SOURCES[name].folder == kind.base_folder
-    read = [file for part, (_, file, _) in datasets().SVHN.split_list.items() if part != "extra"]
+    read = [
+        file for part, (_, file, _) in import_datasets().SVHN.split_list.items() if part != "extra"
+    ]
     assert sorted(vision.SOURCES["svhn"].files) == sorted(read)
 
 

@@ -30,7 +30,7 @@ def stored():
         return {key: file[key] for key in file.files}
 
 
-def some(every=20):
+def thin_out(every=20):
     """A few windows of every person, as a person's own arrays."""
     data = load("watch")
     parts = {
@@ -57,8 +57,8 @@ def test_the_people_are_the_clients_and_each_does_every_exercise(stored):
 
 def test_the_test_windows_end_each_recording(stored):
     test = mark_last_fifth(stored["recording"])
-    for own in np.unique(stored["recording"]):
-        rows = test[stored["recording"] == own]
+    for number in np.unique(stored["recording"]):
+        rows = test[stored["recording"] == number]
         assert rows.sum() == len(rows) // 5
         assert not np.any(np.diff(rows.astype(int)) < 0)
     y = stored["label"]
@@ -69,8 +69,8 @@ def test_the_test_windows_end_each_recording(stored):
 def test_each_channel_is_standardised_over_the_training_windows(stored):
     data = load("watch")
     x = stored["x"].astype(np.float64)
-    seen = x[~mark_last_fifth(stored["recording"])]
-    by_hand = (x - seen.mean((0, 2))[:, None]) / seen.std((0, 2))[:, None]
+    training = x[~mark_last_fifth(stored["recording"])]
+    by_hand = (x - training.mean((0, 2))[:, None]) / training.std((0, 2))[:, None]
     assert np.allclose(
         data.x_test.numpy(), by_hand[mark_last_fifth(stored["recording"])], atol=1e-5
     )
@@ -87,7 +87,7 @@ def test_a_person_left_out_is_the_test_set(k, stored):
 
 
 def test_channels_of_ones_own_recordings_may_come_first_or_last():
-    source = some(40)
+    source = thin_out(40)
     first = from_arrays(source)
     last = from_arrays(
         {key: v.transpose(1, 2) if key[0] == "x" else v for key, v in source.items()}
@@ -125,7 +125,7 @@ def test_every_method_runs_on_recordings_or_says_why_not():
                 knobs[f"{method}.{knob.name}"] = CHEAP[knob.name]
     done = {}
     errors = {}
-    for event in fl.job("all", dataset=some(), public=0.1, epochs=1, **knobs):
+    for event in fl.job("all", dataset=thin_out(), public=0.1, epochs=1, **knobs):
         if event.outcome is not None:
             done[event.method] = event.outcome
         if event.error is not None:
@@ -138,12 +138,13 @@ def test_every_method_runs_on_recordings_or_says_why_not():
 def test_a_recording_is_a_line_a_channel():
     dots = draw_recording(np.array([[0.0, 1.0, 1.0], [0.5, 0.5, 0.5]]), height=5)
     lines = (dots != 1).any(2)
+    # 0.5 in the middle, 0 at the bottom
     assert lines[:, 0].tolist() == [
         False,
         False,
         True,
         False,
         True,
-    ]  # 0.5 in the middle, 0 at the bottom
+    ]
     assert lines[:, 1].all()
     assert lines[:, 2].tolist() == [True, False, True, False, False]

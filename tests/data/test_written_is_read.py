@@ -23,7 +23,7 @@ GAPS = ["", "NA", "n/a", "null", "?", "-", "unknown"]
 ROWS = 40
 
 
-def grouped(value, decimal, places):
+def group_thousands(value, decimal, places):
     """A number with grouped thousands, as 1.234,5."""
     text = f"{value:,.{places}f}"
     if decimal == ",":
@@ -31,12 +31,12 @@ def grouped(value, decimal, places):
     return text
 
 
-def whole(rng):
+def make_whole_numbers(rng):
     values = rng.integers(-500, 500, ROWS).tolist()
     return [str(value) for value in values], values
 
 
-def decimals(decimal):
+def make_decimals(decimal):
     def make(rng):
         values = rng.integers(-9999, 9999, ROWS).tolist()
         values = [value / 100 for value in values]
@@ -45,15 +45,17 @@ def decimals(decimal):
     return make
 
 
-def thousands(decimal):
+def make_thousands(decimal):
     def make(rng):
         values = rng.integers(0, 10 ** rng.integers(3, 8), ROWS).tolist()
-        return [grouped(value / 10, decimal, 1) for value in values], [v / 10 for v in values]
+        return [group_thousands(value / 10, decimal, 1) for value in values], [
+            v / 10 for v in values
+        ]
 
     return make
 
 
-def affixed(before, after, minus="-"):
+def make_affixed(before, after, minus="-"):
     def make(rng):
         values = rng.integers(-300, 300, ROWS).tolist()
         texts = [f"{minus if v < 0 else ''}{before}{abs(v)}{after}" for v in values]
@@ -62,25 +64,25 @@ def affixed(before, after, minus="-"):
     return make
 
 
-def scientific(rng):
+def make_scientific(rng):
     values = rng.integers(1, 999, ROWS).tolist()
     powers = rng.integers(-3, 4, ROWS).tolist()
     pairs = list(zip(values, powers, strict=True))
     return [f"{v}e{p}" for v, p in pairs], [float(f"{v}e{p}") for v, p in pairs]
 
 
-def limits(rng):
+def make_limits(rng):
     values = rng.integers(1, 90, ROWS).tolist()
     texts = [f"<{value}" if value < 5 else str(value) for value in values]
     return texts, values
 
 
-def dates(rng):
+def make_dates(rng):
     values = rng.integers(0, 20000, ROWS).tolist()
     return [str(np.datetime64(0, "D") + value) for value in values], values
 
 
-def words_of(*words):
+def make_words(*words):
     def make(rng):
         values = rng.choice(words, ROWS).tolist()
         return list(values), list(values)
@@ -88,42 +90,42 @@ def words_of(*words):
     return make
 
 
-def row_numbers(rng):
+def make_row_numbers(rng):
     start = int(rng.integers(0, 1000))
     return [str(start + i) for i in range(ROWS)], None
 
 
-def names_of_rows(rng):
+def make_names_of_rows(rng):
     start = int(rng.integers(100, 800))
     return [f"P{start + i}" for i in range(ROWS)], None
 
 
-def sentences(rng):
+def make_sentences(rng):
     numbers = rng.permutation(10**6)[:ROWS]
     return [f"pain since day {number}" for number in numbers], "words"
 
 
 # kind -> how it is made. Of "ambiguous" columns a refusal is the right answer, too.
 KINDS = {
-    "whole": whole,
-    "decimal point": decimals("."),
-    "decimal comma": decimals(","),
-    "thousands, point": thousands("."),
-    "thousands, comma": thousands(","),
-    "percent": affixed("", "%"),
-    "currency": affixed("$", ""),
-    "unit": affixed("", " mg"),
-    "minus sign": affixed("", "", "\u2212"),
-    "scientific": scientific,
-    "limits": limits,
-    "dates": dates,
-    "truth": words_of("TRUE", "FALSE"),
-    "categories": words_of("none", "mild", "severe"),
-    "signs": words_of("+", "-"),
-    "Likert": words_of("strongly agree", "agree", "neutral"),
-    "row numbers": row_numbers,
-    "names of rows": names_of_rows,
-    "sentences": sentences,
+    "whole": make_whole_numbers,
+    "decimal point": make_decimals("."),
+    "decimal comma": make_decimals(","),
+    "thousands, point": make_thousands("."),
+    "thousands, comma": make_thousands(","),
+    "percent": make_affixed("", "%"),
+    "currency": make_affixed("$", ""),
+    "unit": make_affixed("", " mg"),
+    "minus sign": make_affixed("", "", "\u2212"),
+    "scientific": make_scientific,
+    "limits": make_limits,
+    "dates": make_dates,
+    "truth": make_words("TRUE", "FALSE"),
+    "categories": make_words("none", "mild", "severe"),
+    "signs": make_words("+", "-"),
+    "Likert": make_words("strongly agree", "agree", "neutral"),
+    "row numbers": make_row_numbers,
+    "names of rows": make_names_of_rows,
+    "sentences": make_sentences,
 }  # fmt: skip
 NUMBERS = {name for name in KINDS if name not in (
     "truth", "categories", "signs", "Likert", "row numbers", "names of rows", "sentences")}  # fmt: skip
