@@ -232,7 +232,8 @@ const ENDS = {
     gather(scene, share, "network", SERVER);
   },
   sums(scene, share) {
-    gather(scene, share, "sums", SERVER);
+    const isTable = scene.plan.legs.every((leg) => leg.cargo !== "gaussians");
+    gather(scene, share, isTable ? "sums" : "network", SERVER);
   },
   keep(scene, share) {
     const { server, slotSize, middle } = scene.places;
