@@ -1,4 +1,4 @@
-"""The flight in a real browser, on the page (with a clock that the test moves) and in a panel: letters, keys, skip."""
+"""The flight in a real browser, on the page (the test moves its clock) and in a panel: envelopes, keys, skip, stills."""
 
 import time
 
