@@ -110,7 +110,7 @@ function describeExchange(legs, rounds, people) {
   });
   const isSmall = legs.every((leg) => leg.cargo === "note");
   const all = dataSize(total(legs.map((leg) => total(leg.bytes))));
-  const title = isSmall ? `Small notes, ${rounds} times` : plural(rounds, "round");
+  const title = isSmall ? `Small notes, ${rounds} times` : `There and back, ${rounds} times`;
   const start = `${rounds} times ${subject[0].toLowerCase()}${subject.slice(1)}`;
   return { title, text: `${start} ${listed(parts)}: ${all} in all.` };
 }

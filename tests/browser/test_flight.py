@@ -1,4 +1,4 @@
-"""The flight in a real browser, on the page (the test moves its clock) and in a panel: envelopes, keys, skip, stills."""
+"""The flight in a browser, on the page (the test moves its clock) and in a panel: envelopes, keys, skip, stills."""
 
 import time
 
