@@ -19,6 +19,7 @@ from ..methods.base import Info
 NETWORK = "network"  # one network, or a part of it
 NETWORKS = "networks"  # those of all clients in one message
 SUMS = "sums"
+GAUSSIANS = "gaussians"
 NOTE = "note"  # a few numbers
 ANSWERS = "answers"  # predictions, or features and logits
 IMAGES = "images"
@@ -68,7 +69,7 @@ CARGO = {
     "layers": Cargo(SUMS, down="another layer"),
     "likelihoods": Cargo(NOTE, "how likely its labels are"),
     "local models": Cargo(NETWORK, "its network"),
-    "mixtures": Cargo(SUMS, "Gaussians of each class"),
+    "mixtures": Cargo(GAUSSIANS, "Gaussians of each class"),
     "models and Fisher diagonals": Cargo(NETWORK, "its network and squared gradients"),
     "models and input moments": Cargo(NETWORK, "its network and the moments of its inputs"),
     "moments": Cargo(SUMS, "the moments of its features"),
@@ -86,10 +87,15 @@ CARGO = {
     "sums": Cargo(SUMS, "its sums"),
     "weights": Cargo(SUMS, down="the fit so far"),
 }
-# Methods whose rounds carry something else than the network.
+# Methods whose rounds carry something else than the network alone.
 ROUNDS = {
     "dsfl": Cargo(ANSWERS, "its predictions", "the mean of all predictions"),
-    "fedgkt": Cargo(ANSWERS, "its features and logits", "the server's logits"),
+    "fedgkt": Cargo(
+        ANSWERS, "its features and logits", "the server's logits (first an untrained network)"
+    ),
+    "scaffold": Cargo(
+        NETWORK, "its network and control variate", "the common network and control variate"
+    ),
 }
 # What the server has in the end, where it is not one network.
 RESULTS = {
@@ -184,7 +190,7 @@ def choose_gesture(legs: Iterable[Leg], info: Info) -> str:
         return RETURN
     if carried & {IMAGES, GENERATOR} or info.group.startswith("Distil"):
         return MAKE
-    if NETWORK not in carried and SUMS in carried:
+    if NETWORK not in carried and carried & {SUMS, GAUSSIANS}:
         return ADD
     if info.group == "Keep an ensemble":
         return KEEP

@@ -46,6 +46,11 @@ const GLYPHS = {
     fillBox(pen, -8, -8, 16, 16, 1);
     stroke(pen, [[-8, -2.7], [8, -2.7]], [[-8, 2.7], [8, 2.7]], [[-2.7, -8], [-2.7, 8]], [[2.7, -8], [2.7, 8]]);
   },
+  gaussians(pen, ground) {
+    pen.fillStyle = ground;
+    fillBox(pen, -8, -7, 16, 14, 1);
+    stroke(pen, [[-7, 4], [-4, 3], [-2, -3], [0, -5], [2, -3], [4, 3], [7, 4]]);
+  },
   note(pen) {
     pen.fillStyle = pen.strokeStyle;
     fillBox(pen, -3.5, -3.5, 7, 7, 1, false);

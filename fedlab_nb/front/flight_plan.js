@@ -12,10 +12,13 @@ const total = (values) => values.reduce((sum, value) => sum + value, 0);
 const isRepeated = (leg) => Math.max(...leg.messages) > 1;
 const range = (count) => Array.from({ length: count }, (_, i) => i);
 
-/** The legs of each step: one by one; those whose messages come again and again together, as they take turns. */
+/** The legs of each step: one by one; those whose messages come again and again together, as they take turns, and with
+    them what answers them in the same phase. */
 function groupLegs(legs) {
-  const first = legs.findIndex(isRepeated);
-  const last = legs.length - 1 - [...legs].reverse().findIndex(isRepeated);
+  const repeated = legs.filter(isRepeated).map(({ phase }) => phase);
+  const takesTurns = ({ phase }) => repeated.includes(phase);
+  const first = legs.findIndex(takesTurns);
+  const last = legs.length - 1 - [...legs].reverse().findIndex(takesTurns);
   if (first < 0) return legs.map((leg) => [leg]);
   const alone = (some) => some.map((leg) => [leg]);
   return [...alone(legs.slice(0, first)), legs.slice(first, last + 1), ...alone(legs.slice(last + 1))];
@@ -107,7 +110,7 @@ function describeExchange(legs, rounds, people) {
   });
   const isSmall = legs.every((leg) => leg.cargo === "note");
   const all = dataSize(total(legs.map((leg) => total(leg.bytes))));
-  const title = isSmall ? `Small notes, ${rounds} times` : plural(rounds, "round");
+  const title = isSmall ? `Small notes, ${rounds} times` : `There and back, ${rounds} times`;
   const start = `${rounds} times ${subject[0].toLowerCase()}${subject.slice(1)}`;
   return { title, text: `${start} ${listed(parts)}: ${all} in all.` };
 }
@@ -116,6 +119,7 @@ const WORK = {
   network: (people) => `Each ${people.one} trains a network alone, on its own pile.`,
   answers: (people) => `Each ${people.one} trains a network alone, on its own pile.`,
   sums: (people) => `Each ${people.one} adds up its own pile into a table.`,
+  gaussians: (people) => `Each ${people.one} fits Gaussians to its own pile.`,
   images: (people) => `Each ${people.one} makes its message from its own pile.`,
   generator: (people) => `Each ${people.one} trains a generator on its own pile.`,
   note: (people) => `Each ${people.one} makes its message from its own pile.`,
@@ -142,7 +146,9 @@ const END_WORDS = {
   blend: (n, { result }) => ["One blend", `The ${n} networks are mixed into ${result}.`],
   keep: (n) => ["All voices", `The server keeps all ${n} networks and asks every one of them.`],
   notes: (n) => ["All voices, weighed", `All ${n} networks stay; the notes have taught how much each counts.`],
-  sums: (n, { result }) => ["One sum", `The ${n} tables go into one, whoever held what: ${result} comes of it.`],
+  sums: (n, { result, legs }) => legs.some((leg) => leg.cargo === "gaussians")
+    ? ["One head", `The server draws from the Gaussians of all ${n}, and trains ${result}.`]
+    : ["One sum", `The ${n} tables go into one, whoever held what: ${result} comes of it.`],
   images: (n, { source }) => ["One pupil", {
     sent: "One network learns from what has come.",
     made: `The server makes images with the ${n} networks, and one network learns from them.`,
@@ -166,8 +172,9 @@ export function planFlight(flight, people) {
   for (const group of groupLegs(legs)) {
     const firstUp = group.find((leg) => leg.way === "up");
     if (firstUp && !hasWorked) {
-      const text = WORK[firstUp.cargo](people);
-      steps.push({ kind: "work", cargo: firstUp.cargo, title: `Each ${people.one} alone`, text, legs: [], hops: [] });
+      const main = group.find((leg) => leg.way === "up" && leg.cargo !== "note") ?? firstUp;
+      const text = WORK[main.cargo](people);
+      steps.push({ kind: "work", cargo: main.cargo, title: `Each ${people.one} alone`, text, legs: [], hops: [] });
       hasWorked = true;
     }
     const { rounds, hops } = makeHops(group);

@@ -232,7 +232,8 @@ const ENDS = {
     gather(scene, share, "network", SERVER);
   },
   sums(scene, share) {
-    gather(scene, share, "sums", SERVER);
+    const isTable = scene.plan.legs.every((leg) => leg.cargo !== "gaussians");
+    gather(scene, share, isTable ? "sums" : "network", SERVER);
   },
   keep(scene, share) {
     const { server, slotSize, middle } = scene.places;
@@ -255,24 +256,28 @@ const ENDS = {
     if (share > 0.8) add(scene, "answer", middle.x, y, 1, SERVER, { alpha: within(share, 0.8, 1) });
   },
   images(scene, share) {
-    const { server, slotSize, middle } = scene.places;
+    const { server, slots, slotSize, middle, homes, size } = scene.places;
     const { source } = scene.plan;
-    const y = server.y + server.height + 36;
+    const bottom = server.y + server.height;
+    const pupil = { x: middle.x, y: Math.min(bottom + 52, homes[0].y - 22 * size) };
+    const row = mix(bottom, pupil.y, 0.34);
     const received = listReceived(scene);
-    const isSent = source === "sent";
-    if (!isSent) keepAll(scene, () => {});
+    if (source !== "sent") keepAll(scene, () => {});
+    const taught = within(share, 0.5, 0.85);
     received.forEach(({ colour, slot, kind }, i) => {
-      const first = source === "public" ? { x: server.x + (server.width * (i + 0.5)) / received.length, y: server.y + server.height + 12 } : slot;
-      const moved = within(share, (0.3 * i) / received.length, 0.7 + (0.3 * i) / received.length);
-      const x = mix(first.x, middle.x, ease(moved));
-      const top = mix(first.y, y, ease(moved));
-      const what = isSent && kind !== "generator" ? kind : "images";
-      const isSeen = isSent || moved > 0 || source === "public";
-      const alpha = 1 - within(moved, 0.85, 1);
-      if (isSeen) add(scene, what, x, top, Math.max(0.4, slotSize * 0.8), source === "public" ? QUIET : colour, { alpha });
+      const delay = (0.25 * i) / received.length;
+      const moved = ease(within(share, delay, 0.5 + delay));
+      const x = mix(middle.x, slots[i].x, received.length > 1 ? 0.9 : 1);
+      const y = source === "public" ? row : mix(slot.y, row, moved);
+      const what = source === "sent" ? kind : "images";
+      const own = source === "public" ? QUIET : colour;
+      const to = { x: mix(x, pupil.x, taught), y: mix(row, pupil.y, taught) };
+      if (taught > 0) scene.shapes.push({ kind: "line", from: { x, y: row }, to, colour: own, alpha: 0.6 });
+      const alpha = source === "sent" ? 1 : moved;
+      add(scene, what, x, y, Math.max(0.3, 0.75 * slotSize), own, { alpha });
     });
-    const grown = within(share, 0.35, 1);
-    if (grown > 0) add(scene, "network", middle.x, y, mix(0.6, 1.5, grown), SERVER, { alpha: grown });
+    const grown = within(share, 0.5, 1);
+    if (grown > 0) add(scene, "network", pupil.x, pupil.y, mix(0.6, 1.4, grown), SERVER, { alpha: grown });
   },
 };
 
