@@ -75,6 +75,7 @@ def test_a_file_of_a_persons_is_replaced_with_force_alone_and_our_own_always(nam
 
 
 @pytest.mark.parametrize("ending", ["safetensors", "onnx"])
+# Slow because PyTorch's exporter to ONNX is imported and runs.
 def test_a_model_replaces_no_file_of_a_persons(ending, outcome, tmp_path):
     if ending == "onnx":
         pytest.importorskip("onnxscript")

@@ -9,6 +9,7 @@ from fedlab_nb.panels.figures import QUICK, SLOW, STEPS, STRIDE, plans_of
 from fedlab_nb.panels.lab_view import PanelState
 
 
+# Slow because the picture of what travels is drawn several times, once for a method of each group.
 def test_compare_shows_needs_at_once_and_time_after_a_run(make):
     panel = make(fl.comparison, seeds=1)
     words = panel.show("needs")
