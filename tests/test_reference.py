@@ -57,6 +57,7 @@ def alone(tmp_path, monkeypatch, forget_names):
 @pytest.mark.parametrize(
     "path", [p for p in PAGES if ">>>" in p.read_text("utf-8")], ids=lambda p: p.stem
 )
+# Slow because the examples are real runs; those of pictures ask for all tables with their stored results.
 def test_the_examples_of_a_page_run(path, alone):
     text = path.read_text(encoding="utf-8")
     blocks = re.findall(r"```pycon\n(.*?)```", text, re.DOTALL)

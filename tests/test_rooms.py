@@ -41,6 +41,7 @@ PANELS = "import fedlab_nb.panels"
 
 
 @pytest.fixture(scope="module")
+# Slow because a new Python imports PyTorch, pictures and widgets.
 def loaded():
     """{code: names of the modules that a fresh Python has after it and those before it}."""
     codes = [*HEAVY, PANELS]
@@ -74,6 +75,7 @@ APP = ("fedlab_nb.panels", "fedlab_nb.plots", "fedlab_nb.labs", "fedlab_nb.front
 PICTURES_AND_WIDGETS = ("matplotlib", "ipywidgets", "IPython", "anywidget")
 
 
+# Slow because a new Python imports PyTorch and runs a method.
 def test_a_run_loads_no_wing_no_picture_and_no_widget():
     done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())

@@ -21,6 +21,7 @@ from fedlab_nb.data.tables import pool_moments
 WANTED = json.loads(EXPECTED.read_text(encoding="utf-8"))
 
 
+# Slow because it loads every bundled data set, draws the letters and deals fifty federations.
 def test_all_data_and_fifty_federations_are_those_of_every_other_machine():
     """These digests are in the repository: whoever gets others has other data than everybody else.
     After a change that is meant, `python tests/data_digests.py --write`, and raise the data set's

@@ -76,6 +76,7 @@ def test_a_hospital_left_out_is_the_test_set(name, hospital):
     assert torch.bincount(data.client_train).tolist() == [n for i, n in enumerate(SIZES) if i != k]
 
 
+# Slow because it runs every method.
 def test_every_method_runs_on_the_hospitals_or_says_why_not():
     knobs = {}
     for method, knobs_of_method in METHODS.items():

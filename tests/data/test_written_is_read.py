@@ -153,6 +153,7 @@ def make_columns(kinds, gap, seed):
     encoding=st.sampled_from(ENCODINGS),
     seed=st.integers(0, 10**6),
 )
+# Slow because each example writes a table and reads it.
 def test_what_is_read_is_what_was_written_or_it_is_refused(
     tmp_path, kinds, gap, separator, encoding, seed
 ):

@@ -24,6 +24,7 @@ VIEWS = {  # of each lab; those that wait for a run stand before the bar
 
 
 @pytest.mark.parametrize("system", VIEWS)
+# Slow because each lab is opened and each view drawn; the first one imports what labs need.
 def test_before_a_run_a_view_has_its_picture_or_says_what_to_do(system, closing):
     panel = closing(lab(system, clients=3))
     waiting, ready = (names.split() for names in VIEWS[system].split("|"))
@@ -62,6 +63,7 @@ def test_a_view_that_waits_says_for_what_and_a_button_has_a_tooltip(system, clos
 
 
 @pytest.mark.parametrize("system", ["fens", "fedet", "coboosting", "fusefl", "fedlpa"])
+# Slow because every system is run in its lab; the first one imports what labs need.
 def test_one_client_is_enough(system, closing):
     quick = {"coboosting.epochs": 2} if system == "coboosting" else {}
     panel = closing(lab(system, clients=1, epochs=1, methods=[], seeds=1, **quick))

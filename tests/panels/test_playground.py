@@ -158,6 +158,7 @@ def test_while_a_map_is_made_the_other_views_are_drawn(make, monkeypatch):
     assert panel.wait(20)
 
 
+# Slow because pictures of eight maps are drawn.
 def test_maps_of_more_methods_than_one_picture_holds_are_chosen(make):
     """Maps of eight methods fit; the menu has the others, and is away where there are none."""
     names = [
@@ -215,6 +216,7 @@ def test_pinned_rows_stay_beside_new_runs(make):
     assert [row.run for row in panel.state("accuracy").runs.shown] == [3, 3, 1] and not panel.error
 
 
+# Slow because nine runs of a panel are drawn.
 def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
     panel = make()
     for run in range(1, 10):
@@ -250,6 +252,7 @@ def test_code_is_python_that_names_what_run_would_do(make, job):
     assert called == {"methods": methods, "seeds": seeds, **settings} and settings["epochs"] == 7
 
 
+# Slow because every view is drawn as a file.
 def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_path):
     panel = make()
     panel.run(wait=True)
@@ -273,6 +276,7 @@ def test_export_writes_csv_json_and_pictures_and_overwrites_nothing(make, tmp_pa
     assert "choose another folder" in panel.controls.error.value
 
 
+# Slow because the panel's runs are real ones, and are all computed twice more.
 def test_the_exported_script_computes_every_run_again(make, tmp_path, capsys):
     panel = make(job=None, methods=["local", "fedavg"], clients=3, seeds=2, epochs=1)
     panel.run(wait=True, timeout=300)

@@ -81,6 +81,7 @@ def judged_runs():
                         yield result.table, rows[row, place]
 
 
+# Slow because it makes the plan of every judged run, the paper's and ours.
 def test_each_judged_claim_is_the_papers_comparison():
     """Clients, skew and budget, read off the run's plan, are what the paper's files say."""
     checked = 0
@@ -165,6 +166,7 @@ KNOWN = {
 }
 
 
+# Slow because it makes the plans of every run of every table.
 def test_nothing_else_is_of_another_setting_quantity_or_budget():
     found = {}
     for name in TABLES:

@@ -224,6 +224,7 @@ def test_another_default_makes_the_rows_stale_that_were_made_with_the_old_one(mo
     )
 
 
+# Slow because a study's points are made once for each change of a row.
 def test_other_values_and_other_seeds_do_not_hold(family):
     study, rows = family
     (first, *rest) = rows
@@ -324,6 +325,7 @@ def comes_out_again(study, point, close, seeds):
 @pytest.mark.parametrize(
     ("name", "method", "at", "close"), SAMPLES, ids=lambda value: str(value)[:20]
 )
+# Slow because methods are run in full, as the stored row was; of a table all points are made first.
 def test_a_sample_of_the_rows_comes_out_again(name, method, at, close):
     """Of the first of these points: two seeds."""
     study = STUDIES[name]

@@ -84,6 +84,7 @@ def test_a_table_that_takes_hours_can_be_run_and_says_so():
     assert reason in str(reproduce("fedlpa:16", stored=True))
 
 
+# Slow because it plans the runs of all long tables.
 def test_hours_that_a_table_takes_are_those_of_the_forecast():
     """A reason of time is measured: the hours are those of the forecast, up to the speed of machines.
     A table whose runs take minutes is to be run, and no table gives time as its reason in words."""
@@ -204,6 +205,7 @@ def test_stored_results_show_without_a_run():
     assert "orderings" in repr(summary) and summary._repr_html_().count("<details ") == 5
 
 
+# Slow where it is the first to ask for all tables with their stored results.
 def test_the_list_has_every_table_and_figure_with_a_verdict_or_a_reason(coarse):
     """Counted in the papers: 17 tables and 9 figures of FENS, 6 and 2, 19 and 5, 14 and 5, 25 and 4."""
     summary = paper_tables()

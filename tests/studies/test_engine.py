@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import shutil
 import signal
 import subprocess
@@ -351,25 +352,38 @@ def test_a_worker_of_another_version_is_refused(tmp_path, cluster):
 GUARD = 'if __name__ == "__main__":'
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["import fedlab_nb as fl", "CALL"],
-        ["import fedlab_nb as fl", "def main():", "    CALL", "main()"],
-        ["import fedlab_nb as fl", GUARD, "    pass", "CALL"],
-    ],
-)
-def test_a_script_that_every_worker_would_run_again_is_one_sentence_at_once(tmp_path, lines):
-    script = tmp_path / "mine.py"
+UNGUARDED = [
+    ["import fedlab_nb as fl", "CALL"],
+    ["import fedlab_nb as fl", "def main():", "    CALL", "main()"],
+    ["import fedlab_nb as fl", GUARD, "    pass", "CALL"],
+]
+
+
+def write_script(folder, lines):
+    script = folder / "mine.py"
     call = 'fl.study(["local"], clients=3, epochs=1, seeds=2, workers=2, out="o")'
     script.write_text("\n".join(lines).replace("CALL", call))
+    return script
+
+
+@pytest.mark.parametrize("lines", UNGUARDED)
+def test_a_script_that_every_worker_would_run_again_is_refused(tmp_path, monkeypatch, lines):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="starts processes") as error:
+        runpy.run_path(str(write_script(tmp_path, lines)), run_name="__main__")
+    assert GUARD in str(error.value)
+    assert f"Line {len(lines)} of mine.py" in str(error.value)
+    assert not list((tmp_path / "o").iterdir())
+
+
+def test_whoever_runs_such_a_script_sees_one_error(tmp_path):
+    """Two seconds: a process of its own, as a worker that ran the script again would be seen there alone."""
+    script = write_script(tmp_path, UNGUARDED[0])
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=120
     )
-    last = done.stderr.strip().splitlines()[-1]
-    assert done.returncode == 1 and "starts processes" in last and GUARD in last
+    assert done.returncode == 1 and "starts processes" in done.stderr.strip().splitlines()[-1]
     assert done.stderr.count("Traceback") == 1 and "bootstrapping" not in done.stderr
-    assert f"Line {len(lines)} of mine.py" in last and not list((tmp_path / "o").iterdir())
 
 
 def test_a_line_under_the_main_guard_is_guarded():

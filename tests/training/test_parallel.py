@@ -51,6 +51,7 @@ def test_auto_and_the_loop_agree(two_cores, count, side, sizes, parts):
     assert not any(model.training for model in models)
 
 
+# Slow because a convolution is trained on two threads, and by epochs again beside it.
 def test_every_curve_point_is_in_step(two_cores):
     """At a fresh tick the plain models are those of that very epoch, for every client."""
     models, shards = clients("cnn", (1, 20, 20), sizes=(40, 8, 24))

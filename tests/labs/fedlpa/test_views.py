@@ -28,6 +28,7 @@ def test_the_plane_has_its_numbers_without_a_run(make):
     assert panel.set("plane", damping=1e6).table[2]["weight 1"] == pytest.approx(2, abs=0.01)
 
 
+# Slow because it draws every view at both ends of every control.
 def test_every_view_after_a_run(ran):
     every_control_at_both_ends(ran, VIEWS[1:], "")
 
@@ -97,6 +98,7 @@ def test_the_residuals_move_while_it_solves(live):
     assert "Gradient descent after 2000 steps" in panel.sentence
 
 
+# Slow because a convolution's factors are made, and drawn at both ends of every control.
 def test_one_client_with_a_cnn(make):
     panel = make(model="cnn", clients=1, epochs=1)
     panel.run(wait=True)

@@ -13,6 +13,7 @@ SYSTEM = "fens"
 SHORT = {"epochs": 2, "rounds": 4, "clients": 3, "seeds": 1, "methods": []}
 
 
+# Slow because it draws every view after a whole run of FENS.
 def test_after_a_run_every_view_draws_and_marks_the_chosen_client_and_class(ran):
     rows = {row["what"]: row for row in ran.show("cost").table[:3]}
     measured = ran.outcomes[0].report.bytes["measured"]

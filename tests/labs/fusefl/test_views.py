@@ -28,6 +28,7 @@ MADE = "digits, α = 0.1, 3 clients"
 # ----------------------------------------------------------------------------------------------------- before and after
 
 
+# Slow because it draws every view at both ends of every control.
 def test_every_view_after_a_run_tells_of_the_chosen_client(ran):
     every_control_at_both_ends(ran, VIEWS)
     look_at(ran, client=2, class_index=9)
