@@ -366,7 +366,7 @@ def test_every_step_fits_and_is_read_from_ten_metres(size, more, opened, address
             found.append((step, whole))
     unload_messages(wall, more)
     expect(wall.locator(".desk.sent")).to_have_count(6)
-    assert found == []
+    assert found == [], found
 
 
 LONGEST = "255.255.255.255:65535/0a1b2c3d"
