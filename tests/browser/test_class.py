@@ -524,7 +524,7 @@ def test_the_saved_class_opens_in_the_playground(page, lab, course, addresses):
     open_notebook(page, lab, notebook(course, "class-afterwards", code))
     run_all(page)
     root = panel(page)
-    expect(root).to_contain_text("These are you: 6 offices of a class.")
+    expect(root.locator(".fl-stage")).to_contain_text("These are you: 6 offices of a class.")
     expect(root.locator(".fl-code pre")).to_contain_text("class-today.npz")
     folder = os.environ.get("FEDLAB_NB_SCREENSHOTS")
     if folder:

@@ -547,8 +547,8 @@ class Room:
             "y_test": y.numpy()[known],
             "messages": np.array([m.text for m in allowed]),
             "about": np.array(
-                f"These are you: {len(allowed)} offices of a class. Your drawings stayed with you; "
-                "these are made from your sums, as many and with the same sums."
+                f"These are you: {len(allowed)} offices of a class. The drawings in your sums "
+                "stayed with you; these are made from the sums, as many and with the same sums."
             ),
         }
 
