@@ -25,7 +25,7 @@ from ...errors import FedlabError
 from ...models import load_state, model_state
 from ...rng import numpy_rng
 from ...training import ClientModels, Recipe, trained
-from .messages import CLASSES, SIDE, coded, network, write
+from .messages import CLASSES, SIDE, build_network, encode_array, write
 from .room import GIVE, Room
 
 FACTOR = -100.0  # of the joker's change
@@ -69,7 +69,9 @@ class Student:
         self.round = told["round"]
         table = np.frombuffer(base64.b64decode(told["weights"]), "<f4").reshape(-1, CLASSES)
         weights = make_step(torch.from_numpy(table.copy()), self.logits, self.y)
-        room.stay(self.seat, json.dumps({"round": self.round, "weights": coded(weights)}), now)
+        room.stay(
+            self.seat, json.dumps({"round": self.round, "weights": encode_array(weights)}), now
+        )
 
 
 def make_step(table: Tensor, logits: Tensor, y: Tensor) -> Tensor:
@@ -86,7 +88,7 @@ def unpack_network(parts: list) -> torch.nn.Module:
     for text, scale in parts:
         part = np.frombuffer(base64.b64decode(text), "u1" if scale else "<f4").astype("f4")
         values.append((part - 127) * np.float32(scale) if scale else part)
-    model = network()
+    model = build_network()
     vector = torch.from_numpy(np.concatenate(values))
     torch.nn.utils.vector_to_parameters(vector, model.parameters())
     return model
@@ -123,7 +125,7 @@ def make_student(room: Room, seat: int, x: Tensor, y: Tensor) -> Student:
     given = range(GIVE - 1, len(y), GIVE)
     kept = [i for i in range(len(y)) if i not in given]
     shard = x[kept], y[kept]
-    model = trained([network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
+    model = trained([build_network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
     text = write(seat, "", x.flatten(1), y, given, model)
     return Student(seat, x[kept].flatten(1), y[kept], text, has_sent=seat in room.messages)
 
@@ -137,8 +139,8 @@ def make_joker(room: Room) -> tuple[int, str]:
     rows = rng.choice(len(digits.y_train), JOKER_DRAWINGS, replace=False)
     x = digits.x_train[rows]
     y = CLASSES - 1 - digits.y_train[rows]
-    model = trained([network(seed)], [(x, y)], Recipe(), seed=seed, ids=[seat])[0]
-    start, end = model_state(network(seed)), model_state(model)
+    model = trained([build_network(seed)], [(x, y)], Recipe(), seed=seed, ids=[seat])[0]
+    start, end = model_state(build_network(seed)), model_state(model)
     changed = {name: start[name] + FACTOR * (end[name] - start[name]) for name in end}
     load_state(model, changed)
     return seat, write(seat, "Joker", x.flatten(1), y, (), model)

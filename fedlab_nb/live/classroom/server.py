@@ -30,7 +30,7 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from ...errors import FedlabError, UsageError, demand
 from .conductor import STEPS
-from .messages import LIMIT, opened
+from .messages import LIMIT, parse_object
 from .page_file import read_page
 from .rehearse import make_joker
 from .room import Room
@@ -225,7 +225,7 @@ class Student(Handler):
 
     def look(self, seat: int, body: bytes) -> dict[str, Any]:
         """Where the class is; `body` says how many digits the phone has drawn, and its guess."""
-        given = opened(body)
+        given = parse_object(body)
         drawn, guess = given.get("drawn", 0), given.get("guess")
         if not isinstance(drawn, int) or isinstance(drawn, bool):
             raise UsageError("“drawn” is a whole number: how many digits the phone has drawn.")
@@ -242,7 +242,7 @@ class Student(Handler):
         round begins, or after WAIT."""
         begun = time.monotonic()
         told = self.room.stay(seat, body, begun)
-        known = opened(body).get("round")
+        known = parse_object(body).get("round")
         while not told or (told["round"] == known and "networks" not in told):
             if time.monotonic() - begun > WAIT or seat not in self.room.messages:
                 break
@@ -313,7 +313,7 @@ class Teacher(Handler):
 
     def draw(self) -> None:
         """The teacher's digit; it is covered until it is told which one it is."""
-        given = opened(self.request.body)
+        given = parse_object(self.request.body)
         label = given.get("label")
         self.room.draw(given.get("image") or [], label)
         if label is None:

@@ -12,7 +12,7 @@ from ...methods.ensemble import RuledEnsemble
 from ...methods.parts.averages import average_states
 from ...models import load_state
 from ...training import ClientModels
-from .messages import PIXELS, SIDE, Message, least_squares, network
+from .messages import PIXELS, SIDE, Message, build_network, derive_afl_sums
 
 AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the course has
 SHOWN = 8  # images that a phone shows of those that its message made right
@@ -58,7 +58,7 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
         sizes = [sum(m.counts) for m in senders]
         found["Local only"] = count, clients.logits(images).argmax(-1)
         for title, rule in {"FedAvg": "mean", "FedAvg, median": "median"}.items():
-            average = network()
+            average = build_network()
             load_state(average, average_states(clients.states(), sizes, rule, 0))
             found[title] = count, ClientModels([average]).logits(images)[0].argmax(1)
         rules = {
@@ -80,7 +80,7 @@ def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tens
 
 def answer_by_sums(total: gauss.ClassSums, clients: int, x: Tensor) -> Tensor:
     """AFL's class of each sample `x [N, 64]`, `[N]`, from the added sums of so many clients."""
-    weights = afl.solve_weights(least_squares(total), clients, 0.0, AFL.rho)
+    weights = afl.solve_weights(derive_afl_sums(total), clients, 0.0, AFL.rho)
     return afl.linear_scores(x.double(), weights).argmax(1)
 
 
@@ -153,7 +153,7 @@ def plane(messages: Iterable[Message]) -> dict[str, Any]:
     own = [(m.seat, m.sums) for m in messages if m.sums]
     if not own:
         return {"points": [], "share": 0, "alike": 0}
-    moments = least_squares(sum((sums for _, sums in own[1:]), own[0][1])).moments
+    moments = derive_afl_sums(sum((sums for _, sums in own[1:]), own[0][1])).moments
     moments = moments / moments[-1, -1]
     middle = moments[-1, :-1]
     values, axes = torch.linalg.eigh(moments[:-1, :-1] - torch.outer(middle, middle))

@@ -20,9 +20,9 @@ from fedlab_nb.live.classroom.messages import (
     LIMIT,
     PARAMETERS,
     PIXELS,
-    coded,
-    least_squares,
-    network,
+    build_network,
+    derive_afl_sums,
+    encode_array,
     read,
     write,
 )
@@ -62,7 +62,7 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
     rows = np.column_stack([x.double().numpy(), np.ones(len(x))])
     weights = np.linalg.solve(rows.T @ rows + np.eye(PIXELS + 1), rows.T @ np.eye(CLASSES)[y])
     np.testing.assert_allclose(
-        afl.solve_weights(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
+        afl.solve_weights(derive_afl_sums(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
     )
     there = gauss.measure_class_sums(x, y, CLASSES, "full")
     assert torch.equal(total.counts, there.counts) and torch.equal(total.second, there.second)
@@ -77,9 +77,9 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
 def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
     kept, without = a_room(tmp_path / "a.jsonl"), a_room()
     for seat in range(8):
-        kept.accept(a_message(seat, model=network(seat)))
+        kept.accept(a_message(seat, model=build_network(seat)))
         if seat != 3:
-            without.accept(a_message(seat, model=network(seat)))
+            without.accept(a_message(seat, model=build_network(seat)))
     secret = kept.messages[3].text
     kept.forget(3)
     assert kept.rows() == without.rows() and kept.sent() == without.sent()
@@ -136,7 +136,7 @@ def test_a_seat_sends_once_and_the_same_message_again_is_no_other():
 
 
 def test_a_message_comes_back_as_it_was_written():
-    model, digits = network(7), load("digits")
+    model, digits = build_network(7), load("digits")
     got = read(a_message(1, n=20, given=5, model=model))
     assert torch.equal(got.x, digits.x_train[20:25].flatten(1)) and torch.equal(
         got.y, digits.y_train[20:25]
@@ -280,7 +280,7 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
         "FedAvg": (torch.stack(states) * sizes).sum(0) / sizes.sum(),
         "FedAvg, median": torch.stack(states).median(0).values,
     }.items():
-        model = network()
+        model = build_network()
         torch.nn.utils.vector_to_parameters(values, model.parameters())
         assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), said[title][1])
     rows = {row["title"]: row for row in rehearsed.rows()}
@@ -293,7 +293,7 @@ def staying(room, clients=4, n=9, factor=1.0):
     for seat in range(clients):
         many = n + seat
         rows = slice(many * seat, many * (seat + 1))
-        model = network(seat)
+        model = build_network(seat)
         for part in model.parameters():
             part.data *= 1 if seat else factor
         room.accept(a_message(seat, many, given=0, model=model))
@@ -362,7 +362,7 @@ def test_a_phone_that_was_late_once_is_waited_for_again():
     assert rounds.round == known  # it waits
     room.end_round(9.0)
     assert rounds.round == known + 1 and rounds.expected == {0, 1, 2}
-    text = {"round": known, "weights": coded(rounds.table)}
+    text = {"round": known, "weights": encode_array(rounds.table)}
     room.stay(late.seat, json.dumps(text), 9.1)  # the answer to the round that is over
     assert rounds.round == known + 1 and rounds.expected == {0, 1, 2, 3}
     for phone in others:
@@ -381,7 +381,7 @@ def test_the_rounds_do_not_wait_for_ever_for_a_phone_that_is_always_late():
         known = room.rounds.round
         for phone in phones[:3]:
             phone.answer(room, now)
-        late = {"round": max(0, known - 1), "weights": coded(room.rounds.table)}
+        late = {"round": max(0, known - 1), "weights": encode_array(room.rounds.table)}
         room.stay(3, json.dumps(late), now)
         room.end_round(now)
     assert now < 60  # and not 50 rounds of three seconds

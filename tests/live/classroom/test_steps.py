@@ -7,7 +7,7 @@ from class_fixtures import a_message, a_room
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live.classroom.conductor import STEPS, Conductor, find_answer
-from fedlab_nb.live.classroom.messages import CLASSES, network
+from fedlab_nb.live.classroom.messages import CLASSES, build_network
 from fedlab_nb.live.classroom.rehearse import make_joker, students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.rounds import describe_need, find_missing
@@ -147,7 +147,7 @@ def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
 
 def test_the_share_of_the_only_message_and_of_a_network_alone():
     room = a_room()
-    room.accept(a_message(0, model=network(1)))
+    room.accept(a_message(0, model=build_network(1)))
     digits = load("digits")
     x, y = digits.x_test.flatten(1), digits.y_test
     share = measure_share([*room.messages.values()], 0, x, y)
@@ -205,7 +205,7 @@ def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
 def test_loudness_is_measured_in_middle_networks():
     room = a_room()
     for seat, factor in enumerate((1.0, 1.0, 1000.0)):
-        model = network(seat)
+        model = build_network(seat)
         final = [*model.parameters()][-2:]
         for part in final:
             part.data *= factor
@@ -220,7 +220,7 @@ def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
         with pytest.raises(UsageError):
             room.draw(image, label)
     assert room.votes() is None
-    room.accept(a_message(0, model=network(0)))
+    room.accept(a_message(0, model=build_network(0)))
     room.draw([0.5] * 64, None)
     assert set(room.votes()["seats"]) == {0} and "AFL" in room.votes()["ways"]
 
