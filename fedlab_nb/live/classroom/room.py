@@ -33,11 +33,11 @@ from .rounds import HERE, Rounds, describe_need, explain_result
 from .worth import (
     SHOWN,
     WAYS,
-    answers,
-    given_drawings,
+    collect_given_drawings,
     make_rows,
     measure_loudness,
     measure_share,
+    predict_by_all_ways,
 )
 
 MOST = 300  # messages in a class
@@ -345,13 +345,13 @@ class Room:
         if "rows" in self._remembered:
             return self._remembered["rows"]
         digits = load("digits")
-        x, y = given_drawings(self.messages.values())
+        x, y = collect_given_drawings(self.messages.values())
         truth = torch.cat([y, digits.y_test])
         images = torch.cat([x, digits.x_test.flatten(1)])
         n = len(y)
         rows = []
         with one_pass():
-            found = answers([*self.messages.values()], images)
+            found = predict_by_all_ways([*self.messages.values()], images)
             if self.rounds:
                 found["FENS"] = len(self.rounds.table), self.rounds.answers(images)
         for title in WAYS:
@@ -445,7 +445,9 @@ class Room:
         if ("share", seat) in self._remembered:
             return self._remembered["share", seat]
         digits = load("digits")
-        x_class, y_class = given_drawings(m for m in self.messages.values() if m.seat != seat)
+        x_class, y_class = collect_given_drawings(
+            m for m in self.messages.values() if m.seat != seat
+        )
         x = torch.cat([x_class, digits.x_test.flatten(1)])
         y = torch.cat([y_class, digits.y_test])
         share = measure_share([*self.messages.values()], seat, x, y)
@@ -483,7 +485,7 @@ class Room:
             x = torch.tensor([self.drawing["image"]])
             messages = [*self.messages.values()]
             with one_pass():
-                found = answers(messages, x)
+                found = predict_by_all_ways(messages, x)
             local = found.pop("Local only", (0, torch.empty(0, 1)))[1][:, 0].tolist()
             senders = [m.seat for m in messages if m.network is not None]
             ways = {title: int(said[0]) for title, (_, said) in found.items()}
@@ -535,7 +537,7 @@ class Room:
         rows = [make_rows(m.sums, c, numpy_rng(seed, "rows", m.seat, c)) for m, c in pairs]
         counts = [len(own) for own in rows]
         digits = load("digits")
-        x, y = given_drawings(allowed)
+        x, y = collect_given_drawings(allowed)
         if len(y) < FEWEST:
             x, y = digits.x_test, digits.y_test
         known = np.isin(y.numpy(), classes)

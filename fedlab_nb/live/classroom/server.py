@@ -34,7 +34,7 @@ from .messages import LIMIT, parse_object
 from .page_file import read_page
 from .rehearse import make_joker
 from .room import Room
-from .worth import plane
+from .worth import project_means
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
@@ -408,7 +408,7 @@ class Served:
                 "effect": room.effect,
                 "sent": room.sent(),
                 "explanation": room.explain_rounds(),
-                "plane": plane(room.messages.values()),
+                "plane": project_means(room.messages.values()),
             }
             self.rested = 2 * time.monotonic() - begun
         stage = room.conductor.describe(room.clock())

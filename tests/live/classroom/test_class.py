@@ -29,10 +29,10 @@ from fedlab_nb.live.classroom.messages import (
 from fedlab_nb.live.classroom.rehearse import Student, make_joker, students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.worth import (
-    answers,
-    given_drawings,
+    collect_given_drawings,
     make_rows,
-    plane,
+    predict_by_all_ways,
+    project_means,
 )
 from fedlab_nb.methods import METHODS, afl, gauss
 from fedlab_nb.methods.fens.aggregators import make_per_class
@@ -66,7 +66,7 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
     )
     there = gauss.measure_class_sums(x, y, CLASSES, "full")
     assert torch.equal(total.counts, there.counts) and torch.equal(total.second, there.second)
-    said = answers([*room.messages.values()], digits.x_test.flatten(1))
+    said = predict_by_all_ways([*room.messages.values()], digits.x_test.flatten(1))
     scores = (
         np.column_stack([digits.x_test.flatten(1).double().numpy(), np.ones(len(digits.x_test))])
         @ weights
@@ -226,7 +226,7 @@ def test_the_plane_is_that_of_all_drawings_in_one_place():
         digits.x_train[: n * clients].flatten(1).double().numpy(),
         digits.y_train[: n * clients].numpy(),
     )
-    shown, owner = plane(room.messages.values()), np.arange(len(y)) // n
+    shown, owner = project_means(room.messages.values()), np.arange(len(y)) // n
     _, singular, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
     np.testing.assert_allclose(
         shown["share"], (singular[:2] ** 2).sum() / (singular**2).sum(), atol=1e-9
@@ -249,7 +249,7 @@ def test_the_plane_is_that_of_all_drawings_in_one_place():
         ]
         alike += min(others)[1] == c
     assert 0 < shown["alike"] == alike < len(pairs)
-    assert plane([]) == {"points": [], "share": 0, "alike": 0}
+    assert project_means([]) == {"points": [], "share": 0, "alike": 0}
 
 
 def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path):
@@ -263,13 +263,13 @@ def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path)
     assert fed.note.startswith("These are you: 11 offices of a class.")
     counts = {m.name: list(m.counts) for m in [*rehearsed.messages.values()][:11]}
     assert dict(zip(fed.dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
-    assert len(fed.dataset.y_test) == len(given_drawings(rehearsed.messages.values())[1])
+    assert len(fed.dataset.y_test) == len(collect_given_drawings(rehearsed.messages.values())[1])
 
 
 def test_a_joker_s_network_is_taken_out_again(rehearsed):
     everybody, honest = ([*rehearsed.messages.values()][:end] for end in (12, 11))
     x = load("digits").x_test.flatten(1)
-    all_said, said = answers(everybody, x), answers(honest, x)
+    all_said, said = predict_by_all_ways(everybody, x), predict_by_all_ways(honest, x)
     assert all_said["AFL"][0] == 12 and said["AFL"][0] == 11
     assert not torch.equal(all_said["FedAvg"][1], said["FedAvg"][1])
     states = [

@@ -11,7 +11,7 @@ from fedlab_nb.live.classroom.messages import CLASSES, build_network
 from fedlab_nb.live.classroom.rehearse import make_joker, students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.rounds import describe_need, find_missing
-from fedlab_nb.live.classroom.worth import WAYS, answer_by_sums, measure_loudness, measure_share
+from fedlab_nb.live.classroom.worth import WAYS, measure_loudness, measure_share, predict_by_sums
 
 
 class Clock:
@@ -151,7 +151,7 @@ def test_the_share_of_the_only_message_and_of_a_network_alone():
     digits = load("digits")
     x, y = digits.x_test.flatten(1), digits.y_test
     share = measure_share([*room.messages.values()], 0, x, y)
-    alone = answer_by_sums(room.messages[0].sums, 1, x)
+    alone = predict_by_sums(room.messages[0].sums, 1, x)
     assert (share["with_it"], share["without_it"]) == (int((alone == y).sum()), 0)
 
 
