@@ -107,13 +107,13 @@ def students(room: Room, count: int) -> Iterator[Student]:
     used: Counter[int] = Counter()  # images of each class that the seats before have drawn
     counted = 0  # seats that are in `used`
     for number in range(count):
-        seat = known[number] if number < len(known) else room.seat()["seat"]
+        seat = known[number] if number < len(known) else room.assign_seat()["seat"]
         while counted < seat:
-            used.update(room.wanted(counted))
+            used.update(room.choose_labels(counted))
             counted += 1
         rows = []
         drawn = Counter(used)
-        for label in room.wanted(seat):
+        for label in room.choose_labels(seat):
             rows.append(int(pools[label][drawn[label] % len(pools[label])]))
             drawn[label] += 1
         yield make_student(room, seat, digits.x_train[rows], digits.y_train[rows])
@@ -134,7 +134,7 @@ def make_joker(room: Room) -> tuple[int, str]:
     """Seat and message of a joker, who has drawings of every digit and means harm."""
     digits = load("digits")
     seed = room.about["seed"]
-    seat = room.seat()["seat"]
+    seat = room.assign_seat()["seat"]
     rng = numpy_rng(seed, "joker", seat)
     rows = rng.choice(len(digits.y_train), JOKER_DRAWINGS, replace=False)
     x = digits.x_train[rows]
@@ -180,7 +180,7 @@ def draw_on(room: Room, student: Student, now: float) -> None:
     drawn = min(drawings, int(drawings * (now - student.came) / DRAWING))
     presence = room.present.get(student.seat)
     if presence is None or presence.drawn != drawn or now - presence.seen > PRESENT:
-        room.see(student.seat, drawn)
+        room.note_presence(student.seat, drawn)
 
 
 def send_next(room: Room, here: list[Student], now: float) -> bool:

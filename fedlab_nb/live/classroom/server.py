@@ -206,10 +206,10 @@ class Student(Handler):
 
     async def post(self, _: str, name: str) -> None:
         if name == "/join":
-            self.write(self.room.seat())
+            self.write(self.room.assign_seat())
             return
         asked = re.fullmatch(r"/(send|forget|stay|look)/([0-9]{1,6})/([0-9a-f]{24})", name)
-        if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
+        if not asked or not hmac.compare_digest(asked[3], self.room.make_key(int(asked[2]))):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
         what, seat, body = asked[1], int(asked[2]), self.request.body
         if what == "send":
@@ -229,11 +229,11 @@ class Student(Handler):
         drawn, guess = given.get("drawn", 0), given.get("guess")
         if not isinstance(drawn, int) or isinstance(drawn, bool):
             raise UsageError("“drawn” is a whole number: how many digits the phone has drawn.")
-        self.room.see(seat, max(0, min(drawn, self.room.about["drawings"])))
+        self.room.note_presence(seat, max(0, min(drawn, self.room.about["drawings"])))
         if isinstance(guess, dict):
             with suppress(UsageError):  # the result has just been shown: what comes back says so
                 self.room.conductor.guess(seat, guess.get("step"), guess.get("choice"))
-        told = self.room.tell(seat)
+        told = self.room.describe_for_phone(seat)
         told["pause"] = max(PAUSE, len(self.room.present) / PHONES_A_SECOND)
         return told
 
@@ -276,7 +276,7 @@ class Teacher(Handler):
         elif name == "state":
             self.write(self.served.state(self.get_query_argument("since", "")))
         elif name == "class.npz":
-            np.savez_compressed(saved := io.BytesIO(), **self.room.arrays())
+            np.savez_compressed(saved := io.BytesIO(), **self.room.make_arrays())
             self.send_file(f"class-{date.today()}.npz", saved.getvalue())
         elif name == "student.html":
             self.send_file("student.html", read_page(self.room))
@@ -297,7 +297,7 @@ class Teacher(Handler):
             "step": lambda: conductor.go(what or "", room.clock()),
             "show": conductor.show,
             "cover": conductor.cover,
-            "rounds": room.start,
+            "rounds": room.start_rounds,
             "again": room.clear_rounds,
             "joker": lambda: self.set_joker(what != "out"),
             "draw": self.draw,
@@ -403,10 +403,10 @@ class Served:
         if str(room.version) != self.known.get("version") and begun >= self.rested:
             self.known = {
                 "version": str(room.version),
-                "rows": room.rows(),
+                "rows": room.measure_ways(),
                 "before": room.before,
                 "effect": room.effect,
-                "sent": room.sent(),
+                "sent": room.describe_messages(),
                 "explanation": room.explain_rounds(),
                 "plane": project_means(room.messages.values()),
             }
@@ -417,13 +417,13 @@ class Served:
         now = {
             "joined": room.joined,
             "drawings": room.about["drawings"],
-            "kept": room.kept,
+            "kept": room.storage_notice,
             "joker": room.joker,
-            "seats": room.seats(),
-            "need": room.need(),
+            "seats": room.describe_seats(),
+            "need": room.describe_need(),
             "stage": stage,
             "steps": [{"name": s.name, "title": s.title, "minutes": s.minutes} for s in STEPS],
-            "votes": room.votes(),
+            "votes": room.collect_votes(),
             "rounds": room.rounds.about() if room.rounds else None,
         }
         return now | ({"version": since} if since == self.known["version"] else self.known)

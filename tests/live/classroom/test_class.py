@@ -82,7 +82,10 @@ def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
             without.accept(a_message(seat, model=build_network(seat)))
     secret = kept.messages[3].text
     kept.forget(3)
-    assert kept.rows() == without.rows() and kept.sent() == without.sent()
+    assert (
+        kept.measure_ways() == without.measure_ways()
+        and kept.describe_messages() == without.describe_messages()
+    )
     assert secret not in (tmp_path / "a.jsonl").read_text()
 
 
@@ -150,18 +153,18 @@ def test_a_message_comes_back_as_it_was_written():
 @settings(max_examples=20, deadline=None)
 def test_every_seat_draws_as_many_from_a_mix_of_its_own(alpha, drawings, seed, seat):
     room = Room(alpha, drawings, seed)
-    labels = room.wanted(seat)
+    labels = room.choose_labels(seat)
     assert (
         len(labels) == drawings
         and set(labels) <= set(range(CLASSES))
-        and labels == room.wanted(seat)
+        and labels == room.choose_labels(seat)
     )
 
 
 @given(st.floats(0.02, 0.99), st.integers(5, 30), st.integers(0, 5), st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_a_seat_draws_two_or_three_classes_and_keeps_some_of_each(alpha, drawings, seed, seat):
-    labels = Room(alpha, drawings, seed).wanted(seat)
+    labels = Room(alpha, drawings, seed).choose_labels(seat)
     kept = [label for i, label in enumerate(labels) if i % 4 != 3]
     assert 2 <= len(set(labels)) <= 3
     assert set(kept) == set(labels)
@@ -171,10 +174,11 @@ def test_a_seat_draws_two_or_three_classes_and_keeps_some_of_each(alpha, drawing
 
 def test_alpha_says_how_many_classes_and_ten_seats_have_them_all():
     few, many = (
-        np.mean([len(set(a_room(alpha=a).wanted(k))) for k in range(30)]) for a in (0.05, 100)
+        np.mean([len(set(a_room(alpha=a).choose_labels(k))) for k in range(30)])
+        for a in (0.05, 100)
     )
     assert few < 3 and many > 7
-    assert set().union(*map(a_room(alpha=0.05).wanted, range(20, 30))) == set(range(CLASSES))
+    assert set().union(*map(a_room(alpha=0.05).choose_labels, range(20, 30))) == set(range(CLASSES))
 
 
 # ----------------------------------------------------------------------------------------------------------- the result
@@ -256,8 +260,8 @@ def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path)
     hidden = a_room()
     hidden.accept(json.dumps(json.loads(a_message(0)) | {"keep": False}))
     with pytest.raises(UsageError):
-        hidden.arrays()
-    np.savez(tmp_path / "class.npz", **rehearsed.arrays())
+        hidden.make_arrays()
+    np.savez(tmp_path / "class.npz", **rehearsed.make_arrays())
     fed = federate(tmp_path / "class.npz")
     assert fed.partition == "natural" and fed.clients == 11  # the joker is in no file
     assert fed.note.startswith("These are you: 11 offices of a class.")
@@ -283,7 +287,7 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
         model = build_network()
         torch.nn.utils.vector_to_parameters(values, model.parameters())
         assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), said[title][1])
-    rows = {row["title"]: row for row in rehearsed.rows()}
+    rows = {row["title"]: row for row in rehearsed.measure_ways()}
     assert rows["Gaussian heads"]["digits"] > rows["Local only"]["digits"] + 0.2
 
 
@@ -299,7 +303,7 @@ def staying(room, clients=4, n=9, factor=1.0):
         room.accept(a_message(seat, many, given=0, model=model))
         x, y = digits.x_train[rows].flatten(1), digits.y_train[rows]
         phones.append(Student(seat, x, y, ""))
-    room.start()
+    room.start_rounds()
     return phones
 
 
@@ -318,7 +322,7 @@ def test_the_tiny_rounds_are_those_of_fens():
     assert float((room.rounds.table - 0.25).abs().max()) > 0.1
     x = load("digits").x_test
     said = rule(room.rounds.clients.logits(x).transpose(0, 1)).argmax(1)
-    row = next(row for row in room.rows() if row["title"] == "FENS")
+    row = next(row for row in room.measure_ways() if row["title"] == "FENS")
     assert row["of"] == 4 and row["digits"] == pytest.approx(
         float((said == load("digits").y_test).double().mean())
     )
@@ -390,13 +394,15 @@ def test_the_rounds_do_not_wait_for_ever_for_a_phone_that_is_always_late():
 def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):
     file = tmp_path / "class.jsonl"
     first = a_room(file)
-    seat, text = first.seat()["seat"], a_message(0)
+    seat, text = first.assign_seat()["seat"], a_message(0)
     first.accept(text, seat)
     again = Room(5, 7, 1, file)
     assert (
-        again.about == first.about and again.key(0) == first.key(0) and again.rows() == first.rows()
+        again.about == first.about
+        and again.make_key(0) == first.make_key(0)
+        and again.measure_ways() == first.measure_ways()
     )
-    assert again.seat()["seat"] > seat and again.wanted(4) == first.wanted(4)
+    assert again.assign_seat()["seat"] > seat and again.choose_labels(4) == first.choose_labels(4)
     assert sys.platform == "win32" or file.stat().st_mode & 0o77 == 0
     file.write_text("something else")
     with pytest.raises(UsageError):

@@ -99,7 +99,7 @@ def memory():
 def attacks(served):
     """Ten that mean harm."""
     token, host = served.room.about["token"], served.hosts[0]
-    seat = served.room.seat()
+    seat = served.room.assign_seat()
     where = f"/{token}/send/{seat['seat']}/{seat['key']}"
 
     def post(what, body, length=None):
@@ -216,7 +216,7 @@ def test_what_the_teacher_s_page_does():
         shown = await ask(served, "/teacher/state", headers=cookie)
         page = await ask(served, "/teacher/", headers=cookie)
         saved = await ask(served, "/teacher/class.npz", headers=cookie)
-        where = f"/{served.room.about['token']}/stay/7/{served.room.key(7)}"
+        where = f"/{served.room.about['token']}/stay/7/{served.room.make_key(7)}"
         assert await ask(served, where, "{}") == (200, b"{}")  # no round has begun
         code, said = await ask(served, "/teacher/rounds", "{}", headers=cookie)
         assert code == 400 and b"No network" in said
@@ -368,7 +368,7 @@ def test_the_projector_sees_the_rounds_though_its_tables_rest():
         room.accept(a_message(seat, model=build_network(seat)))
 
     async def work(served):
-        room.start()
+        room.start_rounds()
         served.state()
         served.rested = time.monotonic() + 60
         room.rounds.round = 7
