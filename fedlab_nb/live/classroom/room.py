@@ -2,7 +2,7 @@
 
 A seat is a number, and its office has the seat's letters. Its student draws digits of two or three classes; how evenly,
 says q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. Class (seat mod 10) has the largest share, so
-that ten phones have all classes. Where α is extreme there are fewer classes, or more (`Room.wanted`).
+that ten phones have all classes. Where α is extreme there are fewer classes, or more (`Room.choose_labels`).
 A seat's key is a MAC of its number: of a phone that has not sent nothing is remembered but when it
 was last seen.
 """

@@ -63,6 +63,15 @@ def test_the_last_guess_counts_and_none_after_the_result():
     assert conductor.describe(3.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
+def test_who_is_forgotten_takes_the_guess_along():
+    room = a_room()
+    room.accept(a_message(0))
+    room.conductor.go("reveal", 0.0)
+    room.conductor.guess(0, "reveal", 1)
+    room.forget(0)
+    assert room.conductor.describe(1.0)["question"]["counts"] == [0, 0, 0, 0]
+
+
 def test_no_phone_is_told_what_is_covered(rehearsal):
     room, people, _ = rehearsal
     seat = people[0].seat
