@@ -293,7 +293,7 @@ export function createStage(element, transport, { stylesheet = "", initial = FIR
     const moves = state.moves;
     const live = state.clients > MOST_LIVE_CLIENTS || words.waitsForRun ? "Press Run for results." : "Results follow.";
     const gestures = data.hidden?.includes("alpha") ? "Drag a pile to a neighbour." : "Drag a pile to a neighbour, or drag α.";
-    const first = data.canTrain ? `${gestures} ${live}` : gestures;
+    const first = [data.about, gestures, data.canTrain && live].filter(Boolean).join(" ");
     const latest = `${moves.length > 4 ? "… " : ""}${writeMoves(moves.slice(-4))}`;
     const usual = moves.length ? `Moved by hand, at every α: ${latest} ` : first;
     setText(hint, flown || usual);

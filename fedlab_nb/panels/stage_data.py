@@ -137,6 +137,7 @@ def describe_data(federation: Federation, methods: Sequence[str]) -> dict[str, A
     names = [str(name) for name in dataset.class_names]
     return {
         "digest": str(dataset.digest),
+        "about": dataset.about,
         "classes": describe_classes(names, colours[: len(names)]),
         "people": describe_people(dataset.name, SAMPLES[len(dataset.input_shape)]),
         "methods": list_cast(methods),

@@ -18,7 +18,7 @@ from accessible import barriers
 from lab_steps import PATIENCE, notebook, open_notebook, panel, run_all, running
 from playwright.sync_api import expect
 
-from fedlab_nb.live.classroom.messages import network, read, write
+from fedlab_nb.live.classroom.messages import build_network, read, write
 from fedlab_nb.live.classroom.rounds import Rounds
 from fedlab_nb.training import Recipe, train_to_end
 
@@ -190,7 +190,7 @@ def test_from_the_address_to_sent_guessed_and_forgotten(opened, addresses):
     assert torch.equal(sent.sums.sums, there.sums.sums)
     shards = [(x[rows].view(-1, 1, 8, 8), y[rows])]
     model = train_to_end(
-        [network(own["seed"])], shards, Recipe(), seed=own["seed"], ids=[sent.seat]
+        [build_network(own["seed"])], shards, Recipe(), seed=own["seed"], ids=[sent.seat]
     )[0]
     for ours, theirs in zip(sent.network.parameters(), model.parameters(), strict=True):
         np.testing.assert_allclose(ours.detach(), theirs.detach(), atol=1e-4)
@@ -368,7 +368,7 @@ def test_every_step_fits_and_is_read_from_ten_metres(size, more, opened, address
             found.append((step, whole))
     unload_messages(wall, more)
     expect(wall.locator(".desk.sent")).to_have_count(6)
-    assert found == []
+    assert found == [], found
 
 
 LONGEST = "255.255.255.255:65535/0a1b2c3d"
@@ -502,7 +502,7 @@ def test_names_of_any_kind_leave_the_wall_as_it_is(opened, addresses, tmp_path):
 def test_a_phone_that_stays_makes_pythons_step(opened, addresses):
     generator = torch.Generator().manual_seed(0)
     x, y = torch.rand(7, 64, generator=generator), torch.randint(0, 10, (7,), generator=generator)
-    rounds = Rounds([read(write(k, "", x, y, model=network(k))) for k in range(3)])
+    rounds = Rounds([read(write(k, "", x, y, model=build_network(k))) for k in range(3)])
     table = torch.rand(3, 10, generator=generator, requires_grad=True)
     z = rounds.clients.logits(x.view(-1, 1, 8, 8))
     torch.nn.functional.cross_entropy((z * table[:, None]).sum(0), y).backward()
@@ -526,7 +526,7 @@ def test_the_saved_class_opens_in_the_playground(page, lab, course, addresses):
     open_notebook(page, lab, notebook(course, "class-afterwards", code))
     run_all(page)
     root = panel(page)
-    expect(root).to_contain_text("These are you: 6 offices of a class.")
+    expect(root.locator(".fl-stage")).to_contain_text("These are you: 6 offices of a class.")
     expect(root.locator(".fl-code pre")).to_contain_text("class-today.npz")
     folder = os.environ.get("FEDLAB_NB_SCREENSHOTS")
     if folder:

@@ -29,7 +29,13 @@ from tornado.httpclient import AsyncHTTPClient
 
 from fedlab_nb.data import load
 from fedlab_nb.jupyter import free_port
-from fedlab_nb.live.classroom.messages import CLASSES, coded, least_squares, network, write
+from fedlab_nb.live.classroom.messages import (
+    CLASSES,
+    build_network,
+    derive_afl_sums,
+    encode_array,
+    write,
+)
 from fedlab_nb.live.classroom.rehearse import make_step, unpack_network
 from fedlab_nb.live.classroom.worth import AFL
 from fedlab_nb.methods import afl
@@ -151,7 +157,12 @@ class Client:
         kept = [i for i in range(len(rows)) if i % 4 != 3]
         self.x, self.y = x[kept], y[kept]
         text = write(
-            self.seat["seat"], f"S{self.number}", x, y, range(3, len(y), 4), network(self.number)
+            self.seat["seat"],
+            f"S{self.number}",
+            x,
+            y,
+            range(3, len(y), 4),
+            build_network(self.number),
         )
         for _ in range(1 + twice):
             code, said = await patient(self.address("send"), text)
@@ -180,7 +191,7 @@ class Client:
                 np.frombuffer(base64.b64decode(now["weights"]), "<f4").reshape(-1, CLASSES).copy()
             )
             step = make_step(torch.from_numpy(table), logits, self.y)
-            request = {"round": now["round"], "weights": coded(step)}
+            request = {"round": now["round"], "weights": encode_array(step)}
 
 
 async def attack(client, messages):
@@ -364,7 +375,7 @@ def compare_with_one_place(folder, honest, desks):
     """AFL's weights from the messages in the file are those of all drawings in one place, to 1e-6."""
     room = a_room(folder / "class.jsonl")
     own = [message.sums for message in room.messages.values()]
-    ours = afl.solve_weights(least_squares(sum(own[1:], own[0])), len(own), 0.0, AFL.rho)
+    ours = afl.solve_weights(derive_afl_sums(sum(own[1:], own[0])), len(own), 0.0, AFL.rho)
     x = [client.x for client in honest]
     y = [client.y for client in honest]
     for desk in desks:

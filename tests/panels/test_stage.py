@@ -9,7 +9,7 @@ import pytest
 from fedlab_nb.data import Edits, federate, load
 from fedlab_nb.panels import playground
 from fedlab_nb.panels.stage import Stage
-from fedlab_nb.panels.stage_data import describe_table_row, rank_columns
+from fedlab_nb.panels.stage_data import describe_data, describe_table_row, rank_columns
 from fedlab_nb.studies.cost import Cost
 
 METHODS = ["fedavg", "fens"]
@@ -330,3 +330,15 @@ def test_a_row_is_shown_before_anybody_is_trained(make, sent):
     sent.clear()
     panel._receive({"kind": "ask", "image": "99999", "pixels": []})
     assert sent == []
+
+
+def test_a_file_that_says_whose_it_is_says_so_on_the_stage(tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {"x_train": rng.random((20, 8, 8)), "y_train": np.arange(20) % 2}
+    arrays |= {"x_test": rng.random((10, 8, 8)), "y_test": np.arange(10) % 2}
+    np.savez(
+        tmp_path / "class.npz", client_train=np.arange(20) // 10, about="These are you.", **arrays
+    )
+    federation = federate(tmp_path / "class.npz")
+    assert describe_data(federation, METHODS)["about"] == "These are you."
+    assert describe_data(federate("digits", clients=2), METHODS)["about"] == ""

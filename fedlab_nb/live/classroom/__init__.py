@@ -84,7 +84,7 @@ def open_class(
             print(end_unasked(room))
     print("The class has ended.")
     if room.file:
-        print(room.kept, flush=True)
+        print(room.storage_notice, flush=True)
     return 0
 
 
@@ -148,7 +148,7 @@ async def hold(room: Room, lan: str | None, port: int | None, count: int, browse
     served = listen(room, lan, port)
     room.set_port(served.port)
     print(f"Students: {served.address}\nYour projector, on this machine alone: {served.teacher}")
-    print(f"{room.kept} {len(room.messages)} messages are here. Ctrl-C ends the class.")
+    print(f"{room.storage_notice} {len(room.messages)} messages are here. Ctrl-C ends the class.")
     print(REMINDERS["phones" if lan else "alone"], flush=True)
     with tempfile.TemporaryDirectory(prefix="fedlab_nb-class-") as folder:
         if browser:
@@ -237,7 +237,7 @@ def end_unasked(room: Room) -> str:
 def save_class(room: Room) -> Path:
     """Write the class to class-DATE.npz, or to the next name that is free. UsageError where there is too little."""
     content = io.BytesIO()
-    np.savez_compressed(content, **room.arrays())
+    np.savez_compressed(content, **room.make_arrays())
     number = 1
     while True:
         suffix = "" if number == 1 else f"-{number}"

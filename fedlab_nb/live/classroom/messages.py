@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from ...data.edits import letter
-from ...errors import demand
+from ...errors import UsageError
 from ...methods import afl, gauss
 from ...methods.parts.averages import split_vector
 from ...models import Network, build, load_state, model_state
@@ -74,10 +74,13 @@ class Message:
 
     def means(self) -> list[tuple[int, int, list[float]]]:
         """Of each class in the sums: its number, how many drawings, and their mean `[64]`."""
-        held = [] if self.sums is None else self.sums.counts.nonzero()[:, 0].tolist()
-        return [
-            (c, self.counts[c], [round(v, 3) for v in self.sums.means[c].tolist()]) for c in held
-        ]
+        if self.sums is None:
+            return []
+        found = []
+        for c in self.sums.counts.nonzero()[:, 0].tolist():
+            mean = [round(value, 3) for value in self.sums.means[c].tolist()]
+            found.append((c, self.counts[c], mean))
+        return found
 
 
 def clean_name(name: str) -> str:
@@ -97,89 +100,98 @@ def clean_name(name: str) -> str:
     return " ".join("".join(kept).split())[:NAME].strip(f" {JOINER}")
 
 
-def network(seed: int = 0) -> Network:
+def build_network(seed: int = 0) -> Network:
     """The network that all phones of a class start from; the package's and `learn.js`'s first one of a run's seed."""
     return build("mlp", (1, SIDE, SIDE), CLASSES, generator=generator(seed, "init", "mlp"))
 
 
 def read(text: str | bytes) -> Message:
     """The message in `text`; UsageError, in one sentence, where anything in it is not as it must be."""
-    must(len(text) <= LIMIT, "its length")
-    must((given := opened(text)).keys() == FIELDS, "its form")
+    require(len(text) <= LIMIT, "its length")
+    given = parse_object(text)
+    require(given.keys() == FIELDS, "its form")
     seat, name, counts, keep = (given[key] for key in ("seat", "name", "counts", "keep"))
-    must(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
-    must(isinstance(name, str), "name")
-    must(isinstance(keep, bool), "keep")
-    must(
-        isinstance(counts, list) and len(counts) == CLASSES and all(type(n) is int for n in counts),
-        "counts",
-    )
-    must(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
-    held = np.array([n for n in counts if n])
-    rows, values = (
-        numbers(given, "sums", "<f4", 0, max(held)),
-        numbers(given, "network", "<f4", -LARGEST, LARGEST),
-    )
-    drawings = numbers(given, "test", "u1", 0, FULL)
-    must(
-        len(rows) in (0, len(held) * ROW)
-        and len(values) in (0, PARAMETERS)
-        and len(rows) + len(values),
-        "its size",
-    )
-    must(
-        len(drawings) % (PIXELS + 1) == 0 and len(drawings) <= MOST_DRAWINGS * (PIXELS + 1), "test"
-    )
-    x, y = torch.from_numpy(drawings.reshape(-1, PIXELS + 1).astype(np.int64)).split([PIXELS, 1], 1)
-    must((y < CLASSES).all(), "test")
-    sums = model = None
-    if len(rows):
-        rows = rows.reshape(len(held), ROW).astype(np.float64)
-        must((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
-        own, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
-        sums = gauss.read_message(
-            {"counts": torch.tensor(counts), "sums": own, "second": second}, "full"
-        )
-    if len(values):
-        model = network().eval()
-        state = model_state(model)
-        load_state(
-            model, split_vector(torch.from_numpy(values.astype(np.float32)), state, list(state))
-        )
+    require(type(seat) is int and 0 <= seat < MOST_SEATS, "seat")
+    require(isinstance(name, str), "name")
+    require(isinstance(keep, bool), "keep")
+    require(isinstance(counts, list) and len(counts) == CLASSES, "counts")
+    require(all(type(count) is int for count in counts), "counts")
+    require(min(counts) >= 0 and 0 < sum(counts) <= MOST_DRAWINGS, "counts")
+    sums = read_sums(given, counts)
+    model = read_network(given)
+    require(sums is not None or model is not None, "its size")
+    x, y = read_test(given)
     nickname = clean_name(name)
     line = json.dumps(given | {"name": nickname}, separators=(",", ":"))
-    images = x.float() / FULL
     size = len(text.encode(errors="replace")) if isinstance(text, str) else len(text)
-    return Message(seat, nickname, tuple(counts), sums, model, images, y[:, 0], keep, line, size)
+    return Message(seat, nickname, tuple(counts), sums, model, x, y, keep, line, size)
 
 
-def opened(text: str | bytes) -> dict[str, Any]:
+def read_sums(given: dict[str, Any], counts: list[int]) -> gauss.ClassSums | None:
+    """The class sums of a message whose classes have `counts` drawings; None where it has none."""
+    held = np.array([count for count in counts if count])
+    values = decode_array(given, "sums", "<f4", 0, max(held))
+    if not len(values):
+        return None
+    require(len(values) == len(held) * ROW, "its size")
+    rows = values.reshape(len(held), ROW).astype(np.float64)
+    require((rows <= held[:, None]).all(), "sums")  # a pixel is 1 at most
+    sums, second = torch.from_numpy(rows).split([PIXELS, TRIANGLE], 1)
+    parts = {"counts": torch.tensor(counts), "sums": sums, "second": second}
+    return gauss.read_message(parts, "full")
+
+
+def read_network(given: dict[str, Any]) -> Network | None:
+    """The network of a message; None where it has none."""
+    values = decode_array(given, "network", "<f4", -LARGEST, LARGEST)
+    if not len(values):
+        return None
+    require(len(values) == PARAMETERS, "its size")
+    model = build_network().eval()
+    state = model_state(model)
+    vector = torch.from_numpy(values.astype(np.float32))
+    load_state(model, split_vector(vector, state, list(state)))
+    return model
+
+
+def read_test(given: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """The drawings of a message for the test set: x `[n, 64]` in 0-1 and y `[n]`."""
+    values = decode_array(given, "test", "u1", 0, FULL)
+    width = PIXELS + 1
+    require(len(values) % width == 0 and len(values) <= MOST_DRAWINGS * width, "test")
+    rows = torch.from_numpy(values.reshape(-1, width).astype(np.int64))
+    x, y = rows.split([PIXELS, 1], 1)
+    require((y < CLASSES).all(), "test")
+    return x.float() / FULL, y[:, 0]
+
+
+def parse_object(text: str | bytes) -> dict[str, Any]:
     """The JSON object in `text`."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError):
         given = None
-    must(isinstance(given, dict), "its form")
+    require(isinstance(given, dict), "its form")
     return given
 
 
-def must(holds: object, what: str) -> None:
+def require(holds: object, part: str) -> None:
     """UsageError where a part of a message is not as it must be."""
-    demand(
-        holds,
-        f"Message rejected: {what} is not as it must be. Reload the page and send again.",
-    )
+    if not holds:
+        raise UsageError(
+            f"Message rejected: {part} is not as it must be. Reload the page and send again."
+        )
 
 
-def numbers(given: dict, what: str, kind: str, low: float, high: float) -> np.ndarray:
+def decode_array(given: dict, part: str, kind: str, low: float, high: float) -> np.ndarray:
     """The array in base64, with every number finite and in bounds."""
     try:
-        values = np.frombuffer(base64.b64decode(given[what], validate=True), kind)
+        values = np.frombuffer(base64.b64decode(given[part], validate=True), kind)
     except (ValueError, TypeError):
         values = np.array([np.nan])
     with np.errstate(invalid="ignore"):  # a NaN of any kind is in no range
         is_within = (values >= low) & (values <= high)
-    must(is_within.all(), what)
+    require(is_within.all(), part)
     return values
 
 
@@ -194,31 +206,33 @@ def write(
     """A message as a phone writes it: of drawings `x [n, 64]` in 0–1 with labels `y [n]`, those at the places `test`
     for the test set and all others in the sums. `model`: trained on those others, or None.
     It may be saved."""
-    given = torch.zeros(len(y), dtype=torch.bool)
-    given[list(test)] = True
-    own = gauss.measure_class_sums(x[~given], y[~given], CLASSES, "full")
-    sent = gauss.make_message(own, torch.float32)
+    is_given = torch.zeros(len(y), dtype=torch.bool)
+    is_given[list(test)] = True
+    sums = gauss.measure_class_sums(x[~is_given], y[~is_given], CLASSES, "full")
+    sent = gauss.make_message(sums, torch.float32)
+    parameters = torch.empty(0)
+    if model is not None:
+        parameters = torch.cat([part.flatten() for part in model_state(model).values()])
     arrays = {
         "sums": torch.cat([sent["sums"], sent["second"]], 1),
-        "network": torch.cat([part.flatten() for part in model_state(model).values()])
-        if model
-        else torch.empty(0),
-        "test": torch.cat([(x[given] * FULL).round(), y[given, None]], 1).byte(),
+        "network": parameters,
+        "test": torch.cat([(x[is_given] * FULL).round(), y[is_given, None]], 1).byte(),
     }
-    about = {"seat": seat, "name": name, "counts": own.counts.int().tolist(), "keep": True}
-    return json.dumps(
-        about | {key: coded(part) for key, part in arrays.items()}, separators=(",", ":")
-    )
+    message = {"seat": seat, "name": name, "counts": sums.counts.int().tolist(), "keep": True}
+    for part, values in arrays.items():
+        message[part] = encode_array(values)
+    return json.dumps(message, separators=(",", ":"))
 
 
-def coded(values: Tensor) -> str:
+def encode_array(values: Tensor) -> str:
     """An array as base64, for JSON."""
     return base64.b64encode(values.numpy().tobytes()).decode()
 
 
-def least_squares(own: gauss.ClassSums) -> afl.Sums:
-    """AFL's sums, those of the same samples with a 1 after their pixels: Σ x xᵀ over all classes is that of each class
-    added up, and the column of the 1 is Σ x."""
-    classes = torch.cat([own.sums.T, own.counts[None]])
-    total = classes.sum(1, keepdim=True)
-    return afl.Sums(torch.cat([torch.cat([own.second.sum(0), total[:-1].T]), total], 1), classes)
+def derive_afl_sums(sums: gauss.ClassSums) -> afl.Sums:
+    """AFL's sums of the same samples with a 1 after their pixels, from class sums: Σ x xᵀ over all
+    classes is that of each class added up, and the column of the 1 is Σ x."""
+    by_class = torch.cat([sums.sums.T, sums.counts[None]])
+    total = by_class.sum(1, keepdim=True)
+    moments = torch.cat([sums.second.sum(0), total[:-1].T])
+    return afl.Sums(torch.cat([moments, total], 1), by_class)

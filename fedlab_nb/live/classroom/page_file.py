@@ -37,4 +37,8 @@ def read_page(room: Room) -> str:
 
 def about_seat(room: Room, seat: int) -> dict:
     """What a seat of the file is told; its number is made of the one that the student types."""
-    return {"seed": room.about["seed"], "kept": room.kept, "labels": room.wanted(seat)}
+    return {
+        "seed": room.about["seed"],
+        "kept": room.storage_notice,
+        "labels": room.choose_labels(seat),
+    }

@@ -25,7 +25,7 @@ from ...errors import FedlabError
 from ...models import load_state, model_state
 from ...rng import numpy_rng
 from ...training import ClientModels, Recipe, train_to_end
-from .messages import CLASSES, SIDE, coded, network, write
+from .messages import CLASSES, SIDE, build_network, encode_array, write
 from .room import GIVE, Room
 
 FACTOR = -100.0  # of the joker's change
@@ -69,7 +69,9 @@ class Student:
         self.round = told["round"]
         table = np.frombuffer(base64.b64decode(told["weights"]), "<f4").reshape(-1, CLASSES)
         weights = make_step(torch.from_numpy(table.copy()), self.logits, self.y)
-        room.stay(self.seat, json.dumps({"round": self.round, "weights": coded(weights)}), now)
+        room.stay(
+            self.seat, json.dumps({"round": self.round, "weights": encode_array(weights)}), now
+        )
 
 
 def make_step(table: Tensor, logits: Tensor, y: Tensor) -> Tensor:
@@ -86,7 +88,7 @@ def unpack_network(parts: list) -> torch.nn.Module:
     for text, scale in parts:
         part = np.frombuffer(base64.b64decode(text), "u1" if scale else "<f4").astype("f4")
         values.append((part - 127) * np.float32(scale) if scale else part)
-    model = network()
+    model = build_network()
     vector = torch.from_numpy(np.concatenate(values))
     torch.nn.utils.vector_to_parameters(vector, model.parameters())
     return model
@@ -105,13 +107,13 @@ def students(room: Room, count: int) -> Iterator[Student]:
     used: Counter[int] = Counter()  # images of each class that the seats before have drawn
     counted = 0  # seats that are in `used`
     for number in range(count):
-        seat = known[number] if number < len(known) else room.seat()["seat"]
+        seat = known[number] if number < len(known) else room.assign_seat()["seat"]
         while counted < seat:
-            used.update(room.wanted(counted))
+            used.update(room.choose_labels(counted))
             counted += 1
         rows = []
         drawn = Counter(used)
-        for label in room.wanted(seat):
+        for label in room.choose_labels(seat):
             rows.append(int(pools[label][drawn[label] % len(pools[label])]))
             drawn[label] += 1
         yield make_student(room, seat, digits.x_train[rows], digits.y_train[rows])
@@ -123,7 +125,7 @@ def make_student(room: Room, seat: int, x: Tensor, y: Tensor) -> Student:
     given = range(GIVE - 1, len(y), GIVE)
     kept = [i for i in range(len(y)) if i not in given]
     shard = x[kept], y[kept]
-    model = train_to_end([network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
+    model = train_to_end([build_network(seed)], [shard], Recipe(), seed=seed, ids=[seat])[0]
     text = write(seat, "", x.flatten(1), y, given, model)
     return Student(seat, x[kept].flatten(1), y[kept], text, has_sent=seat in room.messages)
 
@@ -132,13 +134,13 @@ def make_joker(room: Room) -> tuple[int, str]:
     """Seat and message of a joker, who has drawings of every digit and means harm."""
     digits = load("digits")
     seed = room.about["seed"]
-    seat = room.seat()["seat"]
+    seat = room.assign_seat()["seat"]
     rng = numpy_rng(seed, "joker", seat)
     rows = rng.choice(len(digits.y_train), JOKER_DRAWINGS, replace=False)
     x = digits.x_train[rows]
     y = CLASSES - 1 - digits.y_train[rows]
-    model = train_to_end([network(seed)], [(x, y)], Recipe(), seed=seed, ids=[seat])[0]
-    start, end = model_state(network(seed)), model_state(model)
+    model = train_to_end([build_network(seed)], [(x, y)], Recipe(), seed=seed, ids=[seat])[0]
+    start, end = model_state(build_network(seed)), model_state(model)
     changed = {name: start[name] + FACTOR * (end[name] - start[name]) for name in end}
     load_state(model, changed)
     return seat, write(seat, "Joker", x.flatten(1), y, (), model)
@@ -178,7 +180,7 @@ def draw_on(room: Room, student: Student, now: float) -> None:
     drawn = min(drawings, int(drawings * (now - student.came) / DRAWING))
     presence = room.present.get(student.seat)
     if presence is None or presence.drawn != drawn or now - presence.seen > PRESENT:
-        room.see(student.seat, drawn)
+        room.note_presence(student.seat, drawn)
 
 
 def send_next(room: Room, here: list[Student], now: float) -> bool:

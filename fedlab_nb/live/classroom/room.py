@@ -2,7 +2,7 @@
 
 A seat is a number, and its office has the seat's letters. Its student draws digits of two or three classes; how evenly,
 says q ~ Dirichlet(α), as in the package's partition `client_dirichlet`. Class (seat mod 10) has the largest share, so
-that ten phones have all classes. Where α is extreme there are fewer classes, or more (`Room.wanted`).
+that ten phones have all classes. Where α is extreme there are fewer classes, or more (`Room.choose_labels`).
 A seat's key is a MAC of its number: of a phone that has not sent nothing is remembered but when it
 was last seen.
 """
@@ -23,7 +23,7 @@ import torch
 from ...data import load
 from ...data.edits import letter
 from ...data.partition import draw_dirichlet
-from ...errors import UsageError, demand, number, whole
+from ...errors import UsageError, number, whole
 from ...files import open_replacement
 from ...rng import numpy_rng
 from ...training.evaluate import cache_passes
@@ -33,11 +33,11 @@ from .rounds import HERE, Rounds, describe_need, explain_result
 from .worth import (
     SHOWN,
     WAYS,
-    answers,
-    given_drawings,
+    collect_given_drawings,
     make_rows,
     measure_loudness,
     measure_share,
+    predict_by_all_ways,
 )
 
 MOST = 300  # messages in a class
@@ -45,10 +45,8 @@ FEWEST = 10  # test drawings that are a test set
 ASLEEP = 15.0  # seconds after its last word that a phone is shown as asleep
 GONE = 120.0  # and after these it has no desk, where it has not sent
 GIVE = 4  # every so many-th drawing may be given to the test set
-ONE_CLASS, MANY_CLASSES = (
-    0.02,
-    1.0,
-)  # below and from this α on a seat may have another count of classes than 2 or 3
+ONE_CLASS = 0.02  # below this α a seat may have one class
+MANY_CLASSES = 1.0  # and from this one on more than three
 # Of the first line of a file that messages are kept in.
 HEAD = {"alpha", "drawings", "seed", "token", "secret"}
 LATER = {"port", "progress"}
@@ -92,28 +90,28 @@ class Room:
         self.present: dict[int, Presence] = {}
         self.staying: dict[int, float] = {}  # when a phone that stays was last heard
         self.rounds: Rounds | None = None
-        self.started = 0  # times that tiny rounds have begun
+        # Which tiny rounds these are. A restarted class has others than those that phones still know.
+        self.serial = secrets.randbelow(1_000_000)
         self.joker: int | None = None  # the seat of the teacher's joker
         self.simulated: set[int] = set()  # seats of no real student
         self.conductor = Conductor(clock())
-        self.before: dict[
-            str, float
-        ] = {}  # the accuracies before the joker came or somebody was forgotten
+        # The accuracies before the joker came or somebody was forgotten.
+        self.before: dict[str, float] = {}
         self.effect: dict[str, Any] | None = None  # of the message that was taken out last
-        self.drawing: dict[str, Any] | None = (
-            None  # the teacher's digit: `image [64]`, `label` or None
-        )
+        # The teacher's digit: `image [64]`, `label` or None.
+        self.drawing: dict[str, Any] | None = None
         self._remembered: dict[Any, Any] = {}
         if file and file.exists():
             self._open(file)
-        self._changed()
+        self._note_change()
 
     def _open(self, file: Path) -> None:
         """Go on with the class in this file."""
         try:
             head, *lines = file.read_text("utf-8").split("\n")
             given = json.loads(head)
-            demand(given.keys() - LATER == HEAD, "of something else")
+            if given.keys() - LATER != HEAD:
+                raise ValueError("the file of something else")
             messages = [read(line) for line in lines]
             self.messages = {message.seat: message for message in messages}
             self._go_on(given.pop("progress", {}))
@@ -150,7 +148,7 @@ class Room:
             "guesses": self.conductor.guesses,
         }
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self.version += 1
         self._remembered.clear()
         self.write_file()
@@ -169,10 +167,10 @@ class Room:
         """Remember where the class listens, so that it is there again after a restart."""
         if self.about.get("port") != port:
             self.about["port"] = port
-            self._changed()
+            self._note_change()
 
     @property
-    def kept(self) -> str:
+    def storage_notice(self) -> str:
         """What is kept of messages, in a sentence for everybody."""
         if self.file:
             where = f"Messages are kept in {self.file.name} on the teacher's computer"
@@ -183,30 +181,29 @@ class Room:
         return f"{where}; the teacher can save those that may be saved."
 
     # ------------------------------------------------------------------------------------------- seats and messages
-    def seat(self) -> dict[str, Any]:
+    def assign_seat(self) -> dict[str, Any]:
         """The next free seat: its number, its key, and the digits that it is asked to draw."""
-        demand(
-            self.joined < MOST_SEATS,
-            "The class has no free seat; ask the teacher to start it anew.",
-        )
+        if self.joined >= MOST_SEATS:
+            raise UsageError("The class has no free seat; ask the teacher to start it anew.")
         while self.joined in self.messages:  # one that was carried by hand
             self.joined += 1
-        seat, self.joined = self.joined, self.joined + 1
+        seat = self.joined
+        self.joined += 1
         return {
             "seed": self.about["seed"],
-            "kept": self.kept,
+            "kept": self.storage_notice,
             "keeps": self.file is not None,
             "seat": seat,
             "office": letter(seat),
-            "key": self.key(seat),
-            "labels": self.wanted(seat),
+            "key": self.make_key(seat),
+            "labels": self.choose_labels(seat),
         }
 
-    def key(self, seat: int) -> str:
+    def make_key(self, seat: int) -> str:
         secret = self.about["secret"].encode()
         return hmac.new(secret, str(seat).encode(), hashlib.sha256).hexdigest()[:24]
 
-    def wanted(self, seat: int) -> list[int]:
+    def choose_labels(self, seat: int) -> list[int]:
         """The digits that it is asked to draw, in order: two or three classes with two drawings or more of each. With
         α < ONE_CLASS or ≥ MANY_CLASSES there are as many classes as the draw says."""
         alpha, drawings = self.about["alpha"], self.about["drawings"]
@@ -223,7 +220,7 @@ class Room:
             labels = rng.permutation(np.repeat(classes[:many], counts))
         return keep_every_class(labels.tolist())
 
-    def see(self, seat: int, drawn: int = 0) -> None:
+    def note_presence(self, seat: int, drawn: int = 0) -> None:
         """A phone is here, and has drawn so many digits."""
         now = self.clock()
         if seat not in self.present and len(self.present) >= MOST:
@@ -237,20 +234,17 @@ class Room:
         """Take a message, that of `seat` where it came by the network; the same one again changes nothing. UsageError
         where it cannot be taken."""
         message = read(text)
-        demand(
-            seat in (None, message.seat),
-            "The message is that of another seat; open the address anew.",
-        )
+        if seat not in (None, message.seat):
+            raise UsageError("The message is that of another seat; open the address anew.")
         before = self.messages.get(message.seat)
-        if before is not None:
-            demand(
-                before.text == message.text,
-                f"Office {message.office} has sent already; one shot is one message.",
-            )
+        if before is not None and before.text == message.text:
             return before
-        demand(len(self.messages) < MOST, f"The class has {MOST} messages, and takes no more.")
+        if before is not None:
+            raise UsageError(f"Office {message.office} has sent already; one shot is one message.")
+        if len(self.messages) >= MOST:
+            raise UsageError(f"The class has {MOST} messages, and takes no more.")
         self.messages[message.seat] = message
-        self._changed()
+        self._note_change()
         return message
 
     def forget(self, seat: int) -> dict[str, Any] | None:
@@ -262,9 +256,11 @@ class Room:
         digits = load("digits")
         x, y = digits.x_test.flatten(1), digits.y_test
         share = measure_share([*self.messages.values()], seat, x, y)
-        self.before = self.accuracies()
+        self.before = self.read_accuracies()
         del self.messages[seat]
         self.staying.pop(seat, None)
+        for guesses in self.conductor.guesses.values():
+            guesses.pop(seat, None)
         self.simulated.discard(seat)
         if self.joker == seat:
             self.joker = None
@@ -272,12 +268,12 @@ class Room:
             self.rounds = None  # what they learnt is of this student, too
         kept = ("way", "with_it", "without_it", "images")
         self.effect = {"office": letter(seat), **{name: share[name] for name in kept}}
-        self._changed()
+        self._note_change()
         return self.effect
 
     def add_joker(self, text: str, seat: int) -> None:
         """The teacher's joker sends."""
-        self.before = self.accuracies()
+        self.before = self.read_accuracies()
         self.accept(text, seat)
         self.joker = seat
         self.simulated.add(seat)
@@ -285,10 +281,10 @@ class Room:
         self.write_file()
 
     # ------------------------------------------------------------------------------------------------------ tiny rounds
-    def start(self) -> None:
+    def start_rounds(self) -> None:
         """Begin the tiny rounds, with the networks that are here. UsageError without a network."""
-        self.started += 1
-        self.rounds = Rounds(self.messages.values(), self.find_staying(), self.started)
+        self.serial += 1
+        self.rounds = Rounds(self.messages.values(), self.find_staying(), self.serial)
         self._remembered.clear()
         self.version += 1
 
@@ -307,7 +303,8 @@ class Room:
     def stay(self, seat: int, text: str | bytes, now: float) -> dict[str, Any]:
         """What a phone that stays is told at `now` (seconds), after its answer `text` to a round; {} before the rounds.
         UsageError for an answer that is none, and for who has not sent."""
-        demand(seat in self.messages, "Send your message first; then you may stay.")
+        if seat not in self.messages:
+            raise UsageError("Send your message first; then you may stay.")
         self.staying[seat] = self.clock()
         if not self.rounds:
             return {}
@@ -339,19 +336,19 @@ class Room:
         return not self.messages.keys() <= self.simulated
 
     # ------------------------------------------------------------------------------------------------ what it is worth
-    def rows(self) -> list[dict[str, Any]]:
+    def measure_ways(self) -> list[dict[str, Any]]:
         """What the class is worth so far: of each way its title, how many students it is of, and its accuracy on the
         class's drawings (None: there are none) and on the package's test digits, 0–1."""
         if "rows" in self._remembered:
             return self._remembered["rows"]
         digits = load("digits")
-        x, y = given_drawings(self.messages.values())
+        x, y = collect_given_drawings(self.messages.values())
         truth = torch.cat([y, digits.y_test])
         images = torch.cat([x, digits.x_test.flatten(1)])
         n = len(y)
         rows = []
         with cache_passes():
-            found = answers([*self.messages.values()], images)
+            found = predict_by_all_ways([*self.messages.values()], images)
             if self.rounds:
                 found["FENS"] = len(self.rounds.table), self.rounds.answers(images)
         for title in WAYS:
@@ -365,16 +362,16 @@ class Room:
         self._remembered["rows"] = rows
         return rows
 
-    def accuracies(self) -> dict[str, float]:
+    def read_accuracies(self) -> dict[str, float]:
         """The accuracies of all ways on the 360 test digits, 0-1."""
-        return {row["title"]: row["digits"] for row in self.rows()}
+        return {row["title"]: row["digits"] for row in self.measure_ways()}
 
     def answer(self, step: str) -> int | None:
         """Which option of the step's question is right, as far as the run has shown."""
-        facts = {"rows": self.accuracies(), "before": self.before, "effect": self.effect}
+        facts = {"rows": self.read_accuracies(), "before": self.before, "effect": self.effect}
         return find_answer(step, facts)
 
-    def sent(self) -> list[dict[str, Any]]:
+    def describe_messages(self) -> list[dict[str, Any]]:
         """What has come from whom, in the order in which it came. `means`: what the sums show of each class: how many
         drawings, and their mean `[64]`. Who computes gets each drawing out of them (`recover.js`). `test`: the drawings
         that were given, as label and pixels in sixteenths."""
@@ -396,7 +393,7 @@ class Room:
             )
         return shown
 
-    def seats(self) -> list[dict[str, Any]]:
+    def describe_seats(self) -> list[dict[str, Any]]:
         """The offices for the projector, by seat: letters, drawings so far, and whether the phone sleeps or stays."""
         now = self.clock()
         staying = set(self.find_staying())
@@ -417,11 +414,11 @@ class Room:
             )
         return shown
 
-    def need(self) -> dict[str, Any]:
+    def describe_need(self) -> dict[str, Any]:
         """Who has to stay for the tiny rounds: see `describe_need`."""
-        return describe_need(self.messages, self.find_staying(), self.loudness())
+        return describe_need(self.messages, self.find_staying(), self.measure_loudness())
 
-    def loudness(self) -> dict[int, float]:
+    def measure_loudness(self) -> dict[int, float]:
         if "loudness" not in self._remembered:
             networks = [m for m in self.messages.values() if m.network is not None]
             x = load("digits").x_test.flatten(1)
@@ -433,19 +430,21 @@ class Room:
         rounds = self.rounds
         if rounds is None or not rounds.is_over:
             return ""
-        accuracies = self.accuracies()
+        accuracies = self.read_accuracies()
         known = [m.counts for m in self.messages.values() if m.network is not None]
-        loudness = {seat: x for seat, x in self.loudness().items() if seat in rounds.known}
+        loudness = {seat: x for seat, x in self.measure_loudness().items() if seat in rounds.known}
         return explain_result(rounds, accuracies["FENS"], accuracies["Ensemble"], known, loudness)
 
-    def share(self, seat: int) -> dict[str, Any]:
+    def measure_share(self, seat: int) -> dict[str, Any]:
         """What a seat's message has brought to the class: `measure_share` on the class's drawings and
         the 360 test digits, and the first few images that only it made right: `shown [[label,
         64 sixteenths], …]`."""
         if ("share", seat) in self._remembered:
             return self._remembered["share", seat]
         digits = load("digits")
-        x_class, y_class = given_drawings(m for m in self.messages.values() if m.seat != seat)
+        x_class, y_class = collect_given_drawings(
+            m for m in self.messages.values() if m.seat != seat
+        )
         x = torch.cat([x_class, digits.x_test.flatten(1)])
         y = torch.cat([y_class, digits.y_test])
         share = measure_share([*self.messages.values()], seat, x, y)
@@ -461,11 +460,11 @@ class Room:
     # -------------------------------------------------------------------------------------------------- teacher's digit
     def draw(self, image: list[Any], label: Any = None) -> None:
         """The teacher's digit, 64 numbers 0-1; `label`: which one it is, where it is told."""
-        right = len(image) == SIDE * SIDE and all(
-            isinstance(value, int | float) and 0 <= value <= 1 for value in image
-        )
-        demand(right, "A drawing is 64 numbers from 0 to 1.")
-        demand(label is None or label in range(CLASSES), "A digit is one of 0 to 9.")
+        is_pixel = [isinstance(value, int | float) and 0 <= value <= 1 for value in image]
+        if len(image) != SIDE * SIDE or not all(is_pixel):
+            raise UsageError("A drawing is 64 numbers from 0 to 1.")
+        if label is not None and label not in range(CLASSES):
+            raise UsageError("A digit is one of 0 to 9.")
         self.drawing = {"image": [float(value) for value in image], "label": label}
         self._remembered.pop("votes", None)
 
@@ -474,7 +473,7 @@ class Room:
         self.drawing = None
         self.conductor.cover("digit")
 
-    def votes(self) -> dict[str, Any] | None:
+    def collect_votes(self) -> dict[str, Any] | None:
         """What everybody says of the teacher's digit: `seats` {seat: class}, `ways` {title: class},
         `label`, `image`."""
         if self.drawing is None:
@@ -483,7 +482,7 @@ class Room:
             x = torch.tensor([self.drawing["image"]])
             messages = [*self.messages.values()]
             with cache_passes():
-                found = answers(messages, x)
+                found = predict_by_all_ways(messages, x)
             local = found.pop("Local only", (0, torch.empty(0, 1)))[1][:, 0].tolist()
             senders = [m.seat for m in messages if m.network is not None]
             ways = {title: int(said[0]) for title, (_, said) in found.items()}
@@ -494,7 +493,7 @@ class Room:
         return {**self._remembered["votes"], **self.drawing}
 
     # ---------------------------------------------------------------------------------------------------- for one phone
-    def tell(self, seat: int) -> dict[str, Any]:
+    def describe_for_phone(self, seat: int) -> dict[str, Any]:
         """What the phone of a seat is told: the step and its question, its share and its vote, as far
         as they are shown."""
         conductor = self.conductor
@@ -504,8 +503,8 @@ class Room:
         if conductor.is_shown(conductor.step.name) and "question" in told:
             told["question"]["answer"] = self.answer(conductor.step.name)
         if seat in self.messages and conductor.is_shown("reveal"):
-            told["share"] = self.share(seat)
-        votes = self.votes()
+            told["share"] = self.measure_share(seat)
+        votes = self.collect_votes()
         if votes and conductor.step.name == "digit":
             own = votes["seats"].get(seat)
             label = votes["label"] if conductor.is_shown("digit") else None
@@ -515,7 +514,7 @@ class Room:
         return told
 
     # ------------------------------------------------------------------------------------------------------- afterwards
-    def arrays(self) -> dict[str, np.ndarray]:
+    def make_arrays(self) -> dict[str, np.ndarray]:
         """The class as a data set with clients of its own: arrays of an `.npz` that every panel opens. UsageError where
         there is too little.
 
@@ -527,15 +526,15 @@ class Room:
         allowed = [m for m in self.messages.values() if m.keep and m.sums and m.seat != self.joker]
         pairs = [(m, c) for m in allowed for c in np.flatnonzero(m.counts).tolist()]
         classes = [c for _, c in pairs]
-        demand(
-            len(set(classes)) > 1,
-            "No two classes of those who let them be saved are here; nothing is saved.",
-        )
+        if len(set(classes)) < 2:
+            raise UsageError(
+                "No two classes of those who let them be saved are here; nothing is saved."
+            )
         seed = self.about["seed"]
         rows = [make_rows(m.sums, c, numpy_rng(seed, "rows", m.seat, c)) for m, c in pairs]
         counts = [len(own) for own in rows]
         digits = load("digits")
-        x, y = given_drawings(allowed)
+        x, y = collect_given_drawings(allowed)
         if len(y) < FEWEST:
             x, y = digits.x_test, digits.y_test
         known = np.isin(y.numpy(), classes)
@@ -547,8 +546,8 @@ class Room:
             "y_test": y.numpy()[known],
             "messages": np.array([m.text for m in allowed]),
             "about": np.array(
-                f"These are you: {len(allowed)} offices of a class. Your drawings stayed with you; "
-                "these are made from your sums, as many and with the same sums."
+                f"These are you: {len(allowed)} offices of a class. The drawings in your sums "
+                "stayed with you; these are made from the sums, as many and with the same sums."
             ),
         }
 

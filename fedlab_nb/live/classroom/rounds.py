@@ -14,7 +14,7 @@ from ...errors import UsageError
 from ...methods import METHODS
 from ...methods.parts.averages import initial_state, mean_change, server_step
 from ...training import ClientModels
-from .messages import CLASSES, SIDE, Message, coded, must, numbers, opened
+from .messages import CLASSES, SIDE, Message, decode_array, encode_array, parse_object, require
 from .worth import LOUD
 
 FENS = METHODS["fens"]()  # with the values that the course has
@@ -80,14 +80,14 @@ class Rounds:
     def take(self, message: Message, text: str | bytes, now: float) -> dict[str, Any]:
         """`text`, of the sender of `message`: {"round", "weights"}, or {} to ask where the rounds are, or {"networks"}
         for these, too."""
-        given = opened(text)
+        given = parse_object(text)
         known = given.get("round")
         is_late = "weights" in given and isinstance(known, int) and 0 <= known < self.round
         if is_late:
             self.expected.add(message.seat)
         if "weights" in given and known == self.round < FENS.rounds:
-            values = numbers(given, "weights", "<f4", -STEEPEST, STEEPEST)
-            must(values.size == self.table.numel(), "its size")
+            values = decode_array(given, "weights", "<f4", -STEEPEST, STEEPEST)
+            require(values.size == self.table.numel(), "its size")
             table = torch.from_numpy(values.copy()).view_as(self.table)
             self.begun = min(self.begun, now)
             self.received[message.seat] = sum(message.counts), table
@@ -97,7 +97,7 @@ class Rounds:
             "serial": self.serial,
             "round": self.round,
             "of": FENS.rounds,
-            "weights": coded(self.table),
+            "weights": encode_array(self.table),
         }
         if "networks" in given and self.requests[message.seat] < AGAIN:
             self.requests[message.seat] += 1
@@ -134,15 +134,15 @@ class Rounds:
             "of": FENS.rounds,
             "phones": len(self.expected),
             "networks": self.networks_size,
-            "weights": len(coded(self.table)),
+            "weights": len(encode_array(self.table)),
         }
 
 
 def pack_part(part: Tensor | Quantised) -> tuple[str, float]:
     """A part of a network as it goes to phones: in base64, and the scale of its 8 bits, or 0 for a part in 32."""
     if isinstance(part, Quantised):
-        return coded(part.codes), float(part.scale)
-    return coded(part), 0.0
+        return encode_array(part.codes), float(part.scale)
+    return encode_array(part), 0.0
 
 
 def find_missing(known: Iterable[tuple[int, ...]], held: Iterable[tuple[int, ...]]) -> list[int]:

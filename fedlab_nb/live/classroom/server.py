@@ -30,11 +30,11 @@ from tornado.web import Application, HTTPError, RequestHandler
 
 from ...errors import FedlabError, UsageError, demand
 from .conductor import STEPS
-from .messages import LIMIT, opened
+from .messages import LIMIT, parse_object
 from .page_file import read_page
 from .rehearse import make_joker
 from .room import Room
-from .worth import plane
+from .worth import project_means
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
@@ -206,10 +206,10 @@ class Student(Handler):
 
     async def post(self, _: str, name: str) -> None:
         if name == "/join":
-            self.write(self.room.seat())
+            self.write(self.room.assign_seat())
             return
         asked = re.fullmatch(r"/(send|forget|stay|look)/([0-9]{1,6})/([0-9a-f]{24})", name)
-        if not asked or not hmac.compare_digest(asked[3], self.room.key(int(asked[2]))):
+        if not asked or not hmac.compare_digest(asked[3], self.room.make_key(int(asked[2]))):
             raise HTTPError(403, reason="This class knows no such seat; open its address anew")
         what, seat, body = asked[1], int(asked[2]), self.request.body
         if what == "send":
@@ -225,15 +225,15 @@ class Student(Handler):
 
     def look(self, seat: int, body: bytes) -> dict[str, Any]:
         """Where the class is; `body` says how many digits the phone has drawn, and its guess."""
-        given = opened(body)
+        given = parse_object(body)
         drawn, guess = given.get("drawn", 0), given.get("guess")
         if not isinstance(drawn, int) or isinstance(drawn, bool):
             raise UsageError("“drawn” is a whole number: how many digits the phone has drawn.")
-        self.room.see(seat, max(0, min(drawn, self.room.about["drawings"])))
+        self.room.note_presence(seat, max(0, min(drawn, self.room.about["drawings"])))
         if isinstance(guess, dict):
             with suppress(UsageError):  # the result has just been shown: what comes back says so
                 self.room.conductor.guess(seat, guess.get("step"), guess.get("choice"))
-        told = self.room.tell(seat)
+        told = self.room.describe_for_phone(seat)
         told["pause"] = max(PAUSE, len(self.room.present) / PHONES_A_SECOND)
         return told
 
@@ -242,7 +242,7 @@ class Student(Handler):
         round begins, or after WAIT."""
         begun = time.monotonic()
         told = self.room.stay(seat, body, begun)
-        known = opened(body).get("round")
+        known = parse_object(body).get("round")
         while not told or (told["round"] == known and "networks" not in told):
             if time.monotonic() - begun > WAIT or seat not in self.room.messages:
                 break
@@ -276,7 +276,7 @@ class Teacher(Handler):
         elif name == "state":
             self.write(self.served.state(self.get_query_argument("since", "")))
         elif name == "class.npz":
-            np.savez_compressed(saved := io.BytesIO(), **self.room.arrays())
+            np.savez_compressed(saved := io.BytesIO(), **self.room.make_arrays())
             self.send_file(f"class-{date.today()}.npz", saved.getvalue())
         elif name == "student.html":
             self.send_file("student.html", read_page(self.room))
@@ -297,7 +297,7 @@ class Teacher(Handler):
             "step": lambda: conductor.go(what or "", room.clock()),
             "show": conductor.show,
             "cover": conductor.cover,
-            "rounds": room.start,
+            "rounds": room.start_rounds,
             "again": room.clear_rounds,
             "joker": lambda: self.set_joker(what != "out"),
             "draw": self.draw,
@@ -313,7 +313,7 @@ class Teacher(Handler):
 
     def draw(self) -> None:
         """The teacher's digit; it is covered until it is told which one it is."""
-        given = opened(self.request.body)
+        given = parse_object(self.request.body)
         label = given.get("label")
         self.room.draw(given.get("image") or [], label)
         if label is None:
@@ -403,12 +403,12 @@ class Served:
         if str(room.version) != self.known.get("version") and begun >= self.rested:
             self.known = {
                 "version": str(room.version),
-                "rows": room.rows(),
+                "rows": room.measure_ways(),
                 "before": room.before,
                 "effect": room.effect,
-                "sent": room.sent(),
+                "sent": room.describe_messages(),
                 "explanation": room.explain_rounds(),
-                "plane": plane(room.messages.values()),
+                "plane": project_means(room.messages.values()),
             }
             self.rested = 2 * time.monotonic() - begun
         stage = room.conductor.describe(room.clock())
@@ -417,13 +417,13 @@ class Served:
         now = {
             "joined": room.joined,
             "drawings": room.about["drawings"],
-            "kept": room.kept,
+            "kept": room.storage_notice,
             "joker": room.joker,
-            "seats": room.seats(),
-            "need": room.need(),
+            "seats": room.describe_seats(),
+            "need": room.describe_need(),
             "stage": stage,
             "steps": [{"name": s.name, "title": s.title, "minutes": s.minutes} for s in STEPS],
-            "votes": room.votes(),
+            "votes": room.collect_votes(),
             "rounds": room.rounds.about() if room.rounds else None,
         }
         return now | ({"version": since} if since == self.known["version"] else self.known)

@@ -17,10 +17,10 @@ const OPEN_SEATS = 6; // students who share one phone
 const STORE = `class ${location.pathname}`;
 const fileSeats = JSON.parse($("seats")?.textContent ?? "null"); // of a page that is opened as a file
 let desk = { seats: [], current: 0 }; // the seats of this phone: several students may share it
-let own = null; // the seat in hand
+let seat = null; // of the student who holds the phone
 let paper = null;
-let told = null; // what the class said last
-let lap = 0; // the timer of the network that learns
+let classNow = null; // what the class said last
+let lapTimer = 0; // the timer of the network that learns
 let isStaying = false;
 let hasLearnt = false; // the network has, before the student's eyes
 
@@ -55,7 +55,7 @@ class Refusal extends Error {
 const post = (what, body) => fetch(what, { method: "POST", headers: { "Content-Type": "application/json" }, body }).catch(() => null);
 
 /** What the class answers to a POST; asked again for a while where it does not answer, or is too busy. */
-async function ask(what, body = "{}") {
+async function askPatiently(what, body = "{}") {
   for (let wait = 300; wait < 15000; wait *= 1.6) {
     const answer = await post(what, body);
     if (answer && answer.status !== 429 && answer.status < 500) {
@@ -63,27 +63,27 @@ async function ask(what, body = "{}") {
       if (answer.ok) return said;
       throw new Refusal(said.error, answer.status);
     }
-    say("The class does not answer yet; trying again …");
+    showNotice("The class does not answer yet; trying again …");
     await new Promise((done) => setTimeout(done, wait * (0.5 + Math.random())));
   }
   throw new Error("The class does not answer. Your drawings are still here: try again, or carry the message by hand.");
 }
 
-const path = (what) => `${what}/${own.seat}/${own.key}`;
+const path = (what) => `${what}/${seat.seat}/${seat.key}`;
 
-function say(text) {
+function showNotice(text) {
   setText($("told"), text);
 }
 
 // ------------------------------------------------------------------------------------------------------------- message
-const isGiven = (i) => own.give && i % GIVE === GIVE - 1;
-const keptRows = () => own.labels.map((_, i) => i).filter((i) => !isGiven(i));
+const isGiven = (i) => seat.give && i % GIVE === GIVE - 1;
+const keptRows = () => seat.labels.map((_, i) => i).filter((i) => !isGiven(i));
 
 /** The drawings that are not given, one after the other, and their labels; a joker's are wrong. */
 function learntFrom() {
   const rows = keptRows();
-  const y = rows.map((i) => (own.joker ? 9 - own.labels[i] : own.labels[i]));
-  return [Float32Array.from(rows.flatMap((i) => own.drawings[i])), y];
+  const y = rows.map((i) => (seat.joker ? 9 - seat.labels[i] : seat.labels[i]));
+  return [Float32Array.from(rows.flatMap((i) => seat.drawings[i])), y];
 }
 
 const base64 = (array) => btoa(Array.from(new Uint8Array(array.buffer), (byte) => String.fromCharCode(byte)).join(""));
@@ -102,9 +102,9 @@ function packSums({ counts, sums, second }) {
 /** The parameters of the network that is sent; a joker's are far too large. */
 function trainNetwork() {
   const [x, y] = learntFrom();
-  const options = { seed: own.seed, client: own.seat };
+  const options = { seed: seat.seed, client: seat.seat };
   const end = train(x, y, options);
-  if (!own.joker) return end;
+  if (!seat.joker) return end;
   const start = train(x, y, { ...options, epochs: 0 });
   return end.map((value, i) => start[i] + JOKE * (value - start[i]));
 }
@@ -112,9 +112,9 @@ function trainNetwork() {
 /** The message as text: the `network`'s parameters and the sums of the drawings that are not given, and those that are. */
 function makeMessage(network) {
   const sums = gaussSums(...learntFrom());
-  const test = own.labels.flatMap((label, i) => (isGiven(i) ? [...own.drawings[i].map((value) => 16 * value), label] : []));
+  const test = seat.labels.flatMap((label, i) => (isGiven(i) ? [...seat.drawings[i].map((value) => 16 * value), label] : []));
   return JSON.stringify({
-    seat: own.seat, name: $("name").value.trim(), counts: [...sums.counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
+    seat: seat.seat, name: $("name").value.trim(), counts: [...sums.counts], keep: $("keep").checked, test: base64(Uint8Array.from(test)),
     sums: $("sums").checked ? base64(packSums(sums)) : "", network: $("network").checked ? base64(network) : "",
   });
 }
@@ -124,8 +124,8 @@ const asText = (numbers) => 4 * Math.ceil((4 * numbers) / 3);
 
 // --------------------------------------------------------------------------------------------------------------- pages
 const steps = {
-  draw: () => own.drawings.length < own.labels.length,
-  choose: () => !own.sent,
+  draw: () => seat.drawings.length < seat.labels.length,
+  choose: () => !seat.sent,
   sent: () => true,
 };
 
@@ -135,45 +135,45 @@ function show() {
   const step = Object.keys(steps).find((name) => steps[name]());
   for (const id of Object.keys(steps)) $(id).hidden = id !== step;
   $("badge").hidden = false;
-  document.body.style.setProperty("--hue", hueOf(own.seat));
-  setText($("office"), `Office ${letter(own.seat)}`);
+  document.body.style.setProperty("--hue", hueOf(seat.seat));
+  setText($("office"), `Office ${letter(seat.seat)}`);
   setText($("where"), { draw: "1 draw", choose: "2 send", sent: "3 sent" }[step]);
-  setText($("kept"), own.kept);
+  setText($("kept"), seat.kept);
   if (step === "draw") showDrawing();
   if (step === "choose") showMessage();
   if (step === "sent") showSent();
-  const others = desk.seats.filter((one) => one !== own);
+  const others = desk.seats.filter((one) => one !== seat);
   $("others").replaceChildren(...others.map((one) => html("button", { type: "button", onclick: () => sitDown(one) }, `Back to office ${letter(one.seat)}`)));
   $("another").hidden = desk.seats.length >= OPEN_SEATS;
 }
 
 function showDrawing() {
-  const { labels } = own;
-  const done = own.drawings.length;
-  setText($("story"), `You are office ${letter(own.seat)}. Your letters carry ${describeDigits(labels)}, and nothing else.`);
+  const { labels } = seat;
+  const done = seat.drawings.length;
+  setText($("story"), `You are office ${letter(seat.seat)}. Your letters carry ${describeDigits(labels)}, and nothing else.`);
   setText($("wanted"), String(labels[done]));
   const seen = done ? " This is what your network sees, 8×8 pixels a drawing:" : "";
   setText($("progress"), `Drawing ${done + 1} of ${labels.length}.${seen}`);
-  $("drawn").replaceChildren(...own.drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
+  $("drawn").replaceChildren(...seat.drawings.map((image, i) => picture(image, `A ${labels[i]}`)));
   $("next").disabled = true;
 }
 
 function showMessage() {
-  const given = own.drawings.map((image, i) => [image, i]).filter(([, i]) => i % GIVE === GIVE - 1);
-  $("given").replaceChildren(...given.map(([image, i]) => picture(image, `A ${own.labels[i]}`)));
+  const given = seat.drawings.map((image, i) => [image, i]).filter(([, i]) => i % GIVE === GIVE - 1);
+  $("given").replaceChildren(...given.map(([image, i]) => picture(image, `A ${seat.labels[i]}`)));
   setText($("many"), `These ${drawings(given.length)}`);
-  $("give").checked = Boolean(own.give);
-  $("joker").checked = Boolean(own.joker);
+  $("give").checked = Boolean(seat.give);
+  $("joker").checked = Boolean(seat.joker);
   learn();
 }
 
 /** What the message holds, in bytes, the sentence before it is sent, and whether it can be sent. */
 function updateLetter() {
   const classes = new Set(learntFrom()[1]);
-  setText($("kinds"), describeDigits(keptRows().map((i) => own.labels[i])));
+  setText($("kinds"), describeDigits(keptRows().map((i) => seat.labels[i])));
   setText($("network-bytes"), formatBytes(asText(PARAMETERS)));
   setText($("sums-bytes"), formatBytes(asText(2144 * classes.size)));
-  setText($("give-bytes"), formatBytes(65 * own.labels.filter((_, i) => i % GIVE === GIVE - 1).length * (4 / 3)));
+  setText($("give-bytes"), formatBytes(65 * seat.labels.filter((_, i) => i % GIVE === GIVE - 1).length * (4 / 3)));
   const isEmpty = !$("sums").checked && !$("network").checked;
   $("send").disabled = isEmpty || !hasLearnt;
   const size = makeMessage(new Float32Array(PARAMETERS)).length; // as large as that of any network
@@ -194,8 +194,8 @@ function describeReaders() {
   const known = $("sums").checked
     ? "the teacher's computer gets it and could work your drawings out of the sums"
     : "the teacher's computer gets it, and no drawing that you did not give";
-  const wall = own.give ? "; everybody sees the drawings for the test on the wall" : "";
-  const end = own.keeps ? "it lies in the teacher's file until the teacher deletes it" : "it is gone when the class ends";
+  const wall = seat.give ? "; everybody sees the drawings for the test on the wall" : "";
+  const end = seat.keeps ? "it lies in the teacher's file until the teacher deletes it" : "it is gone when the class ends";
   return `Who sees what: ${known}${wall}; ${end}, or at once when you press “Forget me”.`;
 }
 
@@ -205,48 +205,48 @@ function describeParts() {
   const parts = [];
   if ($("network").checked) parts.push(`a network that learnt from ${count}`);
   if ($("sums").checked) parts.push(`the sums of ${count}`);
-  if (own.give) parts.push(`${drawings(own.labels.length - keptRows().length)} for the wall`);
+  if (seat.give) parts.push(`${drawings(seat.labels.length - keptRows().length)} for the wall`);
   return listed(parts);
 }
 
 /** The network learns from the drawings before the student's eyes: what it says of each of them, lap by lap. */
 function learn() {
-  clearTimeout(lap);
+  clearTimeout(lapTimer);
   hasLearnt = false;
   updateLetter();
   const rows = keptRows();
   const [x, y] = learntFrom();
-  const figures = rows.map((i) => html("figure", {}, picture(own.drawings[i], `A ${own.labels[i]}`), html("figcaption", {}, "?")));
+  const figures = rows.map((i) => html("figure", {}, picture(seat.drawings[i], `A ${seat.labels[i]}`), html("figcaption", {}, "?")));
   $("lesson").replaceChildren(...figures);
-  const network = learner(x, y, { seed: own.seed, client: own.seat });
-  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const network = learner(x, y, { seed: seat.seed, client: seat.seat });
+  const wantsNoMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
   let done = 0;
-  const look = () => {
+  const showAnswers = () => {
     const scores = logits(network.parameters(), x);
     let right = 0;
     rows.forEach((_, n) => {
       const row = [...scores.subarray(10 * n, 10 * n + 10)];
-      const said = row.indexOf(Math.max(...row));
-      right += said === y[n];
-      setText(figures[n].lastChild, String(said));
-      figures[n].className = said === y[n] ? "right" : "wrong";
+      const answer = row.indexOf(Math.max(...row));
+      right += answer === y[n];
+      setText(figures[n].lastChild, String(answer));
+      figures[n].className = answer === y[n] ? "right" : "wrong";
     });
     setText($("lap"), `Lap ${done} of ${RECIPE.epochs}: it reads ${right} of your ${drawings(rows.length)} right. Of other digits it knows nothing.`);
   };
-  const step = () => {
+  const learnLap = () => {
     do {
       network.epoch();
       done += 1;
-    } while (isStill && done < RECIPE.epochs);
-    look();
-    if (done < RECIPE.epochs) lap = setTimeout(step, LAP);
+    } while (wantsNoMotion && done < RECIPE.epochs);
+    showAnswers();
+    if (done < RECIPE.epochs) lapTimer = setTimeout(learnLap, LAP);
     else {
       hasLearnt = true;
       updateLetter();
     }
   };
-  look();
-  lap = setTimeout(step, 6 * LAP);
+  showAnswers();
+  lapTimer = setTimeout(learnLap, 6 * LAP);
 }
 
 async function send() {
@@ -262,14 +262,14 @@ async function send() {
   $("send").disabled = true;
   setText($("send"), "Sending …");
   try {
-    own.hasSums = $("sums").checked;
-    own.parts = describeParts();
-    own.sent = (await ask(path("send"), text)).bytes;
-    say("");
+    seat.hasSums = $("sums").checked;
+    seat.parts = describeParts();
+    seat.sent = (await askPatiently(path("send"), text)).bytes;
+    showNotice("");
     show();
     scrollTo(0, 0);
   } catch (error) {
-    say(error.message);
+    showNotice(error.message);
     $("hand").open = true;
     updateLetter();
   }
@@ -277,14 +277,14 @@ async function send() {
 
 // ----------------------------------------------------------------------------------------------------------- afterwards
 function showSent() {
-  setText($("what"), `Sent: ${formatBytes(own.sent)}, in one message: ${own.parts}. Your phone never has to speak again. Watch the wall: your colour has just flown in.`);
+  setText($("what"), `Sent: ${formatBytes(seat.sent)}, in one message: ${seat.parts}. Your phone never has to speak again. Watch the wall: your colour has just flown in.`);
   $("stay").disabled = isStaying;
   if (!isStaying) setText($("staying"), "Stay: in the tiny rounds your phone gets all networks and says which to believe; no drawing leaves it. Forget me: your message leaves every result.");
-  setText($("leak-text"), own.hasSums ? `The ${drawings(keptRows().length)} in your sums stayed here. But could anybody get them out of these sums?` : "You sent no sums, so nobody can work your drawings out of them.");
-  $("recover").hidden = !own.hasSums;
+  setText($("leak-text"), seat.hasSums ? `The ${drawings(keptRows().length)} in your sums stayed here. But could anybody get them out of these sums?` : "You sent no sums, so nobody can work your drawings out of them.");
+  $("recover").hidden = !seat.hasSums;
   $("recovered").replaceChildren();
   showClass();
-  if (own.stays && !isStaying) keepStaying();
+  if (seat.stays && !isStaying) keepStaying();
 }
 
 /** The search that anybody could make who has the sums: what comes out, beside what was drawn. */
@@ -297,7 +297,7 @@ function recover() {
     const images = recoverDrawings(count, sums.subarray(64 * c, 64 * (c + 1)), second.subarray(4096 * c, 4096 * (c + 1)));
     for (const image of images) found.push([image, c]);
   });
-  const mine = new Set(keptRows().map((i) => own.drawings[i].map((value) => Math.round(16 * value)).join()));
+  const mine = new Set(keptRows().map((i) => seat.drawings[i].map((value) => Math.round(16 * value)).join()));
   const exact = found.filter(([image]) => mine.has(image.map((value) => Math.round(16 * value)).join())).length;
   $("recovered").replaceChildren(...found.map(([image, c]) => picture(image, `A ${c}, worked out of the sums`)));
   setText($("leak-text"), `From the sums alone: ${exact} of your ${drawings(y.length)}, to the pixel.${exact < y.length ? " A better search may find the others." : " Adding up hides nothing when so few are added."}`);
@@ -306,13 +306,13 @@ function recover() {
 
 /** Step, question, vote and share, as far as the class has told. */
 function showClass() {
-  const question = told?.question;
+  const question = classNow?.question;
   $("question").hidden = !question;
-  if (question) showQuestion(question, told);
-  $("vote").hidden = !told?.digit;
+  if (question) showQuestion(question, classNow);
+  $("vote").hidden = !classNow?.digit;
   document.body.classList.remove("right", "wrong");
-  if (told?.digit) showVote(told.digit);
-  const share = told?.share;
+  if (classNow?.digit) showVote(classNow.digit);
+  const share = classNow?.share;
   $("helped").replaceChildren();
   if (!share) {
     setText($("share-text"), "Covered, until your teacher shows the result.");
@@ -330,7 +330,7 @@ function showQuestion({ text, options, counts, own: guess, answer }, { is_shown:
   setText($("question-text"), text);
   const total = counts.reduce((sum, count) => sum + count, 0);
   const items = options.map((option, i) => ({ option, i }));
-  const make = ({ i }) => html("button", { type: "button", onclick: () => look({ step: told.step, choice: i }) });
+  const make = ({ i }) => html("button", { type: "button", onclick: () => askWhereWeAre({ step: classNow.step, choice: i }) });
   keyed($("options"), items, ({ i }) => `${step} ${i}`, make, (button, { option, i }) => {
     setText(button, isShown ? `${option}: ${counts[i]}` : option);
     button.disabled = isShown;
@@ -346,41 +346,42 @@ function showVote({ image, own: said, label }) {
   if (said === undefined || said === null) setText($("vote-text"), "The teacher drew this. You sent no network, so yours has no vote.");
   else if (label === null) setText($("vote-text"), `Your network says ${said}. Right?`);
   else {
-    setText($("vote-text"), said === label ? `${said}: your network is right.` : `Your network says ${said}. It is a ${label}${own.labels.includes(label) ? "." : ", and you never drew one."}`);
+    setText($("vote-text"), said === label ? `${said}: your network is right.` : `Your network says ${said}. It is a ${label}${seat.labels.includes(label) ? "." : ", and you never drew one."}`);
     document.body.classList.add(said === label ? "right" : "wrong");
   }
 }
 
-let looking = 0;
+let nextLook = 0;
 /** Ask where the class is; again after a pause. guess: {step, choice}. */
-async function look(guess = null) {
-  if (fileSeats || !own) return;
-  clearTimeout(looking);
+async function askWhereWeAre(guess = null) {
+  if (fileSeats || !seat) return;
+  clearTimeout(nextLook);
   let pause = 2;
-  const [asked, wasSent] = [own, own.sent];
-  const answer = await post(path("look"), JSON.stringify({ drawn: own.drawings.length, ...(guess && { guess }) }));
-  if (own === asked) {
+  const asker = seat;
+  const wasSent = seat.sent;
+  const answer = await post(path("look"), JSON.stringify({ drawn: seat.drawings.length, ...(guess && { guess }) }));
+  if (seat === asker) {
     if (answer?.ok) {
-      if ($("told").dataset.lost) say("");
+      if ($("told").dataset.lost) showNotice("");
       delete $("told").dataset.lost;
-      told = await answer.json();
-      pause = told.pause;
-      if (wasSent && own.sent && !told.sent) {
-        own.sent = null;
+      classNow = await answer.json();
+      pause = classNow.pause;
+      if (wasSent && seat.sent && !classNow.sent) {
+        seat.sent = null;
         show();
-        say("Your message is no longer in the class. You may send it again.");
+        showNotice("Your message is no longer in the class. You may send it again.");
       } else if (!$("sent").hidden) showClass();
     } else if (answer?.status === 403 || answer?.status === 404) {
-      say("This class has ended, or has begun anew. Scan the code on the projector.");
+      showNotice("This class has ended, or has begun anew. Scan the code on the projector.");
       $("anew").hidden = answer.status === 404;
       return;
     } else {
       $("told").dataset.lost = "yes";
-      say("The class does not answer at the moment. Nothing is lost; this page tries again.");
+      showNotice("The class does not answer at the moment. Nothing is lost; this page tries again.");
     }
   }
-  clearTimeout(looking);
-  looking = setTimeout(look, 1000 * pause);
+  clearTimeout(nextLook);
+  nextLook = setTimeout(askWhereWeAre, 1000 * pause);
 }
 
 // ---------------------------------------------------------------------------------------------------------- tiny rounds
@@ -396,7 +397,7 @@ export function stepped(table, z, y) {
 
 /** The tiny rounds: get the networks once, then answer each round, as long as the page is open. */
 async function stay() {
-  const asked = own;
+  const asker = seat;
   const [x, y] = learntFrom();
   isStaying = true;
   $("stay").disabled = true;
@@ -404,8 +405,8 @@ async function stay() {
   let z = [];
   let serial = null;
   let request = {};
-  while (own === asked && own.sent) {
-    const now = await ask(path("stay"), JSON.stringify(request));
+  while (seat === asker && seat.sent) {
+    const now = await askPatiently(path("stay"), JSON.stringify(request));
     request = {};
     if (!now.of) continue; // they have not begun
     if (now.serial !== serial && !now.networks) {
@@ -425,64 +426,64 @@ async function stay() {
 
 /** Stay until the student leaves, also where the network or the phone sleeps for a while, or the page is loaded anew. */
 async function keepStaying() {
-  const asked = own;
-  own.stays = true;
+  const asker = seat;
+  seat.stays = true;
   keep();
-  while (own === asked && own.sent) {
+  while (seat === asker && seat.sent) {
     try {
       await stay();
     } catch (error) {
-      if (own !== asked || !own.sent) return;
-      say(error.message);
+      if (seat !== asker || !seat.sent) return;
+      showNotice(error.message);
       if (error instanceof Refusal) break;
       await new Promise((later) => setTimeout(later, 2000));
-      say("");
+      showNotice("");
     }
   }
-  if (own !== asked) return;
-  own.stays = false;
+  if (seat !== asker) return;
+  seat.stays = false;
   isStaying = false;
   $("stay").disabled = false;
 }
 
 async function forget() {
   try {
-    const { effect } = await ask(path("forget"));
-    own.sent = null;
-    own.stays = false;
+    const { effect } = await askPatiently(path("forget"));
+    seat.sent = null;
+    seat.stays = false;
     isStaying = false;
     show();
     const change = effect ? ` Without you the class reads ${effect.without_it} of ${effect.images} test digits, with you it was ${effect.with_it}.` : "";
-    say(`Your message is out of every result, as if it had never been sent.${change}`);
+    showNotice(`Your message is out of every result, as if it had never been sent.${change}`);
   } catch (error) {
-    say(error.message);
+    showNotice(error.message);
   }
 }
 
 // ---------------------------------------------------------------------------------------------------------------- seats
-function sitDown(seat) {
-  clearTimeout(lap);
-  own = seat;
-  desk.current = desk.seats.indexOf(seat);
-  told = null;
+function sitDown(newSeat) {
+  clearTimeout(lapTimer);
+  seat = newSeat;
+  desk.current = desk.seats.indexOf(newSeat);
+  classNow = null;
   isStaying = false;
   $("hand").hidden = true;
   $("about").open = false;
   paper.clear();
-  say("");
+  showNotice("");
   show();
   scrollTo(0, 0);
-  look();
+  askWhereWeAre();
 }
 
 /** A new seat: from the class, or by the student's number where the page is a file. */
 async function takeSeat() {
-  let seat;
+  let newSeat;
   if (fileSeats) {
     const number = Math.abs(Math.floor(Number(prompt("Your number in the class (0, 1, 2, …)")))) || 0;
-    seat = { ...fileSeats[number % fileSeats.length], seat: 1000 + number }; // no seat that phones take
-  } else seat = await ask("join");
-  desk.seats.push({ ...seat, drawings: [], give: true });
+    newSeat = { ...fileSeats[number % fileSeats.length], seat: 1000 + number }; // no seat that phones take
+  } else newSeat = await askPatiently("join");
+  desk.seats.push({ ...newSeat, drawings: [], give: true });
   sitDown(desk.seats.at(-1));
 }
 
@@ -501,12 +502,12 @@ async function begin() {
 
 $("clear").addEventListener("click", () => paper.clear());
 $("next").addEventListener("click", () => {
-  own.drawings.push([...paper.image()]);
+  seat.drawings.push([...paper.image()]);
   paper.clear();
   show();
 });
 for (const id of ["give", "joker"]) $(id).addEventListener("change", () => {
-  own[id] = $(id).checked;
+  seat[id] = $(id).checked;
   keep();
   learn();
 });
@@ -517,6 +518,6 @@ $("stay").addEventListener("click", keepStaying);
 $("forget").addEventListener("click", forget);
 $("erase").addEventListener("click", erase);
 $("restart").addEventListener("click", erase);
-$("another").addEventListener("click", () => takeSeat().catch((error) => say(error.message)));
-document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); }); // a phone that wakes up
-begin().catch((error) => say(error.message));
+$("another").addEventListener("click", () => takeSeat().catch((error) => showNotice(error.message)));
+document.addEventListener("visibilitychange", () => { if (!document.hidden) askWhereWeAre(); }); // a phone that wakes up
+begin().catch((error) => showNotice(error.message));

@@ -12,11 +12,14 @@ from ...methods.ensemble import RuledEnsemble
 from ...methods.parts.averages import average_states
 from ...models import load_state
 from ...training import ClientModels
-from .messages import PIXELS, SIDE, Message, least_squares, network
+from .messages import PIXELS, SIDE, Message, build_network, derive_afl_sums
 
 AFL, GAUSS = METHODS["afl"](), METHODS["gauss"]()  # with the values that the course has
 SHOWN = 8  # images that a phone shows of those that its message made right
 LOUD = 20  # times the middle network's logits: who is louder shouts
+# The rules by which networks are averaged, and by which they vote, by title.
+AVERAGES = {"FedAvg": "mean", "FedAvg, median": "median"}
+VOTES = {"Mean of logits": "logits", "Ensemble": "probabilities", "Ensemble, median": "median"}
 
 # What a way is called on every screen, by its title in the package; a question adds the phrase.
 WAYS = {
@@ -37,7 +40,7 @@ def describe_way(title: str) -> str:
     return f"{WAYS[title]['name']}: {WAYS[title]['phrase']}"
 
 
-def given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
+def collect_given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
     """The test drawings in messages: `x [T, 64]`, `y [T]`."""
     images = [torch.empty(0, PIXELS)]
     labels = [torch.empty(0, dtype=torch.long)]
@@ -47,40 +50,42 @@ def given_drawings(messages: Iterable[Message]) -> tuple[Tensor, Tensor]:
     return torch.cat(images), torch.cat(labels)
 
 
-def answers(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tensor]]:
-    """By title: of how many students, and the class of each sample `x [N, 64]`, `[N]`; of local models `[M, N]`."""
+def predict_by_all_ways(messages: Sequence[Message], x: Tensor) -> dict[str, tuple[int, Tensor]]:
+    """By title: of how many students, and the class of each sample `x [N, 64]`, `[N]`; of local
+    models `[M, N]`."""
     found: dict[str, tuple[int, Tensor]] = {}
     senders = [m for m in messages if m.network is not None]
     if senders:
-        count = len(senders)
-        clients = ClientModels([m.network for m in senders])
-        images = x.view(-1, 1, SIDE, SIDE)
-        sizes = [sum(m.counts) for m in senders]
-        found["Local only"] = count, clients.logits(images).argmax(-1)
-        for title, rule in {"FedAvg": "mean", "FedAvg, median": "median"}.items():
-            average = network()
-            load_state(average, average_states(clients.states(), sizes, rule, 0))
-            found[title] = count, ClientModels([average]).logits(images)[0].argmax(1)
-        rules = {
-            "Mean of logits": "logits",
-            "Ensemble": "probabilities",
-            "Ensemble, median": "median",
-        }
-        for title, rule in rules.items():
-            ensemble = RuledEnsemble(clients, rule, cut=(count - 1) // 2)
-            found[title] = count, ensemble.logits(images).argmax(1)
+        for title, classes in predict_by_networks(senders, x).items():
+            found[title] = len(senders), classes
     sums = [m.sums for m in messages if m.sums is not None]
     if sums:
         total = sum(sums[1:], sums[0])
-        found["AFL"] = len(sums), answer_by_sums(total, len(sums), x)
+        found["AFL"] = len(sums), predict_by_sums(total, len(sums), x)
         heads = gauss.make_scores(total, GAUSS.head, GAUSS.shrinkage)
         found["Gaussian heads"] = len(sums), heads(x).argmax(1)
     return found
 
 
-def answer_by_sums(total: gauss.ClassSums, clients: int, x: Tensor) -> Tensor:
+def predict_by_networks(senders: Sequence[Message], x: Tensor) -> dict[str, Tensor]:
+    """By title: what the networks of these messages say of each sample, alone, averaged, or voting."""
+    images = x.view(-1, 1, SIDE, SIDE)
+    clients = ClientModels([m.network for m in senders])
+    sizes = [sum(m.counts) for m in senders]
+    found = {"Local only": clients.logits(images).argmax(-1)}
+    for title, rule in AVERAGES.items():
+        average = build_network()
+        load_state(average, average_states(clients.states(), sizes, rule, 0))
+        found[title] = ClientModels([average]).logits(images)[0].argmax(1)
+    for title, rule in VOTES.items():
+        ensemble = RuledEnsemble(clients, rule, cut=(len(senders) - 1) // 2)
+        found[title] = ensemble.logits(images).argmax(1)
+    return found
+
+
+def predict_by_sums(total: gauss.ClassSums, clients: int, x: Tensor) -> Tensor:
     """AFL's class of each sample `x [N, 64]`, `[N]`, from the added sums of so many clients."""
-    weights = afl.solve_weights(least_squares(total), clients, 0.0, AFL.rho)
+    weights = afl.solve_weights(derive_afl_sums(total), clients, 0.0, AFL.rho)
     return afl.linear_scores(x.double(), weights).argmax(1)
 
 
@@ -102,24 +107,24 @@ def measure_share(messages: Sequence[Message], seat: int, x: Tensor, y: Tensor) 
     `images`, `helped` (numbers of samples that are right only with it), `harmed` (how many are wrong only with it) and
     `classes` {class of the sender: [samples, right with it, right without it]}.
     """
-    own = next(m for m in messages if m.seat == seat)
+    message = next(m for m in messages if m.seat == seat)
     others = [m for m in messages if m.seat != seat]
-    if own.sums is not None:
+    if message.sums is not None:
         way = "AFL"
         everybody = [m.sums for m in messages if m.sums is not None]
         rest = [m.sums for m in others if m.sums is not None]
-        with_it = answer_by_sums(sum(everybody[1:], everybody[0]), len(everybody), x)
+        with_it = predict_by_sums(sum(everybody[1:], everybody[0]), len(everybody), x)
         without_it = None
         if rest:
-            without_it = answer_by_sums(sum(rest[1:], rest[0]), len(rest), x)
+            without_it = predict_by_sums(sum(rest[1:], rest[0]), len(rest), x)
     else:
         way = "Ensemble"
-        with_it = answers_of_ensemble(messages, x)
-        without_it = answers_of_ensemble(others, x)
+        with_it = predict_by_ensemble(messages, x)
+        without_it = predict_by_ensemble(others, x)
     right = with_it == y
     before = torch.zeros_like(right) if without_it is None else without_it == y
     classes = {}
-    for c in np.flatnonzero(own.counts).tolist():
+    for c in np.flatnonzero(message.counts).tolist():
         of_class = y == c
         counts = [of_class.sum(), (right & of_class).sum(), (before & of_class).sum()]
         classes[c] = [int(count) for count in counts]
@@ -134,7 +139,7 @@ def measure_share(messages: Sequence[Message], seat: int, x: Tensor, y: Tensor) 
     }
 
 
-def answers_of_ensemble(messages: Sequence[Message], x: Tensor) -> Tensor | None:
+def predict_by_ensemble(messages: Sequence[Message], x: Tensor) -> Tensor | None:
     """The ensemble's class of each sample, `[N]`; None without a network."""
     senders = [m for m in messages if m.network is not None]
     if not senders:
@@ -143,43 +148,43 @@ def answers_of_ensemble(messages: Sequence[Message], x: Tensor) -> Tensor | None
     return ensemble.logits(x.view(-1, 1, SIDE, SIDE)).argmax(1)
 
 
-def plane(messages: Iterable[Message]) -> dict[str, Any]:
+def project_means(messages: Iterable[Message]) -> dict[str, Any]:
     """The means of each student's digits on the two axes along which all their drawings vary most.
 
     The axes are the first principal ones of all drawings, which the added sums give as one place would.
     `points`: seat, class and two coordinates of each mean, 0–1;   `share`: of the variance that the axes hold, 0–1;
     `alike`: how many means have, in all 64 numbers, a mean of the same digit nearest among those of other students.
     """
-    own = [(m.seat, m.sums) for m in messages if m.sums]
-    if not own:
+    senders = [m for m in messages if m.sums is not None]
+    if not senders:
         return {"points": [], "share": 0, "alike": 0}
-    moments = least_squares(sum((sums for _, sums in own[1:]), own[0][1])).moments
+    total = sum((m.sums for m in senders[1:]), senders[0].sums)
+    moments = derive_afl_sums(total).moments
     moments = moments / moments[-1, -1]
     middle = moments[-1, :-1]
     values, axes = torch.linalg.eigh(moments[:-1, :-1] - torch.outer(middle, middle))
     axes = axes[:, [-1, -2]]
-    axes = (
-        axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
-    )  # an axis has no side of its own
-    seats, classes = zip(
-        *((seat, c) for seat, sums in own for c in sums.counts.nonzero()[:, 0].tolist()),
-        strict=True,
-    )
-    rows, (seat, label) = (
-        torch.cat([sums.means[sums.counts > 0] for _, sums in own]),
-        torch.tensor([seats, classes]),
-    )
-    away = torch.cdist(rows, rows).masked_fill(seat == seat[:, None], torch.inf)
-    near = (label[away.argmin(1)] == label) & away.isfinite().any(1)
+    largest = axes.abs().argmax(0, keepdim=True)
+    axes = axes * axes.gather(0, largest).sign()  # an axis has no side of its own
+    seats: list[int] = []
+    classes: list[int] = []
+    for message in senders:
+        held = message.sums.counts.nonzero()[:, 0].tolist()
+        seats += [message.seat] * len(held)
+        classes += held
+    rows = torch.cat([m.sums.means[m.sums.counts > 0] for m in senders])
+    seat = torch.tensor(seats)
+    label = torch.tensor(classes)
+    distances = torch.cdist(rows, rows).masked_fill(seat == seat[:, None], torch.inf)
+    is_alike = (label[distances.argmin(1)] == label) & distances.isfinite().any(1)
     places = (rows - middle) @ axes
-    places = (
-        (places - places.amin(0)) / (places.amax(0) - places.amin(0)).clamp(min=1e-12)
-    ).T.tolist()
+    spread = (places.amax(0) - places.amin(0)).clamp(min=1e-12)
+    places = (places - places.amin(0)) / spread
     share = float(values[-2:].sum() / values.sum().clamp(min=1e-12))
     return {
-        "points": [*zip(seats, classes, *places, strict=True)],
+        "points": [*zip(seats, classes, *places.T.tolist(), strict=True)],
         "share": share,
-        "alike": int(near.sum()),
+        "alike": int(is_alike.sum()),
     }
 
 

@@ -20,19 +20,19 @@ from fedlab_nb.live.classroom.messages import (
     LIMIT,
     PARAMETERS,
     PIXELS,
-    coded,
-    least_squares,
-    network,
+    build_network,
+    derive_afl_sums,
+    encode_array,
     read,
     write,
 )
 from fedlab_nb.live.classroom.rehearse import Student, make_joker, students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.worth import (
-    answers,
-    given_drawings,
+    collect_given_drawings,
     make_rows,
-    plane,
+    predict_by_all_ways,
+    project_means,
 )
 from fedlab_nb.methods import METHODS, afl, gauss
 from fedlab_nb.methods.fens.aggregators import make_per_class
@@ -62,11 +62,11 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
     rows = np.column_stack([x.double().numpy(), np.ones(len(x))])
     weights = np.linalg.solve(rows.T @ rows + np.eye(PIXELS + 1), rows.T @ np.eye(CLASSES)[y])
     np.testing.assert_allclose(
-        afl.solve_weights(least_squares(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
+        afl.solve_weights(derive_afl_sums(total), 40, 0.0, 1.0).numpy(), weights, atol=1e-6
     )
     there = gauss.measure_class_sums(x, y, CLASSES, "full")
     assert torch.equal(total.counts, there.counts) and torch.equal(total.second, there.second)
-    said = answers([*room.messages.values()], digits.x_test.flatten(1))
+    said = predict_by_all_ways([*room.messages.values()], digits.x_test.flatten(1))
     scores = (
         np.column_stack([digits.x_test.flatten(1).double().numpy(), np.ones(len(digits.x_test))])
         @ weights
@@ -77,12 +77,15 @@ def test_afl_and_gaussian_heads_from_messages_are_those_of_one_place():
 def test_to_be_forgotten_is_never_to_have_sent(tmp_path):
     kept, without = a_room(tmp_path / "a.jsonl"), a_room()
     for seat in range(8):
-        kept.accept(a_message(seat, model=network(seat)))
+        kept.accept(a_message(seat, model=build_network(seat)))
         if seat != 3:
-            without.accept(a_message(seat, model=network(seat)))
+            without.accept(a_message(seat, model=build_network(seat)))
     secret = kept.messages[3].text
     kept.forget(3)
-    assert kept.rows() == without.rows() and kept.sent() == without.sent()
+    assert (
+        kept.measure_ways() == without.measure_ways()
+        and kept.describe_messages() == without.describe_messages()
+    )
     assert secret not in (tmp_path / "a.jsonl").read_text()
 
 
@@ -136,7 +139,7 @@ def test_a_seat_sends_once_and_the_same_message_again_is_no_other():
 
 
 def test_a_message_comes_back_as_it_was_written():
-    model, digits = network(7), load("digits")
+    model, digits = build_network(7), load("digits")
     got = read(a_message(1, n=20, given=5, model=model))
     assert torch.equal(got.x, digits.x_train[20:25].flatten(1)) and torch.equal(
         got.y, digits.y_train[20:25]
@@ -150,18 +153,18 @@ def test_a_message_comes_back_as_it_was_written():
 @settings(max_examples=20, deadline=None)
 def test_every_seat_draws_as_many_from_a_mix_of_its_own(alpha, drawings, seed, seat):
     room = Room(alpha, drawings, seed)
-    labels = room.wanted(seat)
+    labels = room.choose_labels(seat)
     assert (
         len(labels) == drawings
         and set(labels) <= set(range(CLASSES))
-        and labels == room.wanted(seat)
+        and labels == room.choose_labels(seat)
     )
 
 
 @given(st.floats(0.02, 0.99), st.integers(5, 30), st.integers(0, 5), st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_a_seat_draws_two_or_three_classes_and_keeps_some_of_each(alpha, drawings, seed, seat):
-    labels = Room(alpha, drawings, seed).wanted(seat)
+    labels = Room(alpha, drawings, seed).choose_labels(seat)
     kept = [label for i, label in enumerate(labels) if i % 4 != 3]
     assert 2 <= len(set(labels)) <= 3
     assert set(kept) == set(labels)
@@ -171,10 +174,11 @@ def test_a_seat_draws_two_or_three_classes_and_keeps_some_of_each(alpha, drawing
 
 def test_alpha_says_how_many_classes_and_ten_seats_have_them_all():
     few, many = (
-        np.mean([len(set(a_room(alpha=a).wanted(k))) for k in range(30)]) for a in (0.05, 100)
+        np.mean([len(set(a_room(alpha=a).choose_labels(k))) for k in range(30)])
+        for a in (0.05, 100)
     )
     assert few < 3 and many > 7
-    assert set().union(*map(a_room(alpha=0.05).wanted, range(20, 30))) == set(range(CLASSES))
+    assert set().union(*map(a_room(alpha=0.05).choose_labels, range(20, 30))) == set(range(CLASSES))
 
 
 # ----------------------------------------------------------------------------------------------------------- the result
@@ -226,7 +230,7 @@ def test_the_plane_is_that_of_all_drawings_in_one_place():
         digits.x_train[: n * clients].flatten(1).double().numpy(),
         digits.y_train[: n * clients].numpy(),
     )
-    shown, owner = plane(room.messages.values()), np.arange(len(y)) // n
+    shown, owner = project_means(room.messages.values()), np.arange(len(y)) // n
     _, singular, axes = np.linalg.svd(x - x.mean(0), full_matrices=False)
     np.testing.assert_allclose(
         shown["share"], (singular[:2] ** 2).sum() / (singular**2).sum(), atol=1e-9
@@ -249,27 +253,27 @@ def test_the_plane_is_that_of_all_drawings_in_one_place():
         ]
         alike += min(others)[1] == c
     assert 0 < shown["alike"] == alike < len(pairs)
-    assert plane([]) == {"points": [], "share": 0, "alike": 0}
+    assert project_means([]) == {"points": [], "share": 0, "alike": 0}
 
 
 def test_the_result_is_a_federation_with_clients_of_its_own(rehearsed, tmp_path):
     hidden = a_room()
     hidden.accept(json.dumps(json.loads(a_message(0)) | {"keep": False}))
     with pytest.raises(UsageError):
-        hidden.arrays()
-    np.savez(tmp_path / "class.npz", **rehearsed.arrays())
+        hidden.make_arrays()
+    np.savez(tmp_path / "class.npz", **rehearsed.make_arrays())
     fed = federate(tmp_path / "class.npz")
     assert fed.partition == "natural" and fed.clients == 11  # the joker is in no file
     assert fed.note.startswith("These are you: 11 offices of a class.")
     counts = {m.name: list(m.counts) for m in [*rehearsed.messages.values()][:11]}
     assert dict(zip(fed.dataset.client_names, fed.label_counts.tolist(), strict=True)) == counts
-    assert len(fed.dataset.y_test) == len(given_drawings(rehearsed.messages.values())[1])
+    assert len(fed.dataset.y_test) == len(collect_given_drawings(rehearsed.messages.values())[1])
 
 
 def test_a_joker_s_network_is_taken_out_again(rehearsed):
     everybody, honest = ([*rehearsed.messages.values()][:end] for end in (12, 11))
     x = load("digits").x_test.flatten(1)
-    all_said, said = answers(everybody, x), answers(honest, x)
+    all_said, said = predict_by_all_ways(everybody, x), predict_by_all_ways(honest, x)
     assert all_said["AFL"][0] == 12 and said["AFL"][0] == 11
     assert not torch.equal(all_said["FedAvg"][1], said["FedAvg"][1])
     states = [
@@ -280,10 +284,10 @@ def test_a_joker_s_network_is_taken_out_again(rehearsed):
         "FedAvg": (torch.stack(states) * sizes).sum(0) / sizes.sum(),
         "FedAvg, median": torch.stack(states).median(0).values,
     }.items():
-        model = network()
+        model = build_network()
         torch.nn.utils.vector_to_parameters(values, model.parameters())
         assert torch.equal(model(x.view(-1, 1, 8, 8)).argmax(1), said[title][1])
-    rows = {row["title"]: row for row in rehearsed.rows()}
+    rows = {row["title"]: row for row in rehearsed.measure_ways()}
     assert rows["Gaussian heads"]["digits"] > rows["Local only"]["digits"] + 0.2
 
 
@@ -293,13 +297,13 @@ def staying(room, clients=4, n=9, factor=1.0):
     for seat in range(clients):
         many = n + seat
         rows = slice(many * seat, many * (seat + 1))
-        model = network(seat)
+        model = build_network(seat)
         for part in model.parameters():
             part.data *= 1 if seat else factor
         room.accept(a_message(seat, many, given=0, model=model))
         x, y = digits.x_train[rows].flatten(1), digits.y_train[rows]
         phones.append(Student(seat, x, y, ""))
-    room.start()
+    room.start_rounds()
     return phones
 
 
@@ -318,7 +322,7 @@ def test_the_tiny_rounds_are_those_of_fens():
     assert float((room.rounds.table - 0.25).abs().max()) > 0.1
     x = load("digits").x_test
     said = rule(room.rounds.clients.logits(x).transpose(0, 1)).argmax(1)
-    row = next(row for row in room.rows() if row["title"] == "FENS")
+    row = next(row for row in room.measure_ways() if row["title"] == "FENS")
     assert row["of"] == 4 and row["digits"] == pytest.approx(
         float((said == load("digits").y_test).double().mean())
     )
@@ -362,7 +366,7 @@ def test_a_phone_that_was_late_once_is_waited_for_again():
     assert rounds.round == known  # it waits
     room.end_round(9.0)
     assert rounds.round == known + 1 and rounds.expected == {0, 1, 2}
-    text = {"round": known, "weights": coded(rounds.table)}
+    text = {"round": known, "weights": encode_array(rounds.table)}
     room.stay(late.seat, json.dumps(text), 9.1)  # the answer to the round that is over
     assert rounds.round == known + 1 and rounds.expected == {0, 1, 2, 3}
     for phone in others:
@@ -381,7 +385,7 @@ def test_the_rounds_do_not_wait_for_ever_for_a_phone_that_is_always_late():
         known = room.rounds.round
         for phone in phones[:3]:
             phone.answer(room, now)
-        late = {"round": max(0, known - 1), "weights": coded(room.rounds.table)}
+        late = {"round": max(0, known - 1), "weights": encode_array(room.rounds.table)}
         room.stay(3, json.dumps(late), now)
         room.end_round(now)
     assert now < 60  # and not 50 rounds of three seconds
@@ -390,13 +394,13 @@ def test_the_rounds_do_not_wait_for_ever_for_a_phone_that_is_always_late():
 def test_what_is_kept_is_there_again_and_nothing_else(tmp_path):
     file = tmp_path / "class.jsonl"
     first = a_room(file)
-    seat, text = first.seat()["seat"], a_message(0)
+    seat, text = first.assign_seat()["seat"], a_message(0)
     first.accept(text, seat)
     again = Room(5, 7, 1, file)
-    assert (
-        again.about == first.about and again.key(0) == first.key(0) and again.rows() == first.rows()
-    )
-    assert again.seat()["seat"] > seat and again.wanted(4) == first.wanted(4)
+    assert again.about == first.about and again.make_key(0) == first.make_key(0)
+    assert again.measure_ways() == first.measure_ways()
+    assert again.serial != first.serial  # phones that stayed get the networks anew
+    assert again.assign_seat()["seat"] > seat and again.choose_labels(4) == first.choose_labels(4)
     assert sys.platform == "win32" or file.stat().st_mode & 0o77 == 0
     file.write_text("something else")
     with pytest.raises(UsageError):

@@ -77,7 +77,7 @@ def test_malformed_messages_are_refused_in_a_sentence_and_change_nothing(count):
             room.forget(0)
     assert refused > 0.9 * count
     room.accept(right, 0)
-    assert room.rows()
+    assert room.measure_ways()
 
 
 def test_every_name_is_taken_and_short_and_in_every_table():
@@ -92,4 +92,4 @@ def test_every_name_is_taken_and_short_and_in_every_table():
         assert len(message.nickname) <= NAME and "\n" not in message.name
         json.dumps({"name": message.name}).encode()
     assert len({m.name for m in room.messages.values()}) == NAMED
-    assert len(room.sent()) == NAMED and json.dumps(room.sent()).encode()
+    assert len(room.describe_messages()) == NAMED and json.dumps(room.describe_messages()).encode()

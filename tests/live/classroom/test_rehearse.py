@@ -56,7 +56,11 @@ def test_they_come_and_draw_and_send_one_after_another_when_the_teacher_says_so(
         return accept(text, seat)
 
     def look(name):
-        seen[name] = len(room.seats()), len(room.messages), max(s["drawn"] for s in room.seats())
+        seen[name] = (
+            len(room.describe_seats()),
+            len(room.messages),
+            max(s["drawn"] for s in room.describe_seats()),
+        )
 
     room.accept = take
     plans = {
@@ -107,7 +111,9 @@ def test_a_restarted_class_has_the_same_simulated_students(tmp_path, clock):
     assert again.joker == seat and again.simulated == room.simulated and not again.has_guests
     assert again.before == room.before and again.conductor.is_shown("joker")
     assert again.conductor.step.name == "joker"
-    assert again.arrays()["messages"].tolist() == room.arrays()["messages"].tolist()  # without it
+    assert (
+        again.make_arrays()["messages"].tolist() == room.make_arrays()["messages"].tolist()
+    )  # without it
     twice = [student.text for student in students(again, 4)]
     assert twice == [room.messages[k].text for k in range(4)]
     clock.run(again, 4, {clock.now + 20.0: lambda: None})

@@ -17,7 +17,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError
 from fedlab_nb.cli import main
 from fedlab_nb.jupyter import free_port
 from fedlab_nb.live.classroom import server
-from fedlab_nb.live.classroom.messages import network
+from fedlab_nb.live.classroom.messages import build_network
 from fedlab_nb.live.classroom.server import Served
 
 OTHER = "127.0.0.2" if sys.platform == "linux" else "127.0.0.1"  # another address of this machine
@@ -99,7 +99,7 @@ def memory():
 def attacks(served):
     """Ten that mean harm."""
     token, host = served.room.about["token"], served.hosts[0]
-    seat = served.room.seat()
+    seat = served.room.assign_seat()
     where = f"/{token}/send/{seat['seat']}/{seat['key']}"
 
     def post(what, body, length=None):
@@ -216,7 +216,7 @@ def test_what_the_teacher_s_page_does():
         shown = await ask(served, "/teacher/state", headers=cookie)
         page = await ask(served, "/teacher/", headers=cookie)
         saved = await ask(served, "/teacher/class.npz", headers=cookie)
-        where = f"/{served.room.about['token']}/stay/7/{served.room.key(7)}"
+        where = f"/{served.room.about['token']}/stay/7/{served.room.make_key(7)}"
         assert await ask(served, where, "{}") == (200, b"{}")  # no round has begun
         code, said = await ask(served, "/teacher/rounds", "{}", headers=cookie)
         assert code == 400 and b"No network" in said
@@ -281,7 +281,7 @@ def test_the_teacher_s_keys_pressed_twice_do_no_harm():
         cookie = {"Cookie": f"class-{served.port}={served.secret}"}
         room = served.room
         for seat in range(3):
-            room.accept(a_message(seat, model=network(seat)))
+            room.accept(a_message(seat, model=build_network(seat)))
 
         async def press(what, body="{}"):
             code, said = await ask(served, f"/teacher/{what}", body, headers=cookie)
@@ -365,10 +365,10 @@ def test_the_projector_sees_the_rounds_though_its_tables_rest():
     """The tables take a while for a large class, and then rest as long: the rounds do not wait for them."""
     room = a_room()
     for seat in range(3):
-        room.accept(a_message(seat, model=network(seat)))
+        room.accept(a_message(seat, model=build_network(seat)))
 
     async def work(served):
-        room.start()
+        room.start_rounds()
         served.state()
         served.rested = time.monotonic() + 60
         room.rounds.round = 7

@@ -7,11 +7,11 @@ from class_fixtures import a_message, a_room
 from fedlab_nb.data import load
 from fedlab_nb.errors import UsageError
 from fedlab_nb.live.classroom.conductor import STEPS, Conductor, find_answer
-from fedlab_nb.live.classroom.messages import CLASSES, network
+from fedlab_nb.live.classroom.messages import CLASSES, build_network
 from fedlab_nb.live.classroom.rehearse import make_joker, students
 from fedlab_nb.live.classroom.room import Room
 from fedlab_nb.live.classroom.rounds import describe_need, find_missing
-from fedlab_nb.live.classroom.worth import WAYS, answer_by_sums, measure_loudness, measure_share
+from fedlab_nb.live.classroom.worth import WAYS, measure_loudness, measure_share, predict_by_sums
 
 
 class Clock:
@@ -63,20 +63,29 @@ def test_the_last_guess_counts_and_none_after_the_result():
     assert conductor.describe(3.0)["question"]["counts"] == [0, 0, 0, 0]
 
 
+def test_who_is_forgotten_takes_the_guess_along():
+    room = a_room()
+    room.accept(a_message(0))
+    room.conductor.go("reveal", 0.0)
+    room.conductor.guess(0, "reveal", 1)
+    room.forget(0)
+    assert room.conductor.describe(1.0)["question"]["counts"] == [0, 0, 0, 0]
+
+
 def test_no_phone_is_told_what_is_covered(rehearsal):
     room, people, _ = rehearsal
     seat = people[0].seat
     room.conductor.go("reveal", 0.0)
-    told = room.tell(seat)
+    told = room.describe_for_phone(seat)
     assert "share" not in told and "answer" not in told["question"]
     room.conductor.show()
-    told = room.tell(seat)
+    told = room.describe_for_phone(seat)
     assert told["share"]["images"] == 360 + 2 * 11 and told["question"]["answer"] is not None
     room.conductor.go("digit", 0.0)
     room.draw(load("digits").x_test[0].flatten().tolist(), 7)
-    assert room.tell(seat)["digit"]["label"] is None
+    assert room.describe_for_phone(seat)["digit"]["label"] is None
     room.conductor.show()
-    assert room.tell(seat)["digit"]["label"] == 7
+    assert room.describe_for_phone(seat)["digit"]["label"] == 7
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,7 @@ def test_every_question_s_answers_are_options():
 def test_a_way_has_one_name_on_every_screen(rehearsal):
     """What the class chooses from has the names that the bars have."""
     room, _, _ = rehearsal
-    names = {row["name"] for row in room.rows()} | {"FENS", "Nothing"}
+    names = {row["name"] for row in room.measure_ways()} | {"FENS", "Nothing"}
     for step in STEPS:
         if step.name in ("reveal", "joker"):
             assert {option.partition(":")[0] for option in step.options} <= names
@@ -147,28 +156,28 @@ def test_a_share_is_the_class_with_and_without_its_message(rehearsal):
 
 def test_the_share_of_the_only_message_and_of_a_network_alone():
     room = a_room()
-    room.accept(a_message(0, model=network(1)))
+    room.accept(a_message(0, model=build_network(1)))
     digits = load("digits")
     x, y = digits.x_test.flatten(1), digits.y_test
     share = measure_share([*room.messages.values()], 0, x, y)
-    alone = answer_by_sums(room.messages[0].sums, 1, x)
+    alone = predict_by_sums(room.messages[0].sums, 1, x)
     assert (share["with_it"], share["without_it"]) == (int((alone == y).sum()), 0)
 
 
 def test_who_has_to_stay_is_said_by_name(rehearsal):
     room, people, clock = rehearsal
     room.staying.clear()
-    assert room.need()["phones"] == 0 and not room.need()["is_enough"]
+    assert room.describe_need()["phones"] == 0 and not room.describe_need()["is_enough"]
     room.stay(people[0].seat, "{}", 0.0)
-    need = room.need()
+    need = room.describe_need()
     held = set(people[0].y.tolist())
     assert need["phones"] == 1 and need["missing"] == sorted(set(range(CLASSES)) - held)
     assert need["ask"] and not need["is_enough"] and need["ask"][0] in need["sentence"]
     for student in people:
         room.stay(student.seat, "{}", 0.0)
-    assert room.need()["is_enough"]
+    assert room.describe_need()["is_enough"]
     clock.now += 10.0  # nobody has been heard of since
-    assert room.need()["phones"] == 0
+    assert room.describe_need()["phones"] == 0
 
 
 def test_missing_classes_are_those_that_networks_know_and_nobody_holds():
@@ -184,7 +193,7 @@ def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
         room.staying.clear()
         for student in who:
             room.stay(student.seat, "{}", 0.0)
-        room.start()
+        room.start_rounds()
         for now in range(53):
             for student in who:
                 student.answer(room, 4.0 * now)
@@ -195,7 +204,7 @@ def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
     assert "No phone that stayed has drawn" in play(people[:2])
     seat, text = make_joker(room)
     room.add_joker(text, seat)
-    need = describe_need(room.messages, [s.seat for s in people], room.loudness())
+    need = describe_need(room.messages, [s.seat for s in people], room.measure_loudness())
     assert not need["is_enough"] and "M" in need["loud"]
     assert "shouts" in play(people)
     room.forget(seat)
@@ -205,7 +214,7 @@ def test_fens_explains_itself_with_a_joker_without_a_digit_and_well(rehearsal):
 def test_loudness_is_measured_in_middle_networks():
     room = a_room()
     for seat, factor in enumerate((1.0, 1.0, 1000.0)):
-        model = network(seat)
+        model = build_network(seat)
         final = [*model.parameters()][-2:]
         for part in final:
             part.data *= factor
@@ -219,34 +228,34 @@ def test_the_teacher_s_digit_is_64_numbers_and_one_of_ten():
     for image, label in (([0.0] * 63, None), ([2.0] * 64, None), (["a"] * 64, 1), ([0.0] * 64, 10)):
         with pytest.raises(UsageError):
             room.draw(image, label)
-    assert room.votes() is None
-    room.accept(a_message(0, model=network(0)))
+    assert room.collect_votes() is None
+    room.accept(a_message(0, model=build_network(0)))
     room.draw([0.5] * 64, None)
-    assert set(room.votes()["seats"]) == {0} and "AFL" in room.votes()["ways"]
+    assert set(room.collect_votes()["seats"]) == {0} and "AFL" in room.collect_votes()["ways"]
 
 
 def test_a_phone_that_sleeps_keeps_its_desk_for_a_while_and_with_a_message_for_good():
     clock = Clock()
     room = Room(0.1, 8, 0, clock=clock)
     for seat in (0, 1):
-        room.see(seat, 3)
+        room.note_presence(seat, 3)
     room.accept(a_message(1))
-    asleep = [(one["office"], one["sleeps"]) for one in room.seats()]
+    asleep = [(one["office"], one["sleeps"]) for one in room.describe_seats()]
     assert asleep == [("A", False), ("B", False)]
     clock.now = 20.0
-    assert [one["sleeps"] for one in room.seats()] == [True, True]
+    assert [one["sleeps"] for one in room.describe_seats()] == [True, True]
     clock.now = 200.0
-    assert [one["office"] for one in room.seats()] == ["B"]
-    room.see(0, 4)  # it wakes up
-    assert [(one["office"], one["drawn"]) for one in room.seats()] == [("A", 4), ("B", 3)]
+    assert [one["office"] for one in room.describe_seats()] == ["B"]
+    room.note_presence(0, 4)  # it wakes up
+    assert [(one["office"], one["drawn"]) for one in room.describe_seats()] == [("A", 4), ("B", 3)]
 
 
 def test_desks_are_bounded():
     clock = Clock()
     room = Room(0.1, 8, 0, clock=clock)
     for seat in range(500):
-        room.see(seat)
+        room.note_presence(seat)
     assert len(room.present) == 300 and 299 in room.present
     clock.now = 200.0
-    room.see(777)
+    room.note_presence(777)
     assert len(room.present) == 300 and 777 in room.present
