@@ -256,10 +256,23 @@ def stored_federations() -> list[Federation]:
     for row in read_rows(FOLDER / "which.json")[1]:
         key, clients = place_of(row)
         add(key, row, clients)
-    return [
-        Federation(f"{data}, {setting}", data, list(candidates.values()))
-        for (data, setting), candidates in found.items()
-    ]
+    return sort_federations(found)
+
+
+def sort_federations(found: Mapping[tuple[str, str], Mapping[str, Candidate]]) -> list[Federation]:
+    """The federations, those of a data set together, the most skewed first."""
+    data_sets = list(dict.fromkeys(data for data, _ in found))
+    federations = []
+    for data, setting in sorted(found, key=lambda key: (data_sets.index(key[0]), skew_of(key[1]))):
+        candidates = list(found[data, setting].values())
+        federations.append(Federation(f"{data}, {setting}", data, candidates))
+    return federations
+
+
+def skew_of(setting: str) -> float:
+    """The α of a setting such as "α = 0.1", for the order of a list; clients that the data name come last."""
+    number = setting.removeprefix("α = ")
+    return math.inf if number == setting else float(number)
 
 
 # ---------------------------------------------------------------------------------- in sentences
