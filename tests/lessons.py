@@ -1,9 +1,11 @@
 """The course's lessons as tests read them: sources, and the module that a lesson's code calls `lesson`."""
 
+import html
 import importlib
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
 from make import page_of, source_of
 
@@ -41,3 +43,19 @@ def problems(kind):
 
 def teachers_page(name):
     return page_of(name).read_text(encoding="utf-8")
+
+
+def read_screen(name):
+    """All texts that the stored notebook of a lesson shows, alt texts of pictures among them."""
+    texts = []
+    for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells:
+        texts.append(cell.source)
+        for output in cell.get("outputs", []):
+            texts.append(output.get("text", ""))
+            for kind, content in output.get("data", {}).items():
+                if kind.startswith("text/"):
+                    texts.append(re.sub(r'src="data:[^"]*"', "", content))
+            for about in output.get("metadata", {}).values():
+                if isinstance(about, dict):
+                    texts.append(about.get("alt", ""))
+    return html.unescape("\n".join(texts))

@@ -221,6 +221,7 @@ SENT_AS_A_SEED = ("pixels", "relu", "conv")
     leaks="the second moments of each client's features, and each of its classes' sum: of a class with one image, that "
     "image; of few images whose pixels are the features, all of them (choose=samples: the sums of all clients "
     "together, to every client)",
+    forgets="its sums are subtracted, and the fit is solved again",
 )
 class AFL(FrozenMethod):
     """The clients' sums for least squares are added up. The fit is that of all samples in one place."""

@@ -141,7 +141,8 @@ class Info:
 
     `needs`: keys of NEEDS. `traffic`: bytes of one client, down + up, as a formula for readers. `group`: one of GROUPS.
     `titles`: {"knob=value": the title with that value}; see `label_of`. `sends`: what a client sends ("": nothing),
-    `back`: what it then gets back; both in a few words, for `plots.journey`.
+    `back`: what it then gets back; both in a few words, for `plots.journey`. `forgets`: how the server takes a client
+    out of a finished model, exactly and without training anything again ("": it cannot), with the classroom's settings.
     """
 
     name: str
@@ -157,6 +158,7 @@ class Info:
     titles: Mapping[str, str] = field(default_factory=dict)
     sends: str = "its network"
     back: str = ""
+    forgets: str = ""
 
 
 @dataclass(frozen=True)

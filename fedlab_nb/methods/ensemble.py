@@ -322,6 +322,7 @@ class RuledEnsemble(EnsembleModel):
     group="Keep an ensemble",
     paper="Allouah et al., NeurIPS 2024",
     leaks="each client's model",
+    forgets="its model leaves the ensemble",
 )
 class Ensemble(Method):
     """Upload once, keep all M models, and average their outputs."""

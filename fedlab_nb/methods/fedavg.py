@@ -38,6 +38,7 @@ from .traffic import Sizes, Traffic
     paper="McMahan et al., AISTATS 2017",
     needs=["one architecture"],
     leaks="each client's model and sample count",
+    forgets="the other clients' models are averaged again",
 )
 class FedAvg(Method):
     """Upload once, and average the weights."""

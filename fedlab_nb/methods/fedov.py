@@ -195,6 +195,7 @@ class OpenSetVote(EnsembleModel):
     traffic="2 S_θ (one output more)",
     extra="local training with outliers made from the client's own samples",
     leaks="each client's model",
+    forgets="its model leaves the vote",
 )
 class FedOV(Method):
     """Clients learn one more class, "unknown". The clients that know a sample vote on it."""

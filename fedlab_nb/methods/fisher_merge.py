@@ -56,6 +56,7 @@ MOST = 32  # classes up to which the expectation over the model's labels is a su
     extra="one more pass over the training data",
     sends="its network + squared gradients",
     leaks="each client's model, its mean squared gradients and sample count",
+    forgets="its model and its squared gradients leave the weighted average",
 )
 class FisherMerge(Method):
     """Average the weights. Each number counts by how sure its client is of it."""

@@ -300,6 +300,7 @@ class GaussReport(Report):
     sends="sums of each class",
     leaks="each client's class counts and class means (a class of one sample: that sample's features), and second "
     "moments: with them, of few images whose pixels are the features, those images",
+    forgets="its counts, sums and products are subtracted",
 )
 class Gauss(FrozenMethod):
     """Add up counts, sums and second moments of frozen features. Classify by Bayes' rule."""

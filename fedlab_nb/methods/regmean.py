@@ -60,6 +60,7 @@ from .traffic import Sizes, Traffic
     extra="one more pass over the training data",
     sends="its network + input moments",
     leaks="each client's model, sample count, and the mean and second moments of its inputs",
+    forgets="its model and its moments leave the sums, and each layer is solved again",
 )
 class RegMean(Method):
     """Merge each layer by least squares, with the second moments of its inputs."""

@@ -59,6 +59,7 @@ class TiesReport(MergeReport):
     paper="Yadav et al., NeurIPS 2023; Ilharco et al., ICLR 2023; Yu et al., ICML 2024",
     needs=["one architecture"],
     leaks="each client's model and sample count (trimmed: its largest changes)",
+    forgets="the other clients' changes are merged again",
 )
 class Ties(Method):
     """Merge the clients' changes: trim small ones, elect a sign, and average those that agree."""

@@ -116,6 +116,22 @@ def threes(outcome) -> dict[str, float]:
     }
 
 
+def count_held(client: int, label: int, seed: int) -> int:
+    """How many samples of a class a client holds in the course's federation of digits (ten clients, α = 0.1)."""
+    from ..data import federate
+
+    counts = federate("digits", alpha=0.1, clients=10, seed=seed).label_counts
+    return int(counts[client, label])
+
+
+def count_test_samples(dataset: str, label: int = -1) -> int:
+    """How many test samples of a class a data set has; -1: of all classes."""
+    from ..data import load
+
+    labels = load(dataset).y_test
+    return len(labels) if label < 0 else int((labels == label).sum())
+
+
 def spread_of_share(share: float, count: int) -> float:
     """The standard deviation, in points, of the share that is right among `count` samples."""
     return 100 * (share * (1 - share) / count) ** 0.5

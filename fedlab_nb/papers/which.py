@@ -16,25 +16,25 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ..declared import parse
 from ..errors import UsageError, choose
 from ..methods import METHODS
 from ..plots import Picture, Series, png
-from ..plots.frontier import Frontier, draw_frontiers
+from ..plots.frontier import BAND_SEEDS, Frontier, draw_frontiers
 from ..plots.identity import shorten_title
 from ..plots.vector import draw_svg
-from ..plots.words import dataset_name, describe_seeds
+from ..plots.words import dataset_name, describe_seeds, join_words, plural
 from ..studies import run, stored_results
 from ..studies.cost import cost_of
 from ..studies.statistics import band, difference
 from ..studies.stored_rows import FOLDER, Row, read_rows
 from ..studies.text_tables import data_size
 
-# What a server forgets by dropping or subtracting one message, without training anything again.
-FORGETS = ("fedavg", "ensemble", "regmean", "afl", "gauss")
-QUESTIONS = ("public", "once", "unlike", "forget")
+DECLARATION = Path(__file__).parent / "declared" / "which.toml"
 REFERENCES = ("local", "centralized")
 
 IMAGES_ALONE = ("(lite0)", "(conv)")  # options that a table or a text cannot have
@@ -82,7 +82,7 @@ class Answers:
             return False
         if self.unlike and "one architecture" in info.needs:
             return False
-        return not self.forget or method in FORGETS
+        return not self.forget or bool(info.forgets)
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,10 @@ def stored_federations() -> list[Federation]:
         if candidate is not None:
             found.setdefault(key, {})[candidate.name] = candidate
 
-    for dataset, alphas in {"digits": (0.05, 0.3, 10.0), "glyphs:16g": (0.1, 1.0, 100.0)}.items():
+    for dataset, alphas in {
+        "digits": (0.05, 0.1, 0.3, 10.0),
+        "glyphs:16g": (0.1, 1.0, 100.0),
+    }.items():
         table = stored_results.load(dataset)
         for (_, alpha, clients), row in table.rows.items():
             if clients == 10 and alpha in alphas:
@@ -253,10 +256,23 @@ def stored_federations() -> list[Federation]:
     for row in read_rows(FOLDER / "which.json")[1]:
         key, clients = place_of(row)
         add(key, row, clients)
-    return [
-        Federation(f"{data}, {setting}", data, list(candidates.values()))
-        for (data, setting), candidates in found.items()
-    ]
+    return sort_federations(found)
+
+
+def sort_federations(found: Mapping[tuple[str, str], Mapping[str, Candidate]]) -> list[Federation]:
+    """The federations, those of a data set together, the most skewed first."""
+    data_sets = list(dict.fromkeys(data for data, _ in found))
+    federations = []
+    for data, setting in sorted(found, key=lambda key: (data_sets.index(key[0]), skew_of(key[1]))):
+        candidates = list(found[data, setting].values())
+        federations.append(Federation(f"{data}, {setting}", data, candidates))
+    return federations
+
+
+def skew_of(setting: str) -> float:
+    """The α of a setting such as "α = 0.1", for the order of a list; clients that the data name come last."""
+    number = setting.removeprefix("α = ")
+    return math.inf if number == setting else float(number)
 
 
 # ---------------------------------------------------------------------------------- in sentences
@@ -284,31 +300,51 @@ def describe_federation(federation: Federation, answers: Answers) -> list[str]:
     return lines
 
 
+def without_images(federations: Sequence[Federation]) -> list[Federation]:
+    """Those on which no option ran that works on images alone."""
+    found = []
+    for federation in federations:
+        if not any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates):
+            found.append(federation)
+    return found
+
+
 def describe_rule(federations: Sequence[Federation], answers: Answers) -> str:
     """What to use for these answers, and how wrong that is on data that the rule has not seen."""
     choice = choose_by_rule(federations, answers)
     if choice is None:
         return "No method of the study fits these answers."
-    regrets = [regret for _, regret in leave_one_out(federations, answers).values()]
     text = f"Use {choice[0]}: {100 * choice[1]:.1f} points below the best on average"
-    if regrets:
-        text += (
-            f"; with each data set left out in turn, the rule is {100 * fmean(regrets):.1f} points "
-            f"below the best (at most {100 * max(regrets):.1f})"
-        )
+    text += describe_regret(federations, answers)
     if choice[0].endswith(IMAGES_ALONE):
-        elsewhere = [
-            federation
-            for federation in federations
-            if not any(c.name.endswith(IMAGES_ALONE) for c in federation.candidates)
-        ]
+        elsewhere = without_images(federations)
         other = choose_by_rule(elsewhere, answers)
         if other is not None:
             text += (
                 f". Where samples are no images: {other[0]}, "
                 f"{100 * other[1]:.1f} points below the best on average of {len(elsewhere)} federations"
             )
+            text += describe_regret(elsewhere, answers)
     return f"{text}."
+
+
+def describe_regret(federations: Sequence[Federation], answers: Answers) -> str:
+    """How wrong the rule is on a data set that it has not seen; "" where no other one is there."""
+    regrets = [regret for _, regret in leave_one_out(federations, answers).values()]
+    if not regrets:
+        return ""
+    return (
+        f"; with each data set left out in turn, the rule is {100 * fmean(regrets):.1f} points "
+        f"below the best (at most {100 * max(regrets):.1f})"
+    )
+
+
+def describe_left_out(federations: Sequence[Federation], answers: Answers) -> list[str]:
+    """For each federation what the rule of the other data sets says, and its regret there."""
+    lines = ["each data set left out in turn, what the rule of the others says there:"]
+    for name, (choice, regret) in leave_one_out(federations, answers).items():
+        lines.append(f"  {name}: {choice}, {100 * regret:.1f} points below the best")
+    return lines
 
 
 def cases() -> list[tuple[str, Answers]]:
@@ -333,7 +369,35 @@ def describe_study(answers: Answers | None = None) -> str:
     wanted = cases() if answers is None else [("these answers", answers)]
     for words, case in wanted:
         lines.append(f"{words}: {describe_rule(federations, case)}")
+    lines += ["", *describe_left_out(federations, answers or Answers())]
+    if answers is None:
+        lines += ["", *describe_missing()]
     return "\n".join(lines)
+
+
+def describe_missing() -> list[str]:
+    """What the study declares and has not run, with what it takes, a line each; then the command."""
+    declaration = parse(DECLARATION.read_text(encoding="utf-8"))
+    stored = {row["runs"] for row in read_rows(FOLDER / "which.json")[1]}
+    lines = []
+    for name, runs in declaration["later"].items():
+        if name in stored:
+            continue
+        setting = runs.get("partition", "natural clients")
+        alphas = runs.get("alpha", [])
+        if alphas:
+            values = alphas if isinstance(alphas, list) else [alphas]
+            setting = f"α = {join_words([f'{alpha:g}' for alpha in values])}"
+        methods = len(METHODS) if runs["methods"] == ["all"] else len(runs["methods"])
+        seeds = len(runs.get("seeds", range(BAND_SEEDS)))
+        lines.append(
+            f"  {runs['dataset']}, {setting}: {methods} methods, {plural(seeds, 'seed')}, "
+            f"about {runs['core_minutes']} minutes on one core"
+        )
+    if lines:
+        command = "python -m fedlab_nb.papers.declared which --later"
+        lines = ["not run yet:", *lines, f"  {command} runs them, and goes on where it was stopped"]
+    return lines
 
 
 # ------------------------------------------------------------------------------------ the picture
@@ -391,17 +455,25 @@ class Recommendation:
     def __repr__(self) -> str:
         return self.text
 
-    def plot(self, federation: str = "", *, columns: int = 2) -> Picture:
+    def find(self, federation: str) -> Federation:
+        """The federation of that name, such as "digits, α = 0.3"; UsageError for another name."""
+        names = {each.name: each for each in self.federations}
+        return names[choose("federation", federation, names)]
+
+    def list_unbeaten(self, federation: str) -> list[str]:
+        """What the picture calls those that nobody beats in both accuracy and bytes, the cheapest
+        first."""
+        shown = frontier_of(self.find(federation), self.answers)
+        return [] if shown is None else list(shown.unbeaten)
+
+    def plot(self, *federations: str, columns: int = 2) -> Picture:
         """The picture: accuracy against the bytes of one client, with what is not beaten and what is
         level with the best.
 
-        federation: the name of one, such as "digits, α = 0.3"; "" draws all, in so many columns
+        federations: names, such as "digits, α = 0.3"; without any all are drawn, in so many columns
         """
-        shown = {each.name: each for each in self.federations}
-        if federation:
-            choose("federation", federation, shown)
-            shown = {federation: shown[federation]}
-        return plot_federations(list(shown.values()), self.answers, columns)
+        shown = [self.find(name) for name in federations] or list(self.federations)
+        return plot_federations(shown, self.answers, columns)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """The picture in the colours of the page, and the text; a PNG where no HTML is shown."""

@@ -147,6 +147,8 @@ def draw_frontier(ax: Axes, frontier: Frontier, limits: tuple[float, float]) -> 
             va="bottom",
             fontsize=8,
             color=QUIET,
+            bbox={"fc": "white", "ec": "none", "pad": 0.3},
+            zorder=5,
         )
     write_names(ax, frontier, limits, (low, high))
 

@@ -6,40 +6,55 @@ from types import SimpleNamespace
 import pytest
 from lessons import SOURCES
 
+import fedlab_nb as fl
 from fedlab_nb.course.all_together import lesson
-from fedlab_nb.plots.series import Series
-from fedlab_nb.studies.stored_rows import find_file
+from fedlab_nb.studies.stored_rows import FOLDER, find_file, read_rows
 
 
-def test_the_front_keeps_whom_nobody_beats():
-    points = {
-        "cheap": (0.5, 1),
-        "dear": (0.9, 9),
-        "worse": (0.4, 1),
-        "same": (0.9, 9),
-        "wasteful": (0.5, 2),
-    }
-    rows = [Series(name, accuracies={0: share}, up=sent) for name, (share, sent) in points.items()]
-    assert lesson.front(rows) == ["cheap", "dear", "same"]
+def stored_rows(dataset):
+    return json.loads(find_file("stored", dataset).read_text(encoding="utf-8"))["rows"]
 
 
-def test_the_picture_has_all_methods_of_both_sets():
-    picture = lesson.prices("digits", "glyphs:16g")
-    count = len(picture.table) // 2
-    assert (
-        f"has {count} methods" in SOURCES["shelf/all_together"]
-        and f"high={count}" in SOURCES["shelf/all_together"]
-    )
-    for rows in (picture.table[:count], picture.table[count:]):
-        assert len({row["method"] for row in rows}) == count
-        best = [float(row["accuracy"].split(" ")[0]) for row in rows if row["beaten"] == "no"]
-        assert best == sorted(best)  # cheapest first: who costs more has to be better
-    assert len(lesson.prices("heart").table) == count - 1  # F-ADI makes images
-    assert len(lesson.prices("mnist:5k").table) == 9
-    rows = json.loads(find_file("stored", "glyphs:16g").read_text(encoding="utf-8"))["rows"]
-    (made,) = [r for r in rows if r["method"] == "afl" and r["at"]["alpha"] == 0.1]
+def test_the_offers_are_all_methods_and_the_makes_of_two():
+    """The counts of the text, from the stored rows and not from the study."""
+    methods = {row["method"] for row in stored_rows("digits")} - {"local", "centralized"}
+    makes = 0
+    for row in read_rows(FOLDER / "which.json")[1]:
+        if row["runs"] == "digits" and row["at"]["alpha"] == 0.1:
+            is_new = row["at"][f"{row['method']}.features"] != "pixels"
+            makes += is_new
+    text = SOURCES["shelf/all_together"]
+    assert f"has {len(methods)} methods" in text
+    assert f"That makes {len(methods) + makes} offers" in text
+    assert f"high={len(methods) + makes}" in text
+    for federation in ("digits, α = 0.1", "glyphs:16g, α = 0.1"):
+        assert len(fl.which().plot(federation).table) == len(methods) + makes
+
+
+def test_nobody_beats_those_that_the_lesson_counts():
+    """By comparing every pair of offers."""
+    study = fl.which()
+    (digits,) = [each for each in study.federations if each.name == "digits, α = 0.1"]
+    unbeaten = set()
+    for one in digits.candidates:
+        is_beaten = False
+        for other in digits.candidates:
+            as_good = other.mean >= one.mean and other.bytes_each <= one.bytes_each
+            better = other.mean > one.mean or other.bytes_each < one.bytes_each
+            is_beaten = is_beaten or (as_good and better)
+        if not is_beaten:
+            unbeaten.add(one.title)
+    assert set(study.list_unbeaten("digits, α = 0.1")) == unbeaten
+
+
+def test_the_second_guess_is_answered_by_the_stored_rows():
+    (made,) = [
+        row
+        for row in stored_rows("glyphs:16g")
+        if row["method"] == "fedlpa" and row["at"]["alpha"] == 0.1
+    ]
     percent = 100 * sum(made["accuracy"]) / len(made["accuracy"])
-    assert lesson.stored_percent("afl", "glyphs:16g") == pytest.approx(percent, abs=1e-9)
+    assert lesson.stored_percent("fedlpa", "glyphs:16g") == pytest.approx(percent, abs=1e-9)
 
 
 def test_overtaking_is_the_first_round_above(monkeypatch):

@@ -292,8 +292,25 @@ def test_the_first_page_shows_no_result_that_a_lesson_asks_for():
     first = SOURCES["1_start_here"]
     panels = [ast.unparse(call) for _, call, name in calls(first) if name in PANELS]
     assert panels and all("'stored'" in panel for panel in panels)
-    (methods,) = re.findall(r"playground\(methods=\[(.*?)\]", first)
-    assert not set(re.findall(r"\w+", methods)) - {"local", "fedavg", "ensemble", "centralized"}
+    for methods in re.findall(r"playground\(methods=\[(.*?)\]", first):
+        assert not set(re.findall(r"\w+", methods)) - {
+            "local",
+            "fedavg",
+            "ensemble",
+            "centralized",
+        }
+
+
+def test_run_all_leaves_the_first_playground_to_the_reader():
+    """The panel that is shown is the reader's: another one makes the picture below it."""
+    shown = []
+    for cell in re.findall(r"```python.*?\n(.*?)```", SOURCES["1_start_here"], re.DOTALL):
+        last = cell.strip().splitlines()[-1]
+        if last.isidentifier():
+            shown.append(last)
+    assert "playground" in shown
+    for name in shown:
+        assert f"{name}.run(" not in SOURCES["1_start_here"], name
 
 
 def test_each_named_sentence_is_used():

@@ -1,33 +1,19 @@
 """Teachers' pages say what is on the screen: a number under "What they should see" that no declared study keeps true
-has to stand in the lesson's stored notebook.
+has to stand in the lesson's stored notebook. And a lesson says no number of a run that no declared study keeps true, so
+that none can contradict the picture beside it.
 """
 
-import html
 import re
 
-import nbformat
 import pytest
-from lessons import LESSONS, NOTEBOOKS, teachers_page
+from lessons import LESSONS, SOURCES, read_screen, teachers_page
+from make import source_of
+
+from fedlab_nb.papers.declared.figures import ROOT, Figures, load_all
 
 DECLARED = re.compile(r"<!--n .*?-->.*?<!--/n-->", re.DOTALL)
 PICTURES = re.compile(r"^!\[.*$", re.MULTILINE)
 NUMBER = re.compile(r"(?<![\d.,])\d+(?:[.,]\d+)?(?= (?:%|points|kB|MB))")
-
-
-def read_screen(name):
-    """All texts that the stored notebook of a lesson shows, alt texts of pictures among them."""
-    texts = []
-    for cell in nbformat.read(NOTEBOOKS / f"{name}.ipynb", 4).cells:
-        texts.append(cell.source)
-        for output in cell.get("outputs", []):
-            texts.append(output.get("text", ""))
-            for kind, content in output.get("data", {}).items():
-                if kind.startswith("text/"):
-                    texts.append(re.sub(r'src="data:[^"]*"', "", content))
-            for about in output.get("metadata", {}).values():
-                if isinstance(about, dict):
-                    texts.append(about.get("alt", ""))
-    return html.unescape("\n".join(texts))
 
 
 def find_undeclared(page):
@@ -49,3 +35,53 @@ def test_what_they_should_see_is_on_the_screen(name):
 def test_a_number_that_is_nowhere_on_the_screen_is_found():
     page = "## What they should see\n\n- 12 % and <!--n x.y-->34<!--/n--> %.\n\nExercises: 56 %\n\n## Next"
     assert find_undeclared(page) == ["12"]
+
+
+# --------------------------------------------------------------------------------- the lessons' own texts
+CODE = re.compile(r"```.*?```", re.DOTALL)
+STRING = re.compile(r'"([^"\n]*)"')
+# Formulas, and the blocks of worked numbers, which a reader can work out.
+BY_HAND = re.compile(r"\$.*?\$|^> .*?(?=\n\n)", re.DOTALL | re.MULTILINE)
+SHARE = re.compile(
+    r"(?<![\w.,±/·])\d+(?:[.,]\d+)?(?= ?(?:%|points|kB|MB))(?! ?% (?:band|confidence|point of))"
+)
+# Numbers that are no result of a run: {lesson: {number: why}}.
+NO_RESULTS = {
+    "2_heterogeneity": {"10": "what guessing gets among ten digits"},
+    "5_send_data": {"602": "three bytes of 224 x 224 pixels, as 32-bit numbers"},
+    "shelf/all_together": {"90": "the definition of calibrated"},
+    "shelf/paper_tables": {"5": "the level of a band of 95 %"},
+}
+
+
+def find_results(text):
+    """Numbers with a unit in a lesson's texts, and in those that its code shows, that no comment declares."""
+    shown = "\n".join(STRING.findall("\n".join(CODE.findall(text))))
+    prose = BY_HAND.sub("", DECLARED.sub("", CODE.sub("", text)))
+    return [match[0] for part in (prose, shown) for match in SHARE.finditer(part)]
+
+
+def find_quoted(name):
+    """Numbers of a lesson that a declared study keeps true as a quote, which takes no comment."""
+    path = str(source_of(name).relative_to(ROOT))
+    numbers = []
+    for study in load_all().values():
+        if isinstance(study, Figures):
+            for template in study.quotes.get(path, ()):
+                quote = re.sub(r"\{([^}]+)\}", lambda m, study=study: study.shown(m[1]), template)
+                numbers += SHARE.findall(quote)
+    return numbers
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_lesson_types_no_number_of_a_run_by_hand(name):
+    known = {*find_quoted(name), *NO_RESULTS.get(name, {})}
+    assert [number for number in find_results(SOURCES[name]) if number not in known] == []
+
+
+def test_a_number_that_is_typed_by_hand_is_found():
+    text = "It gets 12 %, <!--n x.y-->34<!--/n--> %, 95 % bands.\n\n> by hand 56 %\n\n"
+    assert find_results(text + '```python\npredict("FENS gets 78 %. And AFL?", unit="%")\n```') == [
+        "12",
+        "78",
+    ]

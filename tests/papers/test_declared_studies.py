@@ -144,6 +144,29 @@ def test_a_claim_at_the_edge_says_so(method, gaps, near, tmp_path):
         assert (complaints(tmp_path, {"fedlpa": study}) == []) == (is_said == near)
 
 
+def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
+    """`later`: wanted by nobody who does not ask, and kept true once their rows are there."""
+    runs = {"short": {"methods": ["afl"], "alpha": 1.0, "seeds": [0]}}
+    later = {"long": {"methods": ["gauss"], "alpha": 1.0, "seeds": [0], "core_minutes": 40}}
+    study = Figures("x", tmp_path / "x.json", runs=runs, later=later)
+
+    def wanted(study):
+        return [(point.runs, point.method) for point in study.points(study.rows())]
+
+    assert wanted(study) == [("short", "afl")]
+    assert wanted(study.with_later()) == [("short", "afl"), ("long", "gauss")]
+    (_, long) = study.with_later().points()
+    row = {"runs": "long", "method": "gauss", "at": dict(long.at), "seeds": [0], "made": {}}
+    columns = dict.fromkeys(long.columns, [0.5])
+    save(study.path, {}, [{**row, "data": long.data, **columns}])
+    assert wanted(study) == [("short", "afl"), ("long", "gauss")]
+    assert study.stale() == [
+        "x/short/afl: rows are missing or have other settings; run python -m fedlab_nb.papers.declared x"
+    ]
+    save(study.path, {}, [{**row, "data": long.data, "made": {"gauss.head": "none"}, **columns}])
+    assert any(line.startswith("x/long/gauss: ") for line in study.stale())
+
+
 # ------------------------------------------------------------------------------------------------ what is stored
 @pytest.fixture(autouse=True)
 def methods_with_results(monkeypatch):

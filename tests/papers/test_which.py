@@ -132,6 +132,19 @@ def test_every_combination_of_answers_is_answered_or_says_why_not(said, federati
         assert not answers.unlike or "one architecture" not in info.needs
 
 
+def test_federations_of_a_data_set_stand_together_the_most_skewed_first():
+    names_in_order = [federation.name for federation in stored_federations()]
+    letters = [name for name in names_in_order if name.startswith("glyphs:16g")]
+    assert letters == [
+        "glyphs:16g, α = 0.1",
+        "glyphs:16g, α = 1",
+        "glyphs:16g, α = 100",
+        "glyphs:16g, a font a client",
+    ]
+    first = names_in_order.index(letters[0])
+    assert names_in_order[first : first + 4] == letters
+
+
 def test_one_message_rules_out_fens():
     assert not Answers(once=True).allow("fens")
     assert Answers().allow("fens")

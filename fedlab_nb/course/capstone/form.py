@@ -32,7 +32,11 @@ INTRO = (
     "Try methods as often as you like: each try is a point in the plane, is judged on validation images, and is "
     "in your report. Then choose a try, say why, and submit. You are asked once more before the test images are opened."
 )
-NO_POINT = "Your first try puts the first points into the plane of accuracy and bytes."
+NO_POINT = "Press Try: each try is a point in the plane of accuracy and bytes."
+FOLDED = (
+    "Tries so far: {tries}, behind the guess above. Press Try, and all of them and yours are points in the plane of "
+    "accuracy and bytes."
+)
 OPEN = "Open the test images"
 WIDE = widgets.Layout(width="44em")
 
@@ -222,7 +226,9 @@ class CaseForm(Form):
     def _draw_plane(self) -> None:
         """Every try a point; before the reader's own first try the plane would give away the lesson's."""
         if not self._was_try_pressed:
-            self.plane.value = Card("unattempted", NO_POINT)._repr_html_()
+            tries = len(self.case.record.tries)
+            text = FOLDED.format(tries=tries) if tries else NO_POINT
+            self.plane.value = Card("unattempted", text)._repr_html_()
             return
         picture = self.case.tries()
         self.plane.value = image_html(png(picture), picture.alt, picture.sentence)

@@ -11,7 +11,9 @@ from ...studies import Outcome
 from ..kit.view import Card, Form, Prediction
 
 INTRO = "Ten networks are trained and waiting. Make your guess, then let them vote."
+CLOSED = "The ballot box is closed."
 FIRST = "Guess first: a vote is more fun when you can be wrong."
+PLACE = widgets.Layout(min_height="4.5em")  # of two lines in a card
 
 
 class Vote(Form):
@@ -30,8 +32,9 @@ class Vote(Form):
         self.callbacks: list[Callable[[], Any]] = []
         self.button = widgets.Button(description="Let them vote", button_style="primary")
         self.button.on_click(lambda _: self.count())
-        self.note = widgets.HTML()
-        super().__init__(Card("unattempted", INTRO), [self.button, self.note])
+        # The answer comes above the button that was pressed, so it is never below the screen. Its place is kept for it.
+        self.note = widgets.HTML(Card("unattempted", CLOSED)._repr_html_(), layout=PLACE)
+        super().__init__(Card("unattempted", INTRO), [self.note, self.button])
 
     @property
     def eights(self) -> int:
@@ -46,6 +49,7 @@ class Vote(Form):
             self.prediction.reveal(self.eights)
             card = Card("reveal", self.prediction.describe_answer())
             self.is_settled = True
+            self.button.disabled = True
             for callback in self.callbacks:
                 callback()
         self.note.value = card._repr_html_()

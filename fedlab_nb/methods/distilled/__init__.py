@@ -107,6 +107,7 @@ WAYS = ("random", "kmeans", "kip", "crops")
     traffic="4 (p + 1) an image, up only",
     sends="a few images a class",
     leaks="images, which may be a client's own, with their labels",
+    forgets="its images are dropped, and the kernel's coefficients are solved again (server=kernel)",
 )
 class Distilled(Method):
     """Send a few images of each class, and no model. The server learns from the images of all clients."""

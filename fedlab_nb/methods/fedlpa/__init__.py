@@ -69,6 +69,7 @@ from .solvers import CG_LIMIT, SOLVERS, STEPS, Iterate, solve_layers
     extra="one more pass over the training data",
     sends="its network + two factors a layer",
     leaks="each client's model, sample count, the mean and second moments of its inputs, and (last B) its classes",
+    forgets="its Gaussian leaves the product, which is solved again",
 )
 class FedLPA(Method):
     """Upload each layer with a Gaussian around it. The server multiplies the Gaussians."""

@@ -201,6 +201,7 @@ RULES = ("rebasin", "greedy", "activations", "pfnm")
     paper="Ainsworth et al., ICLR 2023; Singh & Jaggi, NeurIPS 2020; Yurochkin et al., ICML 2019",
     needs=["one architecture"],
     leaks="each client's model and sample count (pfnm: class counts too)",
+    forgets="the other clients' models are matched and averaged again",
 )
 class Matching(Method):
     """Put the clients' hidden units into the same order, then average the weights."""

@@ -3,6 +3,7 @@
 python -m fedlab_nb.papers.declared                         # run what is missing, mend the texts
 python -m fedlab_nb.papers.declared 05 tuning               # only studies whose names begin so
 python -m fedlab_nb.papers.declared stored --anew fens      # compute a method again in any case
+python -m fedlab_nb.papers.declared which --later           # also what takes long, and is made on demand alone
 python -m fedlab_nb.papers.declared --texts                 # run nothing: put the stored results into the texts
 python -m fedlab_nb.papers.declared --check                 # change nothing; exit 1 if anything does not hold
 python -m fedlab_nb.papers.declared --claims --seeds 100-109  # do the claims hold on other seeds? Nothing is written
@@ -51,6 +52,7 @@ def main() -> int:
     parser.add_argument(
         "--anew", default="", metavar="METHOD,...", help="compute these methods in any case"
     )
+    parser.add_argument("--later", action="store_true", help="also the runs that take long")
     parser.add_argument("--texts", action="store_true", help="run nothing")
     parser.add_argument("--claims", action="store_true", help="judge the claims of the texts")
     parser.add_argument("--seeds", help="of --claims, such as 100-109; default: the stored results")
@@ -75,6 +77,8 @@ def main() -> int:
     if asked.claims:
         return judge([*quoting.values()], asked.seeds, asked.workers)
     for study in () if asked.texts or asked.check else studies:
+        if asked.later and isinstance(study, Figures):
+            study = study.with_later()
         for point, reason in study.make(anew=anew, workers=asked.workers, progress=True).items():
             print(f"{study.name} {point}: {reason}", file=sys.stderr)
         print(f"{study.name}: complete", flush=True)

@@ -27,7 +27,7 @@ from ...studies.stored_figures import (
     select_seeds,
     write_figure,
 )
-from ...studies.stored_rows import FOLDER, Row, find_file
+from ...studies.stored_rows import FOLDER, Row, find_file, make_row_key
 from ..cells import stored_points
 from ..points import COMMAND, Declared, Point
 from ..reproduction import FILES
@@ -56,11 +56,14 @@ class Figures(Declared):
     seeds, or a constant that a function of `measures` computes without any run.
 
     runs: {name: keyword arguments of `fl.study`};   columns: what each row keeps, beside what the figures read
+    later: runs that are made only on demand (`with_later`), as they take long: `core_minutes` on one core.
+           Rows of them that are there stay, and are wanted like all others
     figures, claims: {name: what it is computed from};   quotes: {file: templates} in files that take no comments
     measures: the module of functions that measure more than a run's own numbers
     """
 
     runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    later: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     columns: Sequence[str] = PLAIN
     figures: Mapping[str, str] = field(default_factory=dict)
     claims: Mapping[str, str] = field(default_factory=dict)
@@ -69,18 +72,31 @@ class Figures(Declared):
 
     def points(self, rows: Sequence[Row] = (), seeds: Sequence[int] = ()) -> Iterator[Point]:
         """`seeds`: others than the declared ones."""
-        for runs, declared in self.runs.items():
-            grid = Study.declare(
-                **{"seeds": SEEDS, **declared, **({"seeds": seeds} if seeds else {})}
-            )
-            for cell in replace(grid, seeds=grid.seeds[:1]).cells():
-                columns = {
-                    name: partial(self.column, name)
-                    for name in self.columns_of(runs, cell.plan.name)
-                }
-                yield Point(
-                    runs, cell.plan.name, cell.values, cell.plan.settings, grid.seeds, columns
-                )
+        for name, declared in self.runs.items():
+            yield from self.points_of(name, declared, seeds)
+        stored = {make_row_key(row) for row in rows}
+        for name, declared in self.later.items():
+            for point in self.points_of(name, without_minutes(declared), seeds):
+                if point.key in stored:
+                    yield point
+
+    def points_of(
+        self, name: str, declared: Mapping[str, Any], seeds: Sequence[int]
+    ) -> Iterator[Point]:
+        """The points of the runs of that name; `seeds`: others than the declared ones."""
+        settings = {"seeds": SEEDS, **declared}
+        if seeds:
+            settings["seeds"] = seeds
+        grid = Study.declare(**settings)
+        for cell in replace(grid, seeds=grid.seeds[:1]).cells():
+            method = cell.plan.name
+            columns = {c: partial(self.column, c) for c in self.columns_of(name, method)}
+            yield Point(name, method, cell.values, cell.plan.settings, grid.seeds, columns)
+
+    def with_later(self) -> Figures:
+        """The same study, which wants the runs that are made only on demand, too."""
+        later = {name: without_minutes(declared) for name, declared in self.later.items()}
+        return replace(self, runs={**self.runs, **later}, later={})
 
     def columns_of(self, runs: str, method: str) -> list[str]:
         """What the rows of a method in these runs keep."""
@@ -160,6 +176,11 @@ class Figures(Declared):
         name, _, form = what.partition(":")
         name, _, seeds = name.partition("@")
         return write_figure(select_seeds(self.value(name, rows), seeds), form)
+
+
+def without_minutes(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `fl.study` in a declaration of `later`."""
+    return {name: value for name, value in declared.items() if name != "core_minutes"}
 
 
 def load(path: Path) -> Figures:

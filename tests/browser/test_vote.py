@@ -1,0 +1,38 @@
+"""Lesson 1 in JupyterLab on a small screen: the reader causes the first result, and sees it where they pressed."""
+
+import os
+
+import pytest
+from lab_steps import open_notebook, run_all
+
+pytestmark = pytest.mark.browser
+SMALL = {"width": 1280, "height": 720}
+# What is seen of an element within the notebook's scrolling area, as a share of its height.
+SEEN = """(element) => {
+  const box = element.getBoundingClientRect();
+  const area = element.closest('.jp-WindowedPanel-outer, .jp-Notebook').getBoundingClientRect();
+  const low = Math.max(box.top, area.top, 0), high = Math.min(box.bottom, area.bottom, innerHeight);
+  return Math.max(0, high - low) / box.height;
+}"""
+
+
+def test_the_vote_is_the_reader_s_and_its_answer_in_sight(page, lab):
+    """Run All presses neither the vote nor the playground's Run. The button stands at the lower edge of the screen, the
+    worst case: the answer comes above it."""
+    page.set_viewport_size(SMALL)
+    open_notebook(page, lab, "1_start_here.ipynb")
+    run_all(page)
+    vote = page.get_by_role("button", name="Let them vote")
+    vote.wait_for()
+    page.get_by_role("button", name="That is my guess").first.click()
+    vote.evaluate("button => button.scrollIntoView({ block: 'end' })")
+    vote.click()
+    answer = page.locator(".fl-card", has_text="measured 360 envelopes").last
+    answer.wait_for()
+    if "FEDLAB_NB_SCREENSHOTS" in os.environ:
+        page.screenshot(path=f"{os.environ['FEDLAB_NB_SCREENSHOTS']}/vote.png")
+    assert answer.evaluate(SEEN) > 0.95
+    picture = page.locator(".fl-stage canvas.wall").first
+    picture.wait_for(state="attached")
+    assert page.locator(".fl-root.fl-live").count() == 1
+    assert page.locator(".fl-root.fl-live.fl-status-done").count() == 0
