@@ -170,6 +170,7 @@ function render({ model, el }) {
   const theme = new MutationObserver(() => show());
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
   model.on("change:value", show);
+  model.on("change:alt", () => picture.setAttribute("aria-label", model.get("alt")));
   model.on("change:held", emphasise);
   show();
   return () => { watch.disconnect(); theme.disconnect(); };

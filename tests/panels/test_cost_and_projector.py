@@ -73,7 +73,7 @@ def test_without_data_nothing_is_said_to_cost(make, tmp_path):
 def test_at_rest_only_the_last_of_a_kind_is_said_with_the_guard_held_and_errors_are_told(
     monkeypatch,
 ):
-    monkeypatch.setattr(facts, "REST", 0.05)
+    monkeypatch.setattr(facts, "DELAY", 0.05)
     guard, said, failed, begun, go_on = (
         threading.RLock(),
         [],

@@ -226,7 +226,7 @@ def test_of_many_runs_the_last_rows_stay_listed_and_those_with_a_pin(make):
     listed, more, several = panel.runs_panel.runs, panel.runs_panel.more, len(panel.methods)
     last = listed.children
     assert (
-        len(last) == 1 + runs_panel.ROWS + 1 and last[-1].children[0].value
+        len(last) == 1 + runs_panel.MOST_ROWS + 1 and last[-1].children[0].value
     )  # the heading; the first run's FENS
     assert more.description == f"Show all {9 * several} rows"
     more.click()

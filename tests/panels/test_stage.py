@@ -166,6 +166,23 @@ def test_fifty_throws_keep_every_sample_once_and_undo_restores_each(panel, sent,
     assert not panel.error and "moves" not in panel._state.settings
 
 
+def test_the_piles_alone_change_the_partition_by_hand(panel):
+    assert panel.editor is None
+    parts = panel.views["partition"].box.children
+    assert not any("fl-editor" in part._dom_classes for part in parts)
+
+
+def test_a_tab_of_another_setting_is_dim_at_once(panel):
+    """While a hand deals, tabs are drawn later; they are dim before."""
+    train(panel, START, 1, is_run=True)
+    view = panel.views["communication"]
+    assert "fl-older" not in view.box._dom_classes
+    deal(panel, {**START, "alpha": 0.5}, 2)
+    assert "fl-older" in view.box._dom_classes
+    deal(panel, START, 3)
+    assert "fl-older" not in view.box._dom_classes
+
+
 def test_nothing_trains_before_the_first_gesture(panel, job):
     for revision, alpha in enumerate((0.2, 0.3), start=2):
         deal(panel, {**START, "alpha": alpha}, revision)
