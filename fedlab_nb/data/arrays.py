@@ -165,13 +165,13 @@ def locate(path: str | Path) -> tuple[Path, dict[str, str]]:
     return file, files.check_options(options, ARRAY_OPTIONS, "arrays")
 
 
-def stamp_file(path: str | Path) -> tuple[Path, int, int]:
+def read_file_stamp(path: str | Path) -> tuple[Path, int, int]:
     """The path of a file in full, with its options, its time and its size: while they stay, it is
     not read again. Raises UsageError where there is no such file."""
     file, options = locate(path)
     full_path = Path(files.join_options(file.resolve(), options))
     if file.is_dir():
-        time, size = folders.stamp_folder(file)
+        time, size = folders.read_folder_stamp(file)
         return full_path, time, size
     stat = file.stat()
     return full_path, stat.st_mtime_ns, stat.st_size

@@ -300,7 +300,7 @@ def describe_ignored(folder: Path) -> str:
     return f"Left aside, for they are no pictures: {join_names(ignored)}."
 
 
-def stamp_folder(folder: Path) -> tuple[int, int]:
+def read_folder_stamp(folder: Path) -> tuple[int, int]:
     """The latest change and the total size of a folder's files."""
     stats = [path.stat() for path in folder.rglob("*") if path.is_file()]
     times = [folder.stat().st_mtime_ns, *(stat.st_mtime_ns for stat in stats)]

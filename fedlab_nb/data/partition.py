@@ -147,7 +147,7 @@ def partition_samples(
             f"clients) left every client at least {minimum} of the {n} samples; use repair='move', "
             "a larger alpha, fewer clients or a smaller minimum."
         )
-    shards, moved = top_up(group_by_owner(owner, clients), minimum, rng)
+    shards, moved = move_to_minimum(group_by_owner(owner, clients), minimum, rng)
     note = f"{note} {moved} of {n} samples were moved: each client has at least {minimum}."
     return Partition(shards, minimum, moved, 1, note.strip())
 
@@ -334,7 +334,7 @@ def partition_by_fonts(fonts: np.ndarray, clients: int, rng: np.random.Generator
 
 
 # ------------------------------------------------------------------------------------- their steps
-def top_up(
+def move_to_minimum(
     shards: list[np.ndarray], minimum: int, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], int]:
     """Bring every client to `minimum` with as few moves as possible: each one in need takes random

@@ -134,7 +134,7 @@ def to_option_texts(options: Mapping[str, Any]) -> dict[str, str]:
 def make_cache_key(name: str | Path, options: Mapping[str, Any]) -> tuple:
     """What a loaded dataset is remembered by."""
     if isinstance(name, Path):
-        return arrays.stamp_file(name)
+        return arrays.read_file_stamp(name)
     if HOMES[name] is glyphs:
         return (name, *sorted(glyphs.check_options(options, name).items()))
     return (name, vision.find_data_folder())
@@ -164,7 +164,7 @@ def add_dataset(name: str, source: Any, *, title: str = "", help: str = "your ow
         if not isinstance(path, Path):
             raise UsageError(f"The name {source!r} is no data of your own; {ALLOWED}.")
         load(path)  # says now what is wrong with it
-        _added[name] = arrays.stamp_file(path)[0]
+        _added[name] = arrays.read_file_stamp(path)[0]
     else:
         dataset = load(source)
         _added[name] = replace(dataset, digest=hash_content(dataset), name=name)

@@ -1,5 +1,6 @@
 """The shape cue: which figure, where, in which colour, and what a federation does with it."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,6 +41,16 @@ def test_areas_of_figures():
     known = {"circle": 0.785, "triangle": 0.5, "square": 1, "ellipse": 1.571, "diamond": 0.5, "cross": 0.524,
              "pentagon": 0.594, "hexagon": 0.650}  # fmt: skip
     assert {name: area[name] for name in known} == pytest.approx(known, abs=0.02)
+
+
+def test_the_heart_is_the_curve_in_powers_and_stands_on_its_tip():
+    heart = np.array(draw_figure("heart", 60, 60))
+    middles = (np.arange(60) + 0.5) / 30 - 1
+    u = 1.35**0.5 * middles[None, :]
+    v = -(1.2 * middles[:, None] + 0.1)  # v points up
+    inside = (u**2 + v**2 - 1) ** 3 <= u**2 * v**3
+    assert (inside != heart).mean() < 0.01  # pixels at the edge
+    assert heart[:20].sum() > 2 * heart[40:].sum()
 
 
 def test_the_figure_is_the_labels_its_place_and_colour_are_not():

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fedlab_nb.data import load
 from fedlab_nb.data.arrays import from_arrays
@@ -33,6 +35,24 @@ def test_samples_that_nobody_has_split_are_split_as_a_tables_rows(tmp_path):
         assert data.client_test.tolist() == (np.arange(60) % 3)[test].tolist()
         assert data.input_shape == (3, 24)
         assert len(data.x_train) == 48
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), min_size=2, max_size=60).filter(
+        lambda rows: len({client for _, client in rows}) < len(rows)
+    )
+)
+def test_each_client_keeps_a_training_row_and_no_class_gives_more_than_a_fifth(rows):
+    y = np.array([label for label, _ in rows])
+    client = np.array([client for _, client in rows])
+    test = draw_test_rows(y, client)
+    assert test.any()
+    assert set(client[~test].tolist()) == set(client.tolist())
+    for label in set(y.tolist()):
+        count = test[y == label].sum()
+        assert (
+            count <= (y == label).sum() // 5 or test.sum() == 1
+        )  # one row, where no class has five
 
 
 def test_a_split_that_is_there_stays_and_client_names_its_training_samples():
