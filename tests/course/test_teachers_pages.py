@@ -66,10 +66,12 @@ def find_quoted(name):
     path = str(source_of(name).relative_to(ROOT))
     numbers = []
     for study in load_all().values():
-        if isinstance(study, Figures):
-            for template in study.quotes.get(path, ()):
-                quote = re.sub(r"\{([^}]+)\}", lambda m, study=study: study.shown(m[1]), template)
-                numbers += SHARE.findall(quote)
+        if isinstance(study, Figures) and path in study.quotes:
+            rows = study.rows()
+            for template in study.quotes[path]:
+                fixed = re.split(r"\{([^}]+)\}", template)
+                fixed[1::2] = [study.shown(what, rows) for what in fixed[1::2]]
+                numbers += SHARE.findall("".join(fixed))
     return numbers
 
 
