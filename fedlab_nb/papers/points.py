@@ -41,8 +41,10 @@ COLUMNS: Mapping[str, Callable[[Outcome], Any]] = {
 class Point:
     """What a row is about: runs that differ in their seed alone.
 
-    runs, at: what tells it from the other points of its study;   settings: of one of the runs
-    columns: what the row keeps of each run;   watched: the options that decide whether it holds; None: all of them
+    runs, at: what tells it from the other points of its study
+    settings: of one of the runs
+    columns: what the row keeps of each run
+    watched: the options that decide whether the row is current; None: all of them
     """
 
     runs: str
@@ -54,7 +56,9 @@ class Point:
     watched: Mapping[str, Any] | None = None
 
     def plan(self, seed: int) -> Plan:
-        return plans_for(replace(self.settings, seed=seed), [self.method])[0]
+        """The plan of the run of one seed."""
+        (plan,) = plans_for(replace(self.settings, seed=seed), [self.method])
+        return plan
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -63,21 +67,21 @@ class Point:
 
     @cached_property
     def key(self) -> str:
+        """What tells its row from the others of its study."""
         return make_row_key({"runs": self.runs, "method": self.method, "at": self.at})
 
     @cached_property
-    def made(self) -> Mapping[str, Any]:
+    def options(self) -> Mapping[str, Any]:
         """What a row of this point is made with today: the clients' model and recipe, and the method's options."""
         if self.watched is not None:
             return self.watched
         plan = self.plan(self.seeds[0])
-        parts: dict[str, Any] = {"recipe": plan.recipe, plan.name: plan.method}
-        of = {
-            f"{part}.{name}": value
-            for part, own in parts.items()
-            for name, value in asdict(own).items()
-        }
-        return json.loads(json.dumps({"model": plan.model, **of}))
+        options: dict[str, Any] = {"model": plan.model}
+        for name, value in asdict(plan.recipe).items():
+            options[f"recipe.{name}"] = value
+        for name, value in asdict(plan.method).items():  # type: ignore[call-overload]
+            options[f"{plan.name}.{name}"] = value
+        return json.loads(json.dumps(options))  # tuples become lists, as in a stored row
 
     @cached_property
     def data(self) -> str:
@@ -88,18 +92,18 @@ class Point:
                 digests.append(describe(value).digest)
         return "+".join(digest for digest in digests if digest)
 
-    def is_now(self, row: Row | None) -> bool:
+    def is_current(self, row: Row | None) -> bool:
         """Whether a stored row is of this point, whole, and made with today's data and today's values of the options
         that it has."""
         if row is None or row["seeds"] != list(self.seeds):
             return False
         if row.get("data", self.data) != self.data:
             return False
-        whole = "failed" in row or self.columns.keys() <= row.keys()
-        return whole and row["made"].items() <= self.made.items()
+        is_whole = "failed" in row or self.columns.keys() <= row.keys()
+        return is_whole and row["made"].items() <= self.options.items()
 
 
-def computed(
+def compute_rows(
     points: Sequence[Point],
     decimals: int | None = None,
     finished: Callable[[Cell, Outcome | None, str], None] = lambda cell, outcome, error: None,
@@ -111,41 +115,54 @@ def computed(
     decimals: of a number that is not whole; None: all of them;   finished: is told of each run
     ways: workers, cache and so on, as `run_cells` takes them
     """
-    home = {id(cell): point for point in points for cell in point.cells}
-    runs: dict[str, dict[int, Row]] = {point.key: {} for point in points}
-    for cell, outcome, error in run_cells(neighbours(points), **ways):
+    point_of = {id(cell): point for point in points for cell in point.cells}
+    errors: dict[str, list[str]] = {point.key: [] for point in points}
+    values: dict[str, dict[int, dict[str, Any]]] = {point.key: {} for point in points}
+    for cell, outcome, error in run_cells(sort_by_clients(points), **ways):
         finished(cell, outcome, error)
-        point = home[id(cell)]
-        own, columns = runs[point.key], point.columns.items()
-        values = (
-            dict.fromkeys(point.columns)
-            if outcome is None
-            else {name: of(outcome) for name, of in columns}
-        )
-        own[cell.seed] = {name: rounded(value, decimals) for name, value in values.items()} | {
-            "failed": error
-        }
-        if len(own) == len(point.seeds):
-            row: Row = {
-                "runs": point.runs,
-                "method": point.method,
-                "at": dict(point.at),
-                "seeds": [*point.seeds],
-            }
-            row |= {"made": dict(point.made), "data": point.data, "on": made_on()}
-            row |= {name: [own[seed][name] for seed in point.seeds] for name in point.columns}
-            errors = [of["failed"] for of in own.values() if of["failed"]]
-            yield point, row | ({"failed": errors[0]} if errors else {})
+        point = point_of[id(cell)]
+        if error:
+            errors[point.key].append(error)
+        values[point.key][cell.seed] = read_columns(point, outcome, decimals)
+        if len(values[point.key]) == len(point.seeds):
+            yield point, make_row(point, values[point.key], errors[point.key])
 
 
-def neighbours(points: Iterable[Point]) -> list[Cell]:
+def read_columns(point: Point, outcome: Outcome | None, decimals: int | None) -> dict[str, Any]:
+    """What a row keeps of one run, by column; None in each of one that failed."""
+    if outcome is None:
+        return dict.fromkeys(point.columns)
+    return {name: round_value(read(outcome), decimals) for name, read in point.columns.items()}
+
+
+def make_row(point: Point, values: Mapping[int, Mapping[str, Any]], errors: Sequence[str]) -> Row:
+    """The row of a point. `values`: by seed and column;   `errors`: of its runs, in the order in which they ended."""
+    row: Row = {
+        "runs": point.runs,
+        "method": point.method,
+        "at": dict(point.at),
+        "seeds": [*point.seeds],
+        "made": dict(point.options),
+        "data": point.data,
+        "on": describe_machine(),
+    }
+    for name in point.columns:
+        row[name] = [values[seed][name] for seed in point.seeds]
+    if errors:
+        row["failed"] = errors[0]
+    return row
+
+
+def sort_by_clients(points: Iterable[Point]) -> list[Cell]:
     """All runs; those that begin with the same trained clients stand together."""
-    first: dict[str, int] = {}
-    cells = (cell for point in points for cell in point.cells)
-    return sorted(cells, key=lambda cell: first.setdefault(cell.plan.clients_key(), len(first)))
+    groups: dict[str, list[Cell]] = {}
+    for point in points:
+        for cell in point.cells:
+            groups.setdefault(cell.plan.clients_key(), []).append(cell)
+    return [cell for group in groups.values() for cell in group]
 
 
-def name_of(device: str) -> str:
+def name_device(device: str) -> str:
     """What a device is called: "cpu", or the card's own name."""
     if device == "cpu":
         return device
@@ -155,18 +172,18 @@ def name_of(device: str) -> str:
 
 
 @cache
-def made_on() -> str:
+def describe_machine() -> str:
     """The processor and the libraries that decide the last digits of a run, such as "AMD EPYC; torch 2.14.1, numpy
     2.4.6"."""
-    return f"{processor()}; torch {torch_version()}, numpy {metadata.version('numpy')}"
+    return f"{find_processor()}; torch {torch_version()}, numpy {metadata.version('numpy')}"
 
 
-def stamps(rows: Iterable[Row]) -> dict[str, int]:
-    """On what how many of the rows were made."""
+def count_machines(rows: Iterable[Row]) -> dict[str, int]:
+    """How many of the rows each machine has made, by what `describe_machine` said there."""
     return dict(Counter(row.get("on", "not recorded") for row in rows))
 
 
-def processor() -> str:
+def find_processor() -> str:
     """What the processor is called; where the system does not say, its kind."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -178,35 +195,40 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def rounded(value: Any, decimals: int | None) -> float | None:
+def round_value(value: Any, decimals: int | None) -> float | None:
     """A number as it is stored: whole numbers as they are."""
-    return (
-        value
-        if value is None or decimals is None or isinstance(value, int)
-        else round(float(value), decimals)
-    )
+    if value is None or decimals is None or isinstance(value, int):
+        return value
+    return round(float(value), decimals)
 
 
-def save(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> None:
-    """Write a file, whole or not at all."""
-    made: dict[str, int] = {}
+def write_rows(path: Path, about: Mapping[str, Any], rows: Iterable[Row]) -> None:
+    """Write a file, whole or not at all. Rows that were made with the same options share them: `made` is then a number
+    in the file's list."""
+    options: dict[str, int] = {}
     lines = []
     for row in rows:
-        place = made.setdefault(json.dumps(row["made"], sort_keys=True), len(made))
-        lines.append(json.dumps({**row, "made": place}, separators=(",", ":")))
-    parts = [
-        f'"{name}": [\n{body}\n]'
-        for name, body in (("made", ",\n".join(made)), ("rows", ",\n".join(lines)))
-    ]
-    write_file(path, f'{{"about": {json.dumps(about)},\n{parts[0]},\n{parts[1]}\n}}\n', force=True)
+        number = options.setdefault(json.dumps(row["made"], sort_keys=True), len(options))
+        lines.append(json.dumps({**row, "made": number}, separators=(",", ":")))
+    made_text = ",\n".join(options)
+    rows_text = ",\n".join(lines)
+    content = (
+        f'{{"about": {json.dumps(about)},\n'
+        f'"made": [\n{made_text}\n],\n'
+        f'"rows": [\n{rows_text}\n]\n}}\n'
+    )
+    write_file(path, content, force=True)
 
 
 @dataclass(frozen=True)
 class Declared:
-    """A study by name. path: its results;   note: what its file says of them;   decimals: of a number in a row
+    """A study by name.
 
+    path: its results
+    note: what its file says of them
+    decimals: of a number in a row
     wanted: gives the points that are wanted, from the rows that are there already (for a study that goes on from what
-    came out)
+        came out)
     """
 
     name: str
@@ -216,57 +238,77 @@ class Declared:
     wanted: Callable[[Sequence[Row]], Iterable[Point]] = lambda rows: ()
 
     def points(self, rows: Sequence[Row] = ()) -> Iterable[Point]:
+        """The points that are wanted, where there are these rows."""
         return self.wanted(rows)
 
     def rows(self) -> list[Row]:
         """The stored rows, none if nothing was stored yet."""
-        return read_rows(self.path)[1] if self.path.exists() else []
+        if not self.path.exists():
+            return []
+        _, rows = read_rows(self.path)
+        return rows
 
     def missing(self, rows: Sequence[Row], anew: Sequence[str] = ()) -> list[Point]:
         """The points that have no row, or one that was made with other settings; and those of the methods `anew`."""
         stored = {make_row_key(row): row for row in rows}
-        return [p for p in self.points(rows) if p.method in anew or not p.is_now(stored.get(p.key))]
+        points = []
+        for point in self.points(rows):
+            if point.method in anew or not point.is_current(stored.get(point.key)):
+                points.append(point)
+        return points
 
     def stale(self) -> list[str]:
         """What `missing` says of the stored rows, a sentence for each method."""
-        parts = dict.fromkeys(
-            f"{self.name}/{point.runs}/{point.method}" for point in self.missing(self.rows())
-        )
+        names = {}
+        for point in self.missing(self.rows()):
+            names[f"{self.name}/{point.runs}/{point.method}"] = point
         return [
-            f"{part}: rows are missing or have other settings; run {COMMAND} {self.name}"
-            for part in parts
+            f"{name}: rows are missing or have other settings; run {COMMAND} {self.name}"
+            for name in names
         ]
 
     def make(self, *, anew: Sequence[str] = (), **ways: Any) -> dict[str, str]:
         """Compute what is missing, and the methods `anew` in any case, until nothing is. A call that was stopped keeps
         its rows, and goes on where it was. Returns why points failed, by key."""
-        rows, done, device = {make_row_key(row): row for row in self.rows()}, set[str](), "cpu"
-        earlier = read_rows(self.path)[0].get("minutes", 0) if self.path.exists() else 0
-        began = time.monotonic()
+        rows = {make_row_key(row): row for row in self.rows()}
+        computed = set[str]()
+        device = "cpu"
+        start = time.monotonic()
         try:
-            while todo := [p for p in self.missing([*rows.values()], anew) if p.key not in done]:
-                for point, row in computed(todo, self.decimals, **ways):
+            while points := self._list_remaining(list(rows.values()), anew, computed):
+                for point, row in compute_rows(points, self.decimals, **ways):
                     rows[point.key] = row
-                    done.add(point.key)
+                    computed.add(point.key)
                     device = point.cells[0].plan.settings.device
         finally:
-            if done or not self.path.exists():
-                wanted = [
-                    rows[point.key] for point in self.points([*rows.values()]) if point.key in rows
-                ]
-                made: Row = {
-                    "version": __version__,
-                    "torch": torch_version(),
-                    "date": date.today().isoformat(),
-                }
-                made |= {
-                    "on": stamps(wanted),
-                    "device": name_of(device),
-                    "minutes": earlier + round((time.monotonic() - began) / 60),
-                }
-                save(
-                    self.path,
-                    {**made, "command": f"{COMMAND} {self.name}", "note": self.note},
-                    wanted,
-                )
-        return {key: rows[key]["failed"] for key in done if "failed" in rows[key]}
+            if computed or not self.path.exists():
+                self._write(rows, device, time.monotonic() - start)
+        return {key: rows[key]["failed"] for key in computed if "failed" in rows[key]}
+
+    def _list_remaining(
+        self, rows: Sequence[Row], anew: Sequence[str], computed: Iterable[str]
+    ) -> list[Point]:
+        """The missing points without those of the keys `computed`."""
+        return [point for point in self.missing(rows, anew) if point.key not in computed]
+
+    def _write(self, rows: Mapping[str, Row], device: str, seconds: float) -> None:
+        """Write those of the `rows` that are wanted, and what the file says of itself."""
+        earlier_minutes = 0
+        if self.path.exists():
+            about, _ = read_rows(self.path)
+            earlier_minutes = about.get("minutes", 0)
+        wanted = []
+        for point in self.points(list(rows.values())):
+            if point.key in rows:
+                wanted.append(rows[point.key])
+        about = {
+            "version": __version__,
+            "torch": torch_version(),
+            "date": date.today().isoformat(),
+            "on": count_machines(wanted),
+            "device": name_device(device),
+            "minutes": earlier_minutes + round(seconds / 60),
+            "command": f"{COMMAND} {self.name}",
+            "note": self.note,
+        }
+        write_rows(self.path, about, wanted)

@@ -35,7 +35,7 @@ from .cells import (
 )
 from .claims import Claim, find_claims
 from .comparison import both_conditions, describe_side, find_differences
-from .points import computed
+from .points import compute_rows
 from .published import TRIED, Ordering, PaperTable, Place, Values, paper_table, tally
 
 FILES = (
@@ -260,7 +260,7 @@ def reproduce(
     ways: dict[str, Any] = {"workers": count, "cache": cache, "watch": watch, "progress": progress}
     made = [
         row
-        for _, row in computed(
+        for _, row in compute_rows(
             points_of(runs), finished=lambda *run: rows.append(make_row(*run)), **ways
         )
     ]

@@ -10,7 +10,7 @@ from fedlab_nb.errors import FedlabError
 from fedlab_nb.methods import METHODS
 from fedlab_nb.papers.declared import figures
 from fedlab_nb.papers.declared.figures import ROOT, Figures, changes, complaints, load_all
-from fedlab_nb.papers.points import Point, computed, neighbours, save
+from fedlab_nb.papers.points import Point, compute_rows, sort_by_clients, write_rows
 from fedlab_nb.studies import experiment
 from fedlab_nb.studies.settings import Settings
 from fedlab_nb.studies.stored_figures import write_figure
@@ -48,7 +48,7 @@ def study(tmp_path):
         "low": "gain > 0.2",
         "not_clear": "c > a",
     }
-    save(
+    write_rows(
         tmp_path / "x.json",
         {},
         [row_of(name, {}, values, bytes_up=[2e6] * 3) for name, values in ACCURACY.items()],
@@ -135,7 +135,7 @@ def test_texts_are_rewritten_and_what_disagrees_is_named(study, tmp_path):
 def test_a_claim_at_the_edge_says_so(method, gaps, near, tmp_path):
     """By Student's t: half the band of three values is 2.484 standard deviations, and these have one of a point."""
     made = [row_of(method, {}, [0.5 + gap for gap in gaps]), row_of("local", {}, [0.5, 0.5, 0.5])]
-    save(tmp_path / "x.json", {}, made)
+    write_rows(tmp_path / "x.json", {}, made)
     figures = {"high": f"runs/{method}", "low": "runs/local", "gain": "high - low"}
     study = Figures("fedlpa", tmp_path / "x.json", figures=figures, claims={"ahead": "gain > 0"})
     assert study.methods_of("gain") == {method, "local"}
@@ -192,11 +192,15 @@ def test_a_row_of_other_data_does_not_hold():
     point = Point("r", "fedet", {}, Settings.make(**asked), [0])
     own, letters = describe("digits").digest, describe("glyphs").digest
     assert point.data == f"{own}+{letters}"
-    row = {"seeds": [0], "made": point.made, "data": point.data}
-    assert point.is_now(row) and point.is_now({**row, "data": point.data} | {"on": "elsewhere"})
-    assert not point.is_now({**row, "data": own}) and not point.is_now({**row, "data": "glyphs 1"})
+    row = {"seeds": [0], "made": point.options, "data": point.data}
+    assert point.is_current(row) and point.is_current(
+        {**row, "data": point.data} | {"on": "elsewhere"}
+    )
+    assert not point.is_current({**row, "data": own}) and not point.is_current(
+        {**row, "data": "glyphs 1"}
+    )
     del row["data"]
-    assert point.is_now(row)
+    assert point.is_current(row)
 
 
 def test_every_text_says_what_its_study_does():
@@ -339,7 +343,9 @@ SAMPLES = [
 def comes_out_again(study, point, close, seeds):
     """Another processor adds up in another order; `close`: a few images are allowed."""
     (then,) = [row for row in study.rows() if make_row_key(row) == point.key]
-    ((_, now),) = computed([dataclasses.replace(point, seeds=point.seeds[:seeds])], study.decimals)
+    ((_, now),) = compute_rows(
+        [dataclasses.replace(point, seeds=point.seeds[:seeds])], study.decimals
+    )
     assert now["accuracy"] == pytest.approx(then["accuracy"][:seeds], abs=close)
     for column in {"bytes_up", "bytes_down", "parameters"} & set(now):
         assert now[column] == then[column][:seeds]
@@ -381,7 +387,7 @@ def test_runs_that_share_their_clients_are_neighbours():
     """Clients are trained once, for methods of one study and for several numbers of a table."""
     asked = [Settings.make(clients=clients) for clients in (2, 3)]
     points = [Point("r", m, {}, s, [0, 1]) for m in ("fedavg", "ensemble") for s in asked]
-    cells = neighbours(points)
+    cells = sort_by_clients(points)
     at = [(cell.plan.settings.clients, cell.seed, cell.plan.name) for cell in cells]
     assert at == [
         (c, seed, m) for c, seed in ((2, 0), (2, 1), (3, 0), (3, 1)) for m in ("fedavg", "ensemble")

@@ -19,7 +19,7 @@ from fedlab_nb.papers.cells import (
     stored_runs,
     wanted,
 )
-from fedlab_nb.papers.points import computed
+from fedlab_nb.papers.points import compute_rows
 from fedlab_nb.papers.published import pairs
 from fedlab_nb.papers.reproduction import FILES, beside
 from fedlab_nb.studies.cost import estimate_seconds
@@ -110,7 +110,7 @@ def test_what_a_network_cannot_do_is_not_run(capsys):
         for run in runs
         if run.row.startswith("FuseFL") and table.columns[run.place].setting == "alpha = 0.5"
     ]
-    made = [row for _, row in computed(points_of(some))]
+    made = [row for _, row in compute_rows(points_of(some))]
     result = beside(table, some, {}, made, scale="classroom", seeds=(0,))
     assert len(made) == 3 and {row for row, _ in result.values} == {"FuseFL K=2"}
     assert {row for row, _ in result.why} == {"FuseFL K=4", "FuseFL K=8"}

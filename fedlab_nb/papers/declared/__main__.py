@@ -16,7 +16,7 @@ from ...errors import UsageError, choose
 from ...files import write_file
 from ...methods import METHODS
 from ...studies.stored_figures import read_seeds
-from ..points import COMMAND, computed
+from ..points import COMMAND, compute_rows
 from .figures import ROOT, Figures, changes, complaints, load_all
 
 
@@ -29,7 +29,7 @@ def judge(studies: list[Figures], seeds: str | None, workers: int) -> int:
         if seeds:
             rows = [
                 row
-                for _, row in computed(
+                for _, row in compute_rows(
                     [*study.points((), read_seeds(seeds))], study.decimals, workers=workers
                 )
             ]
