@@ -256,7 +256,7 @@ const ENDS = {
       const to = { x: mix(x, middle.x, share), y: mix(top + 8 * slotSize, y, share) };
       const from = { x, y: top + 8 * slotSize };
       scene.shapes.push({ kind: "line", from, to, colour, alpha: 0.8 });
-      add(scene, "note", mix(from.x, to.x, 0.5), mix(from.y, to.y, 0.5), 0.8 * share, SERVER);
+      add(scene, "note", mix(from.x, to.x, 0.5), mix(from.y, to.y, 0.5), Math.min(0.8, slotSize) * share, SERVER);
     });
     if (share > 0.8) add(scene, "answer", middle.x, y, 1, SERVER, { alpha: within(share, 0.8, 1) });
   },
