@@ -6,6 +6,8 @@ import { dataSize } from "./text.js";
 
 const SERVER = "server"; // the colour of what is nobody's own: the stage's accent
 const QUIET = "quiet";
+const MOST_DOTS = 25; // of a bundle of networks
+const SMALL_BUNDLE = 0.4; // its size below which it is a single dot
 const BYTES_COLUMN = 44; // pixels of a column that has room for a size below its network
 
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -135,15 +137,18 @@ function drawHomes(scene) {
   });
 }
 
-/** The networks of all in one place: a dot a client, in a block. */
+/** The networks of all in one place: a dot a client, in a block; of many clients some stand for all. */
 function drawBundle(scene, x, y, size, alpha = 1) {
-  const { plan, colours } = scene;
-  const across = Math.ceil(Math.sqrt(plan.clients));
+  const { colours } = scene;
+  const most = size < SMALL_BUNDLE ? 1 : MOST_DOTS;
+  const step = Math.ceil(colours.length / most);
+  const shown = colours.filter((_, k) => k % step === 0);
+  const across = Math.ceil(Math.sqrt(shown.length));
   const gap = (22 * size) / across;
-  colours.forEach((colour, k) => {
-    const left = x + gap * ((k % across) - (across - 1) / 2);
-    const top = y + gap * (Math.floor(k / across) - (across - 1) / 2);
-    add(scene, "dot", left, top, 0.36 * gap, colour, { alpha });
+  shown.forEach((colour, i) => {
+    const left = x + gap * ((i % across) - (across - 1) / 2);
+    const top = y + gap * (Math.floor(i / across) - (across - 1) / 2);
+    add(scene, "dot", left, top, 0.36 * gap, most === 1 ? QUIET : colour, { alpha });
   });
 }
 
@@ -251,7 +256,7 @@ const ENDS = {
       const to = { x: mix(x, middle.x, share), y: mix(top + 8 * slotSize, y, share) };
       const from = { x, y: top + 8 * slotSize };
       scene.shapes.push({ kind: "line", from, to, colour, alpha: 0.8 });
-      add(scene, "note", mix(from.x, to.x, 0.5), mix(from.y, to.y, 0.5), 0.8 * share, SERVER);
+      add(scene, "note", mix(from.x, to.x, 0.5), mix(from.y, to.y, 0.5), Math.min(0.8, slotSize) * share, SERVER);
     });
     if (share > 0.8) add(scene, "answer", middle.x, y, 1, SERVER, { alpha: within(share, 0.8, 1) });
   },

@@ -177,6 +177,30 @@ def test_bytes_tick_up_to_the_ledgers(name):
         assert all(one[key] <= other[key] for key in one)
 
 
+@pytest.mark.parametrize("name", SENDING)
+def test_no_frame_shows_a_message_that_the_ledger_has_not(name):
+    """What is drawn on its way at a moment is of a hop of that moment, and of its clients, each once."""
+    made = plan_of(name)
+    code = (
+        "const size = { width: 600, height: 260, top: 40 };"
+        "const isFlying = ({ kind, client }) =>"
+        " client !== undefined && ['envelope', 'note'].includes(kind);"
+        "return times.map((time) =>"
+        " makeScene(plan, time, size, colours).filter(isFlying).map(({ client }) => client))"
+    )
+    times = [*range(0, 3000, 25), 3000]
+    given = {"plan": made, "times": times, "colours": ["#3f90da"] * made["clients"]}
+    frames = javascript(f"{PLAN} flight_scene", code, **given)
+    seen = set()
+    for time, clients in zip(times, frames, strict=True):
+        hops = [hop for step in made["steps"] for hop in step["hops"]]
+        under_way = [hop["clients"] for hop in hops if hop["start"] <= time < hop["end"]]
+        assert len(clients) == len(set(clients))
+        assert set(clients) <= set(sum(under_way, []))
+        seen |= set(clients)
+    assert seen == {row["client"] for row in ledger_of(name).rows()}
+
+
 def test_every_phase_that_is_named_has_words_where_it_travels():
     for phase, cargo in CARGO.items():
         assert cargo.up or cargo.down, phase
