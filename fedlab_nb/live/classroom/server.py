@@ -426,7 +426,11 @@ class Served:
             "votes": room.collect_votes(),
             "rounds": room.rounds.about() if room.rounds else None,
         }
-        return now | ({"version": since} if since == self.known["version"] else self.known)
+        if str(room.version) != self.known["version"]:  # messages do not wait for the tables' rest
+            now["sent"] = room.describe_messages()
+        if since == self.known["version"]:
+            return {"version": since} | now
+        return self.known | now
 
 
 def own_address(given: str = "") -> str:
