@@ -19,6 +19,7 @@ from .worth import LOUD
 
 FENS = METHODS["fens"]()  # with the values that the course has
 PATIENCE = 3.0  # seconds that a round waits for phones; whoever is later is left out of it
+PREPARING = 12.0  # the first one: phones get all networks before it, and ask them
 HURRY = 0.5  # the same, when the rounds together have waited MOST_WAITED seconds for late phones
 MOST_WAITED = 15.0
 HERE = 6.0  # seconds after its last word that a phone counts as staying
@@ -109,10 +110,9 @@ class Rounds:
         if not self.received:
             return
         everybody = bool(self.expected) and self.expected <= self.received.keys()
-        patience = PATIENCE if self.waited < MOST_WAITED else HURRY
-        if not everybody and now - self.begun <= patience:
+        if not everybody and now - self.begun <= self.find_patience():
             return
-        if not everybody and self.expected:
+        if not everybody and self.expected and self.round:
             self.waited += now - self.begun
         used = [min(n, FENS.batch) for n, _ in self.received.values()]
         shares = [n / sum(used) for n in used]
@@ -126,6 +126,12 @@ class Rounds:
         self.round += 1
         self.begun = float("inf")
         self.received = {}
+
+    def find_patience(self) -> float:
+        """Seconds that this round waits for phones that are expected."""
+        if self.round == 0 and self.expected:
+            return PREPARING
+        return PATIENCE if self.waited < MOST_WAITED else HURRY
 
     def about(self) -> dict[str, Any]:
         """Where the rounds are, how many phones were in the last one, and the bytes of the networks and of λ."""

@@ -28,7 +28,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 
-from ...errors import FedlabError, UsageError, demand
+from ...errors import FedlabError, UsageError
 from .conductor import STEPS
 from .messages import LIMIT, parse_object
 from .page_file import read_page
@@ -426,7 +426,11 @@ class Served:
             "votes": room.collect_votes(),
             "rounds": room.rounds.about() if room.rounds else None,
         }
-        return now | ({"version": since} if since == self.known["version"] else self.known)
+        if str(room.version) != self.known["version"]:  # messages do not wait for the tables' rest
+            now["sent"] = room.describe_messages()
+        if since == self.known["version"]:
+            return {"version": since} | now
+        return self.known | now
 
 
 def own_address(given: str = "") -> str:
@@ -436,8 +440,6 @@ def own_address(given: str = "") -> str:
             # This sends nothing: it asks which of its addresses this machine would use.
             probe.connect(("192.0.2.1", 9))
             given = probe.getsockname()[0]
-    demand(
-        given not in ("", "127.0.0.1"),
-        "This machine is in no network; connect it, or leave --lan out.",
-    )
+    if given in ("", "127.0.0.1"):
+        raise UsageError("This machine is in no network; connect it, or leave --lan out.")
     return given

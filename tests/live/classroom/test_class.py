@@ -376,6 +376,21 @@ def test_a_phone_that_was_late_once_is_waited_for_again():
     assert rounds.round == known + 2 and rounds.about()["phones"] == 4
 
 
+def test_the_first_round_waits_longer_since_phones_get_the_networks_before_it():
+    room = a_room()
+    staying(room)
+    for seat in range(4):
+        room.stay(seat, "{}", 0.0)
+    room.start_rounds()
+    answer = json.dumps({"round": 0, "weights": encode_array(room.rounds.table)})
+    for seat in range(3):
+        room.stay(seat, answer, 1.0)
+    room.end_round(10.0)
+    assert room.rounds.round == 0
+    room.stay(3, answer, 11.0)  # a slow phone is in it
+    assert room.rounds.round == 1 and room.rounds.about()["phones"] == 4
+
+
 def test_the_rounds_do_not_wait_for_ever_for_a_phone_that_is_always_late():
     room = a_room()
     phones = staying(room)

@@ -373,6 +373,9 @@ def test_the_projector_sees_the_rounds_though_its_tables_rest():
         served.rested = time.monotonic() + 60
         room.rounds.round = 7
         state = served.state(served.known["version"])
-        assert state["rounds"]["round"] == 7 and "rows" not in state
+        assert state["rounds"]["round"] == 7 and "rows" not in state and "sent" not in state
+        room.accept(a_message(3))
+        state = served.state(served.known["version"])
+        assert [one["seat"] for one in state["sent"]] == [0, 1, 2, 3]  # nor does a message
 
     held(work, room=room)
