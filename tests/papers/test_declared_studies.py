@@ -158,12 +158,14 @@ def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
     (_, long) = study.with_later().points()
     row = {"runs": "long", "method": "gauss", "at": dict(long.at), "seeds": [0], "made": {}}
     columns = dict.fromkeys(long.columns, [0.5])
-    save(study.path, {}, [{**row, "data": long.data, **columns}])
+    write_rows(study.path, {}, [{**row, "data": long.data, **columns}])
     assert wanted(study) == [("short", "afl"), ("long", "gauss")]
     assert study.stale() == [
         "x/short/afl: rows are missing or have other settings; run python -m fedlab_nb.papers.declared x"
     ]
-    save(study.path, {}, [{**row, "data": long.data, "made": {"gauss.head": "none"}, **columns}])
+    write_rows(
+        study.path, {}, [{**row, "data": long.data, "made": {"gauss.head": "none"}, **columns}]
+    )
     assert any(line.startswith("x/long/gauss: ") for line in study.stale())
 
 
