@@ -38,14 +38,14 @@ def server_training(monkeypatch):
 
     monkeypatch.setattr(Context, "server", lambda self: Watched(server(self)))
     for module in (distill, loop, stacked):
-        make = module.optimizer_for
+        make = module.make_optimizer
 
         def watched(*args, make=make, **options):
             if is_server:
                 made.append(args)
             return make(*args, **options)
 
-        monkeypatch.setattr(module, "optimizer_for", watched)
+        monkeypatch.setattr(module, "make_optimizer", watched)
     return made
 
 
