@@ -123,7 +123,7 @@ def test_who_is_left_keeps_the_letter_in_all_words(make):
 def test_samples_are_drawn_once_α_rests(panel, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        panel.controls.debouncer, "ask", lambda kind, *_, now=False: asked.append((kind, now))
+        panel.controls.debouncer, "request", lambda kind, *_, now=False: asked.append((kind, now))
     )
     panel.views.client.value, panel.views.class_index.value = 3, 6
     panel.controls.alpha.value = 0.2
