@@ -39,6 +39,7 @@ def test_run_all_then_drag_alpha(page, lab):
     run_all(page)
     stage = page.locator(".fl-stage").first
     stage.locator("canvas.wall").wait_for()
+    stage.locator("button.run").click()  # the reader's own first result
     wait_for_status(page, "done")
     slider = stage.locator("input.alpha")
     slider.scroll_into_view_if_needed()
