@@ -163,7 +163,9 @@ def test_runs_that_take_long_are_made_on_demand_and_then_stay(tmp_path):
     assert study.stale() == [
         "x/short/afl: rows are missing or have other settings; run python -m fedlab_nb.papers.declared x"
     ]
-    write_rows(study.path, {}, [{**row, "data": long.data, "made": {"gauss.head": "none"}, **columns}])
+    write_rows(
+        study.path, {}, [{**row, "data": long.data, "made": {"gauss.head": "none"}, **columns}]
+    )
     assert any(line.startswith("x/long/gauss: ") for line in study.stale())
 
 
