@@ -116,6 +116,34 @@ def threes(outcome) -> dict[str, float]:
     }
 
 
+def eights(outcome) -> dict[str, float]:
+    """FENS on the story's day: what client H, which has no eights and the largest weight for them, does.
+
+    The weight of H for class 8; its mean logit for it on sixes, of which it has most; how many of the eights among
+    the test images are read as such, as it is and with H's weight set to zero, and how many other images are called 8
+    without it.
+    """
+    h, six, eight = 7, 6, 8
+    data = outcome.federation().dataset
+    labels = data.y_test
+    logits = (
+        outcome.model.experts(data.x_test.to(outcome.settings.device)).double().cpu()
+    )  # [N, M, C]
+    weights = torch.as_tensor(outcome.report.weights).double()
+    without = weights.clone()
+    without[h, eight] = 0
+    answers = (logits * weights).sum(1).argmax(1)
+    answers_without = (logits * without).sum(1).argmax(1)
+    is_eight = labels == eight
+    return {
+        "weight_h": float(weights[h, eight]),
+        "six_h": float(logits[labels == six, h, eight].mean()),
+        "read": float((answers[is_eight] == eight).sum()),
+        "read_without": float((answers_without[is_eight] == eight).sum()),
+        "false_without": float((answers_without[~is_eight] == eight).sum()),
+    }
+
+
 def count_held(client: int, label: int, seed: int) -> int:
     """How many samples of a class a client holds in the course's federation of digits (ten clients, α = 0.1)."""
     from ..data import federate

@@ -33,6 +33,7 @@ RETURNS = {
     "fusefl": "all blocks in one",
     "Closed form": "one head",
     "afl": "one linear map",
+    "distilled": "a kernel machine or a network",
 }
 COLUMNS = "methods | a client sends | when | comes back | the server needs | returns"
 
@@ -124,10 +125,16 @@ def draw(ax: Axes, scale: float, tile: list[Info], extra: str) -> None:
         if "client" in extra or not info.needs & {"public"} and extra not in ("", "nothing")
         else ""
     )
+    if info.leaks == "everything":
+        stay = "data leave"
+    elif "images" in info.sends:
+        stay = "a few images leave"
+    else:
+        stay = "data stay"
     say(
         0,
         0.24,
-        ("data leave" if info.leaks == "everything" else "data stay") + own,
+        stay + own,
         1.65,
         color=QUIET,
         va="top",

@@ -22,7 +22,7 @@ def test_the_vote_is_the_reader_s_and_its_answer_in_sight(page, lab):
     page.set_viewport_size(SMALL)
     open_notebook(page, lab, "1_start_here.ipynb")
     run_all(page)
-    vote = page.get_by_role("button", name="Let them vote")
+    vote = page.get_by_role("button", name="Ask all ten")
     vote.wait_for()
     page.get_by_role("button", name="That is my guess").first.click()
     vote.evaluate("button => button.scrollIntoView({ block: 'end' })")

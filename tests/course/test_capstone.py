@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from lessons import read_screen, teachers_page
+from lessons import SOURCES, read_screen, teachers_page
 from scipy import stats
 
 from fedlab_nb.comm import Ledger
@@ -15,6 +15,7 @@ from fedlab_nb.course.capstone import desk
 from fedlab_nb.course.capstone.form import OPEN, luck_of
 from fedlab_nb.course.kit import view
 from fedlab_nb.course.kit.guess_book import book_file, load_guesses
+from fedlab_nb.declared import declared
 from fedlab_nb.errors import UsageError
 from fedlab_nb.methods import METHODS
 
@@ -396,6 +397,20 @@ def test_a_damaged_book_of_guesses_is_an_empty_one(store):
     assert load_guesses() == []
     guess.commit(85)
     assert [(kept.question, kept.gap) for kept in load_guesses()] == [("Kept?", "very near")]
+
+
+def test_a_guess_under_old_words_counts_for_the_new_ones(store):
+    """Kept once as "Who is ill? Which approach wins …", it is there under the words of the lesson."""
+    new_words = declared("course/kit/reworded.toml")
+    for old, new in new_words.items():
+        guess = predict(old, unit="%")
+        guess.commit(40), guess.reveal(85)
+        assert [kept.question for kept in load_guesses()][-1] == new
+    again = predict(new, unit="%")
+    again.commit(85), again.reveal(85)
+    assert [kept.question for kept in load_guesses()] == list(new_words.values())
+    assert load_guesses()[-1].gap == "very near"
+    assert all(f'predict("{new}"' in "".join(SOURCES.values()) for new in new_words.values())
 
 
 def test_the_form_says_what_can_be_set(case):

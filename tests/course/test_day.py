@@ -76,6 +76,16 @@ def test_nothing_in_the_first_lesson_gives_the_answer_before_the_vote():
     assert text.count(", after=vote)") == 2
 
 
+def test_the_first_chart_has_the_day_alone(together):
+    """What later lessons ask for, other rules and other seeds, is not in it."""
+    picture = day.first_chart(together)
+    right = round(100 * (together.test_predictions == together.test_labels).mean())
+    alone = round(100 * np.mean([run("local", **day.SETTING).accuracy]))
+    shares = [row["right"] for row in picture.table]
+    assert shares == [f"{alone} %", f"{right} %"] and "±" not in picture.sentence
+    assert "263 kB" in picture.table[1]["who"]
+
+
 # ----------------------------------------------------------------------------------------- the chart
 def test_the_chart_grows_by_one_rule_after_the_other():
     names = list(RULES)

@@ -67,7 +67,21 @@ def test_the_bill_is_the_ledgers_and_the_papers(panel):
     papers = (
         formulas.fens_bytes(6570, 10, 4450, 500) / one_shot
     )  # its aggregator and rounds, with our network
-    assert f"= {PAPER_RATIO:.4f}." in text and f"pay {papers:.0f} times" in text
+    assert f"= {PAPER_RATIO:.4f}." in text and f"= {papers:.0f} times" in text
+
+
+def test_a_weight_for_a_digit_never_seen(monkeypatch):
+    report = SimpleNamespace(weights=np.full((4, 5), 0.25))
+    made = SimpleNamespace(report=report)
+    monkeypatch.setattr(lesson, "first", lambda panel: made)
+    report.weights[0, 3] = 0.3
+    for weight, words in (
+        (0.1, "nearly none"),
+        (0.2, "about an equal share"),
+        (0.4, "the largest"),
+    ):
+        report.weights[1, 3] = weight
+        assert lesson.trust_in_stranger(None).startswith(words)
 
 
 def test_who_shouts_is_turned_down(panel, monkeypatch):

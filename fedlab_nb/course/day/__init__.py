@@ -10,9 +10,26 @@
 `figures.toml` declares the runs behind the chart; `names.toml` has the offices' names.
 """
 
-from .pictures import SETTING, chart, count_eights, offices, tally, without_two
+from .pictures import (
+    SETTING,
+    chart,
+    count_eights,
+    first_chart,
+    offices,
+    tally,
+    without_two,
+)
 from .vote import Vote
 
 vote = Vote
 
-__all__ = ["SETTING", "chart", "count_eights", "offices", "tally", "vote", "without_two"]
+__all__ = [
+    "SETTING",
+    "chart",
+    "count_eights",
+    "first_chart",
+    "offices",
+    "tally",
+    "vote",
+    "without_two",
+]

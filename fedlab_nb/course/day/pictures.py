@@ -1,4 +1,4 @@
-"""The pictures of the story: the ten offices, a vote, the chart that grows lesson by lesson, and what E and F knew."""
+"""The pictures of the story: the ten offices, their answer, the chart that grows lesson by lesson, and what E and F knew."""
 
 from __future__ import annotations
 
@@ -53,6 +53,36 @@ def chart(last: str) -> Picture:
     names = list(RULES)
     rows = [make_row(rule) for rule in names[: names.index(last) + 1]]
     return draw_one_seed(rows, SEED)
+
+
+def first_chart(together: Outcome) -> Picture:
+    """The chart of lesson 1: one office alone and the ten together on the day, nothing of other days.
+
+    together: the mean of logits of a run with SETTING
+    """
+    alone = stored_values(__name__, "local")[SEED]
+    rows = [
+        ("one office alone,\non average", alone, FAINT),
+        (f"all ten together,\n{data_size(together.ledger.up)}", together.accuracy, ACCENT),
+    ]
+    with drawing(size=(7.6, 2.2)) as (figure, ax):
+        dress(ax, title="Envelopes that are read right", grid="x")
+        for place, (_, share, colour) in enumerate(rows):
+            ax.barh(place, share, height=0.62, color=colour, ec=QUIET, lw=0.6)
+            ax.text(share + 0.015, place, percent(share), va="center", fontsize=10, color=INK)
+        ax.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+        ax.invert_yaxis()
+        ax.set_xlim(0, 1.05)
+        ax.set_xticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+    lines = [(name.replace("\n", " "), percent(share)) for name, share, _ in rows]
+    parts = [f"{name}: {share}" for name, share in lines]
+    return describe_picture(
+        figure,
+        "Bars of the share of envelopes that are read right",
+        make_setting({**FEDERATION, "seed": SEED}, f"seed {SEED}"),
+        f"Read right: {join_words(parts)}.",
+        build_table("who | right", lines),
+    )
 
 
 def make_row(rule: str) -> Series:
@@ -157,7 +187,7 @@ def draw_house(ax: Axes, client: int, counts: np.ndarray, images: Sequence[np.nd
     ax.spines[:].set_visible(False)
 
 
-# ------------------------------------------------------------------------------------------ one vote
+# -------------------------------------------------------------------------------------- one answer
 def tally(outcome: Outcome) -> Picture:
     """How many of the test images a predictor calls by each digit, beside how many there are."""
     answers = np.bincount(outcome.test_predictions, minlength=10)

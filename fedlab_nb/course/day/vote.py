@@ -1,4 +1,4 @@
-"""The first result of the course, caused by the reader: a button under a guess, which lets ten networks vote."""
+"""The first result of the course, caused by the reader: a button under a guess, which asks ten networks together."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import ipywidgets as widgets
 from ...studies import Outcome
 from ..kit.view import Card, Form, Prediction
 
-INTRO = "Ten networks are trained and waiting. Make your guess, then let them vote."
-CLOSED = "The ballot box is closed."
-FIRST = "Guess first: a vote is more fun when you can be wrong."
+INTRO = "Ten networks are trained and waiting. Make your guess, then ask them."
+CLOSED = "Nobody has been asked yet."
+FIRST = "Guess first: an answer is more fun when you can be wrong."
 PLACE = widgets.Layout(min_height="4.5em")  # of two lines in a card
 
 
 class Vote(Form):
-    """The button, and a gate for what follows: `Snapshot(…, after=vote)` opens when the votes are counted.
+    """The button, and a gate for what follows: `Snapshot(…, after=vote)` opens when they have answered.
 
     guess: the prediction of how many images are called “8”;   outcome: of the ten networks together
     """
@@ -30,7 +30,7 @@ class Vote(Form):
         self.outcome = outcome
         self.is_settled = False
         self.callbacks: list[Callable[[], Any]] = []
-        self.button = widgets.Button(description="Let them vote", button_style="primary")
+        self.button = widgets.Button(description="Ask all ten", button_style="primary")
         self.button.on_click(lambda _: self.count())
         # The answer comes above the button that was pressed, so it is never below the screen. Its place is kept for it.
         self.note = widgets.HTML(Card("unattempted", CLOSED)._repr_html_(), layout=PLACE)
@@ -42,7 +42,7 @@ class Vote(Form):
         return int((self.outcome.test_predictions == 8).sum())
 
     def count(self) -> str:
-        """Count the votes, say how near the guess was, and open what waits; before the guess, ask for it."""
+        """Count the answers, say how near the guess was, and open what waits; before the guess, ask for it."""
         if not self.prediction.is_settled:
             card = Card("unattempted", FIRST)
         else:

@@ -19,6 +19,7 @@ from ..kit import Build, Card, Verdict, exercises, lesson_words, worked
 from ..kit.claims import BELOW, NOISE, chosen_gaps, group_by_options, two_kinds
 
 TRUST = lesson_words(__name__, "trust")
+STRANGER = lesson_words(__name__, "stranger")
 
 
 # ---------------------------------------------------------------------------------- phase 2
@@ -43,6 +44,14 @@ def trust_in_shouters(panel: Panel) -> str:
     if ratio < 0.8:
         return TRUST[2]
     return TRUST[1]
+
+
+def trust_in_stranger(panel: Panel, client: int = 1, digit: int = 3) -> str:
+    """Which of STRANGER a client's weight for a digit is; B and the threes, unless given."""
+    weights = first(panel).report.weights[:, digit]
+    if weights[client] == weights.max():
+        return STRANGER[2]
+    return STRANGER[0] if weights[client] < 0.5 / len(weights) else STRANGER[1]
 
 
 # ---------------------------------------------------------------------------------- the bill
@@ -82,8 +91,9 @@ def bill(panel: Panel) -> Card:
         *lines,
         f"The paper's setting: 1 + M/8 + q T / d = 1 + {PAPER['clients']}/8 + {PAPER['q']} · "
         f"{paper_rounds} / {PAPER_D:,} = {PAPER_RATIO:.4f}.",
-        f"The paper's aggregator is a small network, trained for {paper_rounds} rounds. Beside our "
-        f"{d:,} numbers it would make a client pay {multiple:.0f} times one-shot learning.",
+        f"The paper's aggregator is a small network, trained for {paper_rounds} rounds. Here, with "
+        f"{clients} clients, it would have {q:,} numbers, and beside our {d:,} a client would pay "
+        f"1 + {clients}/8 + {q} · {paper_rounds} / {d:,} = {multiple:.0f} times one-shot learning.",
     )
 
 

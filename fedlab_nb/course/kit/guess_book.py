@@ -10,6 +10,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+from ...declared import declared
 from ...files import store_folder
 from ...plots.guesses import Guess
 
@@ -20,15 +21,21 @@ def book_file() -> Path:
 
 
 def load_guesses() -> list[Guess]:
-    """All guesses that have an answer, in the order in which they were first made."""
-    guesses = []
+    """All guesses that have an answer, in the order in which they were first made.
+
+    A question that is worded otherwise by now has its new words; of two guesses at it the later one counts.
+    """
+    guesses: dict[str, Guess] = {}
+    new_words = declared("course/kit/reworded.toml")
     try:
         rows = json.loads(book_file().read_text(encoding="utf-8"))
         for row in rows:
-            guesses.append(Guess(**{**row, "written": tuple(row["written"])}))
+            guess = Guess(**{**row, "written": tuple(row["written"])})
+            question = new_words.get(guess.question, guess.question)
+            guesses[question] = dataclasses.replace(guess, question=question)
     except (OSError, ValueError, TypeError, KeyError):
         return []
-    return guesses
+    return list(guesses.values())
 
 
 def keep_guess(guess: Guess) -> None:

@@ -191,9 +191,11 @@ def describe_removal(removal: Removal, class_names: Sequence[str], who: str) -> 
     lost = np.flatnonzero(removal.before - removal.after >= LARGE_LOSS)
     lost_names = join_words([class_names[c] for c in lost]) or "none"
     samples = plural(int(removal.samples.sum()), "sample")
+    same = "the same weights, identical to the last bit"
+    if removal.distance > 0:
+        same = f"the same weights, up to {removal.distance:.1g} of the largest one"
     return (
         f"Without {who} and its {samples} the server is correct on {percent(after)} of the test "
         f"images (before: {percent(before)}). Classes that lose 10 points or more: {lost_names}. A "
-        "fit to the other clients' samples from scratch gives the same weights, up to "
-        f"{removal.distance:.1g} of the largest one."
+        f"fit to the other clients' samples from scratch gives {same}."
     )

@@ -79,7 +79,8 @@ def describe_means(neighbours: Neighbours, who: str, class_names: Sequence[str])
     """Which images the sums give away."""
     single = [class_names[c] for c in neighbours.labels[neighbours.counts == 1]]
     if single:
-        text = f"Of {join_words(single)} it has one image, and the class sum is that image, pixel by pixel."
+        images = join_words(single)
+        text = f"It has one image of {images}: each class sum is that image, pixel by pixel."
     else:
         text = f"No class of {who} has one image alone; its class sums are sums of several."
     return (

@@ -8,7 +8,7 @@ from ...panels import LabView, PanelState
 from ...plots import Picture, capitalize, join_words, plural
 from ...plots.words import Setting, client_name, plain_client_name
 from ...studies.outcome import Outcome
-from ..nearest import Neighbours, attack_clients, draw_pairs
+from ..nearest import MAX_PAIRS, Neighbours, attack_clients, draw_pairs
 from ..runs import describe_setting
 
 IMAGE_KINDS = {
@@ -65,10 +65,14 @@ def describe_sent_images(
 ) -> str:
     """Which classes the labels show, and how many of the images are the client's own."""
     classes = [class_names[c] for c in sorted(set(neighbours.labels.tolist()))]
+    shown = ""
+    if len(neighbours.labels) > MAX_PAIRS:
+        shown = f" The picture shows {MAX_PAIRS} of them, its own ones first."
     return (
         f"Client {plain_client_name(neighbours.client, setting)} sends "
         f"{plural(len(neighbours.labels), 'image')} of {plural(len(classes), 'class')} "
         f"({join_words(classes)}): their labels say which classes it holds. "
         f"{int(neighbours.is_copy.sum())} of the images are its own, pixel by pixel; the median "
         f"distance to the nearest of its own is {np.median(neighbours.distance):.3f} per pixel."
+        f"{shown}"
     )
