@@ -3,7 +3,7 @@
     from fedlab_nb.course import day
     fl.run("afl", **day.SETTING)     # any method on this draw
     day.offices()                    # the ten offices, drawn: names, envelopes, what they hold
-    day.vote(guess)                  # a button: ten networks are trained and vote on 360 images
+    day.vote(guess)                  # a button: ten networks are trained, and together read 360 images
     day.chart("fens")                # the chart that grows: every rule up to this one
     day.without_two()                # what is lost when E and F are left out
 

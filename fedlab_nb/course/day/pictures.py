@@ -1,4 +1,4 @@
-"""The pictures of the story: the ten offices, their answer, the chart that grows lesson by lesson, and what E and F knew."""
+"""The pictures of the story: the offices, their answer, the chart that grows, and what E and F knew."""
 
 from __future__ import annotations
 
