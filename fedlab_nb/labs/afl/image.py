@@ -79,8 +79,13 @@ def describe_means(neighbours: Neighbours, who: str, class_names: Sequence[str])
     """Which images the sums give away."""
     single = [class_names[c] for c in neighbours.labels[neighbours.counts == 1]]
     if single:
-        images = join_words(single)
-        text = f"It has one image of {images}: each class sum is that image, pixel by pixel."
+        if len(single) == 1:
+            text = f"It has one image of {single[0]}: the class sum is that image, pixel by pixel."
+        else:
+            names = join_words(single)
+            text = (
+                f"It has one image each of {names}: each class sum is that image, pixel by pixel."
+            )
     else:
         text = f"No class of {who} has one image alone; its class sums are sums of several."
     return (
