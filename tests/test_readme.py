@@ -33,7 +33,9 @@ def test_the_results_are_figures_of_a_declared_study():
     assert len(rows) >= 5
     for row in rows:
         assert re.fullmatch(
-            r"\| [^|]+ \| [^|]+ (\| <!--n sets\.\w+-->[^|]+<!--/n--> ){2}\|", row
+            r"\| [^|]+ \| [^|]+ (\| <!--n sets\.\w+(:fine)?-->[^|]+<!--/n--> ){2}"
+            r"\| (<!--n sets\.\w+:bytes-->[^|]+<!--/n-->|–) \|",
+            row,
         ), row
 
 

@@ -123,9 +123,10 @@ def federations():
 def test_every_combination_of_answers_is_answered_or_says_why_not(said, federations):
     answers = Answers(*said)
     sentence = describe_rule(federations, answers)
-    assert sentence.startswith("Use ") or sentence.startswith("No method")
-    if sentence.startswith("Use "):
-        method = sentence.removeprefix("Use ").split(":")[0].split(" ")[0]
+    found = re.match(r"(?:for images )?use ([^,]+),", sentence)
+    assert found or sentence.startswith("No method")
+    if found:
+        method = found[1].split(" ")[0]
         info = METHODS[method].info
         assert answers.public is not False or "public" not in info.needs
         assert not answers.once or info.rounds.startswith("one-shot")
