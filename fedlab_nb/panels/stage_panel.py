@@ -524,6 +524,10 @@ class Playground(Panel):
     def _prepare_run(self, follows_hand: bool = False) -> None:
         self._follows_hand = follows_hand
         self._began = time.monotonic()
+        # A run that came to nothing leaves its number to the next, which has a setting of its own.
+        latest = self._state.runs.number
+        kept = self._settings_of_runs.items()
+        self._settings_of_runs = {number: setting for number, setting in kept if number <= latest}
 
     def _wrap_job(self, steps: Generator) -> Generator:
         """The run, and at its end what everybody says of the test samples."""

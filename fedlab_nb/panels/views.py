@@ -318,13 +318,16 @@ class Views:
         method = mark.get("method")
         if method:
             self.hold("" if method == self.held else method)
+        picked = {}
         for menu, name in ((self.client, "client"), (self.class_index, "class_index")):
             number = mark.get(name)
             known = [value for _, value in menu.options[1:]]
-            if number is None or number not in known:
-                continue
-            is_let_go = menu.value == number and method is None
-            menu.value = NOBODY if is_let_go else number
+            if number is not None and number in known:
+                picked[menu] = number
+        # Another class of the client that is looked at is another mark.
+        is_same = all(menu.value == number for menu, number in picked.items())
+        for menu, number in picked.items():
+            menu.value = NOBODY if is_same and method is None else number
 
     def hold(self, method: str) -> None:
         """Let one method stand out in every picture; "" for none."""

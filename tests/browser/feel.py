@@ -109,7 +109,8 @@ STAGE_RELEASE = """async () => {
   const start = performance.now();
   slider.dispatchEvent(new Event('change', {bubbles: true}));
   await frame();
-  while (body.matches('.waiting') && performance.now() - start < 20000) await frame();
+  const isThere = () => !body.matches('.waiting') && root.querySelector('.bar b').textContent !== '–';
+  while (!isThere() && performance.now() - start < 20000) await frame();
   return performance.now() - start;
 }"""
 # Milliseconds from a click on Stop in the stage to the word that it has stopped.

@@ -75,7 +75,7 @@ def open_stage(page, lab, course, options):
     run_all(page)
     page.locator(".fl-stage canvas.wall").wait_for()
     page.locator(".fl-stage button.run", has_text="Run").wait_for()
-    rest(page)
+    page.wait_for_timeout(1500)  # what comes once all is at rest, such as the cost, is there
     words = page.locator(
         ".jp-OutputArea-output", has_text=re.compile(r"^\s*kernel \d+")
     ).first.inner_text()
@@ -107,7 +107,7 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go_and_stop_is_quick(page, l
     stops = []
     for _ in range(5 if EXACT else 2):
         page.locator(".fl-stage input.alpha").press("ArrowRight")
-        page.locator(".fl-stage .stage:not(.waiting)").wait_for()
+        page.locator(".fl-playground.fl-status-done, .fl-playground.fl-status-stopped").wait_for()
         page.locator(".fl-stage button.run").click()
         page.locator(".fl-stage button.run", has_text="Stop").wait_for()
         page.wait_for_timeout(300)

@@ -36,13 +36,13 @@ def test_samples_are_given_to_another_client_by_mouse_and_by_keyboard(page, lab,
     expect(view.locator('[data-client="0"][data-class-index="6"]')).to_have_count(1)
     expect(dot).to_have_count(0)
 
-    view.locator('[data-client="0"][data-class-index="1"]').focus()
+    view.locator('[data-client="0"][data-class-index="8"]').focus()
     page.keyboard.press("Enter")
-    expect(row.get_by_role("button", name="Give class 1 to")).to_be_visible()
+    expect(row.get_by_role("button", name="Give class 8 to")).to_be_visible()
     row.get_by_label("Give to").select_option(label="B")
-    row.get_by_role("button", name="Give class 1 to").focus()
+    row.get_by_role("button", name="Give class 8 to").focus()
     page.keyboard.press("Enter")
-    expect(code).to_contain_text("moves='0: D6>A, A1>B'")
+    expect(code).to_contain_text("moves='0: D6>A, A8>B'")
     expect(row.get_by_role("button", name="Double B")).to_be_visible()
     assert barriers(page, f"{LIVE} .fl-main") == []
     for left in ("moves='0: D6>A'", "seeds=1)"):

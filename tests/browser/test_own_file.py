@@ -57,7 +57,7 @@ def test_a_panel_shows_the_card_before_anything_runs_and_a_menu_changes_the_code
         run_all(page)
     wait_for_status(page, "idle")
     root = panel(page)
-    root.locator(".fl-stage select").select_option(label="Choose a file …")
+    root.locator(".fl-stage .source select").select_option(label="Choose a file …")
     field = root.locator(".fl-path input")
     field.fill(file)
     field.press("Enter")

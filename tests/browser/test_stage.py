@@ -235,7 +235,7 @@ def test_a_class_is_dragged_to_another_pile(window):
     window.mouse.move(box["x"] + 2.5 * column, y, steps=5)
     window.mouse.up()
     assert window.evaluate("stage.getState().moves") == [{"from": 4, "label": 8, "to": 2}]
-    assert texts(window, ".sub > span:first-child") == ["By hand: E8>C"]
+    assert texts(window, ".sub > span:first-child") == ["Moved by hand, at every α: E8>C"]
 
 
 def test_nothing_is_trained_before_a_gesture_and_one_seed_follows_it(window):

@@ -220,6 +220,19 @@ def test_runs_that_follow_the_hand_do_not_fill_the_record(panel, job):
     ]
 
 
+def test_a_run_that_came_to_nothing_does_not_name_the_next(panel, sent, job):
+    """The next run has its number, and results of its own setting."""
+    train(panel, START, 1, is_run=False)
+    job.gate.clear()
+    panel._receive({"kind": "train", "revision": 2, "setting": {**START, "alpha": 1}})
+    panel._receive({"kind": "stop"})
+    job.gate.set()
+    panel.wait()
+    train(panel, {**START, "alpha": 3}, 3, is_run=False)
+    content, _ = last(sent, "results")
+    assert content["setting"]["alpha"] == 3 and content["accuracies"]
+
+
 def test_slow_methods_wait_for_run(panel, sent, job, quick):
     quick.update(fedavg=2.0, fens=2.0)
     train(panel, {**START, "alpha": 1}, 2, is_run=False)
