@@ -113,18 +113,6 @@ STAGE_RELEASE = """async () => {
   while (!isThere() && performance.now() - start < 20000) await frame();
   return performance.now() - start;
 }"""
-# Milliseconds from a click on Stop in the stage to the word that it has stopped.
-STAGE_STOP = """async () => {
-  const root = document.querySelector('.fl-stage').shadowRoot;
-  const frame = () => new Promise(requestAnimationFrame);
-  const start = performance.now();
-  root.querySelector('button.run').click();
-  while (!document.querySelector('.fl-playground').matches('.fl-status-stopped')) {
-    if (performance.now() - start > 10000) return null;
-    await frame();
-  }
-  return performance.now() - start;
-}"""
 
 
 def summarise(times: list[float]) -> dict:

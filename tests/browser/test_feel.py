@@ -11,7 +11,6 @@ import pytest
 from feel import (
     STAGE_DRAG,
     STAGE_RELEASE,
-    STAGE_STOP,
     TAB,
     drag,
     played,
@@ -95,7 +94,7 @@ def test_piles_follow_the_slider(page, lab, course, clients):
     assert got["median"] < 250
 
 
-def test_one_seed_is_there_soon_after_the_hand_lets_go_and_stop_is_quick(page, lab, course):
+def test_one_seed_is_there_soon_after_the_hand_lets_go(page, lab, course):
     kernel = open_stage(page, lab, course, "clients=10")
     first = page.evaluate(STAGE_RELEASE)
     say("letting go to bars, first time, ms", {"first": first})
@@ -104,15 +103,6 @@ def test_one_seed_is_there_soon_after_the_hand_lets_go_and_stop_is_quick(page, l
     got = summarise(times)
     say("letting go to bars, ms", got)
     assert got["median"] < 6000
-    stops = []
-    for _ in range(5 if EXACT else 2):
-        page.locator(".fl-stage input.alpha").press("ArrowRight")
-        page.locator(".fl-playground.fl-status-done, .fl-playground.fl-status-stopped").wait_for()
-        page.locator(".fl-stage button.run").click()
-        page.locator(".fl-stage button.run", has_text="Stop").wait_for()
-        page.wait_for_timeout(300)
-        stops.append(page.evaluate(STAGE_STOP))
-    say("stop, ms", {"median": sorted(stops)[len(stops) // 2], "most": max(stops)})
     if EXACT:
         page.evaluate(STAGE_DRAG, {"count": 500, "pause": 5})
     grown = (kernel.memory_info().rss - before) / 2**20
