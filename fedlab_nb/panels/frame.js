@@ -9,6 +9,8 @@ const STYLE = `
   .touch { fill: none; stroke: transparent; stroke-width: 12px; pointer-events: stroke; }
   @media (prefers-reduced-motion: reduce) { .mark, .mark * { transition: none; } }`;
 const DARK_IMAGES = "image:not([id^=photos] *) { filter: invert(1) hue-rotate(180deg) brightness(1.1); }";
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+const STILL_REST = 600; // milliseconds without another picture after which one is shown where motion is unwanted
 const NEAR = 7; // pixels from the pointer at which a mark still answers
 const byId = (svg, id) => svg.querySelector(`[id="${CSS.escape(id)}"]`);
 /** Set attributes, those alone that say something else: what is left alone costs a page nothing. */
@@ -169,7 +171,14 @@ function render({ model, el }) {
   watch.observe(el);
   const theme = new MutationObserver(() => show());
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "class"] });
-  model.on("change:value", show);
+  let restTimer = 0;
+  /** Where motion is unwanted a race that plays stands still, and shows where it is once it stops. */
+  function showWhenWanted() {
+    clearTimeout(restTimer);
+    if (still.matches) restTimer = setTimeout(show, STILL_REST);
+    else show();
+  }
+  model.on("change:value", showWhenWanted);
   model.on("change:alt", () => picture.setAttribute("aria-label", model.get("alt")));
   model.on("change:held", emphasise);
   show();

@@ -121,7 +121,15 @@ def test_a_race_plays(page, lab, course):
     got = measured(lambda: played(page, "race", 3), lambda got: got["rate"] > 3)
     say("race, pictures a second", got)
     assert got["rate"] > 3
+    page.emulate_media(reduced_motion="reduce")
+    page.wait_for_timeout(200)  # the step that is on its way ends
+    got = played(page, "race", 2)
+    say("race with reduced motion", got)
+    assert got["frames"] == 0
+    drawn = "() => document.querySelector('.fl-root.fl-live .fl-view-race .fl-picture').shadowRoot.innerHTML"
+    before = page.evaluate(drawn)
     race.get_by_role("button", name="Pause").click()
+    page.wait_for_function(f"old => ({drawn})() != old", arg=before)  # where it stands
 
 
 def test_weights_by_hand_follow_their_sliders(page, lab, course):
